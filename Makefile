@@ -1,0 +1,57 @@
+# Everything a newcomer needs: `make demo` shows the main job, `make test` passes the tests.
+PYTHON ?= python3
+BIN := .venv/bin
+# The Law School table is not part of the repository; tests that need it skip where it is not found.
+ifneq ($(wildcard ../shared/data/law_school.csv),)
+export COMMOD_DATA_HOME ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help setup demo test lint format types contracts check figures bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("commod needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+
+.venv/runtime: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/develop: .venv/runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	@touch $@
+
+setup: .venv/develop ## a virtual environment in .venv with the package, its extras and the tools
+
+demo: .venv/runtime ## debias a real model end to end
+	$(BIN)/commod demo
+
+test: .venv/develop ## tests, README and docstrings
+	$(BIN)/python -m pytest
+
+lint: .venv/develop ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: .venv/develop ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: .venv/develop ## mypy --strict
+	$(BIN)/mypy
+
+contracts: .venv/develop ## data goes one way through the house
+	$(BIN)/lint-imports
+
+check: lint types contracts test ## what CI runs
+
+figures: .venv/develop ## measure every promised figure beside its bar (about an hour)
+	$(BIN)/python benchmarks/figures.py $(FIGURES)
+
+bench: .venv/develop ## speed against Fairlearn's and AIF360's adversarial classifiers
+	$(BIN)/python benchmarks/peers.py
+
+clean: ## remove what the targets above made
+	rm -rf .venv .venv-* commod-demo benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
