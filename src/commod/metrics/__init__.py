@@ -1,0 +1,38 @@
+"""Fairness of decisions, size and shape of an update: checked functions around unchecked kernels.
+
+Signatures follow Fairlearn, and so do the values wherever every group and cell has rows; what is
+undefined is NaN, never a number that reads as fair. Fairness values are computed in exact
+fractions of the summed weights and rounded once, so that a P-rule of four fifths is the float 0.8
+and passes ``>= 0.8``.
+"""
+
+from commod.metrics._changes import ChangeCounts, change_locality, change_rate, count_changes
+from commod.metrics._concepts import concept_redundancy, concept_sparsity
+from commod.metrics._fairness import (
+    GroupRates,
+    disparate_mistreatment,
+    fairness_value,
+    false_positive_rate_difference,
+    group_rates,
+    p_rule,
+    true_positive_rate_difference,
+)
+from commod.metrics._scores import ScoreAgreement, score_agreement
+
+__all__ = [
+    "ChangeCounts",
+    "GroupRates",
+    "ScoreAgreement",
+    "change_locality",
+    "change_rate",
+    "concept_redundancy",
+    "concept_sparsity",
+    "count_changes",
+    "disparate_mistreatment",
+    "fairness_value",
+    "false_positive_rate_difference",
+    "group_rates",
+    "p_rule",
+    "score_agreement",
+    "true_positive_rate_difference",
+]
