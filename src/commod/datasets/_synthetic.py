@@ -1,0 +1,314 @@
+"""A synthetic population whose probabilities of the target and of the group are known exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod.datasets._tables import as_bunch
+from commod.exceptions import InputError
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
+Floats = NDArray[np.float64]
+
+DESCRIPTION = """\
+A biased population, made by commod.datasets.make_biased
+========================================================
+
+Each row belongs to a group S, drawn with the shares `group_shares`. Given S = s, the numeric
+columns are Gaussian with mean `group_means[s]` and the common `covariance`; the category, where
+there is one, has the shares `category_shares[s]` and is independent of the numbers given S. Given
+the numbers x, the target is 1 with probability sigmoid(intercept + x @ coef), whatever the group.
+
+So the group acts on the target only through x, and both probabilities are exact for every row:
+`proba_target` is P(Y = 1 | x) and `proba_sensitive` is P(S = s | x, category) by Bayes' rule.
+"""
+
+
+def make_biased(
+    n_samples: int = 1000,
+    *,
+    n_features: int = 4,
+    n_informative: int | None = None,
+    group_shares: Sequence[float] = (0.7, 0.3),
+    bias: float = 1.0,
+    signal: float = 2.0,
+    intercept: float = 0.0,
+    correlation: float = 0.0,
+    n_categories: int = 0,
+    random_state: Any = None,
+    as_frame: bool = True,
+    return_X_y: bool = False,
+) -> Bunch | tuple[Any, Any]:
+    """Return rows of a biased population with their exact P(Y=1|x) and P(S=s|x).
+
+    The columns play four roles: the first `n_informative` enter the target, and every second one
+    (x0, x2, …) has a mean that depends on the group. With the default four columns x0 is
+    informative and biased, x1 informative only, x2 a mere proxy of the group, and x3 is noise.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of rows, at least 1.
+    n_features : int, default=4
+        Number of numeric columns, at least 1.
+    n_informative : int, default=None
+        Number of columns that enter the target; None means half of them, rounded up.
+    group_shares : sequence of float, default=(0.7, 0.3)
+        Probability of each group: two or more, positive, summing to 1.
+    bias : float, default=1.0
+        How far apart the means of the first and the last group are on the shifted columns, in
+        standard deviations; the groups between are evenly spaced. It also sets how much the
+        category depends on the group. 0: the columns say nothing about the group.
+    signal : float, default=2.0
+        Length of `coef`: how strongly the target depends on the informative columns.
+    intercept : float, default=0.0
+        Mean of the logit of P(Y=1|x) over the whole population.
+    correlation : float, default=0.0
+        Correlation between any two numeric columns within a group, between -1/(n_features - 1)
+        and 1, both excluded.
+    n_categories : int, default=0
+        Number of values of an extra text column `category`, whose shares depend on the group and
+        which does not enter the target; 0 means no such column. The other columns, the groups and
+        the target do not change with it.
+    random_state : int, RandomState or None, default=None
+        Same seed, same rows.
+    as_frame : bool, default=True
+        Give pandas objects for data, target and sensitive_features; otherwise NumPy arrays.
+    return_X_y : bool, default=False
+        Give only `(data, target)`.
+
+    Returns
+    -------
+    Bunch
+        With the fields
+
+        - `data` of shape (n_samples, n_features), one column more with `n_categories`;
+        - `target` of shape (n_samples,): 0 or 1;
+        - `sensitive_features` of shape (n_samples,): "g0", "g1", …, named "group";
+        - `frame`: the three side by side (None without `as_frame`);
+        - `proba_target` of shape (n_samples,): exact P(Y=1|x);
+        - `proba_sensitive` of shape (n_samples, n_groups): exact P(S=s|x), category included;
+        - `group_names` and `group_shares` of shape (n_groups,), in the order of those columns;
+        - `group_means` of shape (n_groups, n_features), `covariance` of shape (n_features,
+          n_features), `coef` of shape (n_features,), `intercept`, and `category_shares` of shape
+          (n_groups, n_categories): the population itself;
+        - `feature_names` and `DESCR`.
+
+    Notes
+    -----
+    In group s the logit of P(Y=1|x) is Gaussian with mean intercept + coef·group_means[s] and
+    variance coefᵀ·covariance·coef, so population rates are one-dimensional integrals.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> population = make_biased(500, random_state=0)
+    >>> population.data.shape
+    (500, 4)
+    >>> population.group_means.round(2).tolist()
+    [[0.3, 0.0, 0.3, 0.0], [-0.7, 0.0, -0.7, 0.0]]
+    >>> population.proba_sensitive.sum(axis=1).round(12).min()
+    np.float64(1.0)
+    """
+    _check_count("n_samples", n_samples, least=1)
+    rng = _random_state(random_state)
+    population = _population(
+        n_features, n_informative, group_shares, bias, signal, intercept, correlation, n_categories
+    )
+    group, numbers, target, category = _draw(n_samples, population, rng)
+    bunch = as_bunch(
+        *_tables(numbers, category, target, group),
+        as_frame=as_frame,
+        description=DESCRIPTION,
+        proba_target=_proba_target(numbers, population),
+        proba_sensitive=_proba_sensitive(numbers, category, population),
+        group_names=[f"g{s}" for s in range(len(group_shares))],
+        **population,
+    )
+    return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+# ---------------------------------------------------------------------------------------------
+# The population
+
+
+def _population(
+    n_features: int,
+    n_informative: int | None,
+    group_shares: Sequence[float],
+    bias: float,
+    signal: float,
+    intercept: float,
+    correlation: float,
+    n_categories: int,
+) -> dict[str, Any]:
+    _check_count("n_features", n_features, least=1)
+    _check_count("n_categories", n_categories, least=0)
+    if n_categories == 1:
+        raise InputError("n_categories is 1: a column with one value. Pass 0 for none, or 2 up.")
+    for name, value in (("bias", bias), ("signal", signal), ("intercept", intercept)):
+        _check_number(name, value)
+    shares = _check_shares(group_shares)
+    position = np.linspace(0.5, -0.5, len(shares))
+    return {
+        "group_shares": shares,
+        "group_means": _group_means(shares, bias * position, n_features),
+        "covariance": _covariance(n_features, correlation),
+        "coef": _coef(n_features, n_informative, signal),
+        "intercept": float(intercept),
+        "category_shares": _category_shares(bias * position, n_categories),
+    }
+
+
+def _group_means(shares: Floats, shift: Floats, n_features: int) -> Floats:
+    means = np.zeros((len(shares), n_features))
+    # Centred, so that `intercept` is the mean logit whatever the shares.
+    means[:, ::2] = (shift - shares @ shift)[:, None]
+    return means
+
+
+def _covariance(n_features: int, correlation: float) -> Floats:
+    _check_number("correlation", correlation)
+    lowest = -1 / (n_features - 1) if n_features > 1 else -1.0
+    if not lowest < correlation < 1:
+        raise InputError(
+            f"correlation is {correlation!r}; with n_features={n_features} it must lie between "
+            f"{lowest:g} and 1, both excluded."
+        )
+    return (1 - correlation) * np.eye(n_features) + correlation
+
+
+def _coef(n_features: int, n_informative: int | None, signal: float) -> Floats:
+    if n_informative is None:
+        n_informative = (n_features + 1) // 2
+    _check_count("n_informative", n_informative, least=0)
+    if n_informative > n_features:
+        raise InputError(
+            f"n_informative is {n_informative}, but there are only n_features={n_features} columns."
+        )
+    coef = np.zeros(n_features)
+    coef[:n_informative] = signal / math.sqrt(max(n_informative, 1))
+    return coef
+
+
+def _category_shares(shift: Floats, n_categories: int) -> Floats:
+    from scipy.special import softmax
+
+    if n_categories == 0:
+        return np.empty((len(shift), 0))
+    return np.asarray(softmax(np.outer(shift, np.linspace(1, -1, n_categories)), axis=1))
+
+
+# ---------------------------------------------------------------------------------------------
+# Its rows
+
+
+def _draw(
+    n_samples: int, population: dict[str, Any], rng: np.random.RandomState
+) -> tuple[NDArray[np.intp], Floats, NDArray[np.int64], NDArray[np.intp] | None]:
+    shares, means = population["group_shares"], population["group_means"]
+    group = rng.choice(len(shares), size=n_samples, p=shares)
+    noise = rng.standard_normal((n_samples, means.shape[1]))
+    numbers = means[group] + noise @ np.linalg.cholesky(population["covariance"]).T
+    target = (rng.uniform(size=n_samples) < _proba_target(numbers, population)).astype(np.int64)
+    category = _draw_category(population["category_shares"][group], rng)
+    return group, numbers, target, category
+
+
+def _draw_category(shares: Floats, rng: np.random.RandomState) -> NDArray[np.intp] | None:
+    if shares.shape[1] == 0:
+        return None
+    upper = shares.cumsum(axis=1)[:, :-1]  # without the last one: rounding may leave it under 1
+    return np.asarray((rng.uniform(size=(len(shares), 1)) >= upper).sum(axis=1))
+
+
+def _proba_target(numbers: Floats, population: dict[str, Any]) -> Floats:
+    """Return P(Y=1|x), shape (n,)."""
+    from scipy.special import expit
+
+    return np.asarray(expit(population["intercept"] + numbers @ population["coef"]))
+
+
+def _proba_sensitive(
+    numbers: Floats, category: NDArray[np.intp] | None, population: dict[str, Any]
+) -> Floats:
+    """Return P(S=s|x, category) by Bayes' rule, shape (n, n_groups)."""
+    from scipy.special import softmax
+
+    means = population["group_means"]
+    direction = np.linalg.solve(population["covariance"], means.T)  # covariance⁻¹·mean
+    # With a common covariance the part that is quadratic in x is the same for all groups.
+    log_weight = numbers @ direction - 0.5 * np.sum(means.T * direction, axis=0)
+    log_weight += np.log(population["group_shares"])
+    if category is not None:
+        with np.errstate(divide="ignore"):  # a share may underflow to 0: minus infinity is right
+            log_weight += np.log(population["category_shares"].T[category])
+    return np.asarray(softmax(log_weight, axis=1))
+
+
+def _tables(
+    numbers: Floats,
+    category: NDArray[np.intp] | None,
+    target: NDArray[np.int64],
+    group: NDArray[np.intp],
+) -> tuple[Any, Any, Any]:
+    import pandas as pd
+
+    data = pd.DataFrame(numbers, columns=[f"x{j}" for j in range(numbers.shape[1])])
+    if category is not None:
+        data["category"] = [f"c{value}" for value in category]
+    groups = pd.Series([f"g{value}" for value in group], name="group")
+    return data, pd.Series(target, name="target"), groups
+
+
+# ---------------------------------------------------------------------------------------------
+# Its arguments
+
+
+def _check_count(name: str, value: Any, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError(f"{name} is {value!r}; it must be a whole number, {least} or more.")
+
+
+def _check_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise InputError(f"{name} is {value!r}; it must be a finite number.")
+
+
+def _check_shares(group_shares: Sequence[float]) -> Floats:
+    try:
+        shares = np.asarray(group_shares, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"group_shares must be numbers; got {group_shares!r}.") from error
+    if shares.ndim != 1 or len(shares) < 2:
+        raise InputError(
+            f"group_shares must list two or more groups, e.g. (0.7, 0.3); got {group_shares!r}."
+        )
+    if not (np.isfinite(shares).all() and (shares > 0).all()):
+        raise InputError(f"group_shares must be positive; got {group_shares!r}.")
+    total = float(shares.sum())
+    if abs(total - 1) > 1e-9:
+        raise InputError(
+            f"group_shares {group_shares!r} sum to {total:g}, not to 1. Divide each by the sum."
+        )
+    return shares / total
+
+
+def _random_state(seed: Any) -> np.random.RandomState:
+    from sklearn.utils import check_random_state
+
+    try:
+        state: np.random.RandomState = check_random_state(seed)
+    except ValueError as error:
+        raise InputError(
+            f"random_state is {seed!r}; pass a whole number, a numpy RandomState or None."
+        ) from error
+    return state

@@ -1,0 +1,73 @@
+"""What the loaders share: files checked by digest and written whole, and tables made Bunches."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commod.exceptions import CommodError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+    from sklearn.utils import Bunch
+
+WHITE, NOT_WHITE = "white", "not white"
+
+
+class DatasetError(CommodError, OSError):
+    """A table is missing, cannot be fetched, or is not the table it should be."""
+
+
+def check_digest(content: bytes, expected: str, *, source: str, way_out: str) -> None:
+    """Raise `DatasetError` unless the SHA-256 of `content` is `expected`."""
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise DatasetError(f"{source} has SHA-256 {found}, expected {expected}. {way_out}")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write `content` to `path` so that the file is there with all of it, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Beside its goal, because os.replace is only atomic within one file system.
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def white_or_not(is_white: Series) -> Series:
+    """Return the labels "white" and "not white" as a Series named "race"."""
+    return is_white.map({True: WHITE, False: NOT_WHITE}).rename("race")
+
+
+def as_bunch(
+    data: DataFrame,
+    target: Series,
+    sensitive_features: Series,
+    *,
+    as_frame: bool,
+    description: str,
+    **more: Any,
+) -> Bunch:
+    """Return the table in scikit-learn's usual container, as pandas objects or as arrays."""
+    from sklearn.utils import Bunch
+
+    table: dict[str, Any] = {
+        "data": data,
+        "target": target,
+        "sensitive_features": sensitive_features,
+        "frame": None,
+    }
+    if as_frame:
+        columns = {str(column.name): column for column in (target, sensitive_features)}
+        table["frame"] = data.assign(**columns)
+    else:
+        table["data"] = data.to_numpy()
+        table["target"] = target.to_numpy()
+        table["sensitive_features"] = sensitive_features.to_numpy(dtype=object)
+    return Bunch(**table, feature_names=list(data.columns), DESCR=description, **more)
