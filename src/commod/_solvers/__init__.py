@@ -1,0 +1,1 @@
+"""Pure functions, arrays in, weights out. Only `adversarial` imports JAX."""

@@ -1,0 +1,413 @@
+"""The contract every update shares: a fitted base model in, scikit-learn's methods out.
+
+`BaseUpdate` keeps the base model fitted through `clone`, reads the fit rows and counts changes;
+`LinearUpdate` adds what follows from a scorecard: ratio, concepts, decisions and scores.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags, check_scalar, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from commod._base_model import (
+    BaseScores,
+    ScoreColumn,
+    base_classes,
+    base_scores,
+    warn_about_base_model,
+)
+from commod._encoding import Encoding
+from commod._inputs import (
+    Column,
+    Groups,
+    check_length,
+    check_weights,
+    read_columns,
+    read_groups,
+    read_labels,
+)
+from commod._solvers.concepts import Concepts
+from commod.exceptions import DataWarning, InputError
+from commod.metrics._fairness import fairness_of
+from commod.scorecard import Scorecard, decide, edited_scores, margins
+
+__all__ = ["CONSTRAINTS", "BaseUpdate", "Changes", "FitRows", "LinearUpdate"]
+
+CONSTRAINTS = {
+    "demographic_parity": "P-rule",
+    "equalized_odds": "disparate mistreatment",
+    "true_positive_rate_parity": "TPR gap",
+    "false_positive_rate_parity": "FPR gap",
+}
+MARGIN_COLUMN = "base margin"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Which decisions an update changes, and for better or worse; arrays of shape (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> changes = Changes(gain=np.array([True, False]), loss=np.array([False, False]))
+    >>> changes.n_changes, changes.rate
+    (1, 0.5)
+    """
+
+    gain: NDArray[np.bool_]
+    loss: NDArray[np.bool_]
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """Return where the decision differs from the base model's."""
+        return self.gain | self.loss
+
+    @property
+    def n_gains(self) -> int:
+        """Return how many rows gain the favourable outcome."""
+        return int(self.gain.sum())
+
+    @property
+    def n_losses(self) -> int:
+        """Return how many rows lose the favourable outcome."""
+        return int(self.loss.sum())
+
+    @property
+    def n_changes(self) -> int:
+        """Return how many decisions change."""
+        return self.n_gains + self.n_losses
+
+    @property
+    def rate(self) -> float:
+        """Return the share of decisions that change, in [0, 1]."""
+        return self.n_changes / len(self.gain)
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """The checked rows an update is fitted on; `label` is None where y was not given."""
+
+    columns: list[Column]
+    base: BaseScores
+    label: NDArray[np.bool_] | None
+    groups: Groups
+    in_constraint: NDArray[np.bool_]
+    weight: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def fairness(self, constraints: str, decisions: NDArray[np.bool_]) -> float:
+        """Return the metric of `constraints` over the groups that are large enough."""
+        kept = self.in_constraint
+        large, codes = np.unique(self.groups.codes[kept], return_inverse=True)
+        label = None if self.label is None else self.label[kept]
+        weight = self.weight[kept]
+        return fairness_of(constraints, decisions[kept], label, codes, len(large), weight)
+
+    def accuracy(self, decisions: NDArray[np.bool_]) -> float:
+        """Return the weighted accuracy, NaN where labels are not known."""
+        if self.label is None:
+            return float("nan")
+        return float(np.average(decisions == self.label, weights=self.weight))
+
+
+class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What all updates share. A subclass stores its parameters and defines `fit` and `predict`."""
+
+    estimator: Any
+    constraints: str
+    threshold: float
+    pos_label: Any
+    favorable_label: Any
+    min_group_size: int
+    classes_: NDArray[Any]
+
+    # -- the base model stays as it is --------------------------------------------------------
+
+    @property
+    def estimator_(self) -> Any:
+        """Return the base model; it is never refitted, so it is the one that was passed."""
+        return self.estimator
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the update; those of the base model are not the update's."""
+        return dict(super().get_params(deep=False))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the update; those of the base model, never refitted, are refused."""
+        nested = sorted(name for name in params if name.startswith("estimator__"))
+        if nested:
+            raise InputError(
+                f"{', '.join(nested)} would change the base model, which was validated and is "
+                "never refitted. Fit another model and pass it as estimator=."
+            )
+        super().set_params(**params)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        params = self.get_params()
+        fresh = {
+            name: clone(value, safe=False) for name, value in params.items() if name != "estimator"
+        }
+        copied = type(self)(estimator=self.estimator, **fresh)
+        if hasattr(self, "_metadata_request"):  # what set_fit_request asked for
+            copied._metadata_request = copy.deepcopy(self._metadata_request)
+        return copied
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # we read mixed columns and missing values, but the base model gets X untouched
+        for name in ("allow_nan", "categorical", "string"):
+            takes = isinstance(self.estimator, ScoreColumn)
+            if hasattr(self.estimator, "__sklearn_tags__"):
+                takes = getattr(get_tags(self.estimator).input_tags, name)
+            setattr(tags.input_tags, name, takes)
+        return tags
+
+    # -- reading rows ---------------------------------------------------------------------------
+
+    def _read_fit_rows(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> FitRows:
+        """Check everything before any work, set `classes_` and the labels, score the rows."""
+        check_scalar(
+            self.threshold, "threshold", float, min_val=0, max_val=1, include_boundaries="neither"
+        )
+        check_scalar(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
+        if self.constraints not in CONSTRAINTS:
+            raise InputError(
+                f"constraints={self.constraints!r} is not known; choose one of "
+                f"{', '.join(CONSTRAINTS)}."
+            )
+        columns = read_columns(X)
+        n_rows = len(columns[0].values)
+        validate_data(self, X, skip_check_array=True, reset=True)
+        labels = None if y is None else read_labels(y, "y")
+        if labels is not None:
+            check_length(labels, "y", n_rows)
+        groups = read_groups(sensitive_features, n_rows)
+        weight = check_weights(sample_weight, n_rows)
+        self.classes_ = base_classes(self.estimator, labels)
+        self._set_labels()
+        label = self._read_target(labels)
+        base = self._base(X, columns)
+        warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
+        kept = self._large_groups(groups)
+        return FitRows(self._features(columns), base, label, groups, kept, weight)
+
+    def _set_labels(self) -> None:
+        self.pos_label_ = self.classes_[1] if self.pos_label is None else self.pos_label
+        if self.pos_label_ not in self.classes_:
+            raise InputError(
+                f"pos_label={self.pos_label!r} is not a label of the base model: "
+                f"{self.classes_.tolist()}."
+            )
+        self.favorable_label_ = (
+            self.pos_label_ if self.favorable_label is None else self.favorable_label
+        )
+        if self.favorable_label_ not in self.classes_:
+            raise InputError(
+                f"favorable_label={self.favorable_label!r} is not a label of the base model: "
+                f"{self.classes_.tolist()}."
+            )
+
+    def _read_target(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
+        if labels is None:
+            if self.constraints != "demographic_parity":
+                raise InputError(
+                    f"This estimator requires y to be passed, but the target y is None: "
+                    f"constraints={self.constraints!r} compares errors, and errors need labels. "
+                    "Only demographic_parity can do without."
+                )
+            return None
+        unknown = [v for v in dict.fromkeys(labels.tolist()) if v not in self.classes_.tolist()]
+        if unknown:
+            raise InputError(
+                f"y holds {unknown[:3]}, which the base model does not know; its labels are "
+                f"{self.classes_.tolist()}."
+            )
+        label = np.asarray(labels == self.pos_label_, dtype=bool)
+        if label.all() or not label.any():
+            raise InputError(
+                f"y holds one class only ({labels[0]!r}); both are needed to tell errors from "
+                "right decisions."
+            )
+        return label
+
+    def _large_groups(self, groups: Groups) -> NDArray[np.bool_]:
+        """Return the rows whose group is large enough to be part of the constraint."""
+        large = groups.sizes >= self.min_group_size
+        if large.sum() < 2:
+            sizes = ", ".join(
+                f"{label!r}: {size}"
+                for label, size in zip(groups.labels, groups.sizes.tolist(), strict=True)
+            )
+            raise InputError(
+                f"sensitive_features has {int(large.sum())} group(s) of at least min_group_size="
+                f"{self.min_group_size} rows ({sizes}), but fairness compares at least 2. Merge "
+                "groups, add rows or lower min_group_size."
+            )
+        if not large.all():
+            small = [label for label, kept in zip(groups.labels, large, strict=True) if not kept]
+            warnings.warn(
+                f"{len(small)} group(s) with fewer than min_group_size={self.min_group_size} rows "
+                f"are left out of the constraint: {small}. Nothing is promised for them.",
+                DataWarning,
+                stacklevel=4,
+            )
+        return np.asarray(large[groups.codes])
+
+    def _features(self, columns: Sequence[Column]) -> list[Column]:
+        """Return the columns an update may use: a score column is not one of them."""
+        if isinstance(self.estimator, ScoreColumn):
+            return [c for c in columns if c.name != self.estimator.name]
+        return list(columns)
+
+    def _base(self, X: Any, columns: Sequence[Column]) -> BaseScores:
+        return base_scores(
+            self.estimator,
+            X,
+            columns,
+            classes=self.classes_,
+            pos_label=self.pos_label_,
+            threshold=float(self.threshold),
+        )
+
+    # -- changes --------------------------------------------------------------------------------
+
+    def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
+        negative = self.classes_[self.classes_ != self.pos_label_][0]
+        return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
+
+    def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> Changes:
+        up, down = ~before & after, before & ~after
+        if self.favorable_label_ == self.pos_label_:
+            return Changes(gain=up, loss=down)
+        return Changes(gain=down, loss=up)
+
+
+class LinearUpdate(BaseUpdate):
+    """An update whose ratio r is a scorecard; predicting needs NumPy and the base model only."""
+
+    scorecard_: Scorecard
+    condition_on_logit: bool = False
+
+    def _store_scorecard(
+        self,
+        encoding: Encoding,
+        concepts: Concepts,
+        mean: NDArray[np.float64],
+        scale: NDArray[np.float64],
+    ) -> None:
+        """Keep a ratio learned on standardised terms as points on raw ones."""
+        points = concepts.weights / scale
+        starts = -(points @ mean) + 0.0
+        self.concept_weights_ = concepts.weights
+        self.concept_contributions_ = concepts.contributions
+        self.intercept_ = concepts.intercept
+        self.term_names_ = encoding.term_names
+        self.scorecard_ = Scorecard(
+            encoding=encoding,
+            intercept=float(concepts.intercept + concepts.contributions @ starts),
+            contributions=concepts.contributions,
+            concept_points=points,
+            concept_intercepts=starts,
+        )
+
+    def _store_outcome(self, rows: FitRows, decisions: NDArray[np.bool_]) -> None:
+        """Keep what was reached on the fit rows, in numbers and in a sentence."""
+        before = rows.base.decisions
+        changes = self._changes(before, decisions)
+        self.n_rows_ = len(rows)
+        self.change_rate_ = changes.rate
+        self.n_gains_, self.n_losses_ = changes.n_gains, changes.n_losses
+        self.base_fairness_ = rows.fairness(self.constraints, before)
+        self.fairness_ = rows.fairness(self.constraints, decisions)
+        self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(decisions)
+        self.status_ = self._sentence()
+
+    def _sentence(self) -> str:
+        metric = CONSTRAINTS[self.constraints]
+        text = (
+            f"On the {self.n_rows_:,} fit rows: {metric} {self.base_fairness_:.3f} → "
+            f"{self.fairness_:.3f}, {self.change_rate_:.1%} of the decisions changed "
+            f"({self.n_gains_:,} gains, {self.n_losses_:,} losses of the favourable outcome)"
+        )
+        if not np.isnan(self.accuracy_):
+            text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
+        text += "; new rows may differ."
+        if self.n_losses_ > self.n_gains_:
+            text += " Most of the changes are losses: people lose the favourable outcome."
+        return text
+
+    def _read_rows(self, X: Any) -> tuple[BaseScores, list[Column]]:
+        check_is_fitted(self)
+        columns = read_columns(X, self.scorecard_.encoding.kinds)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        base = self._base(X, columns)
+        return base, self._ratio_columns(base, self._features(columns))
+
+    def _ratio_columns(self, base: BaseScores, columns: list[Column]) -> list[Column]:
+        """Return the columns r reads: those of X, and the margin where r may depend on it."""
+        if not self.condition_on_logit:
+            return columns
+        return [*columns, Column(MARGIN_COLUMN, "numeric", margins(base.scores, base.threshold))]
+
+    def _base_and_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:
+        base, columns = self._read_rows(X)
+        return base, self.scorecard_.ratio(columns)
+
+    def raw_ratio(self, X: Any) -> NDArray[np.float64]:
+        """Return the scorecard's r(x) of each row, shape (n,)."""
+        return self._base_and_ratio(X)[1]
+
+    def ratio(self, X: Any) -> NDArray[np.float64]:
+        """Return the r(x) that acts on each row, shape (n,); a decision changes where it is < 0."""
+        return self.raw_ratio(X)
+
+    def concepts(self, X: Any) -> NDArray[np.float64]:
+        """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
+
+        ratio(X) = intercept_ + concepts(X) @ concept_contributions_, up to rounding.
+        """
+        return self.scorecard_.concepts(self._read_rows(X)[1])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the new decision of each row, shape (n,), as one of `classes_`."""
+        base, ratio = self._base_and_ratio(X)
+        return self._labels_of(decide(base.scores, ratio, base.threshold))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
+
+        Where r is exactly 1 they are the base model's own, bit for bit. They order decisions and
+        are not calibrated probabilities.
+        """
+        base, ratio = self._base_and_ratio(X)
+        edited = edited_scores(base.scores, ratio, base.threshold)
+        same = edited == base.scores
+        proba = np.column_stack([np.where(same, base.proba[:, 0], 1 - edited), edited])
+        return proba if self.classes_[1] == self.pos_label_ else proba[:, ::-1]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
+        base, ratio = self._base_and_ratio(X)
+        size = np.abs(ratio * margins(base.scores, base.threshold))
+        side = decide(base.scores, ratio, base.threshold) == (self.classes_[1] == self.pos_label_)
+        return np.where(side, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
+
+    def changes(self, X: Any) -> Changes:
+        """Return which rows change and in which direction."""
+        base, ratio = self._base_and_ratio(X)
+        return self._changes(base.decisions, decide(base.scores, ratio, base.threshold))

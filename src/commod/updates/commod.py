@@ -1,0 +1,481 @@
+"""COMMOD: the paper's update, a ratio trained against an adversary that guesses the group."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state, check_scalar
+
+from commod._encoding import Encoding, TermTable, learn_encoding
+from commod._inputs import check_weights
+from commod._solvers.concepts import Concepts, partition_by_column, tidy_concepts
+from commod._solvers.problem import Penalties, Problem, Schedule, Solution
+from commod.exceptions import DataWarning, InputError, TrainingWarning
+from commod.scorecard import decide, margins
+from commod.updates._progress import progress_bar
+from commod.updates.base import FitRows, LinearUpdate
+
+__all__ = ["COMMOD", "DEFAULT_GRID", "fit_grid"]
+
+TRAINING_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
+
+DEFAULT_GRID = {
+    "lambda_fair": (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0),
+    "lambda_ratio": (0.02, 0.05, 0.1, 0.2, 0.5),
+}
+
+
+class COMMOD(LinearUpdate):
+    """The smallest explainable update of a fitted classifier, trained as in the COMMOD paper.
+
+    Learns g(x) = sigmoid(r(x)·z(x) + logit(threshold)) with z the margin of the base model and
+    r(x) = b + Σ_j v_j (W_j · x) a linear combination of k sparse concepts. A decision changes
+    exactly where r(x) < 0. The sensitive attribute is seen by `fit` alone.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model f. It is never refitted.
+    constraints : str, default="demographic_parity"
+        What the adversary looks at: "demographic_parity" (the edited margin), "equalized_odds" (the
+        margin and the true label), "true_positive_rate_parity" or "false_positive_rate_parity"
+        (rows of one true label).
+    n_concepts : int, default=2
+        k, the number of concepts.
+    lambda_fair : float, default=2.0
+        Weight of the adversary's loss: how much fairness matters. 0 leaves it out.
+    lambda_ratio : float, default=0.1
+        Weight of mean (r − 1)², which is never below the share of changed decisions.
+    lambda_sparsity : float, default=0.003
+        Weight of the L1 path norm Σ_j |v_j| ‖W_j‖₁, in standard deviations of the terms.
+    lambda_diversity : float, default=0.1
+        Weight of the mean squared cosine between concepts.
+    epochs : int, default=150
+        Passes over the rows in which r is trained. 0 leaves r = 1: nothing changes.
+    batch_size : int, default=512
+        Rows per step; batches of an epoch differ by at most one row.
+    learning_rate : float, default=0.005
+        Adam's step for r; it falls to 0 along a cosine, as the adversary's does.
+    adversary_hidden : tuple of int, default=(32,)
+        Sizes of the adversary's hidden layers (ReLU). See docs/decisions for why it is small.
+    adversary_steps : int, default=5
+        Steps of the adversary for each step of r.
+    adversary_learning_rate : float, default=0.003
+        Adam's step for the adversary.
+    warmup_epochs : int, default=10
+        Epochs before the first in which the adversary alone learns.
+    ramp_epochs : int, default=20
+        Epochs over which `lambda_fair` grows from 0 to its value.
+    concepts_by_column : bool, default=True
+        Tell the concepts apart by whole raw columns, grouped by the correlation of what they add
+        to r. False keeps the concepts as they were trained. The update is the same either way.
+    condition_on_logit : bool, default=False
+        Let r also read the base model's margin. The changed rows are then no half-space of X.
+    locked_features : collection of str, default=()
+        Columns r must not read; the base model still gets them.
+    min_category_size : int, default=20
+        Fit rows a category needs to have points of its own; rarer ones count as unseen.
+    min_group_size : int, default=30
+        Fit rows a group needs to be part of the constraint; smaller ones are reported.
+    threshold : float, default=0.5
+        The base decision is score > threshold.
+    pos_label : label, default=None
+        The label whose rates count; `classes_[1]` if None.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None. Only names directions.
+    progress : bool, default=None
+        Show a progress bar; None shows it on a terminal only.
+    random_state : int, RandomState or None, default=None
+        Same seed, same machine: the same bits.
+
+    Attributes
+    ----------
+    scorecard_ : Scorecard
+        r and its concepts as points on the raw columns.
+    concept_weights_ : ndarray of shape (k, d)
+        W, per standard deviation of a term, rows of norm 1, exact zeros.
+    concept_contributions_ : ndarray of shape (k,)
+        v, sorted by size; a positive one raises r, that is, keeps decisions.
+    intercept_ : float
+        Mean of r over the fit rows.
+    term_names_ : list of str
+        Names of the d terms.
+    history_ : dict of str to list of float
+        Mean of each loss term and of the share of changes, per epoch.
+    n_iter_ : int
+        Epochs done; less than `epochs` after an interrupt.
+    fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
+        What was reached on the fit rows, beside the base model's.
+    n_gains_, n_losses_, n_rows_ : int
+        People who gain and who lose the favourable outcome, of how many, on the fit rows.
+    status_ : str
+        The same in a sentence.
+
+    Notes
+    -----
+    Only the total w = v'W is identified by the data: other concepts with the same total are the
+    same update, so `scorecard_` shows the total beside them. The losses of the paper are read as
+    `docs/decisions` says. Without y (demographic parity only) the base model's scores stand in
+    for the labels.
+
+    References
+    ----------
+    Di Gennaro, Laugel, Grari, Detyniecki: "Controlled Model Debiasing through Minimal and
+    Interpretable Updates", TMLR 2025.
+
+    Examples
+    --------
+    >>> from commod import COMMOD
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = COMMOD(model, lambda_fair=3, random_state=0)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> bool(update.fairness_ > update.base_fairness_)
+    True
+    >>> update.predict(data.data).shape
+    (800,)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        constraints: str = "demographic_parity",
+        n_concepts: int = 2,
+        lambda_fair: float = 2.0,
+        lambda_ratio: float = 0.1,
+        lambda_sparsity: float = 0.003,
+        lambda_diversity: float = 0.1,
+        epochs: int = 150,
+        batch_size: int = 512,
+        learning_rate: float = 0.005,
+        adversary_hidden: Sequence[int] = (32,),
+        adversary_steps: int = 5,
+        adversary_learning_rate: float = 0.003,
+        warmup_epochs: int = 10,
+        ramp_epochs: int = 20,
+        concepts_by_column: bool = True,
+        condition_on_logit: bool = False,
+        locked_features: Collection[str] = (),
+        min_category_size: int = 20,
+        min_group_size: int = 30,
+        threshold: float = 0.5,
+        pos_label: Any = None,
+        favorable_label: Any = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraints = constraints
+        self.n_concepts = n_concepts
+        self.lambda_fair = lambda_fair
+        self.lambda_ratio = lambda_ratio
+        self.lambda_sparsity = lambda_sparsity
+        self.lambda_diversity = lambda_diversity
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.adversary_hidden = adversary_hidden
+        self.adversary_steps = adversary_steps
+        self.adversary_learning_rate = adversary_learning_rate
+        self.warmup_epochs = warmup_epochs
+        self.ramp_epochs = ramp_epochs
+        self.concepts_by_column = concepts_by_column
+        self.condition_on_logit = condition_on_logit
+        self.locked_features = locked_features
+        self.min_category_size = min_category_size
+        self.min_group_size = min_group_size
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.favorable_label = favorable_label
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        ratio_weight: Any = None,
+    ) -> Self:
+        """Learn the update on rows that are, best, new to the base model.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+            NumPy array, pandas or polars frame; passed to the base model untouched.
+        y : array-like of shape (n,)
+            True labels. May be None for demographic parity.
+        sensitive_features : array-like of shape (n,) or (n, n_sensitive)
+            The group of each row; several columns mean their intersections.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row in every loss and metric.
+        ratio_weight : array-like of shape (n,), default=None
+            Extra weight of each row in the ratio loss: how much a change of this row costs.
+
+        Returns
+        -------
+        self
+        """
+        _fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
+            _check_number(self, name, low=0.0)
+        for name in ("learning_rate", "adversary_learning_rate"):
+            _check_number(self, name, low=0.0, include="right")
+        for name in ("epochs", "warmup_epochs", "ramp_epochs"):
+            _check_number(self, name, low=0, whole=True)
+        for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
+            _check_number(self, name, low=1, whole=True)
+        hidden = self.adversary_hidden
+        if not all(isinstance(size, int) and size > 0 for size in hidden):
+            raise InputError(
+                f"adversary_hidden={hidden!r} must hold the sizes of the hidden layers, such as "
+                "(32,) or (64, 32, 16)."
+            )
+
+    def _schedule(self) -> Schedule:
+        return Schedule(
+            n_concepts=int(self.n_concepts),
+            epochs=int(self.epochs),
+            batch_size=int(self.batch_size),
+            warmup_epochs=int(self.warmup_epochs),
+            ramp_epochs=int(self.ramp_epochs),
+            learning_rate=float(self.learning_rate),
+            adversary_hidden=tuple(self.adversary_hidden),
+            adversary_steps=int(self.adversary_steps),
+            adversary_learning_rate=float(self.adversary_learning_rate),
+        )
+
+    def _store(
+        self, rows: FitRows, encoding: Encoding, terms: TermTable, solution: Solution, i: int
+    ) -> None:
+        """Keep the i-th trained model: scorecard, history and what it does to the fit rows."""
+        mean, scale = terms.moments(rows.weight)
+        seen = scale > 0  # a term without spread was never learned
+        scale = np.where(seen, scale, 1.0)
+        concepts = tidy_concepts(
+            solution.weights[i][:, _solver_position(terms)] * seen,
+            solution.contributions[i],
+            float(solution.intercept[i]),
+        )
+        if self.concepts_by_column:
+            concepts = _by_column(concepts, encoding, terms, scale, rows.weight)
+        self._store_scorecard(encoding, concepts, mean, scale)
+        self.history_ = {name: values[i].tolist() for name, values in solution.history.items()}
+        self.n_iter_ = solution.epochs_done
+        ratio = terms.total(self.scorecard_.points, self.scorecard_.intercept)
+        self._store_outcome(rows, decide(rows.base.scores, ratio, rows.base.threshold))
+        if solution.interrupted:
+            note = f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."
+            self.status_ = f"{note} {self.status_}"
+
+
+def _check_number(
+    update: COMMOD, name: str, *, low: float, whole: bool = False, include: str = "left"
+) -> None:
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    value = check_scalar(getattr(update, name), name, kinds)
+    if (
+        isinstance(value, bool)
+        or not np.isfinite(value)
+        or value < low
+        or (include == "right" and value == low)
+    ):
+        sign = ">" if include == "right" else ">="
+        raise InputError(f"{name}={value!r} must be a finite number {sign} {low:g}.")
+
+
+def fit_grid(
+    update: COMMOD,
+    settings: Iterable[dict[str, Any]],
+    X: Any,
+    y: Any = None,
+    *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    ratio_weight: Any = None,
+) -> list[COMMOD]:
+    """Return fitted copies of `update`, one for each setting, trained in one batched computation.
+
+    A setting may change `lambda_fair`, `lambda_ratio`, `lambda_sparsity`, `lambda_diversity` and
+    `random_state`; the rest is shared. Each copy equals one fitted alone.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> weak, strong = fit_grid(
+    ...     COMMOD(model, random_state=0),
+    ...     [{"lambda_fair": 1}, {"lambda_fair": 5}],
+    ...     data.data,
+    ...     data.target,
+    ...     sensitive_features=data.sensitive_features,
+    ... )
+    >>> weak.change_rate_ < strong.change_rate_
+    True
+    """
+    allowed = {"lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity", "random_state"}
+    models = []
+    for setting in settings:
+        if not allowed.issuperset(setting):
+            raise InputError(
+                f"A grid may change {', '.join(sorted(allowed))}; got {', '.join(setting)}. "
+                "Fit the others one by one."
+            )
+        models.append(clone(update).set_params(**setting))
+    if models:
+        _fit_together(models, X, y, sensitive_features, sample_weight, ratio_weight)
+    return models
+
+
+def _fit_together(
+    models: list[COMMOD],
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    ratio_weight: Any,
+) -> None:
+    """Read the rows once, train all models in one computation and store each result."""
+    first = models[0]
+    for model in models:
+        model._check_parameters()
+    rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
+    distance_weight = rows.weight * check_weights(ratio_weight, len(rows))
+    columns = first._ratio_columns(rows.base, rows.columns)
+    _check_locked(first.locked_features, columns)
+    _warn_about_group_columns(first, rows)
+    encoding = learn_encoding(
+        columns,
+        rows.weight,
+        min_category_size=first.min_category_size,
+        locked=first.locked_features,
+    )
+    terms = encoding.encode(columns)
+    problem = _problem(rows, terms, distance_weight, first.constraints)
+    solution = _train(models, problem)
+    for i, model in enumerate(models):
+        for name in ("classes_", "pos_label_", "favorable_label_", "n_features_in_"):
+            setattr(model, name, getattr(first, name))
+        if hasattr(first, "feature_names_in_"):
+            model.feature_names_in_ = first.feature_names_in_
+        model._store(rows, encoding, terms, solution, i)
+    if solution.interrupted:
+        warnings.warn(f"{first.status_}", TrainingWarning, stacklevel=4)
+
+
+def _train(models: list[COMMOD], problem: Problem) -> Solution:
+    from commod._solvers import adversarial  # JAX is loaded by the first fit, never before
+
+    penalties = Penalties(
+        *(
+            np.array([getattr(model, f"lambda_{name}") for model in models], dtype=np.float32)
+            for name in ("fair", "ratio", "sparsity", "diversity")
+        )
+    )
+    seeds = np.array(
+        [check_random_state(model.random_state).randint(2**31 - 1) for model in models]
+    )
+    with progress_bar("COMMOD", models[0].progress) as report:
+        return adversarial.train(problem, penalties, seeds, models[0]._schedule(), report)
+
+
+def _problem(
+    rows: FitRows, terms: TermTable, distance_weight: NDArray[np.float64], constraints: str
+) -> Problem:
+    """Standardise the terms and put the numbers the solver needs into float32."""
+    mean, scale = terms.moments(rows.weight)
+    scale = np.where(scale > 0, scale, 1.0)
+    is_numeric = np.zeros(terms.n_terms, dtype=bool)
+    is_numeric[terms.numeric_terms] = True
+    position = np.append(np.cumsum(~is_numeric) - 1, (~is_numeric).sum())
+    adversary_weight = rows.weight * rows.in_constraint
+    label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
+    if constraints == "true_positive_rate_parity":
+        adversary_weight = adversary_weight * label
+    elif constraints == "false_positive_rate_parity":
+        adversary_weight = adversary_weight * (1 - label)
+    margin = margins(rows.base.scores, rows.base.threshold)
+    unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
+    single = np.float32
+    return Problem(
+        numeric=((terms.numeric - mean[is_numeric]) / scale[is_numeric]).astype(single),
+        codes=position[terms.codes].astype(np.int32),
+        code_mean=mean[~is_numeric].astype(single),
+        code_scale=(1 / scale[~is_numeric]).astype(single),
+        margin=np.clip(margin, -TRAINING_MARGIN, TRAINING_MARGIN).astype(single),
+        label=label.astype(single),
+        group=rows.groups.codes.astype(np.int32),
+        weight=(rows.weight / unit).astype(single),
+        adversary_weight=(adversary_weight / unit).astype(single),
+        ratio_weight=(distance_weight / unit).astype(single),
+        n_groups=len(rows.groups.labels),
+        adversary_sees_label=constraints == "equalized_odds",
+    )
+
+
+def _by_column(
+    concepts: Concepts,
+    encoding: Encoding,
+    terms: TermTable,
+    scale: NDArray[np.float64],
+    weight: NDArray[np.float64],
+) -> Concepts:
+    total = concepts.contributions @ concepts.weights
+    columns = np.array(encoding.term_columns, dtype=object)
+    used = dict.fromkeys(columns[total != 0])
+    added = [terms.total(np.where(columns == name, total / scale, 0.0), 0.0) for name in used]
+    if not added:
+        return concepts
+    return partition_by_column(concepts, encoding.term_columns, np.column_stack(added), weight)
+
+
+def _solver_position(terms: TermTable) -> NDArray[np.intp]:
+    """Return where the solver, which puts numeric terms first, has each of our terms, (d,)."""
+    rest = np.setdiff1d(np.arange(terms.n_terms), terms.numeric_terms)
+    return np.argsort(np.concatenate([terms.numeric_terms, rest]))
+
+
+def _check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
+    names = [c.name for c in columns]
+    unknown = [name for name in locked if name not in names]
+    if isinstance(locked, str) or unknown:
+        raise InputError(
+            f"locked_features={locked!r} names columns that X does not have "
+            f"(columns: {', '.join(names)}). Pass a list of column names."
+        )
+
+
+def _warn_about_group_columns(update: COMMOD, rows: FitRows) -> None:
+    """Warn where a column of X is the sensitive attribute under another name."""
+    codes = rows.groups.codes.tolist()
+    for column in rows.columns:
+        if column.name in update.locked_features:
+            continue
+        pairs = set(zip(column.values[:10_000].tolist(), codes[:10_000], strict=True))
+        if len(pairs) > 50:
+            continue
+        pairs = set(zip(column.values.tolist(), codes, strict=True))
+        values = {value for value, _ in pairs}
+        if len(pairs) == len(values) > 1 and len({group for _, group in pairs}) > 1:
+            warnings.warn(
+                f"Column {column.name!r} of X tells the sensitive group exactly, so the update "
+                "would use the sensitive attribute when it predicts. Put it into locked_features "
+                "to keep it out of the scorecard.",
+                DataWarning,
+                stacklevel=5,
+            )

@@ -1,0 +1,57 @@
+"""scikit-learn's own checks, on a thin subclass that trains a base model and finds groups in X.
+
+An update needs a fitted model and sensitive features, which the checks do not have: the subclass
+makes both up, and everything else is COMMOD's.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import validate_data
+
+from commod import COMMOD
+from commod.exceptions import CommodWarning
+
+
+class SelfMadeUpdate(COMMOD):
+    """COMMOD on a logistic regression of its own; groups are the halves of the first column."""
+
+    def __init__(self, estimator=None, *, epochs=1, random_state=0):
+        super().__init__(estimator, epochs=epochs, random_state=random_state)
+        self.min_group_size = 1
+        self.warmup_epochs = 0
+        self.progress = False
+
+    def fit(self, X, y, *, sample_weight=None):
+        checked, y = validate_data(self, X, y, dtype="numeric")
+        trained = LogisticRegression().fit(X, y, sample_weight=sample_weight)
+        self.estimator, given = trained, self.estimator
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CommodWarning)
+                super().fit(
+                    X,
+                    y,
+                    sensitive_features=checked[:, 0] > np.nanmedian(checked[:, 0]),
+                    sample_weight=sample_weight,
+                )
+        finally:
+            self.estimator, self._trained = given, trained
+        return self
+
+    def _base(self, X, columns):
+        given, self.estimator = self.estimator, getattr(self, "_trained", self.estimator)
+        try:
+            return super()._base(X, columns)
+        finally:
+            self.estimator = given
+
+
+# No failure is expected; one that has to be would be named here, with its reason.
+@parametrize_with_checks([SelfMadeUpdate()])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
