@@ -1,0 +1,198 @@
+"""Every figure the project promises, measured and printed beside its bar: `make figures`.
+
+Run a part with e.g. `python benchmarks/figures.py table-1 smoothness`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from protocol import (
+    ACCURACY_EDGES,
+    FAIRNESS_EDGES,
+    LOADERS,
+    N_CONCEPTS,
+    PAPER_BASE,
+    PAPER_TABLE_1,
+    Split,
+    make_split,
+)
+
+from commod import COMMOD
+from commod.updates.commod import DEFAULT_GRID, fit_grid
+
+TABLES = tuple(LOADERS)
+GRID = [
+    dict(zip(DEFAULT_GRID, values, strict=True))
+    for values in itertools.product(*DEFAULT_GRID.values())
+]
+
+
+def show(figure: str, value: str, bar: str = "", holds: bool | None = None) -> None:
+    """Print one figure beside its bar."""
+    verdict = "" if holds is None else ("holds" if holds else "MISSED")
+    print(f"{figure:<58} {value:<28} {bar:<22} {verdict}", flush=True)
+
+
+def base_models() -> None:
+    """Compare black-box means over splits 0..19 with the known table."""
+    known = {"Law School": (0.261, 0.595, 0.800), "COMPAS": (0.625, 0.286, 0.673)}
+    for name in TABLES:
+        runs = [make_split(name, seed).base() for seed in range(20)]
+        for metric, expected in zip(("p_rule", "dm", "accuracy"), known[name], strict=True):
+            mean = float(np.mean([run[metric] for run in runs]))
+            paper = PAPER_BASE[name][metric]
+            show(
+                f"{name}: base {metric}, mean over splits 0..19 (paper {paper})",
+                f"{mean:.4f}",
+                f"{expected} ± 0.005",
+                abs(mean - expected) <= 0.005,
+            )
+
+
+def trained(split: Split, name: str, constraints: str, **settings: Any) -> list[dict[str, float]]:
+    """Return the test figures of the published grid on one split."""
+    update = COMMOD(
+        split.model,
+        constraints=constraints,
+        n_concepts=N_CONCEPTS[name],
+        random_state=0,
+        progress=False,
+        **settings,
+    )
+    train = split.train
+    models = fit_grid(update, GRID, train.X, train.y, sensitive_features=train.s)
+    return [split.evaluate(model.predict(split.test.X)) for model in models]
+
+
+def cells(runs: list[dict[str, float]], name: str, shift: float) -> Iterator[tuple[int, int]]:
+    """Return the (fairness, accuracy) quartile of each run, accuracy edges moved by `shift`."""
+    accuracy_edges = np.array(ACCURACY_EDGES[name]) + shift
+    for run in runs:
+        yield (
+            int(np.searchsorted(FAIRNESS_EDGES[name], run["p_rule"], side="right")) + 1,
+            int(np.searchsorted(accuracy_edges, run["accuracy"], side="right")) + 1,
+        )
+
+
+def table_1() -> None:
+    """Compare Table 1 of the paper, demographic parity, splits 0..9, with the published grid."""
+    for name in TABLES:
+        medians: dict[tuple[int, int], list[float]] = {}
+        highest, lowest, bases = [], [], []
+        for seed in range(10):
+            split = make_split(name, seed)
+            base = split.base()
+            runs = trained(split, name, "demographic_parity")
+            found = list(cells(runs, name, base["accuracy"] - PAPER_BASE[name]["accuracy"]))
+            for cell in set(found):
+                rates = [r["changes"] for r, c in zip(runs, found, strict=True) if c == cell]
+                medians.setdefault(cell, []).append(float(np.median(rates)))
+            bases.append(base["p_rule"])
+            highest.append(np.nanmax([run["p_rule"] for run in runs]))
+            lowest.append(np.nanmin([run["p_rule"] for run in runs]))
+        must = name == "Law School"
+        show(
+            f"{name}: test P-rules from base {np.mean(bases):.3f} (lowest {np.mean(lowest):.3f})",
+            f"to {np.mean(highest):.3f}, worst split {min(highest):.3f}",
+            ">= 0.9" if must else "reported",
+            min(highest) >= 0.9 if must else None,
+        )
+        show_cells(name, medians, must)
+
+
+def show_cells(name: str, medians: dict[tuple[int, int], list[float]], must: bool) -> None:
+    """Print the cells of Table 1 beside the paper's."""
+    n_counted = 0
+    for cell, paper in PAPER_TABLE_1[name].items():
+        values = medians.get(cell, [])
+        label = f"{name}: Table 1, Q{cell[0]} fairness / Q{cell[1]} accuracy"
+        if len(values) < 3:
+            show(label, f"{len(values)} splits: not counted", f"paper {paper}")
+            continue
+        n_counted += 1
+        mean = float(np.mean(values))
+        bar = f"<= {1.15 * paper:.4f}" if must else f"paper {paper}"
+        held = mean <= 1.15 * paper if must else None
+        show(label, f"{mean:.4f} ({len(values)} splits)", bar, held)
+    if must:
+        show(f"{name}: cells counted", str(n_counted), ">= 5 of 7", n_counted >= 5)
+
+
+def equalized_odds() -> None:
+    """Compare the lowest test DM of the published grid at a floor on accuracy, splits 0..9."""
+    for name, floor, bar in (("Law School", 0.72, 0.33), ("COMPAS", 0.62, 0.21)):
+        lowest, bases = [], []
+        for seed in range(10):
+            split = make_split(name, seed)
+            runs = trained(split, name, "equalized_odds")
+            lowest.append(min(run["dm"] for run in runs if run["accuracy"] >= floor))
+            bases.append(split.base()["dm"])
+        show(
+            f"{name}: lowest test DM at accuracy >= {floor} (base {np.mean(bases):.3f})",
+            f"{np.mean(lowest):.4f} ± {np.std(lowest):.3f}",
+            f"<= {bar}",
+            float(np.mean(lowest)) <= bar,
+        )
+
+
+def smoothness() -> None:
+    """Check the spread over 10 seeds at every point of the default grid, and steps along it."""
+    for name, split_seed in itertools.product(TABLES, (0, 1)):
+        split = make_split(name, split_seed)
+        settings = [{**point, "random_state": seed} for point in GRID for seed in range(10)]
+        update = COMMOD(split.model, n_concepts=N_CONCEPTS[name], progress=False)
+        train = split.train
+        models = fit_grid(update, settings, train.X, train.y, sensitive_features=train.s)
+        runs = [split.evaluate(model.predict(split.test.X)) for model in models]
+        fairness = np.array([run["p_rule"] for run in runs]).reshape(len(GRID), 10)
+        changes = np.array([run["changes"] for run in runs]).reshape(len(GRID), 10)
+        n_ratio = len(DEFAULT_GRID["lambda_ratio"])
+        steps = np.abs(np.diff(fairness.mean(axis=1).reshape(-1, n_ratio), axis=0))
+        where = f"{name}, split {split_seed}:"
+        for what, spread, bar in (
+            ("P-rule", fairness.std(axis=1), 0.05),
+            ("change rate", changes.std(axis=1), 0.02),
+        ):
+            worst = tuple(GRID[spread.argmax()].values())
+            show(
+                f"{where} largest sd of test {what} over 10 seeds",
+                f"{spread.max():.4f} at {worst}",
+                f"<= {bar}",
+                bool(spread.max() <= bar),
+            )
+        show(
+            f"{where} largest step of mean P-rule along lambda_fair",
+            f"{steps.max():.4f}",
+            "<= 0.2",
+            bool(steps.max() <= 0.2),
+        )
+
+
+FIGURES: dict[str, Callable[[], None]] = {
+    "base-models": base_models,
+    "table-1": table_1,
+    "equalized-odds": equalized_odds,
+    "smoothness": smoothness,
+}
+
+
+def main(names: list[str]) -> None:
+    """Measure the named figures, or all."""
+    unknown = [name for name in names if name not in FIGURES]
+    if unknown:
+        sys.exit(f"unknown figures: {', '.join(unknown)}; choose from {', '.join(FIGURES)}")
+    for name in names or FIGURES:
+        start = time.perf_counter()
+        print(f"\n{name}")
+        FIGURES[name]()
+        print(f"({time.perf_counter() - start:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
