@@ -48,6 +48,7 @@ def schedule(**changes):
             "adversary_hidden": (4,),
             "adversary_steps": 2,
             "adversary_learning_rate": 0.01,
+            "adaptive_fairness": True,
             **changes,
         }
     )

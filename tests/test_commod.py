@@ -183,6 +183,7 @@ def reference(model, rows):
         {"adversary_hidden": (8, 4)},
         {"adversary_steps": 1},
         {"adversary_learning_rate": 0.03},
+        {"adaptive_fairness": False},
         {"warmup_epochs": 1},
         {"ramp_epochs": 1},
         {"n_concepts": 3},

@@ -5,9 +5,10 @@ With z the margin of the base model, l = r(x)·z the edited one and h the advers
     L_Y(l, y) − λ_fair L_S(h(l), s) + λ_ratio mean (r − 1)² + λ_sparsity Σ_j |v_j| ‖W_j‖₁
     + λ_diversity mean_{i<j} cos(W_i, W_j)²,      r(x) = b + Σ_j v_j (W_j · x),
 
-while h minimises L_S. Both learn by Adam on the same minibatches, several steps of h for each of r.
-Parameters are flat vectors and loops have dynamic lengths: the compiled program is small, and one
-compilation serves every number of epochs and, up to padding, of rows.
+while h minimises L_S; λ_fair shrinks with the adversary's advantage (`_fair_weight`). Both learn by
+Adam on the same minibatches, several steps of h for each of r. Parameters are flat vectors and
+loops have dynamic lengths: the compiled program is small, and one compilation serves every number
+of epochs and, up to padding, of rows.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ from commod._solvers.problem import Penalties, Problem, Schedule, Solution
 __all__ = ["train"]
 
 HISTORY = ("label", "adversary", "ratio", "sparsity", "diversity", "change_rate")
+START_SIZE = 0.01  # of the usual size of random weights: enough to tell the concepts apart
+FULL_WEIGHT = 5.0  # of λ_fair while the adversary is as good as it was on the base model
+MEMORY = 0.95  # of the running mean of the adversary's advantage
+NO_ADVANTAGE = 1e-3  # nats: below, the base model tells nothing about the group
 EPOCHS_PER_CALL = 10  # progress and interrupts come between two calls of the compiled program
 _adam = optax.scale_by_adam()
 
@@ -58,6 +63,7 @@ class Rows(NamedTuple):
     ratio_weight: Array
     is_row: Array
     margin_scale: Array
+    surprise: Array
 
 
 class Pace(NamedTuple):
@@ -71,6 +77,7 @@ class Pace(NamedTuple):
     rate: Array
     adversary_steps: Array
     adversary_rate: Array
+    adaptive: Array
 
 
 class Weights(NamedTuple):
@@ -89,6 +96,8 @@ class State(NamedTuple):
     ratio_optimizer: optax.ScaleByAdamState
     adversary: Array
     adversary_optimizer: optax.ScaleByAdamState
+    advantage: Array
+    highest_advantage: Array
     key: Array
 
 
@@ -159,7 +168,23 @@ def _rows(problem: Problem) -> Rows:
         ratio_weight=pad(problem.ratio_weight),
         is_row=pad(np.ones(n, dtype=bool)),
         margin_scale=jnp.float32(spread if spread > 0 else 1.0),
+        surprise=pad(_surprise(problem)),
     )
+
+
+def _surprise(problem: Problem) -> NDArray[np.float32]:
+    """Return −log of the share of each row's group (with its label), shape (n,).
+
+    Its mean is the loss of an adversary that does not look at the score.
+    """
+    cell = problem.group.astype(np.int64)
+    whole = np.zeros_like(cell)
+    if problem.adversary_sees_label:
+        whole = (problem.label > 0.5).astype(np.int64)
+        cell = 2 * cell + whole
+    weight = problem.adversary_weight.astype(np.float64) + 1e-12
+    share = np.bincount(cell, weight)[cell] / np.bincount(whole, weight)[whole]
+    return -np.log(share).astype(np.float32)
 
 
 def _pace(problem: Problem, schedule: Schedule, batch_size: int) -> Pace:
@@ -173,6 +198,7 @@ def _pace(problem: Problem, schedule: Schedule, batch_size: int) -> Pace:
         rate=jnp.float32(schedule.learning_rate),
         adversary_steps=jnp.int32(schedule.adversary_steps),
         adversary_rate=jnp.float32(schedule.adversary_learning_rate),
+        adaptive=jnp.asarray(schedule.adaptive_fairness),
     )
 
 
@@ -186,18 +212,24 @@ def _initial_states(seeds: Array, shape: Shape, n_terms: int) -> State:
 
 
 def _initial_state(seed: Array, shape: Shape, n_terms: int) -> State:
-    """Start at r = 1 exactly: v = 0 and b = 1; W is not zero, else nothing could move."""
+    """Start at r = 1 with every direction open: equal v, and concepts in pairs that cancel.
+
+    With v = 0 and random W, only the k directions of W could move at first, and few concepts meant
+    another update for each seed (docs/decisions/0002).
+    """
     key, ratio_key, adversary_key = jax.random.split(jax.random.key(seed), 3)
     k = shape.n_concepts
-    concepts = _glorot(ratio_key, k, n_terms)
-    ratio = jnp.concatenate([concepts.ravel(), jnp.zeros(k), jnp.ones(1)])
+    half = START_SIZE * _glorot(ratio_key, k // 2, n_terms)
+    concepts = jnp.concatenate([half, -half, jnp.zeros((k % 2, n_terms))])
+    ratio = jnp.concatenate([concepts.ravel(), jnp.full(k, k**-0.5), jnp.ones(1)])
     layers = []
     for layer_key, (rows, columns) in zip(
         jax.random.split(adversary_key, len(shape.hidden) + 1), _layer_sizes(shape), strict=True
     ):
         layers += [_glorot(layer_key, rows, columns).ravel(), jnp.zeros(columns)]
     adversary = jnp.concatenate(layers)
-    return State(ratio, _adam.init(ratio), adversary, _adam.init(adversary), key)
+    zero = jnp.zeros(())
+    return State(ratio, _adam.init(ratio), adversary, _adam.init(adversary), zero, zero, key)
 
 
 def _glorot(key: Array, rows: int, columns: int) -> Array:
@@ -341,7 +373,7 @@ def _batch(rows: Rows, order: Array, i: Array, pace: Pace, size: int) -> Rows:
     there = (jnp.arange(size) < length).astype(jnp.float32)
     picked = {
         name: getattr(rows, name)[index]
-        for name in ("numeric", "codes", "margin", "label", "group")
+        for name in ("numeric", "codes", "margin", "label", "group", "surprise")
     }
     kept = {
         name: getattr(rows, name)[index] * there
@@ -371,6 +403,7 @@ def _step(
     adversary, adversary_optimizer = lax.fori_loop(
         0, pace.adversary_steps, improve, (state.adversary, state.adversary_optimizer)
     )
+    weights = weights._replace(fair=weights.fair * _fair_weight(state, pace))
     gradient, parts = jax.grad(_ratio_loss, has_aux=True)(
         state.ratio, adversary, batch, weights, shape
     )
@@ -382,7 +415,22 @@ def _step(
         (ratio, optimizer),
         (state.ratio, state.ratio_optimizer),
     )
-    return State(ratio, optimizer, adversary, adversary_optimizer, state.key), parts
+    advantage = _mean(batch.surprise, batch.adversary_weight) - parts[1]
+    advantage = MEMORY * state.advantage + (1 - MEMORY) * advantage
+    highest = jnp.maximum(state.highest_advantage, advantage)
+    return State(
+        ratio, optimizer, adversary, adversary_optimizer, advantage, highest, state.key
+    ), parts
+
+
+def _fair_weight(state: State, pace: Pace) -> Array:
+    """Return what λ_fair is multiplied by: it falls with what is left of the adversary's advantage.
+
+    With I the advantage and I₀ that on the base model, the ratio descends along λ_fair (5/2) I²/I₀:
+    a constant weight has nothing to hold it between "no change" and "far too many".
+    """
+    left = state.advantage / jnp.maximum(state.highest_advantage, NO_ADVANTAGE)
+    return jnp.where(pace.adaptive, FULL_WEIGHT * jnp.clip(left, 0.0, 1.0), 1.0)
 
 
 def _shrink(
@@ -412,7 +460,7 @@ def _solution(
     losses = losses[:, schedule.warmup_epochs :].astype(np.float64)
     return Solution(
         weights=flat[:, : k * n_terms].reshape(m, k, n_terms),
-        contributions=flat[:, k * n_terms : -1],
+        contributions=flat[:, k * n_terms : -1] if done else np.zeros((m, k)),
         intercept=flat[:, -1],
         history={name: losses[:, :, i] for i, name in enumerate(HISTORY)},
         epochs_done=max(0, done - schedule.warmup_epochs),

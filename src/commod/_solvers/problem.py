@@ -62,6 +62,7 @@ class Schedule:
     adversary_hidden: tuple[int, ...]
     adversary_steps: int
     adversary_learning_rate: float
+    adaptive_fairness: bool
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ __all__ = ["COMMOD", "DEFAULT_GRID", "fit_grid"]
 TRAINING_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
 
 DEFAULT_GRID = {
-    "lambda_fair": (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0),
-    "lambda_ratio": (0.02, 0.05, 0.1, 0.2, 0.5),
+    "lambda_fair": (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0),
+    "lambda_ratio": (0.05, 0.1, 0.2, 0.5),
 }
 
 
@@ -59,14 +59,18 @@ class COMMOD(LinearUpdate):
         Passes over the rows in which r is trained. 0 leaves r = 1: nothing changes.
     batch_size : int, default=512
         Rows per step; batches of an epoch differ by at most one row.
-    learning_rate : float, default=0.005
+    learning_rate : float, default=0.01
         Adam's step for r; it falls to 0 along a cosine, as the adversary's does.
     adversary_hidden : tuple of int, default=(32,)
         Sizes of the adversary's hidden layers (ReLU). See docs/decisions for why it is small.
-    adversary_steps : int, default=5
+    adversary_steps : int, default=10
         Steps of the adversary for each step of r.
     adversary_learning_rate : float, default=0.003
         Adam's step for the adversary.
+    adaptive_fairness : bool, default=True
+        Let the weight of fairness fall with what is left of the adversary's advantage, from
+        5 `lambda_fair` at the base model to 0 where the group cannot be guessed: a smooth
+        trade-off. False keeps the paper's constant weight, which tends to jump.
     warmup_epochs : int, default=10
         Epochs before the first in which the adversary alone learns.
     ramp_epochs : int, default=20
@@ -155,10 +159,11 @@ class COMMOD(LinearUpdate):
         lambda_diversity: float = 0.1,
         epochs: int = 150,
         batch_size: int = 512,
-        learning_rate: float = 0.005,
+        learning_rate: float = 0.01,
         adversary_hidden: Sequence[int] = (32,),
-        adversary_steps: int = 5,
+        adversary_steps: int = 10,
         adversary_learning_rate: float = 0.003,
+        adaptive_fairness: bool = True,
         warmup_epochs: int = 10,
         ramp_epochs: int = 20,
         concepts_by_column: bool = True,
@@ -185,6 +190,7 @@ class COMMOD(LinearUpdate):
         self.adversary_hidden = adversary_hidden
         self.adversary_steps = adversary_steps
         self.adversary_learning_rate = adversary_learning_rate
+        self.adaptive_fairness = adaptive_fairness
         self.warmup_epochs = warmup_epochs
         self.ramp_epochs = ramp_epochs
         self.concepts_by_column = concepts_by_column
@@ -256,6 +262,7 @@ class COMMOD(LinearUpdate):
             adversary_hidden=tuple(self.adversary_hidden),
             adversary_steps=int(self.adversary_steps),
             adversary_learning_rate=float(self.adversary_learning_rate),
+            adaptive_fairness=bool(self.adaptive_fairness),
         )
 
     def _store(
@@ -277,6 +284,11 @@ class COMMOD(LinearUpdate):
         self.n_iter_ = solution.epochs_done
         ratio = terms.total(self.scorecard_.points, self.scorecard_.intercept)
         self._store_outcome(rows, decide(rows.base.scores, ratio, rows.base.threshold))
+        if self.n_iter_ and not self.change_rate_ and self.lambda_fair:
+            self.status_ += (
+                f" No decision changes at lambda_fair={self.lambda_fair:g} and lambda_ratio="
+                f"{self.lambda_ratio:g}: raise the first or lower the second to change some."
+            )
         if solution.interrupted:
             note = f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."
             self.status_ = f"{note} {self.status_}"
