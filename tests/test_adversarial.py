@@ -221,3 +221,34 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
 def test_padding_wastes_at_most_a_quarter(n):
     size = adversarial._padded(n)
     assert n <= size <= max(64, 1.25 * n)
+
+
+def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
+    problem = make_problem()
+    state = adversarial._initial_state(0, Shape(2, 2, 32, (4,), False), problem.n_terms)
+
+    def weight(now, highest, adaptive=True):
+        pace = adversarial._pace(problem, schedule(adaptive_fairness=adaptive), 32)
+        known = state._replace(advantage=jnp.float32(now), highest_advantage=jnp.float32(highest))
+        return float(adversarial._fair_weight(known, pace))
+
+    assert weight(0.04, 0.04) == pytest.approx(5)
+    assert weight(0.01, 0.04) == pytest.approx(2)
+    assert weight(-0.01, 0.04) == 1
+    assert weight(1e-4, 1e-4) < 2, "a base model that tells nothing needs no extra push"
+    assert weight(0.01, 0.04, adaptive=False) == 1
+
+
+@pytest.mark.parametrize("sees_label", [False, True])
+def test_the_blind_loss_is_the_entropy_of_the_group(sees_label):
+    problem = make_problem(n_groups=3, sees_label=sees_label)
+    weight = problem.adversary_weight.astype(float)
+    blind = np.average(adversarial._surprise(problem), weights=weight)
+    labels = problem.label if sees_label else np.zeros(96)
+    entropy = 0.0
+    for label in np.unique(labels):
+        for group in range(3):
+            cell = weight[(labels == label) & (problem.group == group)].sum()
+            share = cell / weight[labels == label].sum()
+            entropy -= cell / weight.sum() * np.log(share)
+    assert blind == pytest.approx(entropy, rel=1e-5)

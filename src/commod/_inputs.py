@@ -144,7 +144,7 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
         array = np.asarray(values)
     except ValueError as error:
         raise InputError(
-            f"{name} cannot be read as an array ({error}). Give every row as many values."
+            f"{name} cannot be read as array ({error}). Give every row the same number of values."
         ) from error
     if array.dtype.kind in "US" and not hasattr(values, "dtype"):
         return np.asarray(values, dtype=object)  # NumPy writes [1, nan, "a"] as three texts

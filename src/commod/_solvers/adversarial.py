@@ -31,7 +31,7 @@ __all__ = ["train"]
 
 HISTORY = ("label", "adversary", "ratio", "sparsity", "diversity", "change_rate")
 START_SIZE = 0.01  # of the usual size of random weights: enough to tell the concepts apart
-FULL_WEIGHT = 5.0  # of λ_fair while the adversary is as good as it was on the base model
+EXTRA_WEIGHT = 4.0  # times λ_fair, while the adversary is as good as on the base model
 MEMORY = 0.95  # of the running mean of the adversary's advantage
 NO_ADVANTAGE = 1e-3  # nats: below, the base model tells nothing about the group
 EPOCHS_PER_CALL = 10  # progress and interrupts come between two calls of the compiled program
@@ -424,13 +424,14 @@ def _step(
 
 
 def _fair_weight(state: State, pace: Pace) -> Array:
-    """Return what λ_fair is multiplied by: it falls with what is left of the adversary's advantage.
+    """Return what λ_fair is multiplied by: 5 at the base model, 1 where the group is hidden.
 
-    With I the advantage and I₀ that on the base model, the ratio descends along λ_fair (5/2) I²/I₀:
-    a constant weight has nothing to hold it between "no change" and "far too many".
+    With I the adversary's advantage and I₀ that on the base model, the ratio descends along
+    λ_fair (I + 2 I²/I₀): a constant weight alone has nothing to hold it between "no change" and
+    "far too many".
     """
     left = state.advantage / jnp.maximum(state.highest_advantage, NO_ADVANTAGE)
-    return jnp.where(pace.adaptive, FULL_WEIGHT * jnp.clip(left, 0.0, 1.0), 1.0)
+    return 1 + jnp.where(pace.adaptive, EXTRA_WEIGHT * jnp.clip(left, 0.0, 1.0), 0.0)
 
 
 def _shrink(

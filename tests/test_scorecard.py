@@ -1,0 +1,329 @@
+"""The decision rule holds at every threshold, and a scorecard survives JSON to the last bit."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from commod._encoding import CategoryTerms, Encoding, NumericTerms
+from commod._inputs import Column, read_columns
+from commod.scorecard import Scorecard, decide, edited_scores, margins
+
+quick = settings(deadline=None, max_examples=150)
+thresholds = st.one_of(st.just(0.5), st.floats(0.01, 0.99))
+ratios = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e6, -1e6, 1e-300, -1e-300]),
+    st.floats(-3, 3),
+    st.floats(-1e6, 1e6),
+)
+
+
+@st.composite
+def rows(draw, ratio=ratios):
+    """A threshold, scores that like to sit on it or at the ends, and ratios: (t, f, r)."""
+    threshold = draw(thresholds)
+    special = [0.0, 1.0, threshold, math.nextafter(threshold, 0), math.nextafter(threshold, 1)]
+    score = st.one_of(st.sampled_from(special), st.floats(0, 1))
+    pairs = draw(st.lists(st.tuples(score, ratio), min_size=1, max_size=20))
+    scores, values = (np.array(column) for column in zip(*pairs, strict=True))
+    return threshold, scores, values
+
+
+# ---------------------------------------------------------------------------------------------
+# The decision rule
+
+
+@given(rows())
+@quick
+def test_a_decision_changes_exactly_where_r_is_negative_and_the_score_is_off_the_threshold(case):
+    threshold, scores, ratio = case
+    changed = decide(scores, ratio, threshold) != (scores > threshold)
+    assert changed.tolist() == ((ratio < 0) & (scores != threshold)).tolist()
+
+
+@given(rows(ratio=st.just(1.0)))
+@quick
+def test_ratio_one_changes_no_decision_and_no_bit_of_a_score(case):
+    threshold, scores, ratio = case
+    assert decide(scores, ratio, threshold).tolist() == (scores > threshold).tolist()
+    assert edited_scores(scores, ratio, threshold).tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize("threshold", np.arange(1, 100) / 100)
+def test_ratio_one_changes_nothing_at_any_threshold(threshold):
+    scores = np.concatenate([np.linspace(0, 1, 201), np.arange(1, 100) / 100])
+    ones = np.ones(len(scores))
+    assert np.array_equal(decide(scores, ones, threshold), scores > threshold)
+    assert np.array_equal(edited_scores(scores, ones, threshold), scores)
+
+
+@given(rows())
+@quick
+def test_the_edited_score_is_on_the_side_of_its_decision(case):
+    threshold, scores, ratio = case
+    edited = edited_scores(scores, ratio, threshold)
+    assert (edited > threshold).tolist() == decide(scores, ratio, threshold).tolist()
+
+
+@given(rows())
+@quick
+def test_edited_scores_stay_finite_and_between_0_and_1(case):
+    threshold, scores, ratio = case
+    edited = edited_scores(scores, ratio, threshold)
+    assert ((edited >= 0) & (edited <= 1)).all()
+
+
+@given(rows())
+@quick
+def test_the_mean_squared_distance_of_r_from_1_is_never_below_the_share_of_changes(case):
+    threshold, scores, ratio = case
+    changed = decide(scores, ratio, threshold) != (scores > threshold)
+    assert np.mean((ratio - 1) ** 2) >= changed.mean()
+
+
+@given(rows(ratio=st.sampled_from([0.0, -0.0])))
+@quick
+def test_ratio_zero_changes_nothing(case):
+    threshold, scores, ratio = case
+    assert decide(scores, ratio, threshold).tolist() == (scores > threshold).tolist()
+
+
+@given(thresholds, ratios)
+@quick
+def test_a_score_on_the_threshold_never_changes(threshold, ratio):
+    scores, ratio = np.array([threshold]), np.array([ratio])
+    assert margins(scores, threshold).tolist() == [0.0]
+    assert decide(scores, ratio, threshold).tolist() == [False]
+    assert edited_scores(scores, ratio, threshold)[0] <= threshold
+
+
+@given(rows(ratio=st.floats(-3, 3)))
+@quick
+def test_the_edited_score_is_the_sigmoid_of_the_edited_margin(case):
+    threshold, scores, ratio = case
+    inside = np.clip(scores, 1e-9, 1 - 1e-9)
+    odds = np.log(inside / (1 - inside)) - math.log(threshold / (1 - threshold))
+    exponent = np.clip(ratio * odds, -30, 30) + math.log(threshold / (1 - threshold))
+    expected = 1 / (1 + np.exp(-exponent))
+    np.testing.assert_allclose(edited_scores(inside, ratio, threshold), expected, atol=1e-7)
+
+
+@given(st.lists(st.floats(0.001, 0.999), min_size=2, max_size=10), st.floats(0.01, 50), thresholds)
+@example([0.5, 0.5 + 1e-16], 3.0, 0.5)
+@quick
+def test_a_common_positive_ratio_keeps_the_order_of_the_people(scores, ratio, threshold):
+    scores = np.sort(scores)
+    edited = edited_scores(scores, np.full(len(scores), ratio), threshold)
+    assert (np.diff(edited) >= 0).all()
+
+
+# ---------------------------------------------------------------------------------------------
+# The table of points
+
+
+ENCODING = Encoding(
+    (
+        NumericTerms("age", fill=40.0, has_missing_term=True),
+        CategoryTerms("town", ("Paris", None)),
+        CategoryTerms("flag", (False, True)),
+    )
+)
+PEOPLE = read_columns(
+    pd.DataFrame(
+        {
+            "age": [30.0, np.nan, 50.0],
+            "town": ["Paris", None, "Oslo"],
+            "flag": [True, False, True],
+        }
+    )
+)
+
+
+def scorecard(points, intercept=1.0, contributions=(1.0,), starts=None, encoding=ENCODING):
+    points = np.atleast_2d(np.array(points, dtype=np.float64))
+    return Scorecard(
+        encoding=encoding,
+        intercept=intercept,
+        contributions=np.array(contributions, dtype=np.float64),
+        concept_points=points,
+        concept_intercepts=np.zeros(len(points)) if starts is None else np.array(starts),
+    )
+
+
+TWO_CONCEPTS = scorecard(
+    [[0.5, 0, -1, 0, 0, 0], [0, 2, 0, 4, 0, -3]],
+    intercept=0.25,
+    contributions=[0.1, -0.5],
+    starts=[-20.0, 1.0],
+)
+
+
+def test_the_ratio_is_the_intercept_and_the_points_of_the_row():
+    card = scorecard([-0.01, 0.2, 0.5, -0.5, 0.0, -2.0], intercept=1.5)
+    expected = [1.5 - 0.3 + 0.5 - 2, 1.5 - 0.4 + 0.2 - 0.5, 1.5 - 0.5 - 2]
+    np.testing.assert_allclose(card.ratio(PEOPLE), expected, rtol=1e-12)
+
+
+def test_a_scorecard_without_points_is_exactly_its_intercept():
+    assert scorecard([0.0] * 6, intercept=1.0).ratio(PEOPLE).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_points_are_the_weighted_points_of_the_concepts():
+    expected = [0.05, -1.0, -0.1, -2.0, 0.0, 1.5]
+    np.testing.assert_allclose(TWO_CONCEPTS.points, expected, rtol=1e-12)
+
+
+def test_concepts_are_tables_whose_weighted_sum_moves_the_ratio():
+    concepts = TWO_CONCEPTS.concepts(PEOPLE)
+    assert concepts.shape == (3, 2)
+    assert concepts[0].tolist() == [-20 + 15 - 1, 1 - 3]
+    moved = (concepts - TWO_CONCEPTS.concept_intercepts) @ TWO_CONCEPTS.contributions
+    np.testing.assert_allclose(TWO_CONCEPTS.ratio(PEOPLE), 0.25 + moved, rtol=1e-12)
+
+
+def test_lines_and_columns_without_points_are_not_counted():
+    card = scorecard([0.0, 0.2, 0.0, 0.0, 0.0, -2.0])
+    assert card.n_terms_used == 2
+    assert card.columns_used == ["age", "flag"]
+    assert card.rows() == [("age is missing", 0.2), ("flag = True", -2.0)]
+
+
+def test_the_lines_of_one_concept_can_be_listed():
+    assert TWO_CONCEPTS.rows(0) == [("age", 0.5), ("town = Paris", -1.0)]
+
+
+# ---------------------------------------------------------------------------------------------
+# To and from a dictionary
+
+
+def through_json(card):
+    return Scorecard.from_dict(json.loads(json.dumps(card.to_dict())))
+
+
+@st.composite
+def cards(draw):
+    k = draw(st.integers(1, 4))
+    numbers = st.floats(-1e3, 1e3)
+    points = draw(st.lists(st.lists(numbers, min_size=6, max_size=6), min_size=k, max_size=k))
+    card = scorecard(
+        points,
+        intercept=draw(numbers),
+        contributions=draw(st.lists(numbers, min_size=k, max_size=k)),
+        starts=draw(st.lists(numbers, min_size=k, max_size=k)),
+    )
+    by_columns = np.asfortranarray(card.concept_points)  # BLAS would add these up differently
+    return replace(card, concept_points=by_columns if draw(st.booleans()) else card.concept_points)
+
+
+@given(cards())
+@quick
+def test_a_scorecard_read_back_from_json_gives_the_same_bits(card):
+    back = through_json(card)
+    assert back.points.tolist() == card.points.tolist()
+    assert back.ratio(PEOPLE).tolist() == card.ratio(PEOPLE).tolist()
+    assert back.concepts(PEOPLE).tolist() == card.concepts(PEOPLE).tolist()
+
+
+def test_the_points_do_not_depend_on_how_the_array_lies_in_memory():
+    rng = np.random.default_rng(0)
+    names = tuple(str(i) for i in range(40))
+    encoding = Encoding((CategoryTerms("town", names),))
+    card = scorecard(rng.normal(size=(5, 40)), contributions=rng.normal(size=5), encoding=encoding)
+    turned = replace(card, concept_points=np.asfortranarray(card.concept_points))
+    assert turned.points.tolist() == card.points.tolist()
+
+
+def test_typed_categories_survive_json():
+    encoding = Encoding((CategoryTerms("code", (1, 2.5, "1", True, None)),))
+    card = scorecard([1.0, 2.0, 3.0, 4.0, 5.0], encoding=encoding)
+    [column] = through_json(card).encoding.columns
+    assert column == encoding.columns[0]
+    assert [type(c) for c in column.categories] == [int, float, str, bool, type(None)]
+
+
+def test_a_scorecard_equals_its_copy_and_no_other():
+    assert through_json(TWO_CONCEPTS) == TWO_CONCEPTS
+    assert replace(TWO_CONCEPTS, intercept=0.5) != TWO_CONCEPTS
+    assert TWO_CONCEPTS != "a scorecard"
+
+
+def test_a_dictionary_holds_only_plain_python():
+    def plain(value):
+        if isinstance(value, dict):
+            return all(type(k) is str and plain(v) for k, v in value.items())
+        if isinstance(value, list | tuple):
+            return all(plain(v) for v in value)
+        return type(value) in (str, bool, int, float, type(None))
+
+    assert plain(TWO_CONCEPTS.to_dict())
+
+
+# ---------------------------------------------------------------------------------------------
+# What it looks like
+
+
+def test_the_table_shows_the_points_on_the_raw_columns_first():
+    assert repr(TWO_CONCEPTS).splitlines() == [
+        "r(x) = +0.25 and points (a decision changes where r < 0)",
+        "  age                 +0.0500 per unit",
+        "  age is missing      -1.0000",
+        "  town = Paris        -0.1000",
+        "  town is missing     -2.0000",
+        "  flag = True         +1.5000",
+        "concept 0, weight +0.1 in r: -20 and points",
+        "  age              +0.5000 per unit",
+        "  town = Paris     -1.0000",
+        "concept 1, weight -0.5 in r: +1 and points",
+        "  age is missing      +2.0000",
+        "  town is missing     +4.0000",
+        "  flag = True         -3.0000",
+    ]
+
+
+def test_a_concept_without_weight_is_not_shown():
+    card = replace(TWO_CONCEPTS, contributions=np.array([0.1, 0.0]))
+    assert "concept 0" in repr(card)
+    assert "concept 1" not in repr(card)
+
+
+def test_a_concept_without_points_does_not_break_the_table():
+    card = scorecard([[1.0, 0, 0, 0, 0, 0], [0.0] * 6], contributions=[1.0, 1.0])
+    assert "concept 1, weight +1" in repr(card)
+
+
+@pytest.mark.parametrize(
+    ("intercept", "words"),
+    [
+        (1.0, "r = 1, no points: no decision changes."),
+        (-0.5, "r = -0.5, no points: every decision changes."),
+    ],
+)
+def test_a_scorecard_without_points_says_what_it_does(intercept, words):
+    assert repr(scorecard([0.0] * 6, intercept=intercept)) == words
+
+
+def test_margins_are_zero_at_the_threshold_and_finite_at_the_ends():
+    z = margins(np.array([0.0, 0.3, 1.0]), 0.3)
+    assert z[0] < z[1] == 0 < z[2]
+    assert np.isfinite(z).all()
+
+
+def test_at_one_half_the_margin_is_the_logit():
+    np.testing.assert_allclose(margins(np.array([0.8]), 0.5), [math.log(4)])
+
+
+def test_a_scorecard_reads_new_rows_with_unseen_categories():
+    card = scorecard([0.0, 0.0, 5.0, 7.0, 0.0, 0.0])
+    people = [
+        Column("age", "numeric", np.array([1.0])),
+        Column("town", "category", np.array(["Rome"], dtype=object)),
+        Column("flag", "category", np.array([True], dtype=object)),
+    ]
+    assert card.ratio(people).tolist() == [1.0]
