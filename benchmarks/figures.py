@@ -22,8 +22,10 @@ from protocol import (
     Split,
     make_split,
 )
+from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD
+from commod import COMMOD, metrics
+from commod.datasets import make_biased
 from commod.updates.commod import DEFAULT_GRID, fit_grid
 
 TABLES = tuple(LOADERS)
@@ -174,11 +176,55 @@ def smoothness() -> None:
         )
 
 
+def choices() -> None:
+    """Show the two choices of docs/decisions/0002 that are parameters."""
+    data, new = (make_biased(1200, bias=1.5, random_state=seed) for seed in (0, 1))
+    model = LogisticRegression().fit(data.data, data.target)
+    groups = {"sensitive_features": new.sensitive_features}
+    points = [(value, seed) for value in (1, 2, 3, 4, 6) for seed in range(4)]
+    for adaptive in (False, True):
+        update = COMMOD(model, lambda_ratio=0.2, adaptive_fairness=adaptive, progress=False)
+        models = fit_grid(
+            update,
+            [{"lambda_fair": value, "random_state": seed} for value, seed in points],
+            data.data,
+            data.target,
+            sensitive_features=data.sensitive_features,
+        )
+        runs = [
+            (metrics.p_rule(None, m.predict(new.data), **groups), m.changes(new.data).rate)
+            for m in models
+        ]
+        values = np.array(runs).reshape(-1, 4, 2)
+        for value, mean, sd in zip(
+            (1, 2, 3, 4, 6), values.mean(axis=1), values.std(axis=1), strict=True
+        ):
+            show(
+                f"make_biased, adaptive_fairness={adaptive}, lambda_fair {value}: P-rule",
+                f"{mean[0]:.2f} ± {sd[0]:.3f}",
+                f"changes {mean[1]:.1%} ± {sd[1]:.1%}",
+            )
+    for hidden in ((32,), (64, 32, 16)):
+        runs, start = [], time.perf_counter()
+        for seed in range(3):
+            split = make_split("Law School", seed)
+            update = COMMOD(split.model, adversary_hidden=hidden, random_state=0, progress=False)
+            update.fit(split.train.X, split.train.y, sensitive_features=split.train.s)
+            runs.append(split.evaluate(update.predict(split.test.X)))
+        show(
+            f"Law School, splits 0..2, defaults, adversary_hidden={hidden}: P-rule",
+            f"{np.mean([r['p_rule'] for r in runs]):.3f}",
+            f"changes {np.mean([r['changes'] for r in runs]):.1%}, "
+            f"{time.perf_counter() - start:.1f} s with compilation",
+        )
+
+
 FIGURES: dict[str, Callable[[], None]] = {
     "base-models": base_models,
     "table-1": table_1,
     "equalized-odds": equalized_odds,
     "smoothness": smoothness,
+    "choices": choices,
 }
 
 

@@ -216,9 +216,11 @@ def test_conditioning_on_the_logit_adds_one_term_for_the_margin(model, rows):
 
 def test_a_heavy_ratio_weight_protects_rows_from_changes(model, rows):
     X = rows[0]
-    plain = small(model, rows, epochs=100)
-    changed = plain.changes(X).changed
-    weighted = small(model, rows, fit={"ratio_weight": np.where(changed, 50.0, 1.0)}, epochs=100)
+    strict = {"epochs": 100, "lambda_fair": 2, "lambda_ratio": 0.5}
+    changed = small(model, rows, **strict).changes(X).changed
+    weight = np.where(changed, 50.0, 1.0)
+    weighted = small(model, rows, fit={"ratio_weight": weight}, **strict)
+    assert changed.sum() > 20
     assert weighted.changes(X).changed[changed].sum() < 0.5 * changed.sum()
 
 
@@ -320,6 +322,39 @@ def test_small_groups_are_reported_and_left_out(model, rows):
     kept = s != "tiny"
     expected = p_rule(None, model.predict(X)[kept], sensitive_features=s[kept])
     assert update.fairness_ == expected
+
+
+def test_a_group_without_weight_counts_as_small(model, rows):
+    X, y, s = rows
+    s = np.array(s, dtype=object)
+    s[:50] = "silent"
+    with pytest.warns(DataWarning, match="'silent'"):
+        update = COMMOD(model, epochs=0).fit(
+            X, y, sensitive_features=s, sample_weight=(s != "silent").astype(float)
+        )
+    assert not math.isnan(update.fairness_)
+
+
+def test_a_column_named_like_the_margin_is_refused(model, rows):
+    X, y, s = rows
+    table = X.assign(score=model.predict_proba(X)[:, 1]).rename(columns={"x3": "base margin"})
+    with pytest.raises(InputError, match="X has a column 'base margin'"):
+        COMMOD(ScoreColumn("score"), condition_on_logit=True).fit(table, y, sensitive_features=s)
+
+
+def test_a_class_is_not_a_model(rows):
+    X, y, s = rows
+    with pytest.raises(InputError, match="LogisticRegression"):
+        COMMOD(LogisticRegression).fit(X, y, sensitive_features=s)
+
+
+def test_warnings_point_at_the_line_that_fits(model, rows):
+    X, y, s = rows
+    s = np.array(s, dtype=object)
+    s[:5] = "tiny"
+    with pytest.warns(DataWarning) as caught:
+        COMMOD(model, epochs=0).fit(X, y, sensitive_features=s)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_a_column_that_is_the_group_is_pointed_out(model, rows):
@@ -546,6 +581,7 @@ def test_the_progress_bar_can_be_switched_on_and_off(model, rows, capsys, show, 
         ({"threshold": 1.0}, r"threshold == 1.0, must be < 1"),
         ({"pos_label": "yes"}, r"pos_label='yes' is not a label of the base model: \[0, 1\]"),
         ({"favorable_label": 2}, r"favorable_label=2 is not a label"),
+        ({"locked_features": "x0"}, r"locked_features='x0' is text; pass a list"),
         (
             {"locked_features": ["nope"]},
             r"locked_features=\['nope'\] names columns that X does not",

@@ -317,7 +317,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
         weight = np.array(scalars)
     weight = weight.astype(np.float64)
     check_length(weight, "sample_weight", n_rows)
-    if not np.isfinite(weight).all() or (weight < 0).any():
+    with np.errstate(over="ignore"):
+        is_finite = bool(np.isfinite(weight.sum()))
+    if not is_finite or (weight < 0).any():
         raise InputError(
             "sample_weight contains negative, NaN or infinite values; weights must be finite and "
             "at least 0."
@@ -330,6 +332,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
 def binary_outcome(labels: NDArray[Any], name: str, pos_label: Any) -> NDArray[np.bool_]:
     """Return where `labels` equal `pos_label`; more than two different labels are refused."""
     values = list(dict.fromkeys(labels.tolist()))
+    if not values:
+        raise InputError(f"{name} has 0 rows; at least 1 is needed.")
     if len(values) > 2:
         shown = ", ".join(repr(v) for v in values[:4])
         raise InputError(

@@ -170,7 +170,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # we read mixed columns and missing values, but the base model gets X untouched
         for name in ("allow_nan", "categorical", "string"):
             takes = isinstance(self.estimator, ScoreColumn)
-            if hasattr(self.estimator, "__sklearn_tags__"):
+            if hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
                 takes = getattr(get_tags(self.estimator).input_tags, name)
             setattr(tags.input_tags, name, takes)
         return tags
@@ -182,7 +182,12 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> FitRows:
         """Check everything before any work, set `classes_` and the labels, score the rows."""
         check_scalar(
-            self.threshold, "threshold", float, min_val=0, max_val=1, include_boundaries="neither"
+            self.threshold,
+            "threshold",
+            (float, np.floating),
+            min_val=0,
+            max_val=1,
+            include_boundaries="neither",
         )
         check_scalar(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
         if self.constraints not in CONSTRAINTS:
@@ -203,7 +208,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label = self._read_target(labels)
         base = self._base(X, columns)
         warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
-        kept = self._large_groups(groups)
+        kept = self._large_groups(groups, weight)
         return FitRows(self._features(columns), base, label, groups, kept, weight)
 
     def _set_labels(self) -> None:
@@ -240,22 +245,23 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label = np.asarray(labels == self.pos_label_, dtype=bool)
         if label.all() or not label.any():
             raise InputError(
-                f"y holds one class only ({labels[0]!r}); both are needed to tell errors from "
-                "right decisions."
+                f"y holds one class only ({labels[:1].tolist()[0]!r}); both are needed to tell "
+                "errors from right decisions."
             )
         return label
 
-    def _large_groups(self, groups: Groups) -> NDArray[np.bool_]:
-        """Return the rows whose group is large enough to be part of the constraint."""
-        large = groups.sizes >= self.min_group_size
+    def _large_groups(self, groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return the rows whose group has enough rows with weight to be part of the constraint."""
+        sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
+        large = sizes >= self.min_group_size
         if large.sum() < 2:
-            sizes = ", ".join(
+            counted = ", ".join(
                 f"{label!r}: {size}"
-                for label, size in zip(groups.labels, groups.sizes.tolist(), strict=True)
+                for label, size in zip(groups.labels, sizes.tolist(), strict=True)
             )
             raise InputError(
                 f"sensitive_features has {int(large.sum())} group(s) of at least min_group_size="
-                f"{self.min_group_size} rows ({sizes}), but fairness compares at least 2. Merge "
+                f"{self.min_group_size} rows ({counted}), but fairness compares at least 2. Merge "
                 "groups, add rows or lower min_group_size."
             )
         if not large.all():
@@ -264,7 +270,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{len(small)} group(s) with fewer than min_group_size={self.min_group_size} rows "
                 f"are left out of the constraint: {small}. Nothing is promised for them.",
                 DataWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return np.asarray(large[groups.codes])
 
@@ -362,6 +368,11 @@ class LinearUpdate(BaseUpdate):
         """Return the columns r reads: those of X, and the margin where r may depend on it."""
         if not self.condition_on_logit:
             return columns
+        if any(c.name == MARGIN_COLUMN for c in columns):
+            raise InputError(
+                f"X has a column {MARGIN_COLUMN!r}, the name that condition_on_logit gives to the "
+                "base model's margin. Rename it."
+            )
         return [*columns, Column(MARGIN_COLUMN, "numeric", margins(base.scores, base.threshold))]
 
     def _base_and_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:

@@ -69,8 +69,8 @@ class COMMOD(LinearUpdate):
         Adam's step for the adversary.
     adaptive_fairness : bool, default=True
         Let the weight of fairness fall with what is left of the adversary's advantage, from
-        5 `lambda_fair` at the base model to 0 where the group cannot be guessed: a smooth
-        trade-off. False keeps the paper's constant weight, which tends to jump.
+        5 `lambda_fair` at the base model to `lambda_fair` where the group cannot be guessed: a
+        smooth trade-off. False keeps the paper's constant weight, which tends to jump.
     warmup_epochs : int, default=10
         Epochs before the first in which the adversary alone learns.
     ramp_epochs : int, default=20
@@ -387,7 +387,7 @@ def _fit_together(
             model.feature_names_in_ = first.feature_names_in_
         model._store(rows, encoding, terms, solution, i)
     if solution.interrupted:
-        warnings.warn(f"{first.status_}", TrainingWarning, stacklevel=4)
+        warnings.warn(first.status_, TrainingWarning, stacklevel=3)
 
 
 def _train(models: list[COMMOD], problem: Problem) -> Solution:
@@ -463,12 +463,13 @@ def _solver_position(terms: TermTable) -> NDArray[np.intp]:
 
 
 def _check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
+    if isinstance(locked, str):
+        raise InputError(f"locked_features={locked!r} is text; pass a list: [{locked!r}].")
     names = [c.name for c in columns]
-    unknown = [name for name in locked if name not in names]
-    if isinstance(locked, str) or unknown:
+    if any(name not in names for name in locked):
         raise InputError(
             f"locked_features={locked!r} names columns that X does not have "
-            f"(columns: {', '.join(names)}). Pass a list of column names."
+            f"(columns: {', '.join(names)})."
         )
 
 
@@ -489,5 +490,5 @@ def _warn_about_group_columns(update: COMMOD, rows: FitRows) -> None:
                 "would use the sensitive attribute when it predicts. Put it into locked_features "
                 "to keep it out of the scorecard.",
                 DataWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
