@@ -42,7 +42,7 @@ def command(
     constraints: Annotated[
         Constraint, typer.Option(help="Which unfairness to remove.")
     ] = "demographic_parity",
-    lambda_fair: Annotated[float, typer.Option(min=0, help="How much fairness matters.")] = 10.0,
+    lambda_fair: Annotated[float, typer.Option(min=0, help="How much fairness matters.")] = 3.0,
     lambda_ratio: Annotated[float, typer.Option(min=0, help="How much changes cost.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the training.")] = 0,
     output: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("commod-demo"),

@@ -25,7 +25,7 @@ __all__ = ["COMMOD", "DEFAULT_GRID", "fit_grid"]
 TRAINING_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
 
 DEFAULT_GRID = {
-    "lambda_fair": (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0),
+    "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
     "lambda_ratio": (0.05, 0.1, 0.2, 0.5),
 }
 
