@@ -27,6 +27,10 @@ class BaseModelError(InputError):
     """The model to update cannot be used: its classes or its scores do not fit."""
 
 
+class DatasetError(CommodError, OSError):
+    """A table is missing, cannot be fetched, or is not the table it should be."""
+
+
 class CommodWarning(UserWarning):
     """Base class of every warning that commod raises on purpose."""
 

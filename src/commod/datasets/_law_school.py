@@ -7,13 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commod.datasets._tables import (
-    DatasetError,
-    as_bunch,
-    check_digest,
-    white_or_not,
-    write_whole,
-)
+from commod.datasets._tables import as_bunch, check_digest, white_or_not, write_whole
+from commod.exceptions import DatasetError
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch

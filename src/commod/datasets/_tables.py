@@ -8,17 +8,13 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commod.exceptions import CommodError
+from commod.exceptions import DatasetError
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
     from sklearn.utils import Bunch
 
 WHITE, NOT_WHITE = "white", "not white"
-
-
-class DatasetError(CommodError, OSError):
-    """A table is missing, cannot be fetched, or is not the table it should be."""
 
 
 def check_digest(content: bytes, expected: str, *, source: str, way_out: str) -> None:
