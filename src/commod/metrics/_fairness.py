@@ -39,12 +39,12 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 
-CONSTRAINTS = (
-    "demographic_parity",
-    "equalized_odds",
-    "true_positive_rate_parity",
-    "false_positive_rate_parity",
-)
+CONSTRAINTS = {  # Fairlearn's name of the constraint → our name of what it bounds
+    "demographic_parity": "P-rule",
+    "equalized_odds": "disparate mistreatment",
+    "true_positive_rate_parity": "TPR gap",
+    "false_positive_rate_parity": "FPR gap",
+}
 
 
 # ---------------------------------------------------------------------------------------------

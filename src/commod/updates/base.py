@@ -37,17 +37,11 @@ from commod._inputs import (
 )
 from commod._solvers.concepts import Concepts
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._fairness import fairness_of
+from commod.metrics._fairness import CONSTRAINTS, fairness_of
 from commod.scorecard import Scorecard, decide, edited_scores, margins
 
-__all__ = ["CONSTRAINTS", "BaseUpdate", "Changes", "FitRows", "LinearUpdate"]
+__all__ = ["BaseUpdate", "Changes", "FitRows", "LinearUpdate"]
 
-CONSTRAINTS = {
-    "demographic_parity": "P-rule",
-    "equalized_odds": "disparate mistreatment",
-    "true_positive_rate_parity": "TPR gap",
-    "false_positive_rate_parity": "FPR gap",
-}
 MARGIN_COLUMN = "base margin"
 
 
