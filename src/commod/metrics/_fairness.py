@@ -334,7 +334,7 @@ def fairness_value(
     >>> fairness_value("demographic_parity", None, [1, 0, 1, 1], sensitive_features=groups)
     0.5
     """
-    if constraints not in CONSTRAINTS:
+    if constraints not in tuple(CONSTRAINTS):  # a list is no key, but may be passed
         known = ", ".join(CONSTRAINTS)
         raise InputError(f"constraints must be one of {known}; got {constraints!r}.")
     if constraints == "demographic_parity":

@@ -184,7 +184,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             include_boundaries="neither",
         )
         check_scalar(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
-        if self.constraints not in CONSTRAINTS:
+        if self.constraints not in tuple(CONSTRAINTS):
             raise InputError(
                 f"constraints={self.constraints!r} is not known; choose one of "
                 f"{', '.join(CONSTRAINTS)}."
