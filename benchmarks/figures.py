@@ -6,6 +6,7 @@ Run a part with e.g. `python benchmarks/figures.py table-1 smoothness`.
 from __future__ import annotations
 
 import itertools
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -176,6 +177,23 @@ def smoothness() -> None:
         )
 
 
+def import_time() -> None:
+    """Measure what `import commod` and the first use of COMMOD's name cost a fresh process."""
+    for code, bar in (("import commod", 1.0), ("from commod import COMMOD", None)):
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            times.append(time.perf_counter() - start)
+        median = float(np.median(times))
+        show(
+            f"`python -c {code!r}`, median of 7, start of Python included",
+            f"{median:.2f} s",
+            "" if bar is None else f"< {bar:g} s",
+            None if bar is None else median < bar,
+        )
+
+
 def choices() -> None:
     """Show the two choices of docs/decisions/0002 that are parameters."""
     data, new = (make_biased(1200, bias=1.5, random_state=seed) for seed in (0, 1))
@@ -224,6 +242,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "table-1": table_1,
     "equalized-odds": equalized_odds,
     "smoothness": smoothness,
+    "import-time": import_time,
     "choices": choices,
 }
 
