@@ -31,6 +31,7 @@ def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
         weight=rng.uniform(0.5, 2, n).astype(single),
         adversary_weight=rng.uniform(0, 2, n).astype(single),
         ratio_weight=rng.uniform(0.5, 2, n).astype(single),
+        offset=-0.4,
         n_groups=n_groups,
         adversary_sees_label=sees_label,
     )
@@ -94,7 +95,7 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     guess = log_softmax(np.maximum(inputs @ first + bias[0], 0) @ second + bias[1], axis=1)
     cosine = W[0] @ W[1] / np.linalg.norm(W[0]) / np.linalg.norm(W[1])
     expected = [
-        mean(np.logaddexp(0, edited) - problem.label * edited, problem.weight),
+        mean(np.logaddexp(0, edited - 0.4) - problem.label * (edited - 0.4), problem.weight),
         mean(-guess[np.arange(96), problem.group], problem.adversary_weight),
         mean((r - 1) ** 2, problem.ratio_weight),
         np.abs(v) @ np.abs(W).sum(axis=1),

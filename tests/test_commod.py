@@ -91,6 +91,16 @@ def test_no_decision_changes_at_r_one_whatever_the_threshold(model, rows, thresh
     assert not update.changes(X).changed.any()
 
 
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.9])
+@pytest.mark.filterwarnings("ignore:The base model's own predict")
+def test_training_has_nothing_to_do_where_nothing_is_asked_for(model, rows, threshold):
+    X, _, s = rows
+    update = COMMOD(
+        model, threshold=threshold, lambda_fair=0, lambda_sparsity=0, epochs=60, random_state=0
+    ).fit(X, sensitive_features=s)  # without y the labels are the scores themselves
+    np.testing.assert_allclose(update.ratio(X), 1, atol=0.1)
+
+
 def test_the_ratio_is_the_sum_of_its_concepts_and_of_its_points(fitted, rows):
     X = rows[0]
     r = fitted.ratio(X)
@@ -118,7 +128,7 @@ def test_concepts_as_trained_make_the_same_update(model, rows, fitted):
     X, y, s = rows
     trained = COMMOD(model, lambda_fair=4, concepts_by_column=False, random_state=0)
     trained.fit(X, y, sensitive_features=s)
-    np.testing.assert_allclose(trained.ratio(X), fitted.ratio(X), atol=0.02)
+    np.testing.assert_allclose(trained.ratio(X), fitted.ratio(X), atol=1e-9)
     assert (trained.concept_weights_[0] * trained.concept_weights_[1]).any()
 
 
@@ -203,6 +213,37 @@ def test_the_parameter_changes_the_update(model, rows, reference, change):
 def test_locked_features_get_no_points(model, rows):
     update = small(model, rows, locked_features=["x0", "x2"])
     assert not {"x0", "x2"} & set(update.term_names_)
+
+
+def test_a_locked_column_may_hold_anything(model, rows):
+    X, y, s = rows
+    table = X.assign(score=model.predict_proba(X)[:, 1], when=pd.Timestamp("2020-01-01"))
+    with pytest.raises(InputError, match="locked_features if only the base model reads it"):
+        COMMOD(ScoreColumn("score")).fit(table, y, sensitive_features=s)
+    update = COMMOD(ScoreColumn("score"), locked_features=["when"], epochs=0)
+    assert update.fit(table, y, sensitive_features=s).predict(table).shape == (N,)
+
+
+def test_weights_that_make_every_change_free_are_refused(model, rows):
+    half = (np.arange(N) < N // 2).astype(float)
+    with pytest.raises(InputError, match="no change would cost anything"):
+        small(model, rows, fit={"sample_weight": half, "ratio_weight": 1 - half})
+    with pytest.raises(InputError, match="ratio_weight contains negative"):
+        small(model, rows, fit={"ratio_weight": -half})
+
+
+def test_an_undefined_metric_is_explained(model, rows):
+    X, y, s = rows
+    labels = np.where(s == "g1", 0, y)  # nobody of one group can be a true positive
+    update = COMMOD(model, constraints="true_positive_rate_parity", epochs=0)
+    status = update.fit(X, labels, sensitive_features=s).status_
+    assert "TPR gap of the base model is undefined here" in status
+
+
+def test_a_message_does_not_list_everybody(model, rows):
+    X, y, _ = rows
+    with pytest.raises(InputError, match=r"and 594 more\), but fairness compares at least 2"):
+        COMMOD(model).fit(X, y, sensitive_features=np.arange(N))
 
 
 def test_conditioning_on_the_logit_adds_one_term_for_the_margin(model, rows):
@@ -366,6 +407,14 @@ def test_a_column_that_is_the_group_is_pointed_out(model, rows):
     COMMOD(ScoreColumn("score"), epochs=0, locked_features=["code"]).fit(
         scores, y, sensitive_features=s
     )
+
+
+def test_a_sensitive_column_among_several_is_pointed_out_too(model, rows):
+    X, y, s = rows
+    both = pd.DataFrame({"race": np.asarray(s), "older": np.asarray(X["x1"] > 0)})
+    table = X.assign(score=model.predict_proba(X)[:, 1], race=np.asarray(s))
+    with pytest.warns(DataWarning, match="Column 'race' of X tells the sensitive group exactly"):
+        COMMOD(ScoreColumn("score"), epochs=0).fit(table, y, sensitive_features=both)
 
 
 # -- scikit-learn ---------------------------------------------------------------------------------
@@ -576,6 +625,7 @@ def test_the_progress_bar_can_be_switched_on_and_off(model, rows, capsys, show, 
         ({"n_concepts": 0}, r"n_concepts=0 must be a finite number >= 1"),
         ({"batch_size": 0}, r"batch_size=0"),
         ({"learning_rate": 0}, r"learning_rate=0 must be a finite number > 0"),
+        ({"adversary_hidden": 5}, r"adversary_hidden=5 must hold the sizes"),
         ({"adversary_hidden": (0,)}, r"adversary_hidden=\(0,\) must hold the sizes"),
         ({"constraints": "fairness"}, r"'fairness' is not known; choose one of demographic_parity"),
         ({"threshold": 1.0}, r"threshold == 1.0, must be < 1"),

@@ -70,8 +70,7 @@ ROWS = np.random.default_rng(0).normal(size=(50, D))
 def test_a_partition_keeps_the_ratio_and_puts_each_column_into_one_concept(W, v):
     before = tidy_concepts(W, v, 0.5)
     after = partition_by_column(before, COLUMNS, contributions_of(before, ROWS), np.ones(50))
-    bound = NEGLIGIBLE_WEIGHT * np.abs(total(before)).sum() + 3e-3
-    np.testing.assert_allclose(total(after), total(before), atol=bound)
+    np.testing.assert_allclose(total(after), total(before), atol=1e-12)
     for name in set(COLUMNS):
         terms = [i for i, c in enumerate(COLUMNS) if c == name]
         assert np.count_nonzero(after.weights[:, terms].any(axis=1)) <= 1

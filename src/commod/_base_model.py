@@ -229,7 +229,9 @@ def warn_about_base_model(
             )
     extreme = float(np.mean((scores < 1e-6) | (scores > 1 - 1e-6)))
     accuracy = float(np.mean(base.decisions == label)) if label is not None else float("nan")
-    if extreme > 0.5 or accuracy > 0.98:
+    # a rare outcome alone makes any model look accurate: errors must be few beside it, too
+    rare = 0.0 if label is None else min(float(label.mean()), 1 - float(label.mean()))
+    if extreme > 0.5 or (accuracy > 0.98 and 1 - accuracy < 0.1 * rare):
         signs = [f"accuracy {accuracy:.3f}"] if label is not None else []
         signs.append(f"{extreme:.0%} of the scores at 0 or 1")
         _warn(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, Literal
 
@@ -47,10 +47,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows sorted into sensitive groups: `codes` (n,) point into `labels`."""
+    """Rows sorted into sensitive groups: `codes` (n,) point into `labels`.
+
+    `parts` has the codes of each sensitive column where groups are intersections of several.
+    """
 
     codes: NDArray[np.intp]
     labels: tuple[Hashable, ...]
+    parts: tuple[NDArray[np.intp], ...] = ()
 
     @property
     def sizes(self) -> NDArray[np.intp]:
@@ -91,20 +95,28 @@ def _same_name(name: str, names: Iterable[Any]) -> InputError:
 # X
 
 
-def read_columns(X: Any, kinds: Mapping[str, Kind] | None = None) -> list[Column]:
+def read_columns(
+    X: Any, kinds: Mapping[str, Kind] | None = None, skip: Collection[str] = ()
+) -> list[Column]:
     """Return the raw columns of a NumPy array, a pandas, polars or pyarrow frame, or nested lists.
 
     Numbers become float64 with NaN where missing; text, categories and booleans become Python
     scalars with None where missing. Infinite numbers, dates and nested values are refused.
     `kinds` says what a column of Python objects was when it was first read: a handful of rows
-    may hold only the numbers of a column that mixes numbers and text.
+    may hold only the numbers of a column that mixes numbers and text. Columns of a frame named in
+    `skip` may hold anything: they are listed, but not read.
     """
     known = kinds or {}
     frame = _from_native(X, "X")
     if not isinstance(frame, nw.DataFrame):
         return _columns_of_array(_as_matrix(X), known)
     _check_not_empty(frame.shape)
-    columns = [_column_of_series(str(s.name), s, known) for s in frame.iter_columns()]
+    columns = [
+        _without_values(str(s.name), len(s))
+        if str(s.name) in skip
+        else _column_of_series(str(s.name), s, known)
+        for s in frame.iter_columns()
+    ]
     if len({c.name for c in columns}) < len(columns):  # the number 1 and the text "1", say
         raise _same_name("X", frame.columns)
     return columns
@@ -169,15 +181,20 @@ def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kin
             return _column_of_objects(name, _object_array(series.to_list()), "category")
         return _column_of_objects(name, _object_array(series.to_list()), kinds.get(name))
     if dtype == nw.Unknown and series.is_null().all():  # the Null type of polars and pyarrow
-        return Column(name, "category", np.full(len(series), None, dtype=object))
+        return _without_values(name, len(series))
     native = series.to_native()
     raise _unreadable_type(f"Column {name!r}", getattr(native, "dtype", None) or native.type)
+
+
+def _without_values(name: str, n_rows: int) -> Column:
+    return Column(name, "category", np.full(n_rows, None, dtype=object))
 
 
 def _unreadable_type(what: str, dtype: Any) -> InputTypeError:
     return InputTypeError(
         f"{what} has type {dtype}, but a scorecard reads numbers, text, categories and booleans. "
-        "Turn it into one of these (a date into days since a fixed day, say) or drop it."
+        "Turn it into one of these (a date into days since a fixed day, say), or name it in "
+        "locked_features if only the base model reads it."
     )
 
 
@@ -304,28 +321,30 @@ def check_length(values: Sequence[Any] | NDArray[Any], name: str, n_rows: int) -
         )
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+def check_weights(
+    sample_weight: Any, n_rows: int, name: str = "sample_weight"
+) -> NDArray[np.float64]:
     """Return one non-negative finite weight per row, shape (n_rows,); ones where None."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = _one_dimensional(sample_weight, "sample_weight")
+    weight = _one_dimensional(sample_weight, name)
     if weight.dtype.kind not in "fiub":
         scalars = [math.nan if v is None else v for v in map(_plain, weight.tolist())]
         wrong = [v for v in scalars if not _is_number(v) and not isinstance(v, bool)]
         if wrong:
-            raise InputError(f"sample_weight must hold numbers; got {wrong[0]!r}.")
+            raise InputError(f"{name} must hold numbers; got {wrong[0]!r}.")
         weight = np.array(scalars)
     weight = weight.astype(np.float64)
-    check_length(weight, "sample_weight", n_rows)
+    check_length(weight, name, n_rows)
     with np.errstate(over="ignore"):
         is_finite = bool(np.isfinite(weight.sum()))
     if not is_finite or (weight < 0).any():
         raise InputError(
-            "sample_weight contains negative, NaN or infinite values; weights must be finite and "
+            f"{name} contains negative, NaN or infinite values; weights must be finite and "
             "at least 0."
         )
     if not weight.any():
-        raise InputError("sample_weight is zero in every row; at least one must be positive.")
+        raise InputError(f"{name} is zero in every row; at least one must be positive.")
     return weight
 
 
@@ -377,8 +396,10 @@ def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
             f"sensitive_features has {n_missing} missing value{plural} in {n_rows} rows. Drop "
             "those rows, or give them a group of their own, e.g. with fillna('unknown')."
         )
-    keys: Iterable[Hashable] = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-    return _factorize(list(keys))
+    if len(columns) == 1:
+        return _factorize(columns[0])
+    joint = _factorize(list(zip(*columns, strict=True)))
+    return replace(joint, parts=tuple(_factorize(values).codes for values in columns))
 
 
 def _group_columns(sensitive_features: Any) -> list[list[Any]]:
@@ -401,7 +422,7 @@ def _group_columns(sensitive_features: Any) -> list[list[Any]]:
     return [[_plain(v) for v in array[:, j].tolist()] for j in range(array.shape[1])]
 
 
-def _factorize(keys: list[Hashable]) -> Groups:
+def _factorize(keys: Sequence[Hashable]) -> Groups:
     try:
         labels = list(dict.fromkeys(keys))
     except TypeError as error:

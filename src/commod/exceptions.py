@@ -40,8 +40,8 @@ class BaseModelWarning(CommodWarning):
 
 
 class DataWarning(CommodWarning):
-    """The rows can be used, but part of them says nothing: small groups, constant columns."""
+    """The rows can be used, but something about them deserves a look: small groups, proxies."""
 
 
 class TrainingWarning(CommodWarning):
-    """Training ended in a state the user should know about: interrupted, or not settled."""
+    """Training ended in a state the user should know about: it was interrupted."""

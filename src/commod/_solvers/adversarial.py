@@ -1,8 +1,9 @@
 """The paper's min–max training of the ratio r against an adversary that guesses the group.
 
-With z the margin of the base model, l = r(x)·z the edited one and h the adversary, r minimises
+With z the margin of the base model, t its threshold, l = r(x)·z the edited margin and h the
+adversary, r minimises
 
-    L_Y(l, y) − λ_fair L_S(h(l), s) + λ_ratio mean (r − 1)² + λ_sparsity Σ_j |v_j| ‖W_j‖₁
+    L_Y(l + logit t, y) − λ_fair L_S(h(l), s) + λ_ratio mean (r − 1)² + λ_sparsity Σ_j |v_j| ‖W_j‖₁
     + λ_diversity mean_{i<j} cos(W_i, W_j)²,      r(x) = b + Σ_j v_j (W_j · x),
 
 while h minimises L_S; λ_fair shrinks with the adversary's advantage (`_fair_weight`). Both learn by
@@ -63,6 +64,7 @@ class Rows(NamedTuple):
     ratio_weight: Array
     is_row: Array
     margin_scale: Array
+    offset: Array
     surprise: Array
 
 
@@ -168,6 +170,7 @@ def _rows(problem: Problem) -> Rows:
         ratio_weight=pad(problem.ratio_weight),
         is_row=pad(np.ones(n, dtype=bool)),
         margin_scale=jnp.float32(spread if spread > 0 else 1.0),
+        offset=jnp.float32(problem.offset),
         surprise=pad(_surprise(problem)),
     )
 
@@ -291,7 +294,8 @@ def _ratio_loss(
     concepts, contributions, _ = _split_ratio(ratio, shape.n_concepts)
     r = _ratio_of(ratio, batch, shape.n_concepts)
     edited = r * batch.margin
-    label = _mean(optax.sigmoid_binary_cross_entropy(edited, batch.label), batch.weight)
+    errors = optax.sigmoid_binary_cross_entropy(edited + batch.offset, batch.label)
+    label = _mean(errors, batch.weight)
     guess = _adversary_loss(adversary, edited, batch, shape)
     distance = _mean((r - 1) ** 2, batch.ratio_weight)
     path = jnp.abs(contributions) @ lax.stop_gradient(jnp.abs(concepts).sum(axis=1))

@@ -48,14 +48,19 @@ def tidy_concepts(
     array([ 0.5, -0.2])
     """
     rows = _without_specks(weights)
+    seen = np.abs(contributions) * np.linalg.norm(rows, axis=1) > NEGLIGIBLE_CONCEPT
+    return _canonical(rows * seen[:, None], contributions, intercept)
+
+
+def _canonical(
+    rows: NDArray[np.float64], contributions: NDArray[np.float64], intercept: float
+) -> Concepts:
+    """Scale, sign and sort; rows of zeros are concepts that are not used."""
     norm = np.linalg.norm(rows, axis=1)
-    sizes = contributions * norm
-    used = np.abs(sizes) > NEGLIGIBLE_CONCEPT
-    unit = np.zeros_like(rows)
-    unit[used] = rows[used] / norm[used, None]
+    unit = rows / np.where(norm > 0, norm, 1.0)[:, None]
     strongest = np.take_along_axis(unit, np.abs(unit).argmax(axis=1, keepdims=True), axis=1)
     sign = np.where(strongest < 0, -1.0, 1.0)
-    sizes = np.where(used, sizes * sign[:, 0], 0.0)
+    sizes = contributions * norm * sign[:, 0] + 0.0
     order = np.argsort(-np.abs(sizes), kind="stable")
     return Concepts((unit * sign + 0.0)[order], sizes[order], intercept)
 
@@ -95,7 +100,7 @@ def partition_by_column(
     for term, column in enumerate(columns):
         if column in where:
             split[where[column], term] = total[term]
-    return tidy_concepts(split, np.ones(k), concepts.intercept)
+    return _canonical(split, np.ones(k), concepts.intercept)
 
 
 def _groups(

@@ -16,8 +16,9 @@ class Problem:
 
     `numeric` (n, p) are z-scores; `codes` (n, q) name the one term of each column of categories
     that is present, numbered from 0 to c − 1 behind the numeric terms, c meaning none;
-    `code_mean` and `code_scale` (c,) standardise those. `margin` is z, clipped; `label` lies in
-    [0, 1]; a row whose group is left out of the constraint has `adversary_weight` 0.
+    `code_mean` and `code_scale` (c,) standardise those. `margin` is z, clipped, and `offset` the
+    logit of the threshold: r·z + offset is the logit of g. `label` lies in [0, 1]; a row whose
+    group is left out of the constraint has `adversary_weight` 0.
     """
 
     numeric: NDArray[np.float32]
@@ -30,6 +31,7 @@ class Problem:
     weight: NDArray[np.float32]
     adversary_weight: NDArray[np.float32]
     ratio_weight: NDArray[np.float32]
+    offset: float
     n_groups: int
     adversary_sees_label: bool
 

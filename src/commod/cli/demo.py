@@ -80,8 +80,9 @@ def _run(
     model = _base_model(X, y)
     console.print(
         f"A logistic regression learns from {len(X):,} people whether somebody is arrested again "
-        f"within two years (label 1), from {X.shape[1]} columns without race. Everything below is "
-        f"measured on {len(X_test):,} other people."
+        f"within two years (label 1), from {X.shape[1]} columns without race. As in the paper, the "
+        "update is learned on the same people (rows that are new to the model are better where you "
+        f"have them). Everything below is measured on {len(X_test):,} other people."
     )
     update = COMMOD(
         model,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -189,7 +189,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"constraints={self.constraints!r} is not known; choose one of "
                 f"{', '.join(CONSTRAINTS)}."
             )
-        columns = read_columns(X)
+        columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0].values)
         validate_data(self, X, skip_check_array=True, reset=True)
         labels = None if y is None else read_labels(y, "y")
@@ -249,24 +249,29 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
         large = sizes >= self.min_group_size
         if large.sum() < 2:
-            counted = ", ".join(
+            counted = _some(
                 f"{label!r}: {size}"
                 for label, size in zip(groups.labels, sizes.tolist(), strict=True)
             )
             raise InputError(
                 f"sensitive_features has {int(large.sum())} group(s) of at least min_group_size="
                 f"{self.min_group_size} rows ({counted}), but fairness compares at least 2. Merge "
-                "groups, add rows or lower min_group_size."
+                "groups (cut a number into bins), add rows or lower min_group_size."
             )
         if not large.all():
-            small = [label for label, kept in zip(groups.labels, large, strict=True) if not kept]
+            small = [repr(g) for g, kept in zip(groups.labels, large, strict=True) if not kept]
             warnings.warn(
                 f"{len(small)} group(s) with fewer than min_group_size={self.min_group_size} rows "
-                f"are left out of the constraint: {small}. Nothing is promised for them.",
+                f"are left out of the constraint: {_some(small)}. Nothing is promised for them.",
                 DataWarning,
                 stacklevel=5,
             )
         return np.asarray(large[groups.codes])
+
+    def _unread(self) -> frozenset[str]:
+        """Return the columns that only the base model reads, whatever they hold."""
+        locked = getattr(self, "locked_features", ())
+        return frozenset() if isinstance(locked, str) else frozenset(locked)
 
     def _features(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns an update may use: a score column is not one of them."""
@@ -347,13 +352,18 @@ class LinearUpdate(BaseUpdate):
         if not np.isnan(self.accuracy_):
             text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
         text += "; new rows may differ."
+        if np.isnan(self.base_fairness_):
+            text += (
+                f" The {metric} of the base model is undefined here: nobody is above the "
+                "threshold, or a group has no row with the label it is measured on."
+            )
         if self.n_losses_ > self.n_gains_:
             text += " Most of the changes are losses: people lose the favourable outcome."
         return text
 
     def _read_rows(self, X: Any) -> tuple[BaseScores, list[Column]]:
         check_is_fitted(self)
-        columns = read_columns(X, self.scorecard_.encoding.kinds)
+        columns = read_columns(X, self.scorecard_.encoding.kinds, self._unread())
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
         return base, self._ratio_columns(base, self._features(columns))
@@ -416,3 +426,10 @@ class LinearUpdate(BaseUpdate):
         """Return which rows change and in which direction."""
         base, ratio = self._base_and_ratio(X)
         return self._changes(base.decisions, decide(base.scores, ratio, base.threshold))
+
+
+def _some(items: Iterable[str], most: int = 6) -> str:
+    """Return the first few items in words: a message must not list everybody's values."""
+    every = list(items)
+    rest = f", and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + rest

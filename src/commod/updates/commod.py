@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 from sklearn.base import clone
 from sklearn.utils import check_random_state, check_scalar
 
 from commod._encoding import Encoding, TermTable, learn_encoding
-from commod._inputs import check_weights
+from commod._inputs import Column, check_weights
 from commod._solvers.concepts import Concepts, partition_by_column, tidy_concepts
 from commod._solvers.problem import Penalties, Problem, Schedule, Solution
 from commod.exceptions import DataWarning, InputError, TrainingWarning
@@ -224,13 +225,19 @@ class COMMOD(LinearUpdate):
         sensitive_features : array-like of shape (n,) or (n, n_sensitive)
             The group of each row; several columns mean their intersections.
         sample_weight : array-like of shape (n,), default=None
-            Weight of each row in every loss and metric.
+            Weight of each row in the losses, in fairness and in accuracy. Changes are counted in
+            people, whatever their weight.
         ratio_weight : array-like of shape (n,), default=None
             Extra weight of each row in the ratio loss: how much a change of this row costs.
 
         Returns
         -------
         self
+
+        Notes
+        -----
+        A keyboard interrupt ends the training, not the program: the update keeps what it has
+        learned so far, `status_` and a warning say so.
         """
         _fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
@@ -244,8 +251,9 @@ class COMMOD(LinearUpdate):
             _check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
             _check_number(self, name, low=1, whole=True)
-        hidden = self.adversary_hidden
-        if not all(isinstance(size, int) and size > 0 for size in hidden):
+        hidden: Any = self.adversary_hidden
+        sizes = hidden if isinstance(hidden, Sequence) else [None]
+        if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):
             raise InputError(
                 f"adversary_hidden={hidden!r} must hold the sizes of the hidden layers, such as "
                 "(32,) or (64, 32, 16)."
@@ -259,7 +267,7 @@ class COMMOD(LinearUpdate):
             warmup_epochs=int(self.warmup_epochs),
             ramp_epochs=int(self.ramp_epochs),
             learning_rate=float(self.learning_rate),
-            adversary_hidden=tuple(self.adversary_hidden),
+            adversary_hidden=tuple(int(size) for size in self.adversary_hidden),
             adversary_steps=int(self.adversary_steps),
             adversary_learning_rate=float(self.adversary_learning_rate),
             adaptive_fairness=bool(self.adaptive_fairness),
@@ -284,7 +292,8 @@ class COMMOD(LinearUpdate):
         self.n_iter_ = solution.epochs_done
         ratio = terms.total(self.scorecard_.points, self.scorecard_.intercept)
         self._store_outcome(rows, decide(rows.base.scores, ratio, rows.base.threshold))
-        if self.n_iter_ and not self.change_rate_ and self.lambda_fair:
+        is_known = not np.isnan(self.base_fairness_)
+        if self.n_iter_ and not self.change_rate_ and self.lambda_fair and is_known:
             self.status_ += (
                 f" No decision changes at lambda_fair={self.lambda_fair:g} and lambda_ratio="
                 f"{self.lambda_ratio:g}: raise the first or lower the second to change some."
@@ -367,7 +376,12 @@ def _fit_together(
     for model in models:
         model._check_parameters()
     rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
-    distance_weight = rows.weight * check_weights(ratio_weight, len(rows))
+    distance_weight = rows.weight * check_weights(ratio_weight, len(rows), "ratio_weight")
+    if not distance_weight.any():
+        raise InputError(
+            "ratio_weight is zero wherever sample_weight is not, so no change would cost anything. "
+            "Give some of these rows a ratio_weight."
+        )
     columns = first._ratio_columns(rows.base, rows.columns)
     _check_locked(first.locked_features, columns)
     _warn_about_group_columns(first, rows)
@@ -435,6 +449,7 @@ def _problem(
         weight=(rows.weight / unit).astype(single),
         adversary_weight=(adversary_weight / unit).astype(single),
         ratio_weight=(distance_weight / unit).astype(single),
+        offset=float(logit(rows.base.threshold)),
         n_groups=len(rows.groups.labels),
         adversary_sees_label=constraints == "equalized_odds",
     )
@@ -474,17 +489,11 @@ def _check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
 
 
 def _warn_about_group_columns(update: COMMOD, rows: FitRows) -> None:
-    """Warn where a column of X is the sensitive attribute under another name."""
-    codes = rows.groups.codes.tolist()
+    """Warn where a column of X is a sensitive attribute under this or another name."""
     for column in rows.columns:
         if column.name in update.locked_features:
             continue
-        pairs = set(zip(column.values[:10_000].tolist(), codes[:10_000], strict=True))
-        if len(pairs) > 50:
-            continue
-        pairs = set(zip(column.values.tolist(), codes, strict=True))
-        values = {value for value, _ in pairs}
-        if len(pairs) == len(values) > 1 and len({group for _, group in pairs}) > 1:
+        if any(_tells(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)):
             warnings.warn(
                 f"Column {column.name!r} of X tells the sensitive group exactly, so the update "
                 "would use the sensitive attribute when it predicts. Put it into locked_features "
@@ -492,3 +501,14 @@ def _warn_about_group_columns(update: COMMOD, rows: FitRows) -> None:
                 DataWarning,
                 stacklevel=4,
             )
+
+
+def _tells(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
+    """Return whether few values, shared by several rows each, determine the group."""
+    for n in (10_000, len(codes)):  # most columns are told apart by their first rows
+        pairs = set(zip(column.values[:n].tolist(), codes[:n].tolist(), strict=True))
+        n_values = len({value for value, _ in pairs})
+        n_groups = len({group for _, group in pairs})
+        if len(pairs) > min(most, len(codes) // 2) or len(pairs) > n_values or n_groups < 2:
+            return False
+    return True
