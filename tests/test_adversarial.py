@@ -89,7 +89,9 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     r = b + dense_terms(problem) @ (v @ W)
     edited = r * problem.margin
     mean = lambda values, weight: np.average(values, weights=weight)  # noqa: E731
-    inputs = (edited / problem.margin.std())[:, None]
+    centre = mean(problem.margin, problem.weight)
+    spread = np.sqrt(mean((problem.margin - centre) ** 2, problem.weight))
+    inputs = (edited / spread)[:, None]
     if sees_label:
         inputs = np.column_stack([inputs, problem.label])
     guess = log_softmax(np.maximum(inputs @ first + bias[0], 0) @ second + bias[1], axis=1)

@@ -50,8 +50,15 @@ class SelfMadeUpdate(COMMOD):
             self.estimator = given
 
 
-# No failure is expected; one that has to be would be named here, with its reason.
-@parametrize_with_checks([SelfMadeUpdate()])
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "training runs in float32 on random minibatches: a row of weight 2 and the same row twice "
+        "give the same losses in expectation, not the same bits"
+    ),
+}
+
+
+@parametrize_with_checks([SelfMadeUpdate()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

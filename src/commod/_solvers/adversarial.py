@@ -156,7 +156,8 @@ def _rows(problem: Problem) -> Rows:
         return jnp.asarray(np.pad(array, [(0, extra)] + [(0, 0)] * (array.ndim - 1)))
 
     # the adversary sees l in standard deviations of z: its speed must not depend on f's confidence
-    spread = float(problem.margin.std())
+    centred = problem.margin - np.average(problem.margin, weights=problem.weight)
+    spread = float(np.sqrt(np.average(centred**2, weights=problem.weight)))
     return Rows(
         numeric=pad(problem.numeric),
         codes=pad(problem.codes),
