@@ -321,7 +321,7 @@ def test_infinite_values_are_refused_and_counted(X, where):
     ids=["pandas", "python", "polars", "pyarrow", "array", "spans", "objects", "span objects"],
 )
 def test_dates_are_refused_never_read_as_numbers(X, kind):
-    with pytest.raises(InputTypeError, match=f"{kind}.*drop it"):
+    with pytest.raises(InputTypeError, match=f"{kind}.*locked_features"):
         read_columns(X)
 
 
