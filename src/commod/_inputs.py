@@ -218,7 +218,8 @@ def _column_of_objects(name: str, values: NDArray[Any], kind: Kind | None = None
             raise InputTypeError(
                 f"Column {name!r} holds values of type {type(v).__name__}, but a scorecard reads "
                 "numbers, text, categories and booleans; the argument must be a string or a "
-                "number. Convert the column or drop it."
+                "number. Convert the column, or name it in locked_features if only the base model "
+                "reads it."
             )
     _finite(np.array([v for v in present if isinstance(v, float)]), f"Column {name!r}")
     return Column(name, "category", _object_array(scalars))
