@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import joblib
 import numpy as np
@@ -398,15 +399,35 @@ def test_warnings_point_at_the_line_that_fits(model, rows):
     assert {warning.filename for warning in caught} == {__file__}
 
 
-def test_a_column_that_is_the_group_is_pointed_out(model, rows):
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda is_first, i: np.where(is_first, 7, 3),
+        lambda is_first, i: np.where(is_first, "f", "m"),
+        lambda is_first, i: np.where(is_first, np.nan, i % 2),
+        lambda is_first, i: np.where(is_first, None, np.where(i % 2, "a", "b")),
+    ],
+    ids=["numbers", "text", "missing numbers", "missing text"],
+)
+def test_a_column_that_is_the_group_is_pointed_out(model, rows, spell):
     X, y, s = rows
-    X = X.assign(code=np.where(s == s.iloc[0], 7, 3))
+    X = X.assign(code=spell(s == s.iloc[0], np.arange(len(X))))
     scores = X.assign(score=model.predict_proba(X.drop(columns="code"))[:, 1])
     with pytest.warns(DataWarning, match=r"Column 'code' of X tells the sensitive group exactly"):
         COMMOD(ScoreColumn("score"), epochs=0).fit(scores, y, sensitive_features=s)
     COMMOD(ScoreColumn("score"), epochs=0, locked_features=["code"]).fit(
         scores, y, sensitive_features=s
     )
+
+
+def test_a_column_that_differs_from_the_group_in_one_row_is_not_pointed_out(model, rows):
+    X, y, s = rows
+    code = np.where(s == s.iloc[0], "f", "m")
+    code[0] = "m"
+    table = X.assign(score=model.predict_proba(X)[:, 1], code=code)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        COMMOD(ScoreColumn("score"), epochs=0).fit(table, y, sensitive_features=s)
 
 
 def test_a_sensitive_column_among_several_is_pointed_out_too(model, rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tracemalloc
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from commod._encoding import CategoryTerms, Encoding, NumericTerms, learn_encoding
+from commod._encoding import BinTerms, CategoryTerms, Encoding, NumericTerms, learn_encoding
 from commod._inputs import Column, read_columns
 from commod.exceptions import InputError
 
@@ -21,26 +22,41 @@ quick = settings(deadline=None, max_examples=60)
 number = st.floats(-1e3, 1e3).map(lambda v: round(v, 3))
 
 
-def learn(X, *, min_category_size=1, weight=None, locked=()):
+def learn(X, *, min_category_size=1, weight=None, **how):
     columns = read_columns(X)
-    weight = np.ones(len(columns[0].values)) if weight is None else np.asarray(weight, float)
-    return learn_encoding(columns, weight, min_category_size=min_category_size, locked=locked)
+    weight = np.ones(len(columns[0])) if weight is None else np.asarray(weight, float)
+    return learn_encoding(columns, weight, min_category_size=min_category_size, **how)
 
 
 def dense(encoding, columns):
     """The same terms the long way: one float per row and term, shape (n, d)."""
-    given_columns = {c.name: c.values for c in columns}
+    given_columns = {c.name: c for c in columns}
     blocks = []
     for spec in encoding.columns:
-        values = given_columns[spec.name]
+        column = given_columns[spec.name]
+        values = column.values
         if isinstance(spec, NumericTerms):
             blocks.append(np.where(np.isnan(values), spec.fill, values))
             if spec.has_missing_term:
                 blocks.append(np.isnan(values).astype(float))
+        elif isinstance(spec, BinTerms):
+            blocks += [[told(name, spec.name, v) for v in values] for name in spec.term_names]
         else:
             for category in spec.categories:
-                blocks.append(np.array([float(v == category) for v in values]))
+                scalars = [(*column.categories, None)[code] for code in values]
+                blocks.append(np.array([float(v == category) for v in scalars]))
     return np.column_stack(blocks)
+
+
+def told(term_name, column, value):
+    """Whether a value is what the name of a bin says, read as a person would read it."""
+    if term_name == f"{column} is missing":
+        return math.isnan(value)
+    low, high = re.fullmatch(
+        rf"(?:(\S+) ≤ )?{column}(?: < (\S+))?", re.sub(r"^(.*) ≥ (.*)$", r"\2 ≤ \1", term_name)
+    ).groups()
+    above = low is None or value >= float(low)
+    return above and (high is None or value < float(high)) and not math.isnan(value)
 
 
 @st.composite
@@ -150,11 +166,11 @@ def test_missing_that_was_too_rare_while_fitting_has_no_points():
 
 
 def test_a_missing_number_counts_as_the_weighted_mean_and_has_points_of_its_own():
-    X = np.array([[1.0], [3.0], [NAN]])
-    encoding = learn(X, weight=[3, 1, 5])
+    X = np.array([[1.0], [NAN], [3.0]])
+    encoding = learn(X, weight=[3, 5, 1])
     assert encoding.columns == (NumericTerms("x0", 1.5, has_missing_term=True),)
     terms = encoding.encode(read_columns(X))
-    assert terms.total(np.array([2.0, 10.0]), 1.0).tolist() == [3.0, 7.0, 14.0]
+    assert terms.total(np.array([2.0, 10.0]), 1.0).tolist() == [3.0, 14.0, 7.0]
 
 
 def test_too_few_missing_numbers_have_no_term_and_still_a_value():
@@ -217,6 +233,138 @@ def test_the_number_1_is_not_the_text_1():
 
 
 # ---------------------------------------------------------------------------------------------
+# Numbers in bins
+
+
+def in_bins(values, **how):
+    """The terms of one numeric column in bins, and the column itself."""
+    column = Column("v", "numeric", np.asarray(values, dtype=float))
+    weight = np.ones(len(column.values))
+    how = {"min_category_size": 1, "numeric": "bins", **how}
+    encoding = learn_encoding([column], weight, **how)
+    return encoding, column
+
+
+edge_lists = st.lists(
+    st.one_of(number, st.integers(-5, 5).map(float), st.floats(-1e300, 1e300)),
+    min_size=1,
+    max_size=8,
+    unique=True,
+).map(sorted)
+
+
+@given(edge_lists, st.booleans(), st.data())
+@quick
+def test_every_number_is_in_exactly_one_bin_and_its_name_tells_the_truth(edges, missing, data):
+    near = [e for edge in edges for e in (edge, math.nextafter(edge, -math.inf))]
+    value = st.one_of(st.sampled_from(near), st.floats(allow_nan=False, allow_infinity=False))
+    values = np.array(data.draw(st.lists(value, min_size=1, max_size=20)))
+    encoding = Encoding((BinTerms("v", tuple(edges), has_missing_term=missing),))
+    names = encoding.term_names
+    assert len(set(names)) == len(names) == encoding.n_terms
+    codes = encoding.encode([Column("v", "numeric", values)]).codes[:, 0]
+    for value, code in zip(values.tolist(), codes.tolist(), strict=True):
+        assert [told(name, "v", value) for name in names] == [j == code for j in range(len(names))]
+
+
+@given(tables(), st.integers(2, 5), st.integers(1, 4))
+@quick
+def test_bins_equal_a_reading_of_their_names(rows, n_bins, min_size):
+    columns = read_columns(as_objects(rows))
+    try:
+        encoding = learn(
+            as_objects(rows), numeric="bins", n_bins=n_bins, min_category_size=min_size
+        )
+    except InputError:
+        return assume(False)
+    terms = encoding.encode(columns)
+    points = np.arange(1.0, encoding.n_terms + 1)
+    assert terms.numeric.shape == (len(rows), 0)
+    assert terms.codes.shape == (len(rows), len(encoding.columns))
+    expected = dense(encoding, columns)
+    np.testing.assert_allclose(terms.total(points, 0.5), 0.5 + expected @ points)
+    np.testing.assert_allclose(terms.moments(np.ones(len(rows)))[0], expected.mean(axis=0))
+
+
+@given(tables(), st.data())
+@quick
+def test_rows_without_weight_are_absent_from_the_bins(rows, data):
+    there = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+    kept = [row for row, is_there in zip(rows, there, strict=True) if is_there]
+    assume(len({row[1] for row in kept}) > 1)
+    X, weight = as_objects(rows), np.array(there, dtype=float)
+    columns = [c for c in read_columns(X) if c.name == "x1"]
+    alone = [Column("x1", "numeric", columns[0].values[weight > 0])]
+    bins = {"min_category_size": 1, "numeric": "bins", "n_bins": 4}
+    assert learn_encoding(columns, weight, **bins) == learn_encoding(
+        alone, np.ones(len(kept)), **bins
+    )
+
+
+@given(tables(), st.randoms(use_true_random=False))
+@quick
+def test_the_order_of_the_rows_does_not_matter_to_the_bins(rows, random):
+    shuffled = random.sample(rows, len(rows))
+    bins = {"numeric": "bins", "n_bins": 4, "min_category_size": 1}
+    assert learn(as_objects(shuffled), **bins) == learn(as_objects(rows), **bins)
+
+
+def test_numbers_in_bins_beside_categories():
+    X = pd.DataFrame({"age": [20, 20, 31, 31, NAN, NAN], "sex": list("mfmfmf")})
+    encoding = learn(X, numeric="bins", min_category_size=2)
+    assert encoding.columns == (
+        BinTerms("age", (30.0,), has_missing_term=True),
+        CategoryTerms("sex", ("f", "m")),
+    )
+    assert encoding.term_names[:3] == ["age < 30", "age ≥ 30", "age is missing"]
+    assert encoding.kinds == {"age": "numeric", "sex": "category"}
+    terms = encoding.encode(read_columns(X))
+    assert terms.codes.tolist() == [[0, 4], [0, 3], [1, 4], [1, 3], [2, 4], [2, 3]]
+    assert terms.code_terms.tolist() == [0, 3]
+
+
+def test_too_few_missing_numbers_are_in_no_bin_and_have_no_points():
+    encoding, column = in_bins([1, 1, 2, 2, NAN], min_category_size=2)
+    assert encoding.term_names == ["v < 2", "v ≥ 2"]
+    assert encoding.encode([column]).total(np.ones(2), 0.0).tolist() == [1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("edge", "text"),
+    [
+        (25.0, "25"),
+        (0.1, "0.1"),
+        (-2.5, "-2.5"),
+        (1234567.0, "1234567"),
+        (1e20, "1e+20"),
+        (0.1 + 0.2, "0.30000000000000004"),
+    ],
+)
+def test_an_edge_is_written_in_few_digits_that_mean_exactly_it(edge, text):
+    assert BinTerms("v", (edge,), has_missing_term=False).term_names == [
+        f"v < {text}",
+        f"v ≥ {text}",
+    ]
+
+
+@pytest.mark.parametrize("values", [[5, 5, 5, 5], [NAN] * 4, [5, 5, NAN, NAN], [1, 1, 1, 2]])
+def test_a_column_that_fills_one_bin_has_no_term(values):
+    X = pd.DataFrame({"one": values, "two": [1, 1, 2, 2]})
+    assert learn(X, numeric="bins", min_category_size=2).kinds == {"two": "numeric"}
+
+
+def test_the_number_of_bins_can_be_chosen():
+    values = np.arange(1000)
+    assert in_bins(values, n_bins=4)[0].n_terms == 4
+    assert in_bins(values, n_bins=2)[0].columns[0].edges == (500.0,)
+
+
+def test_an_unknown_way_of_reading_numbers_is_refused():
+    with pytest.raises(InputError, match="numeric='splines' is not known; choose 'unit' or 'bins'"):
+        in_bins([1, 2], numeric="splines")
+
+
+# ---------------------------------------------------------------------------------------------
 # Numbers: equal to the long way
 
 
@@ -266,7 +414,7 @@ def test_the_total_of_a_row_does_not_depend_on_the_rows_beside_it(rows, data):
     points = np.array(data.draw(st.lists(number, min_size=encoding.n_terms, max_size=30)))
     points = points[: encoding.n_terms] / 7
     i = data.draw(st.integers(0, len(rows) - 1))
-    alone = [Column(c.name, c.kind, c.values[[i]]) for c in columns]
+    alone = [c.take([i]) for c in columns]
     together = encoding.encode(columns).total(points, 1.0)
     assert encoding.encode(alone).total(points, 1.0)[0] == together[i]
 

@@ -19,6 +19,7 @@ from commod._inputs import (
     binary_outcome,
     check_length,
     check_weights,
+    different_labels,
     read_columns,
     read_groups,
     read_labels,
@@ -44,7 +45,10 @@ def spelled(X, kinds=None):
         (
             c.name,
             c.kind,
-            [None if gone else v for v, gone in zip(c.values, c.is_missing(), strict=True)],
+            [
+                None if gone else c.categories[v] if c.kind == "category" else v
+                for v, gone in zip(c.values, c.is_missing(), strict=True)
+            ],
         )
         for c in read_columns(X, kinds)
     ]
@@ -261,6 +265,45 @@ value = st.one_of(
 )
 
 
+@pytest.mark.parametrize("values", [[1, True], [True, 1], [0.0, False, None], [1.0, "1", True]])
+def test_a_boolean_among_numbers_makes_them_categories(values):
+    # Python says that 1 == True, so one of the two stands for both; the order must not matter.
+    assert only(table(values)) == ("category", values)
+
+
+def test_text_whose_first_hundred_rows_look_alike_is_read_to_its_end():
+    kind, values = only(pd.DataFrame({"a": objects(*["a"] * 200, 1, None)}))
+    assert (kind, values[199:]) == ("category", ["a", 1, None])
+
+
+def test_numbers_after_hundreds_of_missing_values_are_numbers():
+    kind, values = only(pd.DataFrame({"a": objects(*[None] * 200, 1, 2.5)}))
+    assert (kind, values[199:]) == ("numeric", [None, 1.0, 2.5])
+
+
+def test_categories_that_do_not_occur_are_not_listed():
+    town = pd.Categorical(["b", "b"], categories=[pd.Interval(0, 1), "a", "b"])
+    [column] = read_columns(pd.DataFrame({"town": town}))
+    assert column.categories == ("b",)
+
+
+def test_categories_travel_as_small_codes():
+    X = pd.DataFrame({"a": ["x", "y", None], "b": [True, False, True]})
+    for column in [*read_columns(X), *read_columns(pl.from_pandas(X))]:
+        assert column.values.dtype == np.int32
+
+
+def test_some_rows_of_a_column_are_the_column_of_these_rows():
+    [column] = read_columns(pd.DataFrame({"a": ["x", None, "y", "x"]}))
+    for rows in ([2, 1], np.array([False, True, True, False])):
+        part = column.take(rows)
+        assert len(part) == 2
+        assert sorted(part.is_missing()) == [False, True]
+        assert part.first_value() == "y"
+    assert column.first_value() == "x"
+    assert column.take([1]).first_value() is None
+
+
 @given(st.lists(value, min_size=1, max_size=8))
 @settings(deadline=None, max_examples=80)
 def test_pandas_and_numpy_objects_read_alike(values):
@@ -298,8 +341,10 @@ def test_the_names_1_and_text_1_are_one_name():
         (pl.DataFrame({"a": [1.0, -np.inf]}), "Column 'a' contains 1 infinite"),
         (table([1, np.inf]), "Column 'x0' contains 1 infinite"),
         (table(["a", np.inf]), "Column 'x0' contains 1 infinite"),
+        (table(["a", np.inf, np.inf, None]), "Column 'x0' contains 2 infinite"),
+        (pd.DataFrame({"a": pd.Categorical([1.5, np.inf])}), "Column 'a' contains 1 infinite"),
     ],
-    ids=["array", "pandas", "polars", "objects", "beside text"],
+    ids=["array", "pandas", "polars", "objects", "beside text", "counted", "category"],
 )
 def test_infinite_values_are_refused_and_counted(X, where):
     with pytest.raises(InputError, match=f"{where}.*Clip them, or make them missing"):
@@ -338,6 +383,8 @@ def test_dates_are_refused_never_read_as_numbers(X, kind):
         (pl.DataFrame({"a": [b"b"]}), "'a' has type Binary"),
         (np.array([[b"b"]]), "'x0' holds values of type bytes"),
         (table([1 + 2j]), "'x0' holds values of type complex"),
+        (table([1, 1 + 0j]), "'x0' holds values of type complex"),
+        (table(["a", [1]]), "'x0' holds values of type list"),
     ],
 )
 def test_values_a_scorecard_cannot_read_are_named(X, kind):
@@ -493,6 +540,39 @@ def test_wrong_lengths_name_both_numbers():
         check_length([1, 0], "y", 3)
 
 
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series([True, False]),
+        pd.Series([True, False], dtype="boolean"),
+        pd.Series([True, False], dtype="category"),
+        pl.Series([True, False]),
+        objects(True, np.bool_(False)),
+    ],
+)
+def test_boolean_labels_are_the_same_whatever_holds_them(y):
+    labels = read_labels(y, "y")
+    assert labels.dtype == bool
+    assert labels.tolist() == [True, False]
+
+
+label = st.one_of(st.integers(0, 2), st.sampled_from(["no", "yes"]), st.sampled_from([0.5, 1.0]))
+
+
+@given(st.lists(label, min_size=1, max_size=8), st.booleans())
+@settings(deadline=None, max_examples=150)
+def test_different_labels_are_listed_in_the_order_of_their_rows(values, as_objects):
+    labels = objects(*values) if as_objects else read_labels(values, "y")
+    assert different_labels(labels) == list(dict.fromkeys(labels.tolist()))
+
+
+@given(st.lists(st.sampled_from([3, 5]), min_size=1, max_size=8), st.sampled_from([3, 5]))
+@settings(deadline=None, max_examples=80)
+def test_outcomes_are_where_the_positive_label_is(values, pos_label):
+    for labels in (np.array(values), np.array(values, dtype=np.int8), objects(*values)):
+        assert binary_outcome(labels, "y", pos_label).tolist() == [v == pos_label for v in values]
+
+
 def test_the_positive_label_may_be_absent_from_one_sided_decisions():
     assert not binary_outcome(np.array([0, 0]), "y_pred", 1).any()
 
@@ -599,6 +679,43 @@ def test_several_attributes_mean_their_intersections_that_occur(both):
     groups = read_groups(both, 3)
     assert groups.labels == (("b", 0), ("w", 0), ("w", 1))
     assert groups.codes.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("code", "labels"),
+    [
+        (np.array([7, -2, 7], dtype=np.int8), (-2, 7)),
+        (np.array([10**12, 0, 10**12]), (0, 10**12)),
+        (np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], dtype=np.uint64), (2**64 - 2, 2**64 - 1)),
+        (np.array([True, False, True]), (False, True)),
+        (np.array([0.5, -1.5, 0.5]), (-1.5, 0.5)),
+        (pd.Series([7, -2, 7], dtype="Int64"), (-2, 7)),
+        (pd.Series([True, False, True]), (False, True)),
+        (pl.Series([7, -2, 7]), (-2, 7)),
+        (pd.Series(pd.Categorical(["y", "x", "y"], categories=["z", "y", "x"])), ("x", "y")),
+    ],
+)
+def test_groups_of_any_type_are_listed_in_sorted_order_as_plain_values(code, labels):
+    groups = read_groups(code, 3)
+    assert groups.labels == labels
+    assert [type(v) for v in groups.labels] == [type(v) for v in labels]
+    assert groups.codes.tolist() == [1, 0, 1]
+    assert groups.codes.dtype == np.intp
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from("ab"), st.booleans()), min_size=1),
+    st.sampled_from(["pandas", "polars", "dict", "tuples"]),
+)
+@settings(deadline=None, max_examples=100)
+def test_intersections_equal_the_tuples_of_the_rows(rows, holder):
+    columns = dict(zip("abc", map(list, zip(*rows, strict=True)), strict=True))
+    made = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "dict": dict, "tuples": lambda _: rows}
+    groups = read_groups(made[holder](columns), len(rows))
+    assert groups.labels == tuple(sorted(set(rows)))
+    assert [groups.labels[code] for code in groups.codes] == rows
+    for part, values in zip(groups.parts, columns.values(), strict=True):
+        assert part.tolist() == [sorted(set(values)).index(v) for v in values]
 
 
 def test_groups_of_mixed_types_have_an_order():

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commod._encoding import CategoryTerms, Encoding, NumericTerms
+from commod._encoding import BinTerms, CategoryTerms, Encoding, NumericTerms
 from commod._inputs import Column, read_columns
 from commod.scorecard import Scorecard, decide, edited_scores, margins
 
@@ -248,6 +248,18 @@ def test_typed_categories_survive_json():
     assert [type(c) for c in column.categories] == [int, float, str, bool, type(None)]
 
 
+edges = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=6, unique=True).map(sorted)
+
+
+@given(edges, st.booleans())
+@quick
+def test_bins_survive_json(edges, missing):
+    bins = BinTerms("age", tuple(edges), has_missing_term=missing)
+    card = scorecard([np.arange(1.0, bins.n_terms + 1)], encoding=Encoding((bins,)))
+    assert through_json(card) == card
+    assert through_json(card).encoding.columns == (bins,)
+
+
 def test_a_scorecard_equals_its_copy_and_no_other():
     assert through_json(TWO_CONCEPTS) == TWO_CONCEPTS
     assert replace(TWO_CONCEPTS, intercept=0.5) != TWO_CONCEPTS
@@ -287,6 +299,20 @@ def test_the_table_shows_the_points_on_the_raw_columns_first():
     ]
 
 
+def test_bins_are_lines_of_their_own_and_not_per_unit():
+    bins = BinTerms("age", (25.0, 45.0), has_missing_term=True)
+    card = scorecard([0.5, 0.0, -1.0, 2.0], encoding=Encoding((bins,)))
+    assert repr(card).splitlines()[1:5] == [
+        "  age < 25           +0.5000",
+        "  age ≥ 45           -1.0000",
+        "  age is missing     +2.0000",
+        "concept 0, weight +1 in r: +0 and points",
+    ]
+    assert card.columns_used == ["age"]
+    people = [Column("age", "numeric", np.array([24.9, 25.0, 45.0, np.nan]))]
+    assert card.ratio(people).tolist() == [1.5, 1.0, 0.0, 3.0]
+
+
 def test_a_concept_without_weight_is_not_shown():
     card = replace(TWO_CONCEPTS, contributions=np.array([0.1, 0.0]))
     assert "concept 0" in repr(card)
@@ -321,9 +347,5 @@ def test_at_one_half_the_margin_is_the_logit():
 
 def test_a_scorecard_reads_new_rows_with_unseen_categories():
     card = scorecard([0.0, 0.0, 5.0, 7.0, 0.0, 0.0])
-    people = [
-        Column("age", "numeric", np.array([1.0])),
-        Column("town", "category", np.array(["Rome"], dtype=object)),
-        Column("flag", "category", np.array([True], dtype=object)),
-    ]
-    assert card.ratio(people).tolist() == [1.0]
+    people = pd.DataFrame({"age": [1.0], "town": ["Rome"], "flag": [True]})
+    assert card.ratio(read_columns(people)).tolist() == [1.0]

@@ -12,15 +12,25 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from commod import bounds as bounds
     from commod import datasets as datasets
     from commod import exceptions as exceptions
     from commod import metrics as metrics
     from commod import scorecard as scorecard
     from commod._base_model import ScoreColumn as ScoreColumn
+    from commod._frontier import Frontier as Frontier
+    from commod._frontier import frontier as frontier
     from commod.updates import COMMOD as COMMOD
+    from commod.updates import ControlledDebiaser as ControlledDebiaser
 
-_HOMES = {"COMMOD": "commod.updates", "ScoreColumn": "commod._base_model"}
-_MODULES = ("datasets", "exceptions", "metrics", "scorecard")
+_HOMES = {
+    "COMMOD": "commod.updates",
+    "ControlledDebiaser": "commod.updates",
+    "Frontier": "commod._frontier",
+    "ScoreColumn": "commod._base_model",
+    "frontier": "commod._frontier",
+}
+_MODULES = ("bounds", "datasets", "exceptions", "metrics", "scorecard")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 

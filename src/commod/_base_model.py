@@ -16,7 +16,7 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from commod._inputs import Column
+from commod._inputs import Column, different_labels
 from commod.exceptions import BaseModelError, BaseModelWarning
 
 __all__ = ["BaseScores", "ScoreColumn", "base_classes", "base_scores", "warn_about_base_model"]
@@ -87,13 +87,14 @@ def _classes_of_labels(y: NDArray[Any] | None) -> NDArray[Any]:
     """Return the labels in sorted order; 0 and 1 where none are given."""
     if y is None:
         return np.array([0, 1])
-    kinds = sorted({type(v).__name__ for v in y.tolist()})
+    different = different_labels(y)
+    kinds = sorted({type(v).__name__ for v in different})
     if len(kinds) > 1 and "str" in kinds:
         raise BaseModelError(
             f"y mixes labels of different types ({', '.join(kinds)}), so it is not clear which is "
             "the positive one. Make all of them numbers or all of them text."
         )
-    return np.unique(y)
+    return np.unique(np.array(different, dtype=y.dtype))
 
 
 def _check_ready(estimator: Any) -> None:
@@ -135,7 +136,7 @@ def base_scores(
         proba = _proba_of_model(estimator, X, int(np.flatnonzero(classes == pos_label)[0]))
     else:
         proba = _proba_of_decision(estimator, X, flip=bool(classes[0] == pos_label))
-    n_rows = len(columns[0].values)
+    n_rows = len(columns[0])
     if len(proba) != n_rows:
         raise BaseModelError(f"The base model gave {len(proba)} scores for {n_rows} rows.")
     _check_scores(proba[:, 1], estimator)
@@ -156,9 +157,9 @@ def _proba_of_column(estimator: ScoreColumn, columns: Sequence[Column]) -> NDArr
 def _numbers(column: Column, estimator: ScoreColumn) -> NDArray[np.float64]:
     if column.kind == "numeric":
         return column.values
-    if column.is_missing().all():  # a column without any value has no kind of its own
-        return np.full(len(column.values), np.nan)
-    example = next(v for v in column.values if v is not None)
+    example = column.first_value()
+    if example is None:  # a column without any value has no kind of its own
+        return np.full(len(column), np.nan)
     raise BaseModelError(
         f"{estimator!r} holds {example!r}, but scores are numbers between 0 and 1. Convert the "
         "column, or name the one that holds the scores."

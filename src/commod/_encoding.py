@@ -1,28 +1,33 @@
 """Raw columns ↔ terms: what each line of a scorecard reads, kept sparse.
 
-A numeric column is one term (its value), plus one for "missing" if the fit rows had missing values.
+A numeric column is one term (its value), or one for each of its bins, plus one for "missing" if the
+fit rows had enough missing values.
 A text, categorical or boolean column is one term per category that enough rows share, "missing"
 being a category like another. A dense one-hot matrix is never built: categories travel as codes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._inputs import Column, Kind
+from commod._binning import ROUNDING, bin_edges
+from commod._inputs import Column, Kind, Scalar
 from commod.exceptions import InputError
 
-__all__ = ["CategoryTerms", "Encoding", "NumericTerms", "TermTable", "learn_encoding"]
-
-Scalar = str | bool | int | float
-
-ROUNDING = 1e-12  # of the largest value: shares that add up to 1.0000000000000002 are constant
+__all__ = [
+    "BinTerms",
+    "CategoryTerms",
+    "Encoding",
+    "NumericTerms",
+    "TermTable",
+    "learn_encoding",
+]
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,46 @@ class CategoryTerms:
         ]
 
 
-ColumnTerms = NumericTerms | CategoryTerms
+@dataclass(frozen=True)
+class BinTerms:
+    """A numeric column in bins: points for each bin between two of the increasing `edges`.
+
+    A bin holds its lower edge and not its upper one. A missing value without a term of its own is
+    in no bin and has zero points.
+
+    Examples
+    --------
+    >>> BinTerms("age", (25.0, 33.5), has_missing_term=True).term_names
+    ['age < 25', '25 ≤ age < 33.5', 'age ≥ 33.5', 'age is missing']
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    has_missing_term: bool
+
+    kind: Kind = "numeric"
+
+    @property
+    def n_terms(self) -> int:
+        """Return the number of bins, plus 1 where "missing" has points of its own."""
+        return len(self.edges) + 1 + self.has_missing_term
+
+    @property
+    def term_names(self) -> list[str]:
+        """Return the names of the lines of this column."""
+        cuts = [_exact_text(edge) for edge in self.edges]
+        inner = [f"{a} ≤ {self.name} < {b}" for a, b in pairwise(cuts)]
+        names = [f"{self.name} < {cuts[0]}", *inner, f"{self.name} ≥ {cuts[-1]}"]
+        return [*names, f"{self.name} is missing"][: self.n_terms]
+
+
+def _exact_text(number: float) -> str:
+    """Return the shortest text that reads back as exactly this number, digits before powers."""
+    texts = (f"{number:.{digits}g}" for digits in range(6, 17))
+    return next((text for text in texts if float(text) == number), repr(number))
+
+
+ColumnTerms = NumericTerms | BinTerms | CategoryTerms
 
 
 @dataclass(frozen=True)
@@ -90,6 +134,10 @@ class TermTable:
     def __len__(self) -> int:
         return len(self.numeric)
 
+    def take(self, rows: NDArray[np.intp]) -> TermTable:
+        """Return some of the rows."""
+        return replace(self, numeric=self.numeric[rows], codes=self.codes[rows])
+
     def total(self, points: NDArray[np.float64], start: float) -> NDArray[np.float64]:
         """Return start + Σ points of each row, shape (n,), added in the order of the terms.
 
@@ -100,7 +148,7 @@ class TermTable:
         p = len(self.numeric_terms)
         for j in np.argsort(np.concatenate([self.numeric_terms, self.code_terms]), kind="stable"):
             if j >= p:
-                total += present[self.codes[:, j - p]]
+                total += present.take(self.codes[:, j - p])
             elif points[self.numeric_terms[j]]:
                 total += points[self.numeric_terms[j]] * self.numeric[:, j]
         return total
@@ -112,12 +160,14 @@ class TermTable:
         share = weight / weight.sum()
         mean = np.zeros(self.n_terms + 1)
         for codes in self.codes.T:
-            np.add.at(mean, codes, share)
+            mean += np.bincount(codes, share, minlength=self.n_terms + 1)
         mean = np.minimum(mean[:-1], 1.0)  # a sum of shares may exceed 1 by rounding
         scale = np.sqrt(mean * (1 - mean))
-        mean[self.numeric_terms] = share @ self.numeric
-        centred = self.numeric - mean[self.numeric_terms]
-        scale[self.numeric_terms] = np.sqrt(share @ centred**2)
+        gap = np.empty(len(self))
+        for term, values in zip(self.numeric_terms, self.numeric.T, strict=True):
+            mean[term] = share @ values
+            np.subtract(values, mean[term], out=gap)
+            scale[term] = np.sqrt(share @ np.square(gap, out=gap))
         return mean, scale
 
 
@@ -150,35 +200,55 @@ class Encoding:
     def encode(self, columns: Sequence[Column]) -> TermTable:
         """Return the rows of `columns` as terms; a column that changed its kind is refused."""
         given = {c.name: c for c in columns}
-        n_rows = len(columns[0].values) if columns else 0
+        n_rows = len(columns[0]) if columns else 0
         numeric, numeric_terms, codes, code_terms = [], [], [], []
         start = 0
         for spec in self.columns:
             column = _same_kind(spec, given)
             if isinstance(spec, NumericTerms):
-                missing = np.isnan(column.values)
+                missing = column.is_missing()
                 numeric.append(np.where(missing, spec.fill, column.values))
                 numeric_terms.append(start)
                 if spec.has_missing_term:
-                    codes.append(np.where(missing, start + 1, self.n_terms).astype(np.int32))
+                    codes.append(np.where(missing, np.int32(start + 1), np.int32(self.n_terms)))
                     code_terms.append(start + 1)
             else:
                 codes.append(_codes(spec, column, start, self.n_terms))
                 code_terms.append(start)
             start += spec.n_terms
         return TermTable(
-            numeric=np.column_stack(numeric) if numeric else np.zeros((n_rows, 0)),
+            numeric=_side_by_side(numeric, n_rows, np.float64),
             numeric_terms=np.array(numeric_terms, dtype=np.intp),
-            codes=np.column_stack(codes) if codes else np.zeros((n_rows, 0), dtype=np.int32),
+            codes=_side_by_side(codes, n_rows, np.int32),
             code_terms=np.array(code_terms, dtype=np.intp),
             n_terms=self.n_terms,
         )
 
 
-def _codes(spec: CategoryTerms, column: Column, start: int, absent: int) -> NDArray[np.int32]:
-    table = {category: start + i for i, category in enumerate(spec.categories)}
-    found = (table.get(value, absent) for value in column.values)
-    return np.fromiter(found, dtype=np.int32, count=len(column.values))
+def _side_by_side(columns: Sequence[NDArray[Any]], n_rows: int, dtype: Any) -> NDArray[Any]:
+    """Return a table whose columns lie in one piece: they are read one by one."""
+    table = np.empty((n_rows, len(columns)), dtype=dtype, order="F")
+    for j, column in enumerate(columns):
+        table[:, j] = column
+    return table
+
+
+def _codes(
+    spec: BinTerms | CategoryTerms, column: Column, start: int, absent: int
+) -> NDArray[np.int32]:
+    """Return the term of each row, shape (n,); `absent` where it has none."""
+    if isinstance(spec, BinTerms):
+        return _bin_codes(spec, column, start, absent)
+    terms = {category: start + i for i, category in enumerate(spec.categories)}
+    # the code of a missing value is −1, so it finds the last entry
+    table = [terms.get(category, absent) for category in (*column.categories, None)]
+    return np.array(table, dtype=np.int32)[column.values]
+
+
+def _bin_codes(spec: BinTerms, column: Column, start: int, absent: int) -> NDArray[np.int32]:
+    found = start + np.searchsorted(spec.edges, column.values, side="right")
+    missing = start + len(spec.edges) + 1 if spec.has_missing_term else absent
+    return np.where(np.isnan(column.values), missing, found).astype(np.int32)
 
 
 def _same_kind(spec: ColumnTerms, given: Mapping[str, Column]) -> Column:
@@ -190,13 +260,11 @@ def _same_kind(spec: ColumnTerms, given: Mapping[str, Column]) -> Column:
     column = given[spec.name]
     if column.kind == spec.kind:
         return column
-    if column.is_missing().all():  # a column without any value has no kind of its own
-        empty: NDArray[Any] = np.full(len(column.values), np.nan)
-        if spec.kind == "category":
-            empty = np.full(len(column.values), None, dtype=object)
+    example = column.first_value()
+    if example is None:  # a column without any value has no kind of its own
+        empty = np.full(len(column), np.nan) if spec.kind == "numeric" else np.full(len(column), -1)
         return Column(spec.name, spec.kind, empty)
     words = {"numeric": "numbers", "category": "categories or text"}
-    example = next(v for v in column.values if v is not None and v == v)
     raise InputError(
         f"Column {spec.name!r} held {words[spec.kind]} when the update was fitted and holds "
         f"{words[column.kind]} now (for example {example!r}). Convert it to the type it had."
@@ -209,21 +277,31 @@ def learn_encoding(
     *,
     min_category_size: int,
     locked: Collection[str] = (),
+    numeric: Literal["unit", "bins"] = "unit",
+    n_bins: int = 10,
 ) -> Encoding:
     """Return the terms of the fit rows; constant columns and `locked` ones have none.
 
     A category shared by fewer than `min_category_size` rows gets no term: it could not be told from
     chance, and a value that one person alone has must not be kept in the update. A row of weight 0
-    counts as if it were not there.
+    counts as if it were not there. With `numeric="bins"` a number enters as about `n_bins` bins of
+    similar weight, each of `min_category_size` rows at least; one that falls into a single bin has
+    no term.
     """
+    if numeric not in ("unit", "bins"):
+        raise InputError(f"numeric={numeric!r} is not known; choose 'unit' or 'bins'.")
+    free = [c for c in columns if c.name not in locked]
     there = weight > 0
-    free = [Column(c.name, c.kind, c.values[there]) for c in columns if c.name not in locked]
-    specs = [
-        _learn_numeric(c, weight[there], min_category_size)
-        if c.kind == "numeric"
-        else _learn_categories(c, min_category_size)
-        for c in free
-    ]
+    if not there.all():
+        free, weight = [c.take(there) for c in free], weight[there]
+    specs: list[ColumnTerms | None] = []
+    for column in free:
+        if column.kind == "category":
+            specs.append(_learn_categories(column, min_category_size))
+        elif numeric == "bins":
+            specs.append(_learn_bins(column, weight, min_category_size, n_bins))
+        else:
+            specs.append(_learn_numeric(column, weight, min_category_size))
     if not any(specs):
         raise InputError(
             "X has no column that could have points (columns to choose from: "
@@ -237,17 +315,36 @@ def learn_encoding(
 def _learn_numeric(
     column: Column, weight: NDArray[np.float64], min_category_size: int
 ) -> NumericTerms | None:
-    missing = column.is_missing()
-    seen, seen_weight = column.values[~missing], weight[~missing]
+    seen, seen_weight, n_missing = _seen(column, weight)
     if not len(seen) or np.ptp(seen) <= ROUNDING * np.abs(seen).max():
         return None
     fill = float(np.average(seen, weights=seen_weight))
-    return NumericTerms(column.name, fill, int(missing.sum()) >= min_category_size)
+    return NumericTerms(column.name, fill, n_missing >= min_category_size)
+
+
+def _learn_bins(
+    column: Column, weight: NDArray[np.float64], min_category_size: int, n_bins: int
+) -> BinTerms | None:
+    seen, seen_weight, n_missing = _seen(column, weight)
+    edges = bin_edges(seen, seen_weight, n_bins=n_bins, min_size=min_category_size)
+    return BinTerms(column.name, edges, n_missing >= min_category_size) if edges else None
+
+
+def _seen(
+    column: Column, weight: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Return the values that are not missing, their weights, and how many are missing."""
+    missing = column.is_missing()
+    n_missing = int(missing.sum())
+    if not n_missing:
+        return column.values, weight, 0
+    return column.values[~missing], weight[~missing], n_missing
 
 
 def _learn_categories(column: Column, min_category_size: int) -> CategoryTerms | None:
-    counts = Counter(column.values.tolist())
-    kept = [value for value, count in counts.items() if count >= min_category_size]
+    n_rows = np.bincount(column.values + 1, minlength=len(column.categories) + 1).tolist()
+    counts = {c: n for c, n in zip((None, *column.categories), n_rows, strict=True) if n}
+    kept = [category for category, count in counts.items() if count >= min_category_size]
     if not kept or len(counts) == 1:
         return None
     kept.sort(key=lambda v: (v is None, type(v).__name__, v if v is not None else ""))

@@ -14,6 +14,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
+from commod._codes import Coded, code_array, code_list, code_series, joint_codes, plain
 from commod.exceptions import InputError, InputTypeError
 
 __all__ = [
@@ -22,27 +23,53 @@ __all__ = [
     "binary_outcome",
     "check_length",
     "check_weights",
+    "different_labels",
     "read_columns",
     "read_groups",
     "read_labels",
 ]
 
 Kind = Literal["numeric", "category"]
+Scalar = str | bool | int | float
+
+PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
 
 
 @dataclass(frozen=True)
 class Column:
-    """One raw column: float64 with NaN for missing, or Python scalars with None for missing."""
+    """One raw column of n rows: numbers, or categories as codes.
+
+    `values` (n,) are float64 with NaN for missing where `kind` is "numeric"; else they are codes
+    into `categories`, −1 for missing. A category need not occur.
+
+    Examples
+    --------
+    >>> Column("town", "category", np.array([0, 1, -1, 0]), ("Oslo", "Rome")).take([1, 2])
+    Column(name='town', kind='category', values=array([ 1, -1]), categories=('Oslo', 'Rome'))
+    """
 
     name: str
     kind: Kind
     values: NDArray[Any]
+    categories: tuple[Scalar, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.values)
 
     def is_missing(self) -> NDArray[np.bool_]:
         """Return where the value is missing, shape (n,)."""
-        if self.kind == "numeric":
-            return np.isnan(self.values)
-        return np.fromiter((v is None for v in self.values), dtype=bool, count=len(self.values))
+        return np.isnan(self.values) if self.kind == "numeric" else self.values < 0
+
+    def take(self, rows: Any) -> Column:
+        """Return the column of some rows, given by a mask or by their positions."""
+        return replace(self, values=self.values[rows])
+
+    def first_value(self) -> Scalar | None:
+        """Return the first value that is not missing; None where all are."""
+        there = self.values[~self.is_missing()][:1].tolist()
+        if self.kind == "category":
+            there = [self.categories[code] for code in there]
+        return there[0] if there else None
 
 
 @dataclass(frozen=True)
@@ -100,8 +127,8 @@ def read_columns(
 ) -> list[Column]:
     """Return the raw columns of a NumPy array, a pandas, polars or pyarrow frame, or nested lists.
 
-    Numbers become float64 with NaN where missing; text, categories and booleans become Python
-    scalars with None where missing. Infinite numbers, dates and nested values are refused.
+    Numbers become float64 with NaN where missing; text, categories and booleans become codes into
+    the values that occur. Infinite numbers, dates and nested values are refused.
     `kinds` says what a column of Python objects was when it was first read: a handful of rows
     may hold only the numbers of a column that mixes numbers and text. Columns of a frame named in
     `skip` may hold anything: they are listed, but not read.
@@ -168,7 +195,12 @@ def _columns_of_array(array: NDArray[Any], kinds: Mapping[str, Kind]) -> list[Co
     if array.dtype.kind in "fiu":
         table = _finite(array.astype(np.float64, copy=False), "X")
         return [Column(name, "numeric", table[:, j]) for j, name in enumerate(names)]
-    return [_column_of_objects(name, array[:, j], kinds.get(name)) for j, name in enumerate(names)]
+    if array.dtype.kind == "b":
+        return [_categories(name, code_array(array[:, j])) for j, name in enumerate(names)]
+    return [
+        _column_of_objects(name, array[:, j].tolist(), kinds.get(name))
+        for j, name in enumerate(names)
+    ]
 
 
 def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kind]) -> Column:
@@ -176,18 +208,22 @@ def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kin
     if dtype.is_numeric():
         values = series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
         return Column(name, "numeric", _finite(values, f"Column {name!r}"))
-    if dtype == nw.Boolean or dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
-        if isinstance(dtype, nw.Categorical | nw.Enum):
-            return _column_of_objects(name, _object_array(series.to_list()), "category")
-        return _column_of_objects(name, _object_array(series.to_list()), kinds.get(name))
+    if dtype == nw.Object or _holds_objects(series):  # also where the first rows look like text
+        return _column_of_objects(name, series.to_list(), kinds.get(name))
+    if dtype in (nw.Boolean, nw.String, nw.Categorical, nw.Enum):
+        return _categories(name, code_series(series))
     if dtype == nw.Unknown and series.is_null().all():  # the Null type of polars and pyarrow
         return _without_values(name, len(series))
     native = series.to_native()
     raise _unreadable_type(f"Column {name!r}", getattr(native, "dtype", None) or native.type)
 
 
+def _holds_objects(series: nw.Series[Any]) -> bool:
+    return bool(getattr(series.to_native(), "dtype", None) == np.dtype(object))
+
+
 def _without_values(name: str, n_rows: int) -> Column:
-    return Column(name, "category", np.full(n_rows, None, dtype=object))
+    return Column(name, "category", np.full(n_rows, -1, dtype=np.int32))
 
 
 def _unreadable_type(what: str, dtype: Any) -> InputTypeError:
@@ -198,48 +234,43 @@ def _unreadable_type(what: str, dtype: Any) -> InputTypeError:
     )
 
 
-def _object_array(values: Sequence[Any]) -> NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _column_of_objects(name: str, values: NDArray[Any], kind: Kind | None = None) -> Column:
+def _column_of_objects(name: str, values: list[Any], kind: Kind | None = None) -> Column:
     """Read a column of Python objects: all numbers is numeric, anything else is categories."""
-    scalars = [_plain(v) for v in values.tolist()]
-    present = [v for v in scalars if v is not None]
-    if kind is None:
-        kind = "numeric" if present and all(_is_number(v) for v in present) else "category"
-    if kind == "numeric" and all(_is_number(v) for v in present):
-        numbers = np.array([math.nan if v is None else float(v) for v in scalars])
-        return Column(name, kind, _finite(numbers, f"Column {name!r}"))
-    for v in present:
-        if not isinstance(v, str | bool | int | float):
+    types = set(map(type, values))
+    if not types <= PLAIN_TYPES:
+        values = [plain(v) for v in values]
+        types = set(map(type, values))
+    types.discard(type(None))
+    if kind != "category" and all(map(_is_number_type, types)):
+        numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+        return Column(name, "numeric", _finite(numbers, f"Column {name!r}"))
+    if not types <= PLAIN_TYPES:
+        _check_readable(name, values)
+    return _categories(name, code_list(values))
+
+
+def _categories(name: str, coded: Coded) -> Column:
+    _check_readable(name, coded.values)
+    if float in map(type, coded.values):
+        numbers = [v if isinstance(v, float) else 0.0 for v in coded.values]
+        _finite(np.array([*numbers, 0.0])[coded.codes], f"Column {name!r}")
+    codes = coded.codes.astype(np.int32, copy=False)
+    return Column(name, "category", codes, tuple(coded.values))
+
+
+def _check_readable(name: str, values: Iterable[Any]) -> None:
+    for v in values:
+        if v is not None and not isinstance(v, str | bool | int | float):
             raise InputTypeError(
                 f"Column {name!r} holds values of type {type(v).__name__}, but a scorecard reads "
                 "numbers, text, categories and booleans; the argument must be a string or a "
                 "number. Convert the column, or name it in locked_features if only the base model "
                 "reads it."
             )
-    _finite(np.array([v for v in present if isinstance(v, float)]), f"Column {name!r}")
-    return Column(name, "category", _object_array(scalars))
 
 
-def _plain(value: Any) -> Any:
-    """Return a Python scalar; every way of saying "missing" becomes None."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, np.datetime64 | np.timedelta64):  # item() would make it an integer
-        return None if np.isnat(value) else value
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Number) and not isinstance(value, bool | complex | np.timedelta64)
+def _is_number_type(kind: type) -> bool:
+    return issubclass(kind, Number) and not issubclass(kind, bool | complex | np.timedelta64)
 
 
 def _finite(values: NDArray[np.float64], what: str) -> NDArray[np.float64]:
@@ -272,15 +303,20 @@ def read_labels(values: Any, name: str) -> NDArray[Any]:
                 "drop those rows first."
             )
     elif array.dtype.kind == "O":
-        scalars = [_plain(v) for v in array.tolist()]
-        n_missing = sum(v is None for v in scalars)
+        array = _known_labels(array.tolist(), name)
+    return array
+
+
+def _known_labels(scalars: list[Any], name: str) -> NDArray[Any]:
+    if not _share_one_type(scalars):
+        scalars = [plain(v) for v in scalars]
+        n_missing = scalars.count(None)
         if n_missing:
             raise InputError(
                 f"Input {name} contains NaN or None in {n_missing} row(s). Labels must be known: "
                 "drop those rows first."
             )
-        array = _tidy(scalars)
-    return array
+    return _typed(scalars)
 
 
 def _one_dimensional(values: Any, name: str) -> NDArray[Any]:
@@ -300,12 +336,28 @@ def _one_dimensional(values: Any, name: str) -> NDArray[Any]:
 
 
 def _array_of_series(series: nw.Series[Any]) -> NDArray[Any]:
-    if series.dtype.is_numeric() and not series.is_null().any():
+    dtype = series.dtype
+    if (dtype.is_numeric() or dtype == nw.Boolean) and not series.is_null().any():
         return series.to_numpy()
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        coded = code_series(series)
+        if coded.codes.min(initial=0) < 0:
+            return coded.objects()
+        return _typed(coded.values)[coded.codes]
     return _object_array(series.to_list())
 
 
-def _tidy(scalars: list[Any]) -> NDArray[Any]:
+def _object_array(values: Sequence[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _share_one_type(scalars: Iterable[Any]) -> bool:
+    return set(map(type, scalars)) in ({int}, {bool}, {str})
+
+
+def _typed(scalars: list[Any]) -> NDArray[Any]:
     """Return a typed array where all scalars share one type, else an object array."""
     kinds = {type(v) for v in scalars}
     if kinds in ({int}, {float}, {bool}, {str}):
@@ -330,8 +382,8 @@ def check_weights(
         return np.ones(n_rows)
     weight = _one_dimensional(sample_weight, name)
     if weight.dtype.kind not in "fiub":
-        scalars = [math.nan if v is None else v for v in map(_plain, weight.tolist())]
-        wrong = [v for v in scalars if not _is_number(v) and not isinstance(v, bool)]
+        scalars = [math.nan if v is None else v for v in map(plain, weight.tolist())]
+        wrong = [v for v in scalars if not isinstance(v, bool) and not _is_number_type(type(v))]
         if wrong:
             raise InputError(f"{name} must hold numbers; got {wrong[0]!r}.")
         weight = np.array(scalars)
@@ -351,9 +403,9 @@ def check_weights(
 
 def binary_outcome(labels: NDArray[Any], name: str, pos_label: Any) -> NDArray[np.bool_]:
     """Return where `labels` equal `pos_label`; more than two different labels are refused."""
-    values = list(dict.fromkeys(labels.tolist()))
-    if not values:
+    if not len(labels):
         raise InputError(f"{name} has 0 rows; at least 1 is needed.")
+    values = different_labels(labels)
     if len(values) > 2:
         shown = ", ".join(repr(v) for v in values[:4])
         raise InputError(
@@ -368,6 +420,16 @@ def binary_outcome(labels: NDArray[Any], name: str, pos_label: Any) -> NDArray[n
             "Pass the label whose rate is to be counted as pos_label=."
         )
     return np.asarray(labels == pos_label, dtype=bool)
+
+
+def different_labels(labels: NDArray[Any]) -> list[Any]:
+    """Return the labels that occur, in the order of their first rows; quickly where two do."""
+    first = labels[:1]
+    is_first = labels == first
+    second = labels[np.argmin(is_first) :][:1]  # of the first row that differs, if any does
+    if np.all(is_first | (labels == second)):
+        return list(dict.fromkeys([*first.tolist(), *second.tolist()]))
+    return list(dict.fromkeys(labels.tolist()))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -388,31 +450,30 @@ def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
     columns = _group_columns(sensitive_features)
     if not columns:
         raise InputError("sensitive_features has no column. Pass the group of each row.")
-    for values in columns:
-        check_length(values, "sensitive_features", n_rows)
-    n_missing = sum(any(v is None for v in row) for row in zip(*columns, strict=True))
+    for coded in columns:
+        check_length(coded.codes, "sensitive_features", n_rows)
+    n_missing = int(np.any([coded.codes < 0 for coded in columns], axis=0).sum())
     if n_missing:
         plural = "s" if n_missing > 1 else ""
         raise InputError(
             f"sensitive_features has {n_missing} missing value{plural} in {n_rows} rows. Drop "
             "those rows, or give them a group of their own, e.g. with fillna('unknown')."
         )
-    if len(columns) == 1:
-        return _factorize(columns[0])
-    joint = _factorize(list(zip(*columns, strict=True)))
-    return replace(joint, parts=tuple(_factorize(values).codes for values in columns))
+    parts = [_sorted_groups(coded) for coded in columns]
+    return parts[0] if len(parts) == 1 else _intersections(parts)
 
 
-def _group_columns(sensitive_features: Any) -> list[list[Any]]:
+def _group_columns(sensitive_features: Any) -> list[Coded]:
     native = _from_native(sensitive_features, "sensitive_features")
     if isinstance(native, nw.Series):
-        return [[_plain(v) for v in native.to_list()]]
+        return [_code_groups(native)]
     if isinstance(native, nw.DataFrame):
-        return [[_plain(v) for v in series.to_list()] for series in native.iter_columns()]
+        return [_code_groups(series) for series in native.iter_columns()]
     if isinstance(sensitive_features, dict):
         named = {f"sensitive_features[{k!r}]": v for k, v in sensitive_features.items()}
-        return [[_plain(v) for v in _one_dimensional(c, k).tolist()] for k, c in named.items()]
-    array = np.asarray(sensitive_features, dtype=object)
+        return [_code_groups(_one_dimensional(c, k)) for k, c in named.items()]
+    is_array = isinstance(sensitive_features, np.ndarray)  # a list keeps the type of each entry
+    array = np.asarray(sensitive_features, dtype=None if is_array else object)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
@@ -420,21 +481,31 @@ def _group_columns(sensitive_features: Any) -> list[list[Any]]:
             "sensitive_features must be one value per row, or a table of several columns; got "
             f"shape {array.shape}."
         )
-    return [[_plain(v) for v in array[:, j].tolist()] for j in range(array.shape[1])]
+    return [_code_groups(column) for column in array.T]
 
 
-def _factorize(keys: Sequence[Hashable]) -> Groups:
+def _code_groups(values: nw.Series[Any] | NDArray[Any]) -> Coded:
     try:
-        labels = list(dict.fromkeys(keys))
+        return code_array(values) if isinstance(values, np.ndarray) else code_series(values)
     except TypeError as error:
         raise InputTypeError(
             f"sensitive_features holds values that cannot name a group ({error}). Pass one number "
             "or text per row, or a table of several columns."
         ) from error
+
+
+def _sorted_groups(coded: Coded) -> Groups:
+    values = coded.values
     try:
-        labels.sort()  # type: ignore[call-arg]
+        order = sorted(range(len(values)), key=values.__getitem__)
     except TypeError:  # mixed kinds of labels have no order of their own
-        labels.sort(key=lambda v: (type(v).__name__, str(v)))
-    position = {label: i for i, label in enumerate(labels)}
-    codes = np.fromiter((position[k] for k in keys), dtype=np.intp, count=len(keys))
-    return Groups(codes, tuple(labels))
+        order = sorted(range(len(values)), key=lambda i: (type(values[i]).__name__, str(values[i])))
+    if order == list(range(len(values))):
+        return Groups(coded.codes.astype(np.intp), tuple(values))
+    return Groups(np.argsort(order)[coded.codes], tuple(values[i] for i in order))
+
+
+def _intersections(parts: Sequence[Groups]) -> Groups:
+    codes, first_rows = joint_codes([part.codes for part in parts])
+    labels = [[part.labels[code] for code in part.codes[first_rows]] for part in parts]
+    return Groups(codes, tuple(zip(*labels, strict=True)), tuple(part.codes for part in parts))

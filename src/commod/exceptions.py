@@ -45,3 +45,7 @@ class DataWarning(CommodWarning):
 
 class TrainingWarning(CommodWarning):
     """Training ended in a state the user should know about: it was interrupted."""
+
+
+class TargetWarning(CommodWarning):
+    """The stated fairness was not reached or cannot be promised; the message has the numbers."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._encoding import CategoryTerms, Encoding, NumericTerms
+from commod._encoding import BinTerms, CategoryTerms, ColumnTerms, Encoding, NumericTerms
 from commod._inputs import Column
 
 __all__ = ["Scorecard", "decide", "edited_scores", "margins"]
@@ -151,7 +151,10 @@ class Scorecard:
         return "\n".join([title, *lines])
 
 
-def _column_terms(data: dict[str, Any]) -> NumericTerms | CategoryTerms:
+def _column_terms(data: dict[str, Any]) -> ColumnTerms:
+    if "edges" in data:
+        edges = tuple(float(edge) for edge in data["edges"])
+        return BinTerms(data["name"], edges, bool(data["has_missing_term"]))
     if data["kind"] == "numeric":
         return NumericTerms(data["name"], float(data["fill"]), bool(data["has_missing_term"]))
     return CategoryTerms(data["name"], tuple(data["categories"]))

@@ -195,17 +195,16 @@ def _tree_table(columns: list[Column]) -> Any:
     from scipy.sparse import hstack
 
     blocks = [
-        _one_hot(column.values) if column.kind == "category" else _ranks_and_missing(column.values)
+        _one_hot(column) if column.kind == "category" else _ranks_and_missing(column.values)
         for column in columns
     ]
     return hstack(blocks, format="csr", dtype=np.float32)
 
 
-def _one_hot(values: NDArray[Any]) -> Any:
+def _one_hot(column: Column) -> Any:
     from scipy.sparse import csc_matrix
 
-    position: dict[Any, int] = {}
-    codes = [position.setdefault(value, len(position)) for value in values.tolist()]
+    codes = np.where(column.is_missing(), len(column.categories), column.values)
     return csc_matrix((np.ones(len(codes)), (np.arange(len(codes)), codes)))
 
 

@@ -156,13 +156,18 @@ def _binary_pair(
     a_positive = binary_outcome(a, a_name, pos_label)
     b_positive = binary_outcome(b, b_name, pos_label)
     # Each has at most one other label by now, so one row of each tells it.
-    others = [*a[~a_positive][:1].tolist(), *b[~b_positive][:1].tolist()]
+    others = _other_label(a, a_positive) + _other_label(b, b_positive)
     if len(set(others)) > 1:
         raise InputError(
             f"{a_name} and {b_name} do not use the same two labels: beside {pos_label!r}, "
             f"{a_name} holds {others[0]!r} and {b_name} holds {others[1]!r}. Give both one coding."
         )
     return a_positive, b_positive
+
+
+def _other_label(labels: NDArray[Any], is_positive: BoolArray) -> list[Any]:
+    found = labels[np.argmin(is_positive) :][:1]  # of the first row that is not positive
+    return [] if is_positive.all() else found.tolist()
 
 
 def p_rule(

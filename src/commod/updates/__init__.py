@@ -2,5 +2,6 @@
 
 from commod.updates.base import BaseUpdate, Changes, LinearUpdate
 from commod.updates.commod import COMMOD
+from commod.updates.controlled import ControlledDebiaser
 
-__all__ = ["COMMOD", "BaseUpdate", "Changes", "LinearUpdate"]
+__all__ = ["COMMOD", "BaseUpdate", "Changes", "ControlledDebiaser", "LinearUpdate"]

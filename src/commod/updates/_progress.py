@@ -10,7 +10,9 @@ __all__ = ["progress_bar"]
 
 
 @contextmanager
-def progress_bar(label: str, show: bool | None) -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(
+    label: str, show: bool | None, unit: str = "epochs"
+) -> Iterator[Callable[[int, int], None] | None]:
     """Yield `report(done, total)`, or None where nothing is shown.
 
     `show=None` means: only where somebody looks, on a terminal.
@@ -23,7 +25,7 @@ def progress_bar(label: str, show: bool | None) -> Iterator[Callable[[int, int],
 
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):  # a log file: lines, no cursor movements
-        yield lambda done, total: console.print(f"{label}: {done} of {total} epochs")
+        yield lambda done, total: console.print(f"{label}: {done} of {total} {unit}")
         return
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(label, total=None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,22 +25,33 @@ from commod._base_model import (
     base_scores,
     warn_about_base_model,
 )
-from commod._encoding import Encoding
+from commod._codes import code_array, joint_codes
+from commod._encoding import Encoding, TermTable
 from commod._inputs import (
     Column,
     Groups,
     check_length,
     check_weights,
+    different_labels,
     read_columns,
     read_groups,
     read_labels,
 )
-from commod._solvers.concepts import Concepts
+from commod._solvers.concepts import Concepts, partition_by_column
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._fairness import CONSTRAINTS, fairness_of
 from commod.scorecard import Scorecard, decide, edited_scores, margins
 
-__all__ = ["BaseUpdate", "Changes", "FitRows", "LinearUpdate"]
+__all__ = [
+    "BaseUpdate",
+    "Changes",
+    "FitRows",
+    "LinearUpdate",
+    "by_column",
+    "check_locked",
+    "check_number",
+    "warn_about_group_columns",
+]
 
 MARGIN_COLUMN = "base margin"
 
@@ -125,6 +136,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     favorable_label: Any
     min_group_size: int
     classes_: NDArray[Any]
+    feature_names_in_: NDArray[Any]
 
     # -- the base model stays as it is --------------------------------------------------------
 
@@ -190,7 +202,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{', '.join(CONSTRAINTS)}."
             )
         columns = read_columns(X, skip=self._unread())
-        n_rows = len(columns[0].values)
+        n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)
         labels = None if y is None else read_labels(y, "y")
         if labels is not None:
@@ -204,6 +216,13 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
         kept = self._large_groups(groups, weight)
         return FitRows(self._features(columns), base, label, groups, kept, weight)
+
+    def _take_reading(self, other: BaseUpdate) -> None:
+        """Take over what another update of the same kind learned from reading the rows."""
+        for name in ("classes_", "pos_label_", "favorable_label_", "n_features_in_"):
+            setattr(self, name, getattr(other, name))
+        if hasattr(other, "feature_names_in_"):
+            self.feature_names_in_ = other.feature_names_in_
 
     def _set_labels(self) -> None:
         self.pos_label_ = self.classes_[1] if self.pos_label is None else self.pos_label
@@ -230,7 +249,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "Only demographic_parity can do without."
                 )
             return None
-        unknown = [v for v in dict.fromkeys(labels.tolist()) if v not in self.classes_.tolist()]
+        unknown = [v for v in different_labels(labels) if v not in self.classes_.tolist()]
         if unknown:
             raise InputError(
                 f"y holds {unknown[:3]}, which the base model does not know; its labels are "
@@ -381,15 +400,21 @@ class LinearUpdate(BaseUpdate):
 
     def _base_and_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:
         base, columns = self._read_rows(X)
-        return base, self.scorecard_.ratio(columns)
+        return base, self._effective(base.decisions, self.scorecard_.ratio(columns))
+
+    def _effective(
+        self, base: NDArray[np.bool_], ratio: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the r that acts on rows with these base decisions; a gate may hold it at 1."""
+        return ratio
 
     def raw_ratio(self, X: Any) -> NDArray[np.float64]:
-        """Return the scorecard's r(x) of each row, shape (n,)."""
-        return self._base_and_ratio(X)[1]
+        """Return the scorecard's r(x) of each row, shape (n,), whatever the direction allows."""
+        return self.scorecard_.ratio(self._read_rows(X)[1])
 
     def ratio(self, X: Any) -> NDArray[np.float64]:
         """Return the r(x) that acts on each row, shape (n,); a decision changes where it is < 0."""
-        return self.raw_ratio(X)
+        return self._base_and_ratio(X)[1]
 
     def concepts(self, X: Any) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
@@ -433,3 +458,81 @@ def _some(items: Iterable[str], most: int = 6) -> str:
     every = list(items)
     rest = f", and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + rest
+
+
+def by_column(
+    concepts: Concepts,
+    encoding: Encoding,
+    terms: TermTable,
+    scale: NDArray[np.float64],
+    weight: NDArray[np.float64],
+) -> Concepts:
+    """Return the same ratio with each raw column in one concept, told apart on the rows given."""
+    total = concepts.contributions @ concepts.weights
+    columns = np.array(encoding.term_columns, dtype=object)
+    used = dict.fromkeys(columns[total != 0])
+    added = [terms.total(np.where(columns == name, total / scale, 0.0), 0.0) for name in used]
+    if not added:
+        return concepts
+    return partition_by_column(concepts, encoding.term_columns, np.column_stack(added), weight)
+
+
+def check_number(
+    update: BaseUpdate,
+    name: str,
+    *,
+    low: float,
+    high: float = np.inf,
+    whole: bool = False,
+    include: str = "left",
+) -> None:
+    """Refuse a parameter that is no finite number from `low` to `high`."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    value = check_scalar(getattr(update, name), name, kinds)
+    if (
+        isinstance(value, bool)
+        or not np.isfinite(value)
+        or not low <= value <= high
+        or (include == "right" and value == low)
+    ):
+        sign = ">" if include == "right" else ">="
+        most = f" and <= {high:g}" if high < np.inf else ""
+        raise InputError(f"{name}={value!r} must be a finite number {sign} {low:g}{most}.")
+
+
+def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
+    """Refuse locked features that X does not have."""
+    if isinstance(locked, str):
+        raise InputError(f"locked_features={locked!r} is text; pass a list: [{locked!r}].")
+    names = [c.name for c in columns]
+    if any(name not in names for name in locked):
+        raise InputError(
+            f"locked_features={locked!r} names columns that X does not have "
+            f"(columns: {', '.join(names)})."
+        )
+
+
+def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
+    """Warn where a column of X is a sensitive attribute under this or another name."""
+    for column in rows.columns:
+        if column.name in locked:
+            continue
+        if any(_tells(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)):
+            warnings.warn(
+                f"Column {column.name!r} of X tells the sensitive group exactly, so the update "
+                "would use the sensitive attribute when it predicts. Put it into locked_features "
+                "to keep it out of the scorecard.",
+                DataWarning,
+                stacklevel=4,
+            )
+
+
+def _tells(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
+    """Return whether few values, shared by several rows each, determine the group."""
+    for n in (10_000, len(codes)):  # most columns are told apart by their first rows
+        values, groups = code_array(column.values[:n]).codes + 1, codes[:n]  # 0 for missing
+        n_pairs = len(joint_codes([values, groups])[1])
+        n_values, n_groups = len(np.unique(values)), len(np.unique(groups))
+        if n_pairs > min(most, len(codes) // 2) or n_pairs > n_values or n_groups < 2:
+            return False
+    return True

@@ -10,16 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 
 from commod._encoding import Encoding, TermTable, learn_encoding
-from commod._inputs import Column, check_weights
-from commod._solvers.concepts import Concepts, partition_by_column, tidy_concepts
+from commod._inputs import check_weights
+from commod._solvers.concepts import tidy_concepts
 from commod._solvers.problem import Penalties, Problem, Schedule, Solution
-from commod.exceptions import DataWarning, InputError, TrainingWarning
+from commod.exceptions import InputError, TrainingWarning
 from commod.scorecard import decide, margins
 from commod.updates._progress import progress_bar
-from commod.updates.base import FitRows, LinearUpdate
+from commod.updates.base import (
+    FitRows,
+    LinearUpdate,
+    by_column,
+    check_locked,
+    check_number,
+    warn_about_group_columns,
+)
 
 __all__ = ["COMMOD", "DEFAULT_GRID", "fit_grid"]
 
@@ -244,13 +251,13 @@ class COMMOD(LinearUpdate):
 
     def _check_parameters(self) -> None:
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
-            _check_number(self, name, low=0.0)
+            check_number(self, name, low=0.0)
         for name in ("learning_rate", "adversary_learning_rate"):
-            _check_number(self, name, low=0.0, include="right")
+            check_number(self, name, low=0.0, include="right")
         for name in ("epochs", "warmup_epochs", "ramp_epochs"):
-            _check_number(self, name, low=0, whole=True)
+            check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
-            _check_number(self, name, low=1, whole=True)
+            check_number(self, name, low=1, whole=True)
         hidden: Any = self.adversary_hidden
         sizes = hidden if isinstance(hidden, Sequence) else [None]
         if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):
@@ -286,7 +293,7 @@ class COMMOD(LinearUpdate):
             float(solution.intercept[i]),
         )
         if self.concepts_by_column:
-            concepts = _by_column(concepts, encoding, terms, scale, rows.weight)
+            concepts = by_column(concepts, encoding, terms, scale, rows.weight)
         self._store_scorecard(encoding, concepts, mean, scale)
         self.history_ = {name: values[i].tolist() for name, values in solution.history.items()}
         self.n_iter_ = solution.epochs_done
@@ -301,21 +308,6 @@ class COMMOD(LinearUpdate):
         if solution.interrupted:
             note = f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."
             self.status_ = f"{note} {self.status_}"
-
-
-def _check_number(
-    update: COMMOD, name: str, *, low: float, whole: bool = False, include: str = "left"
-) -> None:
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    value = check_scalar(getattr(update, name), name, kinds)
-    if (
-        isinstance(value, bool)
-        or not np.isfinite(value)
-        or value < low
-        or (include == "right" and value == low)
-    ):
-        sign = ">" if include == "right" else ">="
-        raise InputError(f"{name}={value!r} must be a finite number {sign} {low:g}.")
 
 
 def fit_grid(
@@ -383,8 +375,8 @@ def _fit_together(
             "Give some of these rows a ratio_weight."
         )
     columns = first._ratio_columns(rows.base, rows.columns)
-    _check_locked(first.locked_features, columns)
-    _warn_about_group_columns(first, rows)
+    check_locked(first.locked_features, columns)
+    warn_about_group_columns(rows, first.locked_features)
     encoding = learn_encoding(
         columns,
         rows.weight,
@@ -395,10 +387,7 @@ def _fit_together(
     problem = _problem(rows, terms, distance_weight, first.constraints)
     solution = _train(models, problem)
     for i, model in enumerate(models):
-        for name in ("classes_", "pos_label_", "favorable_label_", "n_features_in_"):
-            setattr(model, name, getattr(first, name))
-        if hasattr(first, "feature_names_in_"):
-            model.feature_names_in_ = first.feature_names_in_
+        model._take_reading(first)
         model._store(rows, encoding, terms, solution, i)
     if solution.interrupted:
         warnings.warn(first.status_, TrainingWarning, stacklevel=3)
@@ -455,60 +444,7 @@ def _problem(
     )
 
 
-def _by_column(
-    concepts: Concepts,
-    encoding: Encoding,
-    terms: TermTable,
-    scale: NDArray[np.float64],
-    weight: NDArray[np.float64],
-) -> Concepts:
-    total = concepts.contributions @ concepts.weights
-    columns = np.array(encoding.term_columns, dtype=object)
-    used = dict.fromkeys(columns[total != 0])
-    added = [terms.total(np.where(columns == name, total / scale, 0.0), 0.0) for name in used]
-    if not added:
-        return concepts
-    return partition_by_column(concepts, encoding.term_columns, np.column_stack(added), weight)
-
-
 def _solver_position(terms: TermTable) -> NDArray[np.intp]:
     """Return where the solver, which puts numeric terms first, has each of our terms, (d,)."""
     rest = np.setdiff1d(np.arange(terms.n_terms), terms.numeric_terms)
     return np.argsort(np.concatenate([terms.numeric_terms, rest]))
-
-
-def _check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
-    if isinstance(locked, str):
-        raise InputError(f"locked_features={locked!r} is text; pass a list: [{locked!r}].")
-    names = [c.name for c in columns]
-    if any(name not in names for name in locked):
-        raise InputError(
-            f"locked_features={locked!r} names columns that X does not have "
-            f"(columns: {', '.join(names)})."
-        )
-
-
-def _warn_about_group_columns(update: COMMOD, rows: FitRows) -> None:
-    """Warn where a column of X is a sensitive attribute under this or another name."""
-    for column in rows.columns:
-        if column.name in update.locked_features:
-            continue
-        if any(_tells(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)):
-            warnings.warn(
-                f"Column {column.name!r} of X tells the sensitive group exactly, so the update "
-                "would use the sensitive attribute when it predicts. Put it into locked_features "
-                "to keep it out of the scorecard.",
-                DataWarning,
-                stacklevel=4,
-            )
-
-
-def _tells(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
-    """Return whether few values, shared by several rows each, determine the group."""
-    for n in (10_000, len(codes)):  # most columns are told apart by their first rows
-        pairs = set(zip(column.values[:n].tolist(), codes[:n].tolist(), strict=True))
-        n_values = len({value for value, _ in pairs})
-        n_groups = len({group for _, group in pairs})
-        if len(pairs) > min(most, len(codes) // 2) or len(pairs) > n_values or n_groups < 2:
-            return False
-    return True

@@ -1,0 +1,509 @@
+"""The whole trade-off between fairness, accuracy and changes: many updates, evaluated at once."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from commod._base_model import BaseScores
+from commod._inputs import check_length, read_groups, read_labels
+from commod._solvers.rates import Cells, count_cells
+from commod.bounds import fewest_changes
+from commod.exceptions import InputError, TargetWarning
+from commod.metrics._fairness import CONSTRAINTS, fairness_of
+from commod.updates._progress import progress_bar
+from commod.updates._search import Search, eta_of
+from commod.updates.base import LinearUpdate
+from commod.updates.commod import COMMOD, DEFAULT_GRID, fit_grid
+from commod.updates.controlled import ControlledDebiaser, ideal_fairness
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["Frontier", "frontier"]
+
+Mask = NDArray[np.bool_]
+
+N_TARGETS = 29  # default targets between the base model and parity
+LEANS = (None, 0.5, 1.0)  # what fits the fit rows best is not what does best on new rows
+BEYOND = tuple(0.03 * k for k in range(1, 14))  # shares of changes past parity on the fit rows
+BATCH = 64  # COMMOD models trained together: bounds memory
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One update: what sets it apart, whom it changes on the evaluated rows, how to fit it."""
+
+    settings: dict[str, float]
+    changed: Mask
+    fitted: Callable[[], LinearUpdate]
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """The rows a frontier is measured on."""
+
+    base: BaseScores
+    label: Mask | None
+    group: NDArray[np.intp]
+    n_groups: int
+    gain_raises: bool
+
+
+class Frontier:
+    """Updates along the trade-off, measured on one set of rows; made by `frontier`.
+
+    Attributes
+    ----------
+    constraints : str
+        What fairness means here.
+    base_fairness, base_accuracy : float
+        The base model's, on the same rows; accuracy is NaN without labels.
+    rows_word : str
+        "fit rows" or "evaluated rows": where the figures come from.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser, frontier
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> curve = frontier(
+    ...     ControlledDebiaser(model),
+    ...     data.data,
+    ...     data.target,
+    ...     sensitive_features=data.sensitive_features,
+    ...     targets=[0.7, 0.9],
+    ... )
+    >>> len(curve), list(curve.frame().columns[:5])
+    (2, ['target', 'fairness', 'accuracy', 'change_rate', 'n_changes'])
+    """
+
+    def __init__(
+        self,
+        constraints: str,
+        points: Sequence[_Point],
+        rows: _Evaluated,
+        limits: tuple[bool, bool],
+        rows_word: str,
+    ) -> None:
+        self.constraints = constraints
+        self.rows_word = rows_word
+        self._points = list(points)
+        self._rows = rows
+        self._may_raise, self._may_lower = limits
+        before = rows.base.decisions
+        self.base_fairness = self._fairness(before)
+        self.base_accuracy = self._accuracy(before)
+        self._figures = [self._measure(point) for point in self._points]
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __repr__(self) -> str:
+        return (
+            f"Frontier of {len(self)} updates, {CONSTRAINTS[self.constraints]} "
+            f"{self.base_fairness:.3f} before, measured on {len(self._rows.group):,} "
+            f"{self.rows_word}"
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """Return one line per update as a pandas frame.
+
+        Columns: `target` (NaN for COMMOD and past parity), `fairness`, `accuracy`, `change_rate`,
+        `n_changes`, `n_gains`, `n_losses`, `limit` (fewest changes for the same fairness and
+        direction with the sensitive attribute in hand, as a share), then what sets updates apart.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._figures)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw changes against fairness, accuracy as colour, with the exact limit; return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+        frame = self.frame()
+        known = not frame["accuracy"].isna().all()
+        dots = ax.scatter(
+            frame["fairness"],
+            frame["change_rate"],
+            c=frame["accuracy"] if known else "tab:blue",
+            cmap="viridis" if known else None,
+            s=22,
+            label="updates",
+        )
+        curve = self._limit_curve(frame["fairness"].dropna())
+        ax.plot(*curve, color="black", lw=1.2, label="fewest possible")
+        ax.plot([self.base_fairness], [0], "x", color="tab:red", label="base model")
+        if known:
+            ax.figure.colorbar(dots, ax=ax, label="accuracy")
+        metric = CONSTRAINTS[self.constraints]
+        ax.set_xlabel(f"{metric} on the {len(self._rows.group):,} {self.rows_word}")
+        ax.set_ylabel("share of decisions changed")
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        if self.constraints != "demographic_parity":
+            ax.invert_xaxis()  # fairer to the right, as for the P-rule
+        ax.legend(frameon=False)
+        return ax
+
+    def select(
+        self, *, target: float | None = None, max_changes: float | None = None
+    ) -> LinearUpdate:
+        """Return the fitted update with the fewest changes that reaches `target`.
+
+        Parameters
+        ----------
+        target : float, default=None
+            Floor on the P-rule or ceiling on the disparity, on the rows of the frontier.
+        max_changes : float, default=None
+            Most changes, as a share; without a target, the fairest update within it.
+
+        Returns
+        -------
+        LinearUpdate
+            Where none reaches both, the fairest within `max_changes` (or of all), with a warning
+            that says so. Chosen on the rows of the frontier: measure it on others.
+        """
+        if target is None and max_changes is None:
+            raise InputError("select needs target=, max_changes= or both.")
+        frame = self.frame()
+        sign = 1.0 if self.constraints == "demographic_parity" else -1.0
+        value = (sign * frame["fairness"]).fillna(-np.inf).to_numpy()
+        changes = frame["change_rate"].to_numpy()
+        within = changes <= (np.inf if max_changes is None else max_changes)
+        if not within.any():
+            raise InputError(
+                f"No update of this frontier changes at most {max_changes:.1%}; the fewest is "
+                f"{changes.min():.1%}. Add looser targets."
+            )
+        if target is not None and (within & (value >= sign * target)).any():
+            candidates = np.flatnonzero(within & (value >= sign * target))
+            return self._points[candidates[np.argmin(changes[candidates])]].fitted()
+        candidates = np.flatnonzero(within & (value >= value[within].max()))
+        best = int(candidates[np.argmin(changes[candidates])])
+        if target is not None:
+            warnings.warn(
+                f"No update reaches {CONSTRAINTS[self.constraints]} {target:g} on the "
+                f"{self.rows_word}; the closest, {frame['fairness'][best]:.3f} with "
+                f"{changes[best]:.1%} changed, was taken.",
+                TargetWarning,
+                stacklevel=2,
+            )
+        return self._points[best].fitted()
+
+    # -- figures ----------------------------------------------------------------------------------
+
+    def _measure(self, point: _Point) -> dict[str, float]:
+        rows = self._rows
+        before = rows.base.decisions
+        after = before ^ point.changed
+        n_up = int((point.changed & ~before).sum())
+        n_down = int((point.changed & before).sum())
+        n_gains, n_losses = (n_up, n_down) if rows.gain_raises else (n_down, n_up)
+        fairness = self._fairness(after)
+        settings = dict(point.settings)
+        return {
+            "target": settings.pop("target", float("nan")),
+            "fairness": fairness,
+            "accuracy": self._accuracy(after),
+            "change_rate": (n_up + n_down) / len(before),
+            "n_changes": n_up + n_down,
+            "n_gains": n_gains,
+            "n_losses": n_losses,
+            "limit": self._limit(fairness),
+            **settings,
+        }
+
+    def _fairness(self, decisions: Mask) -> float:
+        rows = self._rows
+        kept = rows.group >= 0
+        label = None if rows.label is None else rows.label[kept]
+        weight = np.ones(int(kept.sum()))
+        group = rows.group[kept]
+        constraints = self.constraints
+        return fairness_of(constraints, decisions[kept], label, group, rows.n_groups, weight)
+
+    def _accuracy(self, decisions: Mask) -> float:
+        label = self._rows.label
+        return float("nan") if label is None else float(np.mean(decisions == label))
+
+    def _limit(self, fairness: float) -> float:
+        """Return the fewest changes for the same fairness, as a share; NaN where undefined."""
+        is_floor = self.constraints == "demographic_parity"
+        if np.isnan(fairness) or (is_floor and fairness == 0):
+            return float("nan")
+        rows = self._rows
+        cells = Cells.of(self.constraints, rows.group, rows.n_groups, rows.label)
+        sizes, positives = count_cells(cells, rows.base.decisions)
+        best = fewest_changes(
+            self.constraints,
+            sizes,
+            positives,
+            fairness,
+            may_raise=self._may_raise,
+            may_lower=self._may_lower,
+        )
+        if best is None:
+            return float("nan")
+        return float(np.abs(best - positives).sum()) / len(rows.group)
+
+    def _limit_curve(self, fairness: Iterable[float]) -> tuple[list[float], list[float]]:
+        values = sorted({self.base_fairness, *fairness})
+        ends = np.linspace(values[0], values[-1], 40) if len(values) > 1 else values
+        return list(ends), [self._limit(float(value)) for value in ends]
+
+
+def frontier(
+    update: ControlledDebiaser | COMMOD,
+    X: Any,
+    y: Any = None,
+    *,
+    sensitive_features: Any,
+    targets: Sequence[float] | None = None,
+    grid: Mapping[str, Sequence[float]] | None = None,
+    X_eval: Any = None,
+    y_eval: Any = None,
+    sensitive_features_eval: Any = None,
+) -> Frontier:
+    """Return many updates along the trade-off, fitted together and measured on given rows.
+
+    Parameters
+    ----------
+    update : ControlledDebiaser or COMMOD
+        What to fit; its own target or lambdas are replaced.
+    X, y, sensitive_features
+        The fit rows, as in `update.fit`.
+    targets : sequence of float, default=None
+        ControlledDebiaser only: one update each, found in one warm-started computation on the same
+        columns. None: 100 updates from the base model to past parity on the fit rows, each
+        target at three degrees of leaning on the first guess (column `lean`).
+    grid : mapping of str to sequence, default=None
+        Values to combine: for COMMOD its lambdas and `random_state` (None: the published grid,
+        one batched computation), for ControlledDebiaser `accuracy_weight`.
+    X_eval, y_eval, sensitive_features_eval : default=None
+        Rows to measure on, best new ones; the fit rows if None.
+
+    Returns
+    -------
+    Frontier
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser, frontier
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> old, new = make_biased(800, random_state=0), make_biased(800, random_state=1)
+    >>> model = LogisticRegression().fit(old.data, old.target)
+    >>> curve = frontier(
+    ...     ControlledDebiaser(model),
+    ...     old.data,
+    ...     old.target,
+    ...     sensitive_features=old.sensitive_features,
+    ...     X_eval=new.data,
+    ...     y_eval=new.target,
+    ...     sensitive_features_eval=new.sensitive_features,
+    ... )
+    >>> len(curve)
+    100
+    >>> update = curve.select(target=0.8)
+    >>> update.predict(new.data).shape
+    (800,)
+    """
+    rows = (X_eval, y_eval, sensitive_features_eval)
+    word = "evaluated rows"
+    if X_eval is None:
+        if y_eval is not None or sensitive_features_eval is not None:
+            raise InputError("y_eval and sensitive_features_eval belong to X_eval, which is None.")
+        rows, word = (X, y, sensitive_features), "fit rows"
+    elif sensitive_features_eval is None:
+        raise InputError("X_eval needs sensitive_features_eval: fairness is measured on its rows.")
+    if isinstance(update, ControlledDebiaser):
+        return _controlled(update, (X, y, sensitive_features), targets, grid, rows, word)
+    if isinstance(update, COMMOD):
+        if targets is not None:
+            raise InputError("COMMOD has lambdas, not targets: pass grid={'lambda_fair': [...]}.")
+        return _commod(update, (X, y, sensitive_features), grid, rows, word)
+    raise InputError(
+        f"frontier takes a ControlledDebiaser or a COMMOD; got {type(update).__name__}."
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# ControlledDebiaser
+
+
+def _controlled(
+    update: ControlledDebiaser,
+    fit_rows: tuple[Any, Any, Any],
+    targets: Sequence[float] | None,
+    grid: Mapping[str, Sequence[float]] | None,
+    eval_rows: tuple[Any, Any, Any],
+    word: str,
+) -> Frontier:
+    unknown = sorted(set(grid or {}) - {"accuracy_weight"})
+    if unknown:
+        raise InputError(
+            f"A ControlledDebiaser's grid may hold accuracy_weight; got {', '.join(unknown)}. "
+            "Give targets= for the rest of the trade-off."
+        )
+    weights = (grid or {}).get("accuracy_weight", (update.accuracy_weight,))
+    points: list[_Point] = []
+    evaluated: _Evaluated | None = None
+    X, y, sensitive_features = fit_rows
+    for weight in weights:
+        model = clone(update).set_params(accuracy_weight=weight, confidence=None)
+        search = model._prepare(X, y, sensitive_features, None)
+        model._blank_scorecard(search)  # what reading rows needs of a fitted update
+        base, columns = model._read_rows(eval_rows[0])
+        evaluated = _evaluated(model, search, base, eval_rows)
+        free = _free(model, base)
+        terms = search.encoding.encode(columns)
+        for settings, found in _path(model, search, targets):
+            eta = eta_of(found, terms, search.moments)
+            names = {**settings, "n_terms": int((found.weights != 0).sum())}
+            if len(weights) > 1:
+                names["accuracy_weight"] = weight
+            fitted = _builder(model, search, found, settings["target"])
+            points.append(_Point(names, (eta > 0) & free, fitted))
+    assert evaluated is not None
+    return Frontier(update.constraints, points, evaluated, model._allowed_directions(), word)
+
+
+def _path(
+    model: ControlledDebiaser, search: Search, targets: Sequence[float] | None
+) -> Iterable[tuple[dict[str, float], Any]]:
+    """Return (settings, update) along the path."""
+    is_floor = model.constraints == "demographic_parity"
+    leans: Sequence[float | None] = (None,)
+    wanted = targets
+    if wanted is None:
+        ends = search.base_value, ideal_fairness(model.constraints)
+        wanted = np.linspace(*ends, N_TARGETS + 1)[1:].tolist()
+        leans = LEANS
+    ordered = sorted({float(t) for t in wanted}, reverse=not is_floor)
+    for value in ordered:
+        model.set_params(target=value)._check_parameters()
+    with progress_bar("frontier", model.progress, "targets") as report:
+        found = search.path(ordered, report, leans)
+    for target, several in zip(ordered, found, strict=True):
+        for one in several:
+            yield {"target": target, "lean": one.found.lean}, one
+    if targets is None:
+        last = found[-1][0]
+        for extra in BEYOND:
+            settings = {"target": float("nan"), "lean": last.found.lean}
+            yield settings, search.beyond(last, extra)
+
+
+def _builder(
+    model: ControlledDebiaser, search: Search, found: Any, target: float
+) -> Callable[[], LinearUpdate]:
+    """Return how to make the fitted estimator: only those that are wanted are made."""
+
+    def build() -> LinearUpdate:
+        goal = ideal_fairness(model.constraints) if np.isnan(target) else target
+        fitted = clone(model).set_params(target=goal)
+        fitted._take_reading(model)
+        fitted._keep(search, found)
+        return fitted
+
+    return build
+
+
+def _free(model: ControlledDebiaser, base: BaseScores) -> Mask:
+    may_raise, may_lower = model._allowed_directions()
+    allowed = np.where(base.decisions, may_lower, may_raise)
+    return np.asarray(allowed & (base.scores != base.threshold))
+
+
+def _evaluated(
+    model: LinearUpdate, search: Search, base: BaseScores, rows: tuple[Any, Any, Any]
+) -> _Evaluated:
+    fit_rows = search.rows
+    kept = np.unique(fit_rows.groups.codes[fit_rows.in_constraint])
+    labels = [fit_rows.groups.labels[i] for i in kept]
+    return _read_evaluated(model, labels, base, rows)
+
+
+def _read_evaluated(
+    model: LinearUpdate, labels: Sequence[Any], base: BaseScores, rows: tuple[Any, Any, Any]
+) -> _Evaluated:
+    """Read labels and groups of the evaluated rows; groups outside the constraint are left out."""
+    _, y, sensitive_features = rows
+    n = len(base.scores)
+    groups = read_groups(sensitive_features, n)
+    position = {label: i for i, label in enumerate(labels)}
+    group = np.array([position.get(label, -1) for label in groups.labels], dtype=np.intp)
+    missing = [repr(label) for label in labels if label not in groups.labels]
+    if missing:
+        raise InputError(
+            f"The evaluated rows have nobody of group {missing[0]}, which the constraint compares. "
+            "Pass rows of every group."
+        )
+    label = None
+    if y is not None:
+        values = read_labels(y, "y_eval")
+        check_length(values, "y_eval", n)
+        label = np.asarray(values == model.pos_label_, dtype=bool)
+    elif model.constraints != "demographic_parity":
+        raise InputError(f"constraints={model.constraints!r} needs y_eval, but it is None.")
+    gain_raises = bool(model.favorable_label_ == model.pos_label_)
+    return _Evaluated(base, label, group[groups.codes], len(labels), gain_raises)
+
+
+# ---------------------------------------------------------------------------------------------
+# COMMOD
+
+
+def _commod(
+    update: COMMOD,
+    fit_rows: tuple[Any, Any, Any],
+    grid: Mapping[str, Sequence[float]] | None,
+    eval_rows: tuple[Any, Any, Any],
+    word: str,
+) -> Frontier:
+    chosen = DEFAULT_GRID if grid is None else grid
+    settings = [dict(zip(chosen, v, strict=True)) for v in itertools.product(*chosen.values())]
+    if not settings:
+        raise InputError("grid is empty: give at least one value of one lambda.")
+    X, y, sensitive_features = fit_rows
+    models: list[COMMOD] = []
+    for begin in range(0, len(settings), BATCH):
+        batch = settings[begin : begin + BATCH]
+        models += fit_grid(update, batch, X, y, sensitive_features=sensitive_features)
+    first = models[0]
+    base, columns = first._read_rows(eval_rows[0])
+    terms = first.scorecard_.encoding.encode(columns)
+    groups = read_groups(sensitive_features, _n_rows(X))
+    sizes = zip(groups.labels, groups.sizes, strict=True)
+    labels = [group for group, n in sizes if n >= update.min_group_size]
+    points = []
+    for setting, model in zip(settings, models, strict=True):
+        card = model.scorecard_
+        ratio = terms.total(card.points, card.intercept)
+        changed = (ratio < 0) & (base.scores != base.threshold)
+        names = {**setting, "n_terms": card.n_terms_used}
+        points.append(_Point(names, changed, lambda model=model: model))  # type: ignore[misc]
+    rows = _read_evaluated(first, labels, base, eval_rows)
+    return Frontier(update.constraints, points, rows, (True, True), word)
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

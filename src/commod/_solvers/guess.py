@@ -1,0 +1,49 @@
+"""Where the search for few changes begins: a logistic regression of the rows worth changing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from commod._solvers.direct import Bounds, Design, unit
+
+__all__ = ["first_guess"]
+
+Floats = NDArray[np.float64]
+
+RIDGE = 0.02  # per standard deviation of a term: rare categories stay near zero
+
+
+def first_guess(
+    design: Design,
+    wanted: NDArray[np.bool_],
+    weight: Floats,
+    *,
+    bounds: Bounds | None = None,
+    n_steps: int = 100,
+) -> Floats:
+    """Return the direction (d,) of a logistic regression that tells `wanted` rows (n,) from others.
+
+    Convex, quick, and steady on new rows: with rows worth changing as the wanted ones it orders
+    people almost as well as any rule without the group can. Scaled so that w·x has spread 1.
+    """
+    share = weight / weight.sum()
+    sign = np.where(wanted, 1.0, -1.0)
+
+    def loss(v: Floats) -> tuple[float, Floats]:
+        margin = sign * (design.times(v[:-1]) + v[-1])
+        value = share @ np.logaddexp(0.0, -margin) + RIDGE / 2 * (v[:-1] @ v[:-1])
+        slope = -share * sign * expit(-margin)
+        return float(value), np.append(design.gradient(slope) + RIDGE * v[:-1], slope.sum())
+
+    begin = np.zeros(design.width + 1)
+    odds = np.clip(share @ wanted, 1e-6, 1 - 1e-6)
+    begin[-1] = np.log(odds / (1 - odds))
+    box = None if bounds is None else [*bounds, (None, None)]
+    settings: Any = {"method": "L-BFGS-B", "bounds": box, "options": {"maxiter": n_steps}}
+    found = minimize(loss, begin, jac=True, **settings)
+    return unit(design, np.asarray(found.x[:-1]))

@@ -1,0 +1,241 @@
+"""From rows and limits to the update: the fewest changes, then the shortest and steadiest of those.
+
+The densest scorecard with the fewest changes comes first. Of the extra changes that `sparsity`
+allows, a quarter may go to dropping raw columns, as much again, and more if need be, to dropping
+lines until a person can read the rest, and what is left to leaning on the first guess, which fits
+less of what is chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._solvers.direct import (
+    Bounds,
+    Design,
+    Direction,
+    Limits,
+    Rows,
+    anneal,
+    best_cut,
+    unit,
+    worth,
+)
+from commod._solvers.guess import first_guess
+
+__all__ = ["Found", "Task", "solve", "solve_path"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+DENSE = (0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0.06, 0.04)  # temperatures of the first search
+SHORT = (0.25, 0.12, 0.06)  # those of a search that begins near its end
+LINES_APART = 3  # a column with at most so many lines is kept or dropped whole
+READABLE = 36  # lines that still are one page
+REFERENCE = 0.6  # of a path: where its columns are chosen
+
+Report = Callable[[int, int], None] | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What stays the same along a path of targets.
+
+    `columns` (d,) is the raw column of each column of the design, `wanted` holds masks (n,) of
+    rows worth changing, one for each way to begin, `bounds` has one pair for each column of the
+    design or is None, and `sparsity` is the share of extra changes for a shorter scorecard.
+    """
+
+    design: Design
+    columns: NDArray[np.intp]
+    rows: Rows
+    wanted: Sequence[Mask]
+    weight: Floats
+    bounds: Bounds | None
+    sparsity: float
+
+    def on(self, support: Mask) -> Task:
+        """Return the task with the columns of the design where `support` (d,) is true."""
+        bounds = None
+        if self.bounds is not None:
+            bounds = [pair for pair, kept in zip(self.bounds, support, strict=True) if kept]
+        design, columns = self.design.columns(support), self.columns[support]
+        return replace(self, design=design, columns=columns, bounds=bounds)
+
+    def guess(self, which: int) -> Floats:
+        """Return the first guess for one way to begin, shape (d,)."""
+        return first_guess(self.design, self.wanted[which], self.weight, bounds=self.bounds)
+
+    def cut(self, limits: Limits, w: Floats) -> Direction:
+        """Return a direction with its exact cut."""
+        return best_cut(self.rows, limits, self.design.times(w), w)
+
+    def search(
+        self, limits: Limits, starts: Sequence[Floats], temperatures: Sequence[float]
+    ) -> Direction:
+        """Return the best direction found from the best of some starts, each of shape (d,)."""
+        first = min((self.cut(limits, w) for w in starts), key=lambda c: (c.violation, c.cost))
+        return anneal(
+            self.design,
+            self.rows,
+            limits,
+            first.w,
+            temperatures=temperatures,
+            bounds=self.bounds,
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """An update and how it was found: `direction` has d weights, zero outside `support`.
+
+    `which` is the way it began, `lean` the weight of the first guess in it, `steps` the name, the
+    cost and the number of lines after each step.
+    """
+
+    direction: Direction
+    support: Mask
+    which: int
+    lean: float
+    steps: tuple[tuple[str, float, int], ...]
+
+
+def solve(task: Task, limits: Limits) -> Found:
+    """Return the update for one set of limits; the target may be missed, see its violation."""
+    everything = np.ones(task.design.width, dtype=bool)
+    best, which = None, 0
+    for i in range(len(task.wanted)):
+        direction = task.search(limits, [task.guess(i)], DENSE)
+        if direction.better_than(best):
+            best, which = direction, i
+    assert best is not None
+    found = _step(Found(best, everything, which, 0.0, ()), best, everything, "all columns")
+    if not task.sparsity or best.violation > 0 or not best.cost:
+        return found
+    allowed = [best.cost * (1 + task.sparsity * share) for share in (0.25, 0.5, 1.0)]
+    found = _drop_columns(task, limits, found, allowed[0])
+    for most in allowed[1:]:
+        found = _drop_lines(task, limits, found, most)
+    return _lean(task, limits, found, allowed[-1])
+
+
+def _step(before: Found, direction: Direction, support: Mask, name: str) -> Found:
+    """Return what was found next; `direction` has one weight for each column in `support`."""
+    w = np.zeros(len(support))
+    w[support] = direction.w
+    steps = (*before.steps, (name, direction.cost, int(support.sum())))
+    return replace(before, direction=replace(direction, w=w), support=support, steps=steps)
+
+
+def _try(task: Task, limits: Limits, found: Found, support: Mask, allowed: float) -> Found | None:
+    """Return the update on fewer columns of the design, or None where it costs too much."""
+    part = task.on(support)
+    starts = [w for w in (found.direction.w[support],) if w.any()]
+    direction = part.search(limits, starts or [part.guess(found.which)], SHORT)
+    if direction.violation > 0 or direction.cost > allowed:
+        return None
+    return _step(found, direction, support, "fewer columns")
+
+
+def _drop_columns(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
+    """Drop raw columns, the least needed first, while the changes stay within `allowed`."""
+    while True:
+        names = np.unique(task.columns[found.support])
+        if len(names) == 1:
+            return found
+        parts = [found.support & (task.columns == name) for name in names]
+        for k in np.argsort(_needs(task, limits, found, parts), kind="stable")[:2]:
+            shorter = _try(task, limits, found, found.support & ~parts[k], allowed)
+            if shorter is not None:
+                found = shorter
+                break
+        else:
+            return found
+
+
+def _drop_lines(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
+    """Drop lines of columns with many until a person can read the rest, several at once."""
+    share = 0.4
+    while (n_over := int(found.support.sum()) - READABLE) > 0:
+        _, column, sizes = np.unique(
+            task.columns[found.support], return_inverse=True, return_counts=True
+        )
+        lines = np.flatnonzero(found.support)[(sizes > LINES_APART)[column]]
+        n_dropped = min(int(share * len(lines)), n_over)
+        if not n_dropped:
+            break
+        parts = [np.arange(len(found.support)) == line for line in lines]
+        weakest = np.argsort(_needs(task, limits, found, parts), kind="stable")[:n_dropped]
+        support = found.support.copy()
+        support[lines[weakest]] = False
+        shorter = _try(task, limits, found, support, allowed)
+        if shorter is not None:
+            found = replace(shorter, steps=(*found.steps, ("fewer lines", *shorter.steps[-1][1:])))
+        else:
+            share /= 2
+    return found
+
+
+def _needs(task: Task, limits: Limits, found: Found, parts: Sequence[Mask]) -> Floats:
+    """Return what is lost when the weights of each part are set to zero and the cut stays."""
+    direction = found.direction
+    value, _ = worth(task.design, task.rows, limits, direction)
+    value = value * task.rows.free
+    eta = task.design.times(direction.w) + direction.offset
+    now = value @ (eta > 0)
+    without = [eta - task.design.times(np.where(part, direction.w, 0.0)) for part in parts]
+    return np.array([value @ (rest > 0) - now for rest in without])
+
+
+def _lean(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
+    """Lean on the first guess as far as the changes stay within `allowed`."""
+    part = task.on(found.support)
+    guess = part.guess(found.which)
+    for lean in np.linspace(1.0, 0.05, 20):
+        direction = _leaning(part, limits, found.direction.w[found.support], guess, float(lean))
+        if direction.violation <= 0 and direction.cost <= allowed:
+            return replace(_step(found, direction, found.support, "steadier"), lean=float(lean))
+    return found
+
+
+def _leaning(part: Task, limits: Limits, w: Floats, guess: Floats, lean: float) -> Direction:
+    return part.cut(limits, (1 - lean) * unit(part.design, w) + lean * guess)
+
+
+def solve_path(
+    task: Task,
+    limits: Sequence[Limits],
+    report: Report = None,
+    leans: Sequence[float | None] = (None,),
+) -> list[list[Found]]:
+    """Return updates for several limits, from the loosest to the tightest: one for each lean.
+
+    Columns are chosen once, at a reference well on the way, and shared, so that the updates can be
+    compared line by line; each begins from its neighbour. A lean of None is the reference's own.
+    """
+    reference = solve(task, limits[int(REFERENCE * len(limits))])
+    part = task.on(reference.support)
+    guess = part.guess(reference.which)
+    path: list[list[Found]] = []
+    w = reference.direction.w[reference.support]
+    for i, limit in enumerate(limits):
+        direction = part.search(limit, [guess, w], SHORT)
+        w = direction.w
+        free = _step(replace(reference, steps=()), direction, reference.support, "along the path")
+        wanted = [reference.lean if lean is None else lean for lean in leans]
+        path.append([_leant(part, limit, free, guess, lean) for lean in wanted])
+        if report is not None:
+            report(i + 1, len(limits))
+    return path
+
+
+def _leant(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) -> Found:
+    """Return an update leaning on the first guess, or as it was where that misses the target."""
+    leaning = _leaning(part, limits, free.direction.w[free.support], guess, lean)
+    if leaning.violation > free.direction.violation:
+        return replace(free, lean=0.0)
+    return replace(_step(free, leaning, free.support, "steadier"), lean=lean)

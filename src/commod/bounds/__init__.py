@@ -1,0 +1,42 @@
+"""Exact limits: the fewest changes, the best fairness and accuracy, the Bayes-optimal update.
+
+What an update costs means little without what it could have cost. Fairness depends on how many
+people of each group (and true label) are decided positively, so the limits are found on counts, in
+whole numbers and exact fractions, and hold for any method that changes these rows.
+
+They correct the paper's theory where its print is wrong; the notes of each function say where.
+"""
+
+from commod.bounds._accuracy import MostAccurate, most_accurate
+from commod.bounds._bayes import (
+    balanced_cost_margin,
+    bayes_optimal_scores,
+    equalized_odds_margin,
+    p_rule_margin,
+)
+from commod.bounds._counts import fewest_changes
+from commod.bounds._expected import ExpectedChanges, minimal_expected_changes
+from commod.bounds._limits import (
+    BestFairness,
+    MinimalChanges,
+    best_fairness,
+    minimal_changes,
+    switching_point,
+)
+
+__all__ = [
+    "BestFairness",
+    "ExpectedChanges",
+    "MinimalChanges",
+    "MostAccurate",
+    "balanced_cost_margin",
+    "bayes_optimal_scores",
+    "best_fairness",
+    "equalized_odds_margin",
+    "fewest_changes",
+    "minimal_changes",
+    "minimal_expected_changes",
+    "most_accurate",
+    "p_rule_margin",
+    "switching_point",
+]

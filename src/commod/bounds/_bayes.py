@@ -1,0 +1,247 @@
+"""The Bayes-optimal update: scores whose sign is the best decision at given multipliers.
+
+Probabilities of one row x: `proba_target` is P(Y = 1 | x), `proba_group` is P(S = 1 | x), which is
+0 or 1 where the group is known (an update that is aware of it) and anything between where it is
+not (a blind one). A score is a sum of what a positive decision is worth: for accuracy, for fairness
+(one of the margins below), and for keeping the base decision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._inputs import check_length
+from commod.exceptions import InputError
+
+__all__ = [
+    "balanced_cost_margin",
+    "bayes_optimal_scores",
+    "equalized_odds_margin",
+    "p_rule_margin",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+def bayes_optimal_scores(
+    proba_target: Any,
+    y_pred: Any,
+    fairness_margin: Any = 0.0,
+    *,
+    cost: float = 0.5,
+    lambda_ratio: float = 0.0,
+) -> FloatArray:
+    """Return scores whose positive rows a Bayes-optimal update decides positively.
+
+    It minimises the cost-sensitive risk, minus the fairness that the margin stands for, plus
+    `lambda_ratio` times the share of changed decisions. Seen from the base decision: it is kept
+    unless accuracy and fairness together speak against it by more than `lambda_ratio`.
+
+    Parameters
+    ----------
+    proba_target : array-like of shape (n_samples,)
+        P(Y = 1 | x), in [0, 1].
+    y_pred : array-like of shape (n_samples,)
+        Base decisions, 0 or 1; or P(base decision = 1 | x) where they are drawn by lot.
+    fairness_margin : array-like of shape (n_samples,) or float, default=0.0
+        From `p_rule_margin`, `balanced_cost_margin` or `equalized_odds_margin`.
+    cost : float, default=0.5
+        Weight c of false positives, in [0, 1]; false negatives weigh 1 - c.
+    lambda_ratio : float, default=0.0
+        What one changed decision costs, 0 or more.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Decide positively where the score is above 0; at 0 both decisions are optimal.
+
+    Notes
+    -----
+    The paper's printed score has the two multipliers swapped and the sign of the change term
+    reversed. Its lemma also needs c* = P(base decision = 0), not the share of new positives:
+    P(change) = (1 - c*) P(new 0 | base 1) + c* P(new 1 | base 0).
+
+    Examples
+    --------
+    >>> bayes_optimal_scores([0.7, 0.4], [1, 1], lambda_ratio=0.2)
+    array([0.4, 0.1])
+    """
+    target = _probabilities(proba_target, "proba_target")
+    base = _probabilities(y_pred, "y_pred", len(target))
+    _check_number(cost, "cost", 0, 1)
+    _check_number(lambda_ratio, "lambda_ratio", 0, math.inf)
+    margin = np.asarray(fairness_margin, dtype=np.float64)
+    if margin.ndim:
+        check_length(margin, "fairness_margin", len(target))
+    return target - cost + margin + lambda_ratio * (2 * base - 1)
+
+
+def p_rule_margin(
+    proba_group: Any,
+    *,
+    multiplier: float,
+    target: float,
+    disadvantaged: int = 0,
+    group_share: float | None = None,
+) -> FloatArray:
+    """Return what a positive decision is worth for a P-rule of at least `target`, per row.
+
+    The constraint is that the disadvantaged group's rate is at least `target` times the other's.
+
+    Parameters
+    ----------
+    proba_group : array-like of shape (n_samples,)
+        P(S = 1 | x), in [0, 1].
+    multiplier : float
+        Weight mu of the constraint, 0 or more; 0 gives no margin.
+    target : float
+        Floor tau on the P-rule, in (0, 1].
+    disadvantaged : {0, 1}, default=0
+        The group with the lower rate.
+    group_share : float, default=None
+        P(S = 1), in (0, 1); None means the mean of `proba_group`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> p_rule_margin([0, 0, 1, 1], multiplier=0.1, target=0.8).round(3)
+    array([ 0.2 ,  0.2 , -0.16, -0.16])
+    """
+    group = _probabilities(proba_group, "proba_group")
+    share = _share(group, group_share)
+    _check_number(multiplier, "multiplier", 0, math.inf)
+    _check_number(target, "target", 0, 1)
+    if disadvantaged not in (0, 1):
+        raise InputError(f"disadvantaged must be 0 or 1, a value of S; got {disadvantaged!r}.")
+    one, zero = group / share, (1 - group) / (1 - share)
+    return multiplier * (zero - target * one if disadvantaged == 0 else one - target * zero)
+
+
+def balanced_cost_margin(
+    proba_group: Any,
+    *,
+    lambda_fair: float,
+    cost_group: float = 0.5,
+    group_share: float | None = None,
+) -> FloatArray:
+    """Return what a positive decision is worth for the balanced cost of guessing the group.
+
+    The term in the risk is -`lambda_fair` times the balanced cost-sensitive risk
+    (1 - c) P(decision 0 | S = 1) + c P(decision 1 | S = 0) of the decision as a guess of S, the
+    paper's Lagrangian. With c = 1 / (1 + tau) it is at least tau / (1 + tau) exactly where the rate
+    of group 0 is at least tau times that of group 1.
+
+    Parameters
+    ----------
+    proba_group : array-like of shape (n_samples,)
+        P(S = 1 | x), in [0, 1].
+    lambda_fair : float
+        Any real number: positive favours group 0, negative group 1.
+    cost_group : float, default=0.5
+        The weight c, in [0, 1].
+    group_share : float, default=None
+        P(S = 1), in (0, 1); None means the mean of `proba_group`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> balanced_cost_margin([0, 0, 1, 1], lambda_fair=0.1)
+    array([ 0.1,  0.1, -0.1, -0.1])
+    """
+    group = _probabilities(proba_group, "proba_group")
+    share = _share(group, group_share)
+    _check_number(lambda_fair, "lambda_fair", -math.inf, math.inf)
+    _check_number(cost_group, "cost_group", 0, 1)
+    return -lambda_fair * (
+        (1 - cost_group) * group / share - cost_group * (1 - group) / (1 - share)
+    )
+
+
+def equalized_odds_margin(
+    proba_joint: Any, *, multipliers: tuple[float, float], cell_shares: Any = None
+) -> FloatArray:
+    """Return what a positive decision is worth for equal rates among each true label, per row.
+
+    The term in the risk is the sum over y of multipliers[y] times
+    P(decision 1 | Y = y, S = 1) - P(decision 1 | Y = y, S = 0).
+
+    Parameters
+    ----------
+    proba_joint : array-like of shape (n_samples, 2, 2)
+        P(Y = y, S = s | x) at [:, y, s]. The product of P(Y = y | x) and P(S = s | x) where the
+        group is known, or where the label does not depend on it given x.
+    multipliers : tuple of two floats
+        For y = 0 (false positive rates) and y = 1 (true positive rates); any real numbers, positive
+        ones favour group 0.
+    cell_shares : array-like of shape (2, 2), default=None
+        P(Y = y, S = s), all positive; None means the mean of `proba_joint`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> joint = [[[0.5, 0.0], [0.5, 0.0]], [[0.0, 0.5], [0.0, 0.5]]]
+    >>> equalized_odds_margin(joint, multipliers=(0.0, 0.1))
+    array([ 0.2, -0.2])
+    """
+    joint = np.asarray(proba_joint, dtype=np.float64)
+    if joint.ndim != 3 or joint.shape[1:] != (2, 2):
+        raise InputError(
+            "proba_joint must have shape (n_samples, 2, 2), P(Y = y, S = s | x) at [:, y, s]; got "
+            f"shape {joint.shape}."
+        )
+    _probabilities(joint.ravel(), "proba_joint")
+    shares = joint.mean(axis=0) if cell_shares is None else np.asarray(cell_shares, np.float64)
+    if shares.shape != (2, 2) or not (shares > 0).all():
+        raise InputError(
+            f"cell_shares must be four positive shares P(Y = y, S = s); got {shares.tolist()}. A "
+            "group without one of the labels has no rate to equalise."
+        )
+    weights = np.asarray(multipliers, dtype=np.float64)
+    if weights.shape != (2,) or not np.isfinite(weights).all():
+        raise InputError(f"multipliers must be two finite numbers; got {multipliers!r}.")
+    per_cell = joint / shares
+    return np.asarray((per_cell[:, :, 0] - per_cell[:, :, 1]) @ weights)
+
+
+def _probabilities(values: Any, name: str, n_rows: int | None = None) -> FloatArray:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "biuf" or len(array) == 0:
+        raise InputError(
+            f"{name} must be one number per row; got {array.dtype} of shape {array.shape}."
+        )
+    if n_rows is not None:
+        check_length(array, name, n_rows)
+    n_wrong = int((~((array >= 0) & (array <= 1))).sum())  # NaN is wrong too
+    if n_wrong:
+        raise InputError(
+            f"{name} has {n_wrong} value(s) outside [0, 1] or NaN; probabilities are needed."
+        )
+    return array.astype(np.float64)
+
+
+def _share(group: FloatArray, group_share: float | None) -> float:
+    share = float(group.mean()) if group_share is None else group_share
+    if not 0 < share < 1:
+        raise InputError(
+            f"The share of group 1 must lie between 0 and 1; got {share!r}. Pass rows of both "
+            "groups, or the share as group_share=."
+        )
+    return share
+
+
+def _check_number(value: float, name: str, least: float, most: float) -> None:
+    if not least <= value <= most or not math.isfinite(value):
+        raise InputError(f"{name} must be a finite number in [{least}, {most}]; got {value!r}.")

@@ -1,0 +1,621 @@
+"""ControlledDebiaser: the user states the constraint, the library finds the fewest changes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from commod._encoding import Encoding, TermTable, learn_encoding
+from commod._promises import fairness_interval, promise_along, promised_fairness, rows_factor
+from commod._solvers.concepts import Concepts
+from commod._solvers.rates import Caps
+from commod.exceptions import InputError, TargetWarning
+from commod.metrics._fairness import CONSTRAINTS
+from commod.scorecard import decide
+from commod.updates._progress import progress_bar
+from commod.updates._search import Search, Update, check_monotone
+from commod.updates.base import (
+    FitRows,
+    LinearUpdate,
+    by_column,
+    check_locked,
+    check_number,
+    warn_about_group_columns,
+)
+
+__all__ = ["ControlledDebiaser", "ideal_fairness"]
+
+DIRECTIONS = ("any", "gains_only", "losses_only")
+N_PROMISED = 40  # models between the target and parity that a promise is sought among
+CONCEPT_ROWS = 20_000  # rows on which columns are grouped into concepts
+
+
+class ControlledDebiaser(LinearUpdate):
+    """The update with the fewest changes that meets a stated constraint.
+
+    Learns r(x), a scorecard on the raw columns, such that decisions change exactly where r(x) < 0,
+    the constraint holds on the fit rows, and as few decisions as possible change. Where no such
+    update is found, the closest one is kept and `status_` says why, with numbers. The sensitive
+    attribute is seen by `fit` alone. Needs NumPy and SciPy, not JAX.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model f. It is never refitted.
+    constraints : str, default="demographic_parity"
+        "demographic_parity" (P-rule), "equalized_odds" (DM = ΔTPR + ΔFPR),
+        "true_positive_rate_parity" or "false_positive_rate_parity" (one gap).
+    target : float, default=None
+        Floor on the P-rule, or ceiling on the disparity. None with `max_changes`: the best
+        fairness for that budget. None without: 0.8 for the P-rule, 0.1 for a disparity.
+    max_changes : float, default=None
+        Hard limit on the share of decisions that change on the fit rows, in [0, 1].
+    max_accuracy_loss : float, default=None
+        Hard limit on the loss of accuracy on the fit rows, in [0, 1]. Needs y.
+    max_volume_change : float, default=None
+        Hard limit on the change, up or down, of the overall rate of `pos_label`, in [0, 1].
+    direction : str, default="any"
+        "gains_only": nobody loses the favourable outcome, r is held at 1 where the base decision
+        is favourable already; "losses_only": the reverse; "any": r acts everywhere.
+    n_concepts : int, default=2
+        Concepts the scorecard is split into, by whole raw columns. The update is the same.
+    sparsity : float, default=0.14
+        Extra changes, as a share of the fewest found, that a shorter and steadier scorecard may
+        cost on the fit rows. 0: the fewest changes, every column and line.
+    numeric : str, default="unit"
+        "unit": a numeric column has points per unit; "bins": points per bin, as credit scorecards.
+    monotone : mapping of str to int, default=None
+        1: r may only rise with the column (a category may only have points ≥ 0), -1: only fall.
+    locked_features : collection of str, default=()
+        Columns r must not read; the base model still gets them.
+    accuracy_weight : float, default=0.0
+        What an error counts beside a change when the fewest are sought: 0.5 lets an update change
+        two more people to avoid one error more. Needs y.
+    confidence : float, default=None
+        Promise the target for new people, with this confidence: half of the rows find updates, the
+        other half, which must be new to the base model too, says which keep the promise.
+    min_category_size : int, default=5
+        Fit rows a category needs to have points of its own; rarer ones count as unseen.
+    min_group_size : int, default=30
+        Fit rows a group needs to be part of the constraint; smaller ones are reported.
+    threshold : float, default=0.5
+        The base decision is score > threshold.
+    pos_label : label, default=None
+        The label whose rates count; `classes_[1]` if None.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None.
+    progress : bool, default=None
+        Show a progress bar; None shows it on a terminal only.
+    random_state : int, RandomState or None, default=None
+        Draws the halves of `confidence`, and the sample on which many rows are searched.
+
+    Attributes
+    ----------
+    scorecard_ : Scorecard
+        r and its concepts as points on the raw columns.
+    reached_ : bool
+        Whether the target is met on the rows named in `status_`.
+    promised_ : bool or None
+        Whether the target is promised for new people; None without `confidence`.
+    fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
+        What was reached, beside the base model's: on the fit rows, with `confidence` on the half
+        that was held out.
+    fairness_interval_ : tuple of float
+        Two-sided interval of the fairness for people like these rows, at `confidence` (0.95 if
+        None); on rows the update was fitted on it is too good. NaN with sample weights.
+    n_gains_, n_losses_, n_rows_ : int
+        People who gain and who lose the favourable outcome, of how many.
+    limit_ : float
+        Fewest changes, as a share, that reach the same fairness in the same direction with the
+        sensitive attribute in hand. NaN with sample weights.
+    multiplier_ : float
+        How many more changes, as a share, one more unit of the constraint would cost: the price
+        at the cut. NaN where nothing changes.
+    path_ : list of dict
+        The steps of the search: name, share of changes, lines; with `confidence` the models that
+        were tested, in order.
+    history_ : dict of str to list
+        The same as columns.
+    concept_weights_, concept_contributions_, intercept_, term_names_
+        As in `COMMOD`.
+    status_ : str
+        All of it in words.
+
+    Notes
+    -----
+    Directions are found with soft changes by an augmented Lagrangian whose temperature is lowered,
+    from a logistic regression of the people worth changing; cuts are exact. Above 50,000 rows the
+    direction is found on a stratified sample, its cut on all rows. r is scaled to minimise
+    mean((r − 1)²), which changes no decision.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = ControlledDebiaser(model, target=0.8)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> bool(update.fairness_ >= 0.8), bool(update.change_rate_ >= update.limit_)
+    (True, True)
+    """
+
+    promised_: bool | None
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        constraints: str = "demographic_parity",
+        target: float | None = None,
+        max_changes: float | None = None,
+        max_accuracy_loss: float | None = None,
+        max_volume_change: float | None = None,
+        direction: str = "any",
+        n_concepts: int = 2,
+        sparsity: float = 0.14,
+        numeric: str = "unit",
+        monotone: Mapping[str, int] | None = None,
+        locked_features: Collection[str] = (),
+        accuracy_weight: float = 0.0,
+        confidence: float | None = None,
+        min_category_size: int = 5,
+        min_group_size: int = 30,
+        threshold: float = 0.5,
+        pos_label: Any = None,
+        favorable_label: Any = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraints = constraints
+        self.target = target
+        self.max_changes = max_changes
+        self.max_accuracy_loss = max_accuracy_loss
+        self.max_volume_change = max_volume_change
+        self.direction = direction
+        self.n_concepts = n_concepts
+        self.sparsity = sparsity
+        self.numeric = numeric
+        self.monotone = monotone
+        self.locked_features = locked_features
+        self.accuracy_weight = accuracy_weight
+        self.confidence = confidence
+        self.min_category_size = min_category_size
+        self.min_group_size = min_group_size
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.favorable_label = favorable_label
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Find the update on rows that are, best, new to the base model.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+            NumPy array, pandas or polars frame; passed to the base model untouched.
+        y : array-like of shape (n,)
+            True labels. May be None for demographic parity.
+        sensitive_features : array-like of shape (n,) or (n, n_sensitive)
+            The group of each row; several columns mean their intersections.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row in fairness and accuracy. Changes are counted in people, whatever
+            their weight. Not with `confidence`: its promise is about people counted once.
+
+        Returns
+        -------
+        self
+        """
+        search = self._prepare(X, y, sensitive_features, sample_weight)
+        if self.confidence is None:
+            self._fit_once(search)
+        else:
+            self._fit_promise(search)
+        if not self.reached_ or self.promised_ is False:
+            warnings.warn(self.status_, TargetWarning, stacklevel=2)
+        return self
+
+    def _prepare(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Search:
+        """Check everything and return the rows and requirements of a fit."""
+        self._check_parameters()
+        if self.confidence is not None and sample_weight is not None:
+            raise InputError(
+                "confidence and sample_weight cannot be used together: the promise rests on counts "
+                "of independent people, and a weighted rate has another error. Leave one out."
+            )
+        rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
+        self._check_labels_needed(rows)
+        check_locked(self.locked_features, rows.columns)
+        warn_about_group_columns(rows, self.locked_features)
+        return self._search(rows)
+
+    # -- parameters ---------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        shares = {"max_changes": 1.0, "max_accuracy_loss": 1.0, "max_volume_change": 1.0}
+        for name, most in shares.items():
+            if getattr(self, name) is not None:
+                check_number(self, name, low=0.0, high=most)
+        check_number(self, "sparsity", low=0.0)
+        check_number(self, "accuracy_weight", low=0.0)
+        for name in ("n_concepts", "min_category_size"):
+            check_number(self, name, low=1, whole=True)
+        if self.target is not None:
+            most = 2.0 if self.constraints == "equalized_odds" else 1.0
+            check_number(self, "target", low=0.0, high=most)
+        if self.direction not in DIRECTIONS:
+            raise InputError(
+                f"direction={self.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}."
+            )
+        if self.confidence is not None:
+            check_number(self, "confidence", low=0.5, high=0.9999, include="right")
+        if self.monotone is not None and not isinstance(self.monotone, Mapping):
+            raise InputError(
+                f"monotone={self.monotone!r} must map columns to 1 or -1, such as "
+                "{'age': 1}: r may only rise with age."
+            )
+
+    def _check_labels_needed(self, rows: FitRows) -> None:
+        needed = [
+            name
+            for name, used in (
+                ("max_accuracy_loss", self.max_accuracy_loss is not None),
+                ("accuracy_weight", bool(self.accuracy_weight)),
+            )
+            if used and rows.label is None
+        ]
+        if needed:
+            raise InputError(f"{needed[0]} compares decisions with labels, but y is None. Pass y.")
+
+    @property
+    def _target(self) -> float:
+        """Return the target; the best there is where only a budget was given."""
+        is_floor = self.constraints == "demographic_parity"
+        if self.target is not None:
+            return max(float(self.target), 1e-9) if is_floor else float(self.target)
+        if self.max_changes is not None:
+            return ideal_fairness(self.constraints)
+        return 0.8 if is_floor else 0.1
+
+    def _allowed_directions(self) -> tuple[bool, bool]:
+        """Return whether decisions may become positive, and may cease to be."""
+        gains_raise = bool(self.favorable_label_ == self.pos_label_)
+        if self.direction == "any":
+            return True, True
+        raises = gains_raise == (self.direction == "gains_only")
+        return raises, not raises
+
+    def _search(self, rows: FitRows, encoding: Encoding | None = None) -> Search:
+        if encoding is None:
+            encoding = learn_encoding(
+                rows.columns,
+                rows.weight,
+                min_category_size=self.min_category_size,
+                locked=self.locked_features,
+                numeric=self.numeric,  # type: ignore[arg-type]
+            )
+        monotone = dict(self.monotone or {})
+        check_monotone(monotone, encoding, [c.name for c in rows.columns])
+        may_raise, may_lower = self._allowed_directions()
+        search = Search(
+            rows=rows,
+            encoding=encoding,
+            terms=encoding.encode(rows.columns),
+            constraints=self.constraints,
+            caps=Caps(self.max_changes, self.max_accuracy_loss, self.max_volume_change),
+            may_raise=may_raise,
+            may_lower=may_lower,
+            sparsity=float(self.sparsity),
+            accuracy_weight=float(self.accuracy_weight),
+            monotone=monotone,
+            random_state=check_random_state(self.random_state),
+        )
+        search.check_cells()
+        return search
+
+    # -- fitting ---------------------------------------------------------------------
+
+    def _fit_once(self, search: Search) -> None:
+        self._keep(search, search.best(self._target))
+
+    def _keep(self, search: Search, update: Update) -> None:
+        """Store an update and what it does to the rows of the search."""
+        self.promised_ = None
+        self._store_update(search, update)
+        self._store_figures(search)
+
+    def _blank_scorecard(self, search: Search) -> None:
+        """Store r = 1, so that rows can be read before anything is found."""
+        mean, scale = search.moments
+        blank = _no_change(self.n_concepts, search.terms.n_terms)
+        self._store_scorecard(search.encoding, blank, mean, np.where(scale > 0, scale, 1.0))
+
+    def _store_update(self, search: Search, update: Update) -> None:
+        """Keep an update as a scorecard, scaled so that r is 1 on average."""
+        mean, scale = search.moments
+        scale = np.where(scale > 0, scale, 1.0)
+        eta = search.eta(update)
+        there = search.free
+        changed = (eta > 0) & there
+        concepts = _no_change(self.n_concepts, search.terms.n_terms)
+        if changed.any():
+            factor = _scale_to_one(eta[there])
+            concepts = _one_concept(-factor * update.weights, self.n_concepts)
+            concepts = Concepts(concepts.weights, concepts.contributions, -factor * update.shift)
+            index = np.arange(0, len(eta), max(1, len(eta) // CONCEPT_ROWS))
+            few = search.terms.take(index)
+            concepts = by_column(concepts, search.encoding, few, scale, search.rows.weight[index])
+        self._store_scorecard(search.encoding, concepts, mean, scale)
+        self.multiplier_ = update.price if changed.any() else float("nan")
+        self.path_ = [
+            {"step": step, "change_rate": cost, "n_terms": n_terms}
+            for step, cost, n_terms in update.found.steps
+        ]
+        self.history_ = {
+            name: [step[name] for step in self.path_] for name in ("step", "change_rate", "n_terms")
+        }
+
+    def _store_figures(self, search: Search) -> None:
+        """Measure the stored update on the rows of a search and say it in words."""
+        rows = search.rows
+        ratio = self._gated(rows.base.decisions, self._ratio_on(search.terms))
+        decisions = decide(rows.base.scores, ratio, rows.base.threshold)
+        self.target_ = self._target
+        weighted = bool((rows.weight != rows.weight[0]).any())
+        sizes, positives = search.counts(decisions)
+        level = 0.95 if self.confidence is None else float(self.confidence)
+        self.fairness_interval_ = (
+            (float("nan"), float("nan"))
+            if weighted
+            else fairness_interval(self.constraints, sizes, positives, level)
+        )
+        is_budget = self.target is None and self.max_changes is not None
+        fairness = rows.fairness(self.constraints, decisions)
+        self.reached_ = is_budget or bool(self._is_reached(fairness))
+        self._figures = _Limits(self, search, decisions, weighted)
+        self.limit_ = self._figures.share
+        self._store_outcome(rows, decisions)
+        del self._figures
+
+    def _is_reached(self, fairness: float) -> bool:
+        if self.constraints == "demographic_parity":
+            return fairness >= self._target
+        return fairness <= self._target
+
+    def _ratio_on(self, terms: TermTable) -> NDArray[np.float64]:
+        return terms.total(self.scorecard_.points, self.scorecard_.intercept)
+
+    # -- promises ---------------------------------------------------------------------
+
+    def _fit_promise(self, search: Search) -> None:
+        """Fit a path on one half and keep the last model whose promise holds on the other."""
+        first, second = _halves(search, search.random_state)
+        train = self._search(_take(search.rows, first), search.encoding)
+        test = self._search(_take(search.rows, second), search.encoding)
+        is_floor = self.constraints == "demographic_parity"
+        targets = np.linspace(self._target, ideal_fairness(self.constraints), N_PROMISED).tolist()
+        with progress_bar("ControlledDebiaser", self.progress, "models") as report:
+            models = [update for (update,) in train.path(targets, report)]
+        tried = _fairest_first(train, models, is_floor)
+        tables = []
+        for update in tried:
+            self._store_update(train, update)
+            ratio = self._gated(test.rows.base.decisions, self._ratio_on(test.terms))
+            base = test.rows.base
+            tables.append(test.counts(decide(base.scores, ratio, base.threshold)))
+        confidence = float(self.confidence or 0.95)
+        kept = promise_along(self.constraints, tables, self._target, confidence)
+        self.promised_ = kept is not None
+        self._store_update(train, tried[kept or 0])
+        self.path_ = [
+            {
+                "step": "tested" if kept is not None and i <= kept + 1 else "not tested",
+                "change_rate": update.found.direction.cost,
+                "n_terms": int(update.found.support.sum()),
+                "promised_fairness": promised_fairness(self.constraints, *table, confidence),
+            }
+            for i, (update, table) in enumerate(zip(tried, tables, strict=True))
+        ]
+        factor = rows_factor(self.constraints, *tables[kept or 0], self._target, confidence)
+        self._more_rows = factor * 2 * len(test.rows)
+        self._store_figures(test)
+        del self._more_rows
+
+    # -- words ---------------------------------------------------------------------
+
+    def _sentence(self) -> str:
+        text = super()._sentence()
+        if self.confidence is not None:
+            text = text.replace("fit rows", "held-out rows", 1).replace(
+                "; new rows may differ.", "."
+            )
+        return " ".join([self._verdict(), text, *self._figures.sentences()])
+
+    def _verdict(self) -> str:
+        metric, sign = CONSTRAINTS[self.constraints], _sign(self.constraints)
+        goal = f"{metric} {sign} {self._target:g}"
+        if self.confidence is not None:
+            return self._promise_in_words(goal)
+        if self.target is None and self.max_changes is not None:
+            return f"Best {metric} found with at most {self.max_changes:.1%} changed."
+        if self.reached_:
+            return f"{goal} is reached on the fit rows."
+        return f"{goal} was not reached; what comes closest was kept."
+
+    def _promise_in_words(self, goal: str) -> str:
+        sure = f"{float(self.confidence or 0):g}"
+        condition = "if the rows are new to the base model and new people come as they did"
+        if self.promised_:
+            return f"{goal} is promised for new people with confidence {sure}, {condition}."
+        if np.isfinite(self._more_rows):
+            need = f"about {_round_up(self._more_rows):,} rows would be needed"
+        else:
+            need = "on the held-out rows no update tried comes out above the target"
+        return f"Insufficient evidence that {goal} holds for new people ({sure}): {need}."
+
+    # -- applying ---------------------------------------------------------------------
+
+    def _gated(self, base: NDArray[np.bool_], ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return r held at 1 where the direction forbids a change."""
+        may_raise, may_lower = self._allowed_directions()
+        return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
+
+    def _effective(
+        self, base: NDArray[np.bool_], ratio: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return self._gated(base, ratio)
+
+
+class _Limits:
+    """The exact limits of one fit, and what they say in words."""
+
+    def __init__(
+        self,
+        update: ControlledDebiaser,
+        search: Search,
+        decisions: NDArray[np.bool_],
+        weighted: bool,
+    ) -> None:
+        self.update, self.search, self.weighted = update, search, weighted
+        rows = search.rows
+        self.before = rows.base.decisions
+        self.fairness = rows.fairness(update.constraints, decisions)
+        self.n = len(rows)
+        self.n_changed = int((decisions != self.before).sum())
+        self.share = float("nan")
+        if not weighted and not np.isnan(self.fairness) and self.fairness > 0:
+            fewest = search.limit(self.fairness, self.before)
+            if fewest is not None:
+                self.share = fewest / self.n
+
+    def sentences(self) -> list[str]:
+        """Return what a reader should know about the limits."""
+        if self.weighted:
+            return ["With sample weights the limit, a count of people, is not given."]
+        said = []
+        if not np.isnan(self.share) and self.n_changed:
+            said.append(
+                f"The same fairness needs at least {self.share:.1%} changed, even with the "
+                "sensitive attribute in hand."
+            )
+        if not self.update.reached_ and self.update.target is not None:
+            said.append(self._why_not())
+        if self.update.n_losses_ > self.update.n_gains_ and self.update.direction == "any":
+            said.append(self._gains_only())
+        return said
+
+    def _why_not(self) -> str:
+        update, search = self.update, self.search
+        metric, sign = CONSTRAINTS[update.constraints], _sign(update.constraints)
+        goal = f"{metric} {sign} {update._target:g}"
+        fewest = search.limit(update._target, self.before)
+        if fewest is None:
+            return f"{goal} cannot be reached with direction={update.direction!r} by any update."
+        text = (
+            f"{goal} needs at least {fewest / self.n:.1%} of decisions changed even if the "
+            "sensitive attribute were used"
+        )
+        caps = [
+            f"{name} is {getattr(update, name):.1%}"
+            for name in ("max_changes", "max_accuracy_loss", "max_volume_change")
+            if getattr(update, name) is not None
+        ]
+        return f"{text}; {', '.join(caps)}." if caps else f"{text}; these columns do not reach it."
+
+    def _gains_only(self) -> str:
+        raises = bool(self.update.favorable_label_ == self.update.pos_label_)
+        fewest = self.search.limit(self.fairness, self.before, gains=raises)
+        if fewest is None:
+            return "Gains alone cannot reach the same fairness."
+        return f"With gains only the same fairness needs at least {fewest / self.n:.1%} changed."
+
+
+def ideal_fairness(constraints: str) -> float:
+    """Return the best fairness to aim at: rates of unlike groups are hardly ever equal exactly."""
+    return 0.98 if constraints == "demographic_parity" else 0.01
+
+
+def _sign(constraints: str) -> str:
+    return "≥" if constraints == "demographic_parity" else "≤"
+
+
+def _round_up(rows: float) -> int:
+    """Return a number of rows with two digits that count."""
+    step = 10 ** max(0, int(np.floor(np.log10(max(rows, 1)))) - 1)
+    return int(np.ceil(rows / step) * step)
+
+
+def _no_change(n_concepts: int, n_terms: int) -> Concepts:
+    return Concepts(np.zeros((n_concepts, n_terms)), np.zeros(n_concepts), 1.0)
+
+
+def _one_concept(total: NDArray[np.float64], n_concepts: int) -> Concepts:
+    """Return the whole scorecard as the first of k concepts, to be split by column."""
+    weights = np.zeros((n_concepts, len(total)))
+    weights[0] = total
+    return Concepts(weights, np.eye(n_concepts)[0], 0.0)
+
+
+def _scale_to_one(eta: NDArray[np.float64]) -> float:
+    """Return c > 0 that minimises mean((−c·η − 1)²): r and c·r decide alike."""
+    mean, square = float(eta.mean()), float(np.mean(eta**2))
+    return -mean / square if mean < 0 else 1.0 / max(float(np.sqrt(square)), 1e-12)
+
+
+def _halves(
+    search: Search, random_state: np.random.RandomState
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return two halves of the rows, stratified by group and, where known, label."""
+    rows = search.rows
+    strata = rows.groups.codes * 2
+    if rows.label is not None:
+        strata = strata + rows.label
+    order = np.lexsort([random_state.random_sample(len(rows)), strata])
+    return np.sort(order[::2]), np.sort(order[1::2])
+
+
+def _take(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
+    base = type(rows.base)(rows.base.proba[index], rows.base.threshold)
+    groups = type(rows.groups)(rows.groups.codes[index], rows.groups.labels)
+    label = None if rows.label is None else rows.label[index]
+    columns = [column.take(index) for column in rows.columns]
+    weight = rows.weight[index]
+    return FitRows(columns, base, label, groups, rows.in_constraint[index], weight)
+
+
+def _fairest_first(search: Search, models: list[Update], is_floor: bool) -> list[Update]:
+    """Return the models in the order in which promises are tested, one for each fairness."""
+    seen: dict[float, tuple[int, Update]] = {}
+    base = search.rows.base.decisions
+    for update in models:
+        changed = (search.eta(update) > 0) & search.free
+        value = search.rows.fairness(search.constraints, base ^ changed)
+        if np.isnan(value):
+            continue
+        cost = int(changed.sum())
+        if value not in seen or cost < seen[value][0]:
+            seen[value] = (cost, update)
+    ordered = sorted(seen, reverse=is_floor)
+    kept: list[Update] = []
+    fewest = np.inf
+    for value in ordered:  # a model that changes more than a fairer one would never be wanted
+        cost, update = seen[value]
+        if cost < fewest:
+            kept.append(update)
+            fewest = cost
+    return kept
