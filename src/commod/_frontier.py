@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from commod._base_model import BaseScores
-from commod._inputs import check_length, read_groups, read_labels
+from commod._inputs import check_length, different_labels, read_groups, read_labels
 from commod._solvers.rates import Cells, count_cells
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError, TargetWarning
@@ -34,7 +34,7 @@ Mask = NDArray[np.bool_]
 
 N_TARGETS = 29  # default targets between the base model and parity
 LEANS = (None, 0.5, 1.0)  # what fits the fit rows best is not what does best on new rows
-BEYOND = tuple(0.03 * k for k in range(1, 14))  # shares of changes past parity on the fit rows
+BEYOND = (0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4)  # shares of changes past parity on the fit rows
 BATCH = 64  # COMMOD models trained together: bounds memory
 
 
@@ -363,7 +363,9 @@ def _controlled(
             f"A ControlledDebiaser's grid may hold accuracy_weight; got {', '.join(unknown)}. "
             "Give targets= for the rest of the trade-off."
         )
-    weights = (grid or {}).get("accuracy_weight", (update.accuracy_weight,))
+    weights = _numbers("accuracy_weight", (grid or {}).get("accuracy_weight"))
+    weights = [update.accuracy_weight] if weights is None else weights
+    targets = _numbers("targets", targets)
     points: list[_Point] = []
     evaluated: _Evaluated | None = None
     X, y, sensitive_features = fit_rows
@@ -381,9 +383,23 @@ def _controlled(
             if len(weights) > 1:
                 names["accuracy_weight"] = weight
             fitted = _builder(model, search, found, settings["target"])
-            points.append(_Point(names, (eta > 0) & free, fitted))
+            acts = ((search.eta(found) > 0) & search.free).any()  # otherwise r = 1 is kept
+            points.append(_Point(names, (eta > 0) & free & acts, fitted))
     assert evaluated is not None
     return Frontier(update.constraints, points, evaluated, model._allowed_directions(), word)
+
+
+def _numbers(name: str, values: Any) -> list[float] | None:
+    """Return a list of numbers, None where nothing was given."""
+    if values is None:
+        return None
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers:
+        raise InputError(f"{name} must be a list of numbers, such as [0.7, 0.8]; got {values!r}.")
+    return numbers
 
 
 def _path(
@@ -406,10 +422,10 @@ def _path(
         for one in several:
             yield {"target": target, "lean": one.found.lean}, one
     if targets is None:
-        last = found[-1][0]
-        for extra in BEYOND:
-            settings = {"target": float("nan"), "lean": last.found.lean}
-            yield settings, search.beyond(last, extra)
+        for last, extras in ((found[-1][0], BEYOND[:-1]), (found[-1][-1], BEYOND)):
+            for extra in extras:
+                settings = {"target": float("nan"), "lean": last.found.lean}
+                yield settings, search.beyond(last, extra)
 
 
 def _builder(
@@ -461,6 +477,12 @@ def _read_evaluated(
     if y is not None:
         values = read_labels(y, "y_eval")
         check_length(values, "y_eval", n)
+        unknown = [v for v in different_labels(values) if v not in model.classes_.tolist()]
+        if unknown:
+            raise InputError(
+                f"y_eval holds {unknown[:3]}, which the base model does not know; its labels are "
+                f"{model.classes_.tolist()}."
+            )
         label = np.asarray(values == model.pos_label_, dtype=bool)
     elif model.constraints != "demographic_parity":
         raise InputError(f"constraints={model.constraints!r} needs y_eval, but it is None.")

@@ -35,7 +35,8 @@ Mask = NDArray[np.bool_]
 DENSE = (0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0.06, 0.04)  # temperatures of the first search
 SHORT = (0.25, 0.12, 0.06)  # those of a search that begins near its end
 LINES_APART = 3  # a column with at most so many lines is kept or dropped whole
-READABLE = 36  # lines that still are one page
+FEW_COLUMNS = 6  # more than these may spend twice as much on getting fewer
+READABLE = 40  # lines that still are one page
 REFERENCE = 0.6  # of a path: where its columns are chosen
 
 Report = Callable[[int, int], None] | None
@@ -70,6 +71,12 @@ class Task:
         """Return the first guess for one way to begin, shape (d,)."""
         return first_guess(self.design, self.wanted[which], self.weight, bounds=self.bounds)
 
+    def best_guess(self, limits: Limits) -> tuple[Floats, int]:
+        """Return the first guess that comes closest by itself, shape (d,), and which it is."""
+        cuts = [self.cut(limits, self.guess(i)) for i in range(len(self.wanted))]
+        which = min(range(len(cuts)), key=lambda i: (cuts[i].violation, cuts[i].cost))
+        return cuts[which].w, which
+
     def cut(self, limits: Limits, w: Floats) -> Direction:
         """Return a direction with its exact cut."""
         return best_cut(self.rows, limits, self.design.times(w), w)
@@ -93,13 +100,12 @@ class Task:
 class Found:
     """An update and how it was found: `direction` has d weights, zero outside `support`.
 
-    `which` is the way it began, `lean` the weight of the first guess in it, `steps` the name, the
-    cost and the number of lines after each step.
+    `lean` is the weight of the first guess in it, `steps` the name, the cost and the number of
+    lines after each step.
     """
 
     direction: Direction
     support: Mask
-    which: int
     lean: float
     steps: tuple[tuple[str, float, int], ...]
 
@@ -107,17 +113,15 @@ class Found:
 def solve(task: Task, limits: Limits) -> Found:
     """Return the update for one set of limits; the target may be missed, see its violation."""
     everything = np.ones(task.design.width, dtype=bool)
-    best, which = None, 0
-    for i in range(len(task.wanted)):
-        direction = task.search(limits, [task.guess(i)], DENSE)
-        if direction.better_than(best):
-            best, which = direction, i
-    assert best is not None
-    found = _step(Found(best, everything, which, 0.0, ()), best, everything, "all columns")
+    directions = [task.search(limits, [task.guess(i)], DENSE) for i in range(len(task.wanted))]
+    best = min(directions, key=lambda found: (found.violation, found.cost))
+    found = _step(Found(best, everything, 0.0, ()), best, everything, "all columns")
     if not task.sparsity or best.violation > 0 or not best.cost:
         return found
     allowed = [best.cost * (1 + task.sparsity * share) for share in (0.25, 0.5, 1.0)]
     found = _drop_columns(task, limits, found, allowed[0])
+    if len(np.unique(task.columns[found.support])) > FEW_COLUMNS:
+        found = _drop_columns(task, limits, found, allowed[1], at_least=FEW_COLUMNS)
     for most in allowed[1:]:
         found = _drop_lines(task, limits, found, most)
     return _lean(task, limits, found, allowed[-1])
@@ -134,27 +138,45 @@ def _step(before: Found, direction: Direction, support: Mask, name: str) -> Foun
 def _try(task: Task, limits: Limits, found: Found, support: Mask, allowed: float) -> Found | None:
     """Return the update on fewer columns of the design, or None where it costs too much."""
     part = task.on(support)
-    starts = [w for w in (found.direction.w[support],) if w.any()]
-    direction = part.search(limits, starts or [part.guess(found.which)], SHORT)
+    w = found.direction.w[support]
+    direction = part.search(limits, [w if w.any() else part.best_guess(limits)[0]], SHORT)
     if direction.violation > 0 or direction.cost > allowed:
         return None
     return _step(found, direction, support, "fewer columns")
 
 
-def _drop_columns(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
-    """Drop raw columns, the least needed first, while the changes stay within `allowed`."""
+def _drop_columns(
+    task: Task, limits: Limits, found: Found, allowed: float, at_least: int = 1
+) -> Found:
+    """Drop raw columns, those that tell least first, while the changes stay within `allowed`.
+
+    What a column tells is judged by the first guess: it asks the rows one clear question, while
+    the direction found knows how to make use of chance.
+    """
+    _, which = task.best_guess(limits)
     while True:
         names = np.unique(task.columns[found.support])
-        if len(names) == 1:
+        if len(names) <= at_least:
             return found
-        parts = [found.support & (task.columns == name) for name in names]
-        for k in np.argsort(_needs(task, limits, found, parts), kind="stable")[:2]:
-            shorter = _try(task, limits, found, found.support & ~parts[k], allowed)
-            if shorter is not None:
-                found = shorter
-                break
-        else:
+        supports = [found.support & (task.columns != name) for name in names]
+        losses = [guess_loss(task, which, support) for support in supports]
+        shorter = _try(task, limits, found, supports[int(np.argmin(losses))], allowed)
+        if shorter is None:
             return found
+        found = shorter
+
+
+def guess_loss(task: Task, which: int, support: Mask) -> float:
+    """Return how badly the first guess tells the wanted rows from the rest on fewer columns."""
+    part = task.on(support)
+    w = part.guess(which)
+    eta = part.design.times(w)
+    order = np.argsort(eta, kind="stable")
+    wanted = task.wanted[which][order]
+    # the share of pairs of a wanted and another row that are in the wrong order
+    before: Floats = np.cumsum(wanted) - wanted.astype(np.float64)
+    pairs = float(wanted.sum()) * float((~wanted).sum())
+    return float(before[~wanted].sum()) / max(pairs, 1.0)
 
 
 def _drop_lines(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
@@ -194,7 +216,7 @@ def _needs(task: Task, limits: Limits, found: Found, parts: Sequence[Mask]) -> F
 def _lean(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
     """Lean on the first guess as far as the changes stay within `allowed`."""
     part = task.on(found.support)
-    guess = part.guess(found.which)
+    guess, _ = part.best_guess(limits)
     for lean in np.linspace(1.0, 0.05, 20):
         direction = _leaning(part, limits, found.direction.w[found.support], guess, float(lean))
         if direction.violation <= 0 and direction.cost <= allowed:
@@ -215,19 +237,28 @@ def solve_path(
     """Return updates for several limits, from the loosest to the tightest: one for each lean.
 
     Columns are chosen once, at a reference well on the way, and shared, so that the updates can be
-    compared line by line; each begins from its neighbour. A lean of None is the reference's own.
+    compared line by line; each begins from its neighbour. A lean of None is the reference's own, a
+    lean of 1 the first guess itself, on all columns.
     """
-    reference = solve(task, limits[int(REFERENCE * len(limits))])
+    middle = limits[int(REFERENCE * len(limits))]
+    reference = solve(task, middle)
     part = task.on(reference.support)
-    guess = part.guess(reference.which)
+    guess, which = part.best_guess(middle)
+    steadiest = task.guess(which)
     path: list[list[Found]] = []
     w = reference.direction.w[reference.support]
     for i, limit in enumerate(limits):
         direction = part.search(limit, [guess, w], SHORT)
         w = direction.w
         free = _step(replace(reference, steps=()), direction, reference.support, "along the path")
-        wanted = [reference.lean if lean is None else lean for lean in leans]
-        path.append([_leant(part, limit, free, guess, lean) for lean in wanted])
+        several = []
+        for lean in leans:
+            if lean == 1.0:
+                several.append(_guessed(task, limit, free, steadiest))
+            else:
+                own = reference.lean if lean is None else lean
+                several.append(_leant(part, limit, free, guess, own))
+        path.append(several)
         if report is not None:
             report(i + 1, len(limits))
     return path
@@ -239,3 +270,12 @@ def _leant(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) 
     if leaning.violation > free.direction.violation:
         return replace(free, lean=0.0)
     return replace(_step(free, leaning, free.support, "steadier"), lean=lean)
+
+
+def _guessed(task: Task, limits: Limits, free: Found, guess: Floats) -> Found:
+    """Return the first guess with its exact cut, or what was found where that misses the target."""
+    direction = task.cut(limits, guess)
+    if direction.violation > free.direction.violation:
+        return replace(free, lean=0.0)
+    support = np.ones(task.design.width, dtype=bool)
+    return replace(_step(free, direction, support, "first guess"), lean=1.0)

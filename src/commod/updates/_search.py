@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from commod._encoding import BinTerms, Encoding, TermTable
-from commod._solvers.direct import Bounds, Design, Limits, Rows, best_cut, worth
+from commod._solvers.direct import SLACK, TIE, Bounds, Design, Limits, Rows, best_cut, worth
 from commod._solvers.path import Found, Report, Task, solve, solve_path
 from commod._solvers.rates import Caps, Cells, change_rows, count_cells, fairness_limits
 from commod.bounds import fewest_changes
@@ -279,8 +279,19 @@ class Search:
         eta = self.eta(update)
         ordered = np.sort(eta[self.free])[::-1]
         k = int((ordered > 0).sum())
-        more = min(len(ordered) - 1, int(np.ceil(k * (1 + extra))))
-        return replace(update, shift=update.shift - float(ordered[more])) if k else update
+        gaps = ordered[:-1] - ordered[1:]
+        cuts = 1 + np.flatnonzero(gaps > TIE * float(np.ptp(ordered))) if k else np.zeros(0)
+        cuts = cuts[cuts >= np.ceil(k * (1 + extra))]
+        if not len(cuts):
+            return update
+        last, first = ordered[cuts[0] - 1], ordered[cuts[0]]  # to change, and not to
+        further = replace(update, shift=update.shift - 0.5 * float(last + first))
+        return further if self._within_caps((self.eta(further) > 0) & self.free) else update
+
+    def _within_caps(self, changed: Mask) -> bool:
+        limits, rows = self.limits(1.0, self.all_rows), self.all_rows
+        over = limits.matrix @ (rows.start + rows.effects @ changed) - limits.bound
+        return bool((over[limits.n_soft :] <= SLACK).all())
 
     def eta(self, update: Update) -> Floats:
         """Return η = −r of each row before r is scaled, shape (n,); rows with η > 0 change."""

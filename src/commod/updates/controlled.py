@@ -242,6 +242,8 @@ class ControlledDebiaser(LinearUpdate):
         self._check_labels_needed(rows)
         check_locked(self.locked_features, rows.columns)
         warn_about_group_columns(rows, self.locked_features)
+        if not rows.weight.all():  # a row without weight is as if it were not there
+            rows = _take(rows, np.flatnonzero(rows.weight))
         return self._search(rows)
 
     # -- parameters ---------------------------------------------------------------------
@@ -618,4 +620,4 @@ def _fairest_first(search: Search, models: list[Update], is_floor: bool) -> list
         if cost < fewest:
             kept.append(update)
             fewest = cost
-    return kept
+    return kept or models[:1]  # where fairness is undefined throughout
