@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,11 +82,21 @@ class Design:
     def times(self, w: Floats) -> Floats:
         """Return the weighted sum of the columns for each row, shape (n,)."""
         p = self.numeric.shape[1]
-        return np.asarray(self.numeric @ w[:p] + self.present @ w[p:])
+        total = self.numeric @ w[:p]
+        if p < self.width:
+            total += self.present @ w[p:]
+        return total
 
     def gradient(self, g: Floats) -> Floats:
         """Return the sum of the rows weighted by `g` (n,), shape (d,)."""
-        return np.concatenate([self.numeric.T @ g, self.present.T @ g])
+        numeric = self.numeric.T @ g
+        if len(numeric) == self.width:
+            return numeric
+        return np.concatenate([numeric, self._present_t @ g])
+
+    @cached_property
+    def _present_t(self) -> sparse.csc_array:
+        return self.present.T
 
     def columns(self, keep: NDArray[np.bool_]) -> Design:
         """Return the design with the columns where `keep` (d,) is true."""
@@ -114,6 +125,11 @@ class Rows:
     cost: Floats
     effects: sparse.csr_array
     start: Floats
+
+    @cached_property
+    def effects_t(self) -> sparse.csc_array:
+        """Return `effects` the other way round, (n, K): made once, used in every step."""
+        return self.effects.T
 
 
 @dataclass(frozen=True)
@@ -253,7 +269,7 @@ class _Soft:
         force = np.maximum(0.0, multipliers + self.limits.penalty * over)
         value = self.rows.cost @ p + (force @ force) / (2 * self.limits.penalty)
         value += RIDGE / 2 * (w @ w)
-        by_change = self.rows.cost + self.rows.effects.T @ (self.limits.matrix.T @ force)
+        by_change = self.rows.cost + self.rows.effects_t @ (self.limits.matrix.T @ force)
         by_eta = by_change * p * (1 - s) / self.temperature
         gradient = np.concatenate(
             [
@@ -295,7 +311,7 @@ def worth(
     spread = spread if spread > 0 else 1.0
     v = np.concatenate([direction.w, [direction.offset, 0.0]]) / spread
     multipliers = _first_multipliers(_Soft(design, rows, limits, temperature), v)
-    value = rows.cost + rows.effects.T @ (limits.matrix.T @ multipliers)
+    value = rows.cost + rows.effects_t @ (limits.matrix.T @ multipliers)
     return np.asarray(value), float(multipliers.max()) if multipliers.any() else float("nan")
 
 
@@ -346,7 +362,7 @@ def anneal(
                 jac=True,
                 method="L-BFGS-B",
                 bounds=box,
-                options={"maxiter": n_steps},
+                options={"maxiter": n_steps, "ftol": 1e-6},
             ).x
             multipliers = np.maximum(0.0, multipliers + limits.penalty * soft.violations(v))
         w = unit(design, v[:-2])

@@ -119,9 +119,13 @@ def solve(task: Task, limits: Limits) -> Found:
     if not task.sparsity or best.violation > 0 or not best.cost:
         return found
     allowed = [best.cost * (1 + task.sparsity * share) for share in (0.25, 0.5, 1.0)]
-    found = _drop_columns(task, limits, found, allowed[0])
-    if len(np.unique(task.columns[found.support])) > FEW_COLUMNS:
-        found = _drop_columns(task, limits, found, allowed[1], at_least=FEW_COLUMNS)
+    supports = _shorter_supports(task, limits)
+    found = _drop_columns(task, limits, found, supports, allowed[0])
+    if (n_over := len(np.unique(task.columns[found.support])) - FEW_COLUMNS) > 0:
+        n_dropped = len(np.unique(task.columns)) - FEW_COLUMNS
+        found = _drop_columns(
+            task, limits, found, supports[n_dropped - n_over : n_dropped], allowed[1]
+        )
     for most in allowed[1:]:
         found = _drop_lines(task, limits, found, most)
     return _lean(task, limits, found, allowed[-1])
@@ -146,37 +150,50 @@ def _try(task: Task, limits: Limits, found: Found, support: Mask, allowed: float
 
 
 def _drop_columns(
-    task: Task, limits: Limits, found: Found, allowed: float, at_least: int = 1
+    task: Task, limits: Limits, found: Found, supports: Sequence[Mask], allowed: float
 ) -> Found:
-    """Drop raw columns, those that tell least first, while the changes stay within `allowed`.
+    """Return the update on the shortest of some supports that `allowed` changes pay for.
+
+    Supports go from long to short; what one costs is taken to grow as they get shorter.
+    """
+    low, high = -1, len(supports) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        shorter = _try(task, limits, found, supports[middle], allowed)
+        if shorter is None:
+            high = middle - 1
+        else:
+            found, low = shorter, middle
+    return found
+
+
+def _shorter_supports(task: Task, limits: Limits) -> list[Mask]:
+    """Return supports (d,) without one raw column, without two, …, those that tell least first.
 
     What a column tells is judged by the first guess: it asks the rows one clear question, while
     the direction found knows how to make use of chance.
     """
-    _, which = task.best_guess(limits)
-    while True:
-        names = np.unique(task.columns[found.support])
-        if len(names) <= at_least:
-            return found
-        supports = [found.support & (task.columns != name) for name in names]
-        losses = [guess_loss(task, which, support) for support in supports]
-        shorter = _try(task, limits, found, supports[int(np.argmin(losses))], allowed)
-        if shorter is None:
-            return found
-        found = shorter
+    w, which = task.best_guess(limits)
+    support = np.ones(task.design.width, dtype=bool)
+    supports = []
+    while len(names := np.unique(task.columns[support])) > 1:
+        parts = [support & (task.columns == name) for name in names]
+        eta = task.design.times(w)
+        rest = [eta - task.design.times(np.where(part, w, 0.0)) for part in parts]
+        losses = [_misordered(task.wanted[which], values) for values in rest]
+        support = support & ~parts[int(np.argmin(losses))]
+        w = np.zeros(len(support))
+        w[support] = task.on(support).guess(which)
+        supports.append(support)
+    return supports
 
 
-def guess_loss(task: Task, which: int, support: Mask) -> float:
-    """Return how badly the first guess tells the wanted rows from the rest on fewer columns."""
-    part = task.on(support)
-    w = part.guess(which)
-    eta = part.design.times(w)
-    order = np.argsort(eta, kind="stable")
-    wanted = task.wanted[which][order]
-    # the share of pairs of a wanted and another row that are in the wrong order
-    before: Floats = np.cumsum(wanted) - wanted.astype(np.float64)
-    pairs = float(wanted.sum()) * float((~wanted).sum())
-    return float(before[~wanted].sum()) / max(pairs, 1.0)
+def _misordered(wanted: Mask, eta: Floats) -> float:
+    """Return the share of pairs of a wanted and another row that `eta` puts in the wrong order."""
+    ranks = np.empty(len(eta))
+    ranks[np.argsort(eta, kind="stable")] = np.arange(len(eta))
+    n, m = float(wanted.sum()), float((~wanted).sum())
+    return 1 - float(ranks[wanted].sum() - n * (n - 1) / 2) / max(n * m, 1.0)
 
 
 def _drop_lines(task: Task, limits: Limits, found: Found, allowed: float) -> Found:

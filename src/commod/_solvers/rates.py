@@ -15,6 +15,8 @@ __all__ = ["Caps", "Cells", "change_rows", "count_cells", "fairness_limits"]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+N_EXTRA = 3  # sums beside the rates: changes, accuracy, volume
+
 
 @dataclass(frozen=True)
 class Caps:
@@ -23,6 +25,12 @@ class Caps:
     changes: float | None = None
     accuracy_loss: float | None = None
     volume_change: float | None = None
+
+    def any(self) -> bool:
+        """Return whether there is a hard limit at all."""
+        return not (
+            self.changes is None and self.accuracy_loss is None and self.volume_change is None
+        )
 
 
 @dataclass(frozen=True)
@@ -71,32 +79,39 @@ def change_rows(
     weight: Floats,
     *,
     free: Mask,
+    people: Floats | None = None,
     label: Mask | None = None,
     accuracy_weight: float = 0.0,
+    with_extra: bool = True,
 ) -> Rows:
     """Return what changing each row does to the rates of the cells, changes, accuracy and volume.
 
-    The sums are the rates of the cells, then the share of changes (people, not weights), then
-    the gain of accuracy (zero without labels), then the change of the overall positive rate.
+    The sums are the rates of the cells and, `with_extra`, the share of changes (people, not
+    weights), the gain of accuracy (zero without labels) and the change of the overall positive
+    rate. `people` (n,) is how many people a row of a sample stands for, the same within a cell.
     """
     n = len(decisions)
-    sign = np.where(decisions, -1.0, 1.0)
-    share = weight / weight.sum()
+    person = np.full(n, 1 / n) if people is None else people / people.sum()
+    gain = np.zeros(n) if label is None else np.where(decisions == label, -1.0, 1.0)
+    rates, effects = _rates(cells, decisions, weight)
+    if with_extra:
+        share = weight if people is None else weight * people
+        share = share / share.sum()
+        sign = np.where(decisions, -1.0, 1.0)
+        extra = sparse.csr_array(np.stack([person, gain * share, sign * share]))
+        effects = sparse.vstack([effects, extra], format="csr")
+        rates = np.concatenate([rates, np.zeros(N_EXTRA)])
+    return Rows(free, person * (1 - accuracy_weight * gain), effects, rates)
+
+
+def _rates(cells: Cells, decisions: Mask, weight: Floats) -> tuple[Floats, sparse.csr_array]:
+    """Return the positive rate of each cell, (K,), and what each change adds to it, (K, n)."""
     totals = cells.totals(weight).ravel()
     inside = np.flatnonzero(cells.index >= 0)
     cell = cells.index[inside]
-    n_cells = len(totals)
-    gain = np.zeros(n) if label is None else np.where(decisions == label, -1.0, 1.0)
-    values = [sign[inside] * weight[inside] / totals[cell], np.full(n, 1 / n), gain * share]
-    lines = [cell, np.full(n, n_cells), np.full(n, n_cells + 1)]
-    everyone = np.arange(n)
-    entries = np.concatenate([*values, sign * share])
-    row = np.concatenate([*lines, np.full(n, n_cells + 2)])
-    column = np.concatenate([inside, everyone, everyone, everyone])
-    effects = sparse.csr_array((entries, (row, column)), shape=(n_cells + 3, n))
-    rates = cells.totals(weight * decisions).ravel() / totals
-    cost = (1 - accuracy_weight * gain) / n
-    return Rows(free, cost, effects, np.concatenate([rates, np.zeros(3)]))
+    steps = np.where(decisions[inside], -1.0, 1.0) * weight[inside] / totals[cell]
+    effects = sparse.csr_array((steps, (cell, inside)), shape=(len(totals), len(decisions)))
+    return cells.totals(weight * decisions).ravel() / totals, effects
 
 
 def fairness_limits(
@@ -143,7 +158,9 @@ def _lightest(cells: Cells, weight: Floats) -> Floats:
 
 
 def _cap_rows(caps: Caps, n_sums: int) -> tuple[Floats, Floats]:
-    changes, accuracy, volume = np.eye(n_sums)[-3:]
+    if not caps.any():
+        return np.zeros((0, n_sums)), np.zeros(0)
+    changes, accuracy, volume = np.eye(n_sums)[-N_EXTRA:]
     wanted = [
         (changes, caps.changes),
         (-accuracy, caps.accuracy_loss),
@@ -151,6 +168,4 @@ def _cap_rows(caps: Caps, n_sums: int) -> tuple[Floats, Floats]:
         (-volume, caps.volume_change),
     ]
     rows = [(row, cap) for row, cap in wanted if cap is not None]
-    if not rows:
-        return np.zeros((0, n_sums)), np.zeros(0)
     return np.array([row for row, _ in rows]), np.array([cap for _, cap in rows])

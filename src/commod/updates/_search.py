@@ -14,7 +14,13 @@ from threadpoolctl import threadpool_limits
 from commod._encoding import BinTerms, Encoding, TermTable
 from commod._solvers.direct import SLACK, TIE, Bounds, Design, Limits, Rows, best_cut, worth
 from commod._solvers.path import Found, Report, Task, solve, solve_path
-from commod._solvers.rates import Caps, Cells, change_rows, count_cells, fairness_limits
+from commod._solvers.rates import (
+    Caps,
+    Cells,
+    change_rows,
+    count_cells,
+    fairness_limits,
+)
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError
 from commod.updates.base import FitRows
@@ -25,7 +31,8 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
-SAMPLE_ROWS = 50_000  # rows on which a direction is sought; its cut is found on all of them
+SAMPLE_ROWS = 12_000  # rows on which a direction is sought; its cut is found on all of them
+CELL_ROWS = 1_000  # of them at least from each cell, as far as it has so many
 N_HALVINGS = 6  # of the way to a target that was not reached
 
 
@@ -116,15 +123,17 @@ class Search:
         allowed = np.where(base.decisions, self.may_lower, self.may_raise)
         return np.asarray(allowed & (base.scores != base.threshold) & (self.rows.weight > 0))
 
-    def _change_rows(self, index: NDArray[np.intp] | slice) -> Rows:
+    def _change_rows(self, index: NDArray[np.intp] | slice, people: Floats | None = None) -> Rows:
         rows, label = self.rows, self.rows.label
         return change_rows(
             Cells(self.cells.index[index], self.cells.shape),
             rows.base.decisions[index],
             rows.weight[index],
             free=self.free[index],
+            people=people,
             label=None if label is None else label[index],
             accuracy_weight=self.accuracy_weight,
+            with_extra=self.caps.any(),
         )
 
     def limits(self, target: float, rows: Rows | None = None) -> Limits:
@@ -144,16 +153,32 @@ class Search:
         """Return what changing each of the rows does."""
         return self._change_rows(slice(None))
 
-    @cached_property
+    @property
     def _sample(self) -> NDArray[np.intp]:
-        """Return the rows a direction is sought on: all with weight, or a stratified sample."""
+        return self._drawn[0]
+
+    @cached_property
+    def _drawn(self) -> tuple[NDArray[np.intp], Floats | None]:
+        """Return the rows a direction is sought on and how many people each stands for.
+
+        All rows with weight, or of many a sample drawn within each cell and decision. Small cells
+        are drawn more densely, so that their rates keep a meaning.
+        """
         there = np.flatnonzero(self.rows.weight > 0)
         if len(there) <= SAMPLE_ROWS:
-            return there
-        strata = 2 * (self.cells.index[there] + 1) + self.rows.base.decisions[there]
-        order = np.lexsort([self.random_state.random_sample(len(there)), strata])
-        step = len(there) / SAMPLE_ROWS  # every step-th row of the sorted strata
-        return np.sort(there[order[(np.arange(SAMPLE_ROWS) * step).astype(np.intp)]])
+            return there, None
+        cell, decisions = self.cells.index[there], self.rows.base.decisions[there]
+        chosen, people = [], []
+        for code in np.unique(cell):
+            in_cell = np.flatnonzero(cell == code)
+            rate = min(1.0, max(SAMPLE_ROWS / len(there), CELL_ROWS / len(in_cell)))
+            for decision in (False, True):
+                rows = in_cell[decisions[in_cell] == decision]
+                n = int(np.ceil(rate * len(rows)))
+                chosen.append(self.random_state.choice(rows, n, replace=False))
+                people.append(np.full(n, 1 / rate))
+        order = np.argsort(np.concatenate(chosen))
+        return there[np.concatenate(chosen)[order]], np.concatenate(people)[order]
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
@@ -169,8 +194,9 @@ class Search:
         names = np.array(self.encoding.term_columns, dtype=object)[design.terms]
         position = {name: i for i, name in enumerate(dict.fromkeys(names))}
         columns = np.array([position[name] for name in names], dtype=np.intp)
-        rows = self._change_rows(index)
-        weight = self.rows.weight[index]
+        people = self._drawn[1]
+        rows = self._change_rows(index, people)
+        weight = self.rows.weight[index] * (1.0 if people is None else people)
         bounds = self._bounds(names)
         return Task(design, columns, rows, [], weight, bounds, self.sparsity)
 

@@ -129,7 +129,7 @@ class ControlledDebiaser(LinearUpdate):
     Notes
     -----
     Directions are found with soft changes by an augmented Lagrangian whose temperature is lowered,
-    from a logistic regression of the people worth changing; cuts are exact. Above 50,000 rows the
+    from a logistic regression of the people worth changing; cuts are exact. Above 12,000 rows the
     direction is found on a stratified sample, its cut on all rows. r is scaled to minimise
     mean((r − 1)²), which changes no decision.
 
@@ -406,6 +406,12 @@ class ControlledDebiaser(LinearUpdate):
 
     def _fit_promise(self, search: Search) -> None:
         """Fit a path on one half and keep the last model whose promise holds on the other."""
+        sizes, _ = search.counts(search.rows.base.decisions)
+        if (sizes < 2).any():
+            raise InputError(
+                f"confidence needs rows of every group in both halves, but a group has {sizes.min()} "
+                "row that counts. Raise min_group_size, merge groups or add rows."
+            )
         first, second = _halves(search, search.random_state)
         train = self._search(_take(search.rows, first), search.encoding)
         test = self._search(_take(search.rows, second), search.encoding)
@@ -467,7 +473,7 @@ class ControlledDebiaser(LinearUpdate):
         if np.isfinite(self._more_rows):
             need = f"about {_round_up(self._more_rows):,} rows would be needed"
         else:
-            need = "on the held-out rows no update tried comes out above the target"
+            need = "on the held-out rows no update tried is fairer than the target"
         return f"Insufficient evidence that {goal} holds for new people ({sure}): {need}."
 
     # -- applying ---------------------------------------------------------------------
