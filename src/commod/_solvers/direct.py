@@ -138,7 +138,8 @@ class Limits:
 
     `share` lets two of them split an allowance (the gaps of equalized odds); zeros otherwise.
     The first `n_soft` are the target, which gives way to the others. `penalty` weighs a squared
-    violation while changes are soft; the inverse of the first violation is the right size.
+    violation while changes are soft; the inverse of the first violation is the right size. Where
+    the target is on a ratio of rates, the first `n_rates` sums are those rates.
     """
 
     matrix: Floats
@@ -146,6 +147,7 @@ class Limits:
     share: Floats
     n_soft: int
     penalty: float
+    n_rates: int = 0
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,9 @@ def _excess(limits: Limits, sums: Floats) -> tuple[Floats, Floats]:
         soft = np.vstack([(first + second)[None], rest]).max(axis=0)
     else:
         soft = over[: limits.n_soft].max(axis=0, initial=-np.inf)
+    if limits.n_rates:  # short in P-rule: between rates near zero every gap would look small
+        highest = np.maximum(sums[: limits.n_rates].max(axis=0), SLACK)
+        soft = np.where(soft > SLACK, soft / highest, soft)
     hard = over[limits.n_soft :].max(axis=0, initial=-np.inf)
     return soft, hard
 

@@ -146,6 +146,7 @@ def fairness_limits(
         share=np.concatenate([share, np.zeros(len(cap))]),
         n_soft=len(soft),
         penalty=3.0 / size,
+        n_rates=n_groups if constraints == "demographic_parity" else 0,
     )
 
 

@@ -31,7 +31,7 @@ from commod.updates.base import (
 __all__ = ["ControlledDebiaser", "ideal_fairness"]
 
 DIRECTIONS = ("any", "gains_only", "losses_only")
-N_PROMISED = 40  # models between the target and parity that a promise is sought among
+N_PROMISED = 24  # models between the target and parity that a promise is sought among
 CONCEPT_ROWS = 20_000  # rows on which columns are grouped into concepts
 
 
@@ -290,9 +290,14 @@ class ControlledDebiaser(LinearUpdate):
         is_floor = self.constraints == "demographic_parity"
         if self.target is not None:
             return max(float(self.target), 1e-9) if is_floor else float(self.target)
-        if self.max_changes is not None:
+        if self._is_budget:
             return ideal_fairness(self.constraints)
         return 0.8 if is_floor else 0.1
+
+    @property
+    def _is_budget(self) -> bool:
+        """Return whether a budget of changes was given and no target."""
+        return self.target is None and self.max_changes is not None
 
     def _allowed_directions(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may cease to be."""
@@ -386,9 +391,8 @@ class ControlledDebiaser(LinearUpdate):
             if weighted
             else fairness_interval(self.constraints, sizes, positives, level)
         )
-        is_budget = self.target is None and self.max_changes is not None
         fairness = rows.fairness(self.constraints, decisions)
-        self.reached_ = is_budget or bool(self._is_reached(fairness))
+        self.reached_ = self._is_budget or bool(self._is_reached(fairness))
         self._figures = _Limits(self, search, decisions, weighted)
         self.limit_ = self._figures.share
         self._store_outcome(rows, decisions)
@@ -409,8 +413,8 @@ class ControlledDebiaser(LinearUpdate):
         sizes, _ = search.counts(search.rows.base.decisions)
         if (sizes < 2).any():
             raise InputError(
-                f"confidence needs rows of every group in both halves, but a group has {sizes.min()} "
-                "row that counts. Raise min_group_size, merge groups or add rows."
+                "confidence needs rows of every group in both halves, but a group has only "
+                f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows."
             )
         first, second = _halves(search, search.random_state)
         train = self._search(_take(search.rows, first), search.encoding)
@@ -459,7 +463,7 @@ class ControlledDebiaser(LinearUpdate):
         goal = f"{metric} {sign} {self._target:g}"
         if self.confidence is not None:
             return self._promise_in_words(goal)
-        if self.target is None and self.max_changes is not None:
+        if self._is_budget:
             return f"Best {metric} found with at most {self.max_changes:.1%} changed."
         if self.reached_:
             return f"{goal} is reached on the fit rows."
@@ -521,7 +525,7 @@ class _Limits:
                 f"The same fairness needs at least {self.share:.1%} changed, even with the "
                 "sensitive attribute in hand."
             )
-        if not self.update.reached_ and self.update.target is not None:
+        if not self.update.reached_:
             said.append(self._why_not())
         if self.update.n_losses_ > self.update.n_gains_ and self.update.direction == "any":
             said.append(self._gains_only())
