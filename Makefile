@@ -47,10 +47,10 @@ contracts: .venv/develop ## data goes one way through the house
 
 check: lint types contracts test ## what CI runs
 
-figures: .venv/develop ## measure every promised figure beside its bar (about an hour)
+figures: .venv/develop ## measure every promised figure beside its bar (about two hours)
 	$(BIN)/python benchmarks/figures.py $(FIGURES)
 
-bench: .venv/develop ## speed against Fairlearn's and AIF360's adversarial classifiers
+bench: .venv/develop ## speed of fits and frontiers against other libraries'
 	$(BIN)/python benchmarks/peers.py
 
 clean: ## remove what the targets above made

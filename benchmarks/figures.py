@@ -12,7 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import blind_peers
+import controlled
+import many_rows
+import new_rows
 import numpy as np
+import promises
 from protocol import (
     ACCURACY_EDGES,
     FAIRNESS_EDGES,
@@ -23,6 +28,7 @@ from protocol import (
     Split,
     make_split,
 )
+from report import show
 from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, metrics
@@ -34,12 +40,6 @@ GRID = [
     dict(zip(DEFAULT_GRID, values, strict=True))
     for values in itertools.product(*DEFAULT_GRID.values())
 ]
-
-
-def show(figure: str, value: str, bar: str = "", holds: bool | None = None) -> None:
-    """Print one figure beside its bar."""
-    verdict = "" if holds is None else ("holds" if holds else "MISSED")
-    print(f"{figure:<58} {value:<28} {bar:<22} {verdict}", flush=True)
 
 
 def base_models() -> None:
@@ -244,6 +244,13 @@ FIGURES: dict[str, Callable[[], None]] = {
     "smoothness": smoothness,
     "import-time": import_time,
     "choices": choices,
+    "training-rows": controlled.training_rows,
+    "test-rows": new_rows.test_rows,
+    "scorecard-size": controlled.scorecard_size,
+    "blind-peers": blind_peers.blind_peers,
+    "gains-only": controlled.gains_only,
+    "promises": promises.promises,
+    "many-rows": many_rows.many_rows,
 }
 
 

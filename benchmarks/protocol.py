@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,3 +78,8 @@ def make_split(name: str, seed: int) -> Split:
     )
     model = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X, y)
     return Split(model, Bunch(X=X, y=y, s=s), Bunch(X=X_test, y=y_test, s=s_test))
+
+
+def first_splits(n: int) -> range:
+    """Return the splits of a figure: 0..n-1, fewer where the environment says SPLITS=2."""
+    return range(min(n, int(os.environ.get("SPLITS", n))))

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from commod import bounds
@@ -127,7 +127,7 @@ def options(constraints, y_true, group, direction, favorable):
 directions, favorables = st.sampled_from(DIRECTIONS), st.integers(0, 1)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=150)
 @given(tables(), st.data(), directions, favorables)
 def test_minimal_changes_are_the_fewest_of_all_decisions(table, data, direction, favorable):
     constraints, y_true, y_pred, group = table
@@ -262,7 +262,15 @@ def test_counts_of_one_line_equal_the_search_of_all_counts(line, floor, ceiling,
 
 
 @quick
-@given(lines(7), lines(7), st.integers(0, 30), st.sampled_from([(1, 1), (1, 0), (0, 1)]))
+@given(lines(9), lines(9), st.integers(0, 30), st.sampled_from([(1, 1), (1, 0), (0, 1)]))
+# In these the gaps that are best in real numbers are not the best in whole people.
+@example(([3, 7, 10], [1, 0, 7]), ([2, 9, 3], [0, 7, 0]), 16, (1, 1))
+@example(([10, 9, 3], [1, 9, 0]), ([6, 3, 8], [6, 2, 6]), 15, (1, 1))
+@example(([7, 3, 6], [3, 1, 0]), ([3, 5, 2], [2, 2, 1]), 8, (1, 1))
+@example(([5, 8, 10], [1, 6, 10]), ([4, 6, 2], [4, 4, 1]), 16, (1, 1))
+@example(([5, 6, 3], [5, 4, 1]), ([8, 9, 7], [3, 9, 3]), 14, (1, 1))
+@example(([5, 1, 9], [3, 0, 7]), ([6, 7, 8], [0, 3, 7]), 27, (1, 1))
+@example(([13, 9, 1], [3, 6, 0]), ([11, 5, 8], [9, 0, 5]), 8, (1, 1))
 def test_counts_of_two_lines_equal_the_search_of_all_counts(first, second, ceiling, allowed):
     n_groups = min(len(first[0]), len(second[0]))
     pair = [(n[:n_groups], p[:n_groups]) for n, p in (first, second)]
@@ -322,7 +330,24 @@ def test_equal_rates_are_found_or_not_among_ten_million_rows():
     assert fewest_changes(PARITY, sizes, positives, 1, may_raise=False) is None
 
 
+def test_the_fairest_of_equally_few_changes_is_found_among_ten_million_rows():
+    (n_low, low), (n_high, high) = (5_000_100, 1_000_000), (5_000_000, 2_500_000)
+    gap = Fraction(1, 5)
+    found = fewest_changes(TPR, [[n_low, n_high]], [[low, high]], gap)[0]
+    n_changes = abs(found[0] - low) + abs(found[1] - high)
+    raised = np.arange(n_changes + 1)  # the others are lowered
+    left = np.abs((high - n_changes + raised) * n_low - (low + raised) * n_high)
+    assert left.min() <= gap * n_low * n_high
+    assert abs(found[1] * n_low - found[0] * n_high) == left.min()
+    one_less = (high - n_changes + 1) * n_low - low * n_high  # the higher group's steps are longer
+    assert one_less > gap * n_low * n_high
+
+
 def test_ties_lean_the_way_they_are_told():
+    sizes, positives = [[5_000_000, 5_000_000]], [[1_000_000, 2_500_000]]
+    assert fewest_changes(TPR, sizes, positives, 0.2).tolist() == [[1_500_000, 2_500_000]]
+    down = fewest_changes(TPR, sizes, positives, 0.2, prefer_raising=False)
+    assert down.tolist() == [[1_000_000, 2_000_000]]
     sizes, positives = [[50, 50]], [[10, 20]]
     assert fewest_changes(PARITY, sizes, positives, 1.0).tolist() == [[20, 20]]
     down = fewest_changes(PARITY, sizes, positives, 1.0, prefer_raising=False)
@@ -446,6 +471,25 @@ def test_fewest_changes_and_best_accuracy_can_conflict():
     assert fewest.accuracy == 3 / 12
     roomy = most_accurate(y_true, y_pred, max_changes=5, **keywords)
     assert (roomy.n_changes, roomy.accuracy) == (5, 9 / 12)
+
+
+@pytest.mark.parametrize(("budget", "n_right"), [(0, 0), (1, 0), (2, 2), (3, 2), (4, 4)])
+def test_equal_rates_let_errors_be_mended_in_pairs_only(budget, n_right):
+    y_true, y_pred, group = [1, 0, 1, 0], [0, 1, 0, 1], ["a", "a", "b", "b"]
+    found = most_accurate(y_true, y_pred, sensitive_features=group, target=1.0, max_changes=budget)
+    assert (found.accuracy, found.n_changes) == (n_right / 4, n_right)
+    assert sum(found.flips.values()) == n_right
+
+
+@pytest.mark.parametrize(
+    ("rows", "target", "budget", "n_right"),  # rows as true label, decision and group, like "01a"
+    [("01b 00b 11a 10b 00a 10b 01b", 0.8, 2, 5), ("11a 01b 10b 01b 00a 10b 11b", 0.8, 1, 4)],
+)
+def test_an_odd_change_is_not_spent_where_only_pairs_can_be_mended(rows, target, budget, n_right):
+    y_true, y_pred, group = zip(*rows.split(), strict=True)
+    keywords = {"sensitive_features": group, "pos_label": "1", "target": target}
+    found = most_accurate(y_true, y_pred, max_changes=budget, **keywords)
+    assert found.accuracy == n_right / 7
 
 
 def test_nobody_selected_is_not_fair():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import commod
-from commod import datasets, metrics
+from commod import bounds, datasets, exceptions, metrics
 from commod.updates.commod import DEFAULT_GRID
 
 ROOT = Path(__file__).parents[1]
@@ -19,10 +19,14 @@ ROOT = Path(__file__).parents[1]
 def test_public_names():
     assert sorted(commod.__all__) == [
         "COMMOD",
+        "ControlledDebiaser",
+        "Frontier",
         "ScoreColumn",
         "__version__",
+        "bounds",
         "datasets",
         "exceptions",
+        "frontier",
         "metrics",
         "scorecard",
     ]
@@ -40,9 +44,13 @@ def test_an_unknown_name_says_what_there_is():
     "thing",
     [
         commod.COMMOD,
+        commod.ControlledDebiaser,
+        commod.Frontier,
         commod.ScoreColumn,
+        commod.frontier,
         *(getattr(metrics, name) for name in metrics.__all__ if name != "GroupRates"),
         *(getattr(datasets, name) for name in datasets.__all__),
+        *(getattr(bounds, name) for name in bounds.__all__),
     ],
     ids=lambda thing: thing.__name__,
 )
@@ -50,13 +58,23 @@ def test_every_public_name_has_an_example(thing):
     assert ">>>" in inspect.getdoc(thing)
 
 
-def test_documented_defaults_are_the_real_ones():
-    text = inspect.getdoc(commod.COMMOD)
-    parameters = inspect.signature(commod.COMMOD).parameters
+@pytest.mark.parametrize("update", [commod.COMMOD, commod.ControlledDebiaser])
+def test_documented_defaults_are_the_real_ones(update):
+    text = inspect.getdoc(update)
+    parameters = inspect.signature(update).parameters
     written = dict(re.findall(r"^(\w+) : .*?default=(.+?)$", text, flags=re.MULTILINE))
     assert set(written) == set(parameters) - {"estimator"}
     for name, default in written.items():
         assert parameters[name].default == eval(default), name
+
+
+def test_warnings_can_be_told_apart():
+    kinds = {"BaseModelWarning", "DataWarning", "TargetWarning", "TrainingWarning"}
+    for name in kinds:
+        kind = getattr(exceptions, name)
+        assert issubclass(kind, exceptions.CommodWarning)
+        assert inspect.getdoc(kind)
+    assert issubclass(exceptions.CommodWarning, UserWarning)
 
 
 def test_the_version_is_written_alike_everywhere():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,36 +201,39 @@ class Encoding:
         """Return the rows of `columns` as terms; a column that changed its kind is refused."""
         given = {c.name: c for c in columns}
         n_rows = len(columns[0]) if columns else 0
-        numeric, numeric_terms, codes, code_terms = [], [], [], []
-        start = 0
-        for spec in self.columns:
+        firsts = np.cumsum([0, *(c.n_terms for c in self.columns)])
+        numeric_terms = [
+            first
+            for first, spec in zip(firsts, self.columns, strict=False)
+            if isinstance(spec, NumericTerms)
+        ]
+        code_terms = [
+            first + isinstance(spec, NumericTerms)
+            for first, spec in zip(firsts, self.columns, strict=False)
+            if not isinstance(spec, NumericTerms) or spec.has_missing_term
+        ]
+        # column by column into place: a second copy of many rows would be the largest thing here
+        numeric = np.empty((n_rows, len(numeric_terms)), order="F")
+        codes = np.empty((n_rows, len(code_terms)), dtype=np.int32, order="F")
+        values_of, codes_of = iter(numeric.T), iter(codes.T)
+        for first, spec in zip(firsts, self.columns, strict=False):
             column = _same_kind(spec, given)
             if isinstance(spec, NumericTerms):
                 missing = column.is_missing()
-                numeric.append(np.where(missing, spec.fill, column.values))
-                numeric_terms.append(start)
+                values = next(values_of)
+                values[:] = column.values
+                values[missing] = spec.fill
                 if spec.has_missing_term:
-                    codes.append(np.where(missing, np.int32(start + 1), np.int32(self.n_terms)))
-                    code_terms.append(start + 1)
+                    next(codes_of)[:] = np.where(missing, first + 1, self.n_terms)
             else:
-                codes.append(_codes(spec, column, start, self.n_terms))
-                code_terms.append(start)
-            start += spec.n_terms
+                next(codes_of)[:] = _codes(spec, column, int(first), self.n_terms)
         return TermTable(
-            numeric=_side_by_side(numeric, n_rows, np.float64),
+            numeric=numeric,
             numeric_terms=np.array(numeric_terms, dtype=np.intp),
-            codes=_side_by_side(codes, n_rows, np.int32),
+            codes=codes,
             code_terms=np.array(code_terms, dtype=np.intp),
             n_terms=self.n_terms,
         )
-
-
-def _side_by_side(columns: Sequence[NDArray[Any]], n_rows: int, dtype: Any) -> NDArray[Any]:
-    """Return a table whose columns lie in one piece: they are read one by one."""
-    table = np.empty((n_rows, len(columns)), dtype=dtype, order="F")
-    for j, column in enumerate(columns):
-        table[:, j] = column
-    return table
 
 
 def _codes(

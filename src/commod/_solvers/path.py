@@ -82,7 +82,11 @@ class Task:
         return best_cut(self.rows, limits, self.design.times(w), w)
 
     def search(
-        self, limits: Limits, starts: Sequence[Floats], temperatures: Sequence[float]
+        self,
+        limits: Limits,
+        starts: Sequence[Floats],
+        temperatures: Sequence[float],
+        n_steps: int = 40,
     ) -> Direction:
         """Return the best direction found from the best of some starts, each of shape (d,)."""
         first = min((self.cut(limits, w) for w in starts), key=lambda c: (c.violation, c.cost))
@@ -93,6 +97,7 @@ class Task:
             first.w,
             temperatures=temperatures,
             bounds=self.bounds,
+            n_steps=n_steps,
         )
 
 
@@ -113,7 +118,8 @@ class Found:
 def solve(task: Task, limits: Limits) -> Found:
     """Return the update for one set of limits; the target may be missed, see its violation."""
     everything = np.ones(task.design.width, dtype=bool)
-    directions = [task.search(limits, [task.guess(i)], DENSE) for i in range(len(task.wanted))]
+    guesses = [task.guess(i) for i in range(len(task.wanted))]
+    directions = [task.search(limits, [guess], DENSE, n_steps=100) for guess in guesses]
     best = min(directions, key=lambda found: (found.violation, found.cost))
     found = _step(Found(best, everything, 0.0, ()), best, everything, "all columns")
     if not task.sparsity or best.violation > 0 or not best.cost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,8 +67,10 @@ class ControlledDebiaser(LinearUpdate):
     sparsity : float, default=0.14
         Extra changes, as a share of the fewest found, that a shorter and steadier scorecard may
         cost on the fit rows. 0: the fewest changes, every column and line.
-    numeric : str, default="unit"
+    numeric : str, default="auto"
         "unit": a numeric column has points per unit; "bins": points per bin, as credit scorecards.
+        "auto": per unit for demographic parity and with `monotone`; per bin for the constraints on
+        errors, where straight lines cost many more changes.
     monotone : mapping of str to int, default=None
         1: r may only rise with the column (a category may only have points ≥ 0), -1: only fall.
     locked_features : collection of str, default=()
@@ -160,7 +162,7 @@ class ControlledDebiaser(LinearUpdate):
         direction: str = "any",
         n_concepts: int = 2,
         sparsity: float = 0.14,
-        numeric: str = "unit",
+        numeric: str = "auto",
         monotone: Mapping[str, int] | None = None,
         locked_features: Collection[str] = (),
         accuracy_weight: float = 0.0,
@@ -260,6 +262,10 @@ class ControlledDebiaser(LinearUpdate):
         if self.target is not None:
             most = 2.0 if self.constraints == "equalized_odds" else 1.0
             check_number(self, "target", low=0.0, high=most)
+        if self.numeric not in ("auto", "unit", "bins"):
+            raise InputError(
+                f"numeric={self.numeric!r} is not known; choose 'auto', 'unit' or 'bins'."
+            )
         if self.direction not in DIRECTIONS:
             raise InputError(
                 f"direction={self.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}."
@@ -295,6 +301,13 @@ class ControlledDebiaser(LinearUpdate):
         return 0.8 if is_floor else 0.1
 
     @property
+    def _numeric(self) -> Literal["unit", "bins"]:
+        if self.numeric == "bins":
+            return "bins"
+        errors = self.constraints != "demographic_parity"
+        return "bins" if self.numeric == "auto" and errors and not self.monotone else "unit"
+
+    @property
     def _is_budget(self) -> bool:
         """Return whether a budget of changes was given and no target."""
         return self.target is None and self.max_changes is not None
@@ -314,7 +327,7 @@ class ControlledDebiaser(LinearUpdate):
                 rows.weight,
                 min_category_size=self.min_category_size,
                 locked=self.locked_features,
-                numeric=self.numeric,  # type: ignore[arg-type]
+                numeric=self._numeric,
             )
         monotone = dict(self.monotone or {})
         check_monotone(monotone, encoding, [c.name for c in rows.columns])

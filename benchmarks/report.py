@@ -1,0 +1,14 @@
+"""How figures are printed: each beside its bar, with a verdict."""
+
+from __future__ import annotations
+
+
+def show(figure: str, value: str, bar: str = "", holds: bool | None = None) -> None:
+    """Print one figure beside its bar."""
+    verdict = "" if holds is None else ("holds" if holds else "MISSED")
+    print(f"{figure:<58} {value:<28} {bar:<22} {verdict}", flush=True)
+
+
+def show_at_most(figure: str, value: float, most: float, words: str = "") -> None:
+    """Print a figure that must not exceed its bar, with `words` after it."""
+    show(figure, f"{value:.3f} {words}".rstrip(), f"<= {most:g}", bool(value <= most))

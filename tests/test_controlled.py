@@ -1,0 +1,1041 @@
+"""ControlledDebiaser through its contract: targets, limits, directions, promises, and hostile data.
+
+Figures are measured here again from decisions alone, with commod.metrics and commod.bounds.
+"""
+
+import math
+import pickle
+import re
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from commod import ControlledDebiaser, ScoreColumn, bounds
+from commod.datasets import make_biased
+from commod.exceptions import DataWarning, InputError, TargetWarning
+from commod.metrics import fairness_value, p_rule
+from commod.updates.controlled import _halves
+
+N = 300
+CONSTRAINTS = (
+    "demographic_parity",
+    "equalized_odds",
+    "true_positive_rate_parity",
+    "false_positive_rate_parity",
+)
+TARGETS = dict(zip(CONSTRAINTS, (0.8, 0.15, 0.1, 0.1), strict=True))
+NUMBERS = ["x0", "x1", "x2", "x3"]
+
+
+@pytest.fixture(scope="module")
+def biased():
+    return make_biased(2 * N, bias=1.5, n_categories=4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def rows(biased):
+    """Rows new to the model, as a frame with labels and groups."""
+    return biased.data.iloc[N:], biased.target[N:], biased.sensitive_features[N:]
+
+
+@pytest.fixture(scope="module")
+def model(biased):
+    numbers = make_column_transformer(("passthrough", NUMBERS))
+    model = make_pipeline(numbers, LogisticRegression())
+    return model.fit(biased.data.iloc[:N], biased.target[:N])
+
+
+@pytest.fixture(scope="module")
+def fitted(model, rows):
+    return fit(model, rows)
+
+
+@pytest.fixture(scope="module")
+def new_rows():
+    return make_biased(3000, bias=1.5, n_categories=4, random_state=1).data
+
+
+def fit(model, rows, sample_weight=None, **params):
+    X, y, s = rows
+    update = ControlledDebiaser(model, **{"random_state": 0, **params})
+    return update.fit(X, y, sensitive_features=s, sample_weight=sample_weight)
+
+
+def is_met(constraints, value, target):
+    return value >= target if constraints == "demographic_parity" else value <= target
+
+
+def quiet_fit(*args, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TargetWarning)
+        return fit(*args, **params)
+
+
+# -- the target is reached and the limit is a floor -----------------------------------------------
+
+
+def check_against_decisions(update, rows, *, pos_label=1, before=None):
+    """Measure an update on its fit rows again: fairness, changes and the exact limit."""
+    X, y, s = rows
+    after = update.predict(X)
+    changed = update.changes(X).changed
+    other = update.classes_[update.classes_ != pos_label][0]
+    flipped = np.where(after == pos_label, other, pos_label)
+    before = np.where(changed, flipped, after)
+    value = fairness_value(update.constraints, y, after, sensitive_features=s, pos_label=pos_label)
+    assert update.fairness_ == value
+    assert update.change_rate_ == changed.mean()
+    limit = bounds.minimal_changes(
+        before,
+        sensitive_features=s,
+        target=value,
+        constraints=update.constraints,
+        y_true=y,
+        direction=update.direction,
+        pos_label=pos_label,
+        favorable_label=update.favorable_label_,
+    )
+    assert update.limit_ == pytest.approx(limit.rate)
+    assert changed.sum() >= limit.n_changes
+    return value
+
+
+@pytest.mark.parametrize("constraints", CONSTRAINTS)
+@pytest.mark.parametrize("sparsity", [0, 0.14])
+def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, sparsity):
+    target = TARGETS[constraints]
+    update = fit(model, rows, constraints=constraints, target=target, sparsity=sparsity)
+    value = check_against_decisions(update, rows)
+    assert is_met(constraints, value, target)
+    assert not is_met(constraints, update.base_fairness_, target)
+    assert update.reached_
+    assert "is reached on the fit rows" in update.status_
+    assert f"needs at least {update.limit_:.1%} changed" in update.status_
+
+
+@pytest.mark.parametrize("target", [0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+def test_few_changes_at_every_level(model, rows, target):
+    update = fit(model, rows, target=target, sparsity=0)
+    assert check_against_decisions(update, rows) >= target
+    assert update.change_rate_ <= 1.2 * update.limit_
+
+
+@pytest.mark.parametrize("constraints", CONSTRAINTS)
+def test_three_groups(constraints):
+    data = make_biased(900, bias=1.5, group_shares=(0.5, 0.3, 0.2), random_state=2)
+    X, y, s = data.data, data.target, data.sensitive_features
+    model = LogisticRegression().fit(X[:300], y[:300])
+    rows = X[300:], y[300:], s[300:]
+    target = {**TARGETS, "equalized_odds": 0.3}[constraints]
+    update = fit(model, rows, constraints=constraints, target=target)
+    assert is_met(constraints, check_against_decisions(update, rows), target)
+
+
+def test_intersections_of_two_columns(model, rows):
+    X, y, s = rows
+    both = pd.DataFrame({"race": np.asarray(s), "sex": np.where(np.arange(N) % 2, "m", "f")})
+    update = fit(model, (X, y, both), target=0.7)
+    joined = both["race"] + both["sex"]
+    assert p_rule(None, update.predict(X), sensitive_features=joined) >= 0.7
+    assert check_against_decisions(update, (X, y, both)) >= 0.7
+
+
+def test_sample_weights_weigh_the_rates(model, rows):
+    X, _, s = rows
+    weight = np.random.default_rng(0).uniform(0.2, 3, N)
+    update = fit(model, rows, sample_weight=weight)
+    value = p_rule(None, update.predict(X), sensitive_features=s, sample_weight=weight)
+    assert value >= 0.8
+    assert update.fairness_ == value
+    assert update.change_rate_ == update.changes(X).changed.mean()  # in people
+    assert math.isnan(update.limit_)
+    assert all(math.isnan(end) for end in update.fairness_interval_)
+    assert "With sample weights the limit" in update.status_
+
+
+def test_equal_weights_are_no_weights(model, rows, fitted):
+    update = fit(model, rows, sample_weight=np.full(N, 2.0))
+    assert np.array_equal(update.predict(rows[0]), fitted.predict(rows[0]))
+    assert update.limit_ == fitted.limit_
+
+
+def test_a_row_of_weight_zero_is_as_if_it_were_not_there(model, rows):
+    X, y, s = rows
+    kept = np.arange(N) % 3 > 0
+    settings = {"target": 0.9, "max_changes": 0.05, "sparsity": 0}
+    weighted = quiet_fit(model, rows, sample_weight=kept.astype(float), **settings)
+    alone = quiet_fit(model, (X[kept], y[kept], s[kept]), **settings)
+    assert np.array_equal(weighted.predict(X), alone.predict(X))
+    assert weighted.n_rows_ == kept.sum()
+    assert weighted.change_rate_ == weighted.changes(X[kept]).rate <= 0.05
+
+
+def test_labels_are_not_needed_for_demographic_parity(model, rows, fitted):
+    X, _, s = rows
+    update = fit(model, (X, None, s))
+    assert np.array_equal(update.predict(X), fitted.predict(X))
+    assert math.isnan(update.accuracy_)
+    assert "accuracy" not in update.status_
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.7])
+@pytest.mark.filterwarnings("ignore:The base model's own predict")
+def test_thresholds_other_than_a_half(model, rows, threshold):
+    X, _, s = rows
+    update = fit(model, rows, threshold=threshold)
+    base = model.predict_proba(X)[:, 1] > threshold
+    assert np.array_equal(update.changes(X).changed, base != (update.predict(X) == 1))
+    assert p_rule(None, update.predict(X), sensitive_features=s) >= 0.8
+    proba = update.predict_proba(X)[:, 1]
+    assert np.array_equal(proba > threshold, update.predict(X) == 1)
+
+
+def test_other_labels_as_positive_and_favourable(model, rows):
+    X, _, s = rows
+    update = fit(model, rows, pos_label=0, target=0.8)
+    assert check_against_decisions(update, rows, pos_label=0) >= 0.8
+    assert p_rule(None, update.predict(X), sensitive_features=s, pos_label=0) >= 0.8
+    turned = fit(model, rows, favorable_label=0)
+    plain = fit(model, rows)
+    assert (turned.n_gains_, turned.n_losses_) == (plain.n_losses_, plain.n_gains_)
+
+
+def test_text_labels(biased, rows):
+    X, _, s = rows
+    words = np.where(biased.target == 1, "paid", "default")
+    model = LogisticRegression().fit(biased.data.iloc[:N][NUMBERS], words[:N])
+    update = fit(model, (X[NUMBERS], words[N:], s), pos_label="paid", direction="gains_only")
+    after = update.predict(X[NUMBERS])
+    assert set(after) <= {"paid", "default"}
+    assert p_rule(None, after, sensitive_features=s, pos_label="paid") >= 0.8
+    assert update.n_losses_ == 0
+
+
+@pytest.mark.parametrize("kind", ["numpy", "polars"])
+def test_every_kind_of_table_gives_the_same_update(biased, rows, kind):
+    X, y, s = rows
+    X = X[NUMBERS]
+    model = LogisticRegression().fit(biased.data.iloc[:N][NUMBERS].to_numpy(), biased.target[:N])
+    scored = X.assign(score=model.predict_proba(X.to_numpy())[:, 1])
+    expected = fit(ScoreColumn("score"), (scored, y, s)).ratio(scored)
+    if kind == "numpy":
+        table, base = X.to_numpy(), model
+    else:
+        table, base = pl.from_pandas(scored), ScoreColumn("score")
+    update = fit(base, (table, np.asarray(y), np.asarray(s)))
+    np.testing.assert_allclose(update.ratio(table), expected, atol=1e-9)
+    assert update.reached_
+
+
+def test_a_score_column_is_kept_out_of_the_scorecard(model, rows):
+    X, y, s = rows
+    table = X.assign(score=model.predict_proba(X)[:, 1])
+    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0)
+    assert "score" not in update.scorecard_.encoding.kinds
+    assert update.fairness_ >= 0.8
+
+
+def mixed(X, seed=0):
+    """The rows with text, categories, booleans and missing values beside the numbers."""
+    rng = np.random.default_rng(seed)
+    return X.assign(
+        x2=X["x2"].where(rng.random(len(X)) > 0.15),
+        flag=X["x0"] > 0,
+        city=pd.Categorical(rng.choice(["oslo", "rome", "lima"], len(X))),
+        note=np.where(rng.random(len(X)) < 0.2, None, X["category"]),
+    )
+
+
+def test_text_categories_booleans_and_missing_values(model, rows):
+    X, y, s = rows
+    scores = model.predict_proba(X)[:, 1]
+    table = mixed(X).assign(score=scores)
+    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0)
+    assert check_against_decisions(update, (table, y, s)) >= 0.8
+    names = " ".join(update.term_names_)
+    for term in ("x2 is missing", "flag = True", "city = rome", "note is missing"):
+        assert term in names
+    strange = table.head(5).assign(city="mars", note="never seen", x2=np.nan)
+    assert np.isfinite(update.ratio(strange)).all()
+
+
+def test_the_scorecard_is_what_predicts(model, rows):
+    X, y, s = rows
+    table = mixed(X).assign(score=model.predict_proba(X)[:, 1])
+    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0)
+    r = np.full(N, update.scorecard_.intercept)
+    for name, points in update.scorecard_.rows():
+        if name.endswith(" is missing"):
+            r += points * table[name.removesuffix(" is missing")].isna()
+        elif " = " in name:
+            column, value = name.split(" = ")
+            r += points * (table[column].astype(object).astype(str) == value)
+        else:
+            filled = table[name].fillna(table[name].mean())
+            r += points * filled
+    np.testing.assert_allclose(update.raw_ratio(table), r, atol=1e-9)
+    base = table["score"] > 0.5
+    assert np.array_equal(update.predict(table) == 1, base ^ (r < 0))
+
+
+def test_compas_with_its_hundreds_of_categories(compas):
+    index = np.random.default_rng(0).permutation(len(compas.data))[:1200]
+    X, s = compas.data.iloc[index], compas.sensitive_features.iloc[index]
+    y = compas.target.iloc[index]
+    numbers = X.select_dtypes("number").columns
+    base = make_pipeline(make_column_transformer(("passthrough", numbers)), LogisticRegression())
+    base.fit(X[:600], y[:600])
+    rows = X[600:], y[600:], s[600:]
+    update = fit(base, rows, favorable_label=0, min_group_size=100, target=0.9)
+    assert check_against_decisions(update, rows) >= 0.9
+    assert update.scorecard_.n_terms_used <= 40
+    assert len(update.scorecard_.columns_used) <= 8
+
+
+# -- directions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["gains_only", "losses_only"])
+@pytest.mark.parametrize("favorable", [0, 1])
+def test_nobody_is_moved_the_other_way(model, rows, new_rows, direction, favorable):
+    X = rows[0]
+    update = fit(model, rows, direction=direction, favorable_label=favorable, target=0.7)
+    assert update.reached_
+    check_against_decisions(update, rows)
+    for table in (X, new_rows):
+        changes = update.changes(table)
+        good = np.asarray(model.predict(table) == favorable)
+        now = update.predict(table) == favorable
+        if direction == "gains_only":
+            assert not (good & ~now).any()
+            assert changes.n_losses == 0 < changes.n_gains
+        else:
+            assert not (~good & now).any()
+            assert changes.n_gains == 0 < changes.n_losses
+
+
+@pytest.mark.parametrize("direction", ["gains_only", "losses_only"])
+def test_the_gate_holds_r_at_one_and_the_score_bit_for_bit(model, rows, new_rows, direction):
+    update = fit(model, rows, direction=direction, target=0.7)
+    gated = (model.predict(new_rows) == 1) == (direction == "gains_only")
+    ratio, raw = update.ratio(new_rows), update.raw_ratio(new_rows)
+    assert (ratio[gated] == 1).all()
+    assert np.array_equal(ratio[~gated], raw[~gated])
+    assert (raw[gated] != 1).all()  # the gate is what protects them
+    proba = update.predict_proba(new_rows)
+    assert np.array_equal(proba[gated], model.predict_proba(new_rows)[gated])
+
+
+def test_the_limit_is_that_of_the_direction(model, rows):
+    gains = fit(model, rows, direction="gains_only", pos_label=0, favorable_label=0)
+    losses = fit(model, rows, direction="losses_only", pos_label=0, favorable_label=0)
+    assert gains.change_rate_ >= gains.limit_
+    assert losses.change_rate_ >= losses.limit_
+    assert gains.limit_ != losses.limit_
+
+
+def test_mostly_losses_is_said_with_the_limit_of_gains_only(model, rows):
+    X, _, s = rows
+    update = fit(model, rows, favorable_label=0)
+    assert update.n_losses_ > update.n_gains_
+    assert "Most of the changes are losses" in update.status_
+    limit = bounds.minimal_changes(
+        model.predict(X),
+        sensitive_features=s,
+        target=update.fairness_,
+        direction="gains_only",
+        favorable_label=0,
+    )
+    words = f"With gains only the same fairness needs at least {limit.rate:.1%} changed."
+    assert words in update.status_
+    assert limit.rate > update.limit_
+
+
+# -- hard limits and targets out of reach ---------------------------------------------------------
+
+
+def volume(update, X):
+    before = update.changes(X)
+    up = (before.gain if update.favorable_label_ == update.pos_label_ else before.loss).sum()
+    return (2 * up - before.n_changes) / len(X)
+
+
+@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize(
+    "hard",
+    [{"max_changes": 0.02}, {"max_accuracy_loss": 0.005}, {"max_volume_change": 0.01}],
+    ids=lambda hard: next(iter(hard)),
+)
+def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, hard):
+    X, y, s = rows
+    best = {"demographic_parity": 1.0, "equalized_odds": 0.0}[constraints]
+    with pytest.warns(TargetWarning, match="was not reached") as caught:
+        update = fit(model, rows, constraints=constraints, target=best, **hard)
+    assert not update.reached_
+    assert str(caught[0].message) == update.status_
+    ((name, cap),) = hard.items()
+    lost = accuracy_score(y, model.predict(X)) - accuracy_score(y, update.predict(X))
+    used = {
+        "max_changes": update.changes(X).rate,
+        "max_accuracy_loss": lost,
+        "max_volume_change": abs(volume(update, X)),
+    }[name]
+    assert used <= cap + 1e-12
+    assert used > 0
+    worse, better = sorted([update.base_fairness_, update.fairness_])
+    assert worse < better
+    assert (update.fairness_ == better) == (constraints == "demographic_parity")
+    limit = bounds.minimal_changes(
+        model.predict(X), sensitive_features=s, target=best, constraints=constraints, y_true=y
+    )
+    assert f"needs at least {limit.rate:.1%} of decisions changed" in update.status_
+    assert f"{name} is {cap:.1%}" in update.status_
+
+
+def test_all_hard_limits_at_once(model, rows):
+    X = rows[0]
+    caps = {"max_changes": 0.03, "max_accuracy_loss": 0.01, "max_volume_change": 0.02}
+    update = quiet_fit(model, rows, target=0.95, **caps)
+    assert update.change_rate_ <= 0.03
+    assert update.base_accuracy_ - update.accuracy_ <= 0.01 + 1e-12
+    assert abs(volume(update, X)) <= 0.02 + 1e-12
+
+
+def test_hard_limits_that_do_not_bind_change_nothing(model, rows, fitted):
+    loose = {"max_changes": 0.9, "max_accuracy_loss": 0.9, "max_volume_change": 0.9}
+    update = fit(model, rows, target=0.8, **loose)
+    assert np.array_equal(update.predict(rows[0]), fitted.predict(rows[0]))
+
+
+def test_a_budget_without_a_target_buys_fairness(model, rows):
+    X, _, s = rows
+    values = []
+    for budget in (0.02, 0.06):
+        update = fit(model, rows, max_changes=budget, sparsity=0)
+        assert update.change_rate_ <= budget
+        assert update.status_.startswith(f"Best P-rule found with at most {budget:.1%} changed.")
+        best = bounds.best_fairness(
+            model.predict(X), sensitive_features=s, max_changes=int(budget * N)
+        ).fairness
+        assert update.base_fairness_ < update.fairness_ <= best
+        assert update.fairness_ >= best - 0.05
+        values.append(update.fairness_)
+    assert values == sorted(values)
+
+
+def test_no_budget_at_all_changes_nobody(model, rows):
+    update = quiet_fit(model, rows, target=0.8, max_changes=0)
+    assert update.change_rate_ == 0
+    assert not update.reached_
+    assert (update.ratio(rows[0]) == 1).all()
+
+
+def test_columns_that_tell_nothing_are_an_answer(model, rows):
+    X, y, s = rows
+    table = pd.DataFrame({"noise": np.arange(N) % 3, "score": model.predict_proba(X)[:, 1]})
+    with pytest.warns(TargetWarning, match="these columns do not reach it"):
+        update = fit(ScoreColumn("score"), (table, y, s), target=0.99, direction="losses_only")
+    assert update.fairness_ >= update.base_fairness_
+
+
+def test_a_target_no_update_can_reach(rows):
+    X, y, s = rows
+    table = X.assign(score=0.2 + 0.1 * (X["x3"] > 0))  # nobody is positive or may become so
+    with pytest.warns(TargetWarning, match="cannot be reached with direction='losses_only'"):
+        update = fit(ScoreColumn("score"), (table, y, s), direction="losses_only")
+    assert update.change_rate_ == 0
+    assert "undefined" in update.status_
+
+
+def test_nobody_positive_can_still_be_lifted(rows):
+    X, y, s = rows
+    table = X.assign(score=0.2 + 0.1 * (X["x3"] > 0))
+    update = fit(ScoreColumn("score"), (table, y, s))
+    assert math.isnan(update.base_fairness_)
+    assert update.fairness_ >= 0.8
+
+
+@pytest.mark.parametrize("constraints", CONSTRAINTS)
+def test_already_fair_means_untouched(model, rows, new_rows, constraints):
+    X = rows[0]
+    target = 0.2 if constraints == "demographic_parity" else 0.9
+    # a warning would be an error
+    update = fit(model, rows, constraints=constraints, target=target, n_concepts=3)
+    assert update.reached_
+    assert update.change_rate_ == update.n_gains_ == update.n_losses_ == 0
+    for table in (X, new_rows):
+        assert (update.ratio(table) == 1).all()
+        assert np.array_equal(update.predict(table), model.predict(table))
+        assert np.array_equal(update.predict_proba(table), model.predict_proba(table))
+    assert update.scorecard_.rows() == []
+    assert repr(update.scorecard_) == "r = 1, no points: no decision changes."
+    assert update.concepts(X).shape == (N, 3)
+    assert math.isnan(update.multiplier_)
+    assert update.limit_ == 0
+
+
+# -- every parameter matters ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"constraints": "equalized_odds"},
+        {"constraints": "true_positive_rate_parity"},
+        {"constraints": "false_positive_rate_parity"},
+        {"target": 0.6},
+        {"max_changes": 0.05},
+        {"max_accuracy_loss": 0.01},
+        {"max_volume_change": 0.0},
+        {"direction": "losses_only"},
+        {"sparsity": 0},
+        {"numeric": "bins"},
+        {"locked_features": ("x2",)},
+        {"monotone": {"x2": -1, "x0": -1}},
+        {"accuracy_weight": 0.9},
+        {"confidence": 0.95},
+        {"pos_label": 0},
+        {"threshold": 0.4},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning")
+def test_the_parameter_changes_the_update(model, rows, fitted, change):
+    update = fit(model, rows, **change)
+    assert not np.array_equal(update.ratio(rows[0]), fitted.ratio(rows[0]))
+
+
+def test_n_concepts_splits_the_same_update(model, rows):
+    X = rows[0]
+    one, three = (fit(model, rows, n_concepts=k, sparsity=0) for k in (1, 3))
+    np.testing.assert_allclose(one.ratio(X), three.ratio(X), atol=1e-9)
+    assert one.concepts(X).shape == (N, 1)
+    assert three.concepts(X).shape == (N, 3)
+    used = [
+        {name.split(" = ")[0] for name, _ in three.scorecard_.rows(k)}
+        for k in range(3)
+        if three.concept_contributions_[k]
+    ]
+    assert len(used) > 1
+    assert not set.intersection(*used)
+
+
+def test_the_ratio_is_the_sum_of_its_concepts(fitted, rows):
+    X = rows[0]
+    np.testing.assert_allclose(
+        fitted.ratio(X), fitted.intercept_ + fitted.concepts(X) @ fitted.concept_contributions_
+    )
+    assert fitted.concept_weights_.shape == (2, len(fitted.term_names_))
+
+
+def test_r_is_scaled_to_be_closest_to_one(model, rows, fitted):
+    r = fitted.ratio(rows[0])
+    assert np.mean(r) == pytest.approx(np.mean(r**2))  # where mean((c·r − 1)²) is least at c = 1
+    gated = fit(model, rows, direction="gains_only")
+    free = gated.raw_ratio(rows[0])[model.predict(rows[0]) == 0]
+    assert np.mean(free) == pytest.approx(np.mean(free**2))
+
+
+def test_sparsity_shortens_the_scorecard_for_a_bounded_price(model, rows):
+    dense, short = fit(model, rows, sparsity=0), fit(model, rows, sparsity=0.5)
+    assert short.scorecard_.n_terms_used < dense.scorecard_.n_terms_used
+    assert len(short.scorecard_.columns_used) < len(dense.scorecard_.columns_used)
+    assert short.change_rate_ <= 1.5 * dense.change_rate_
+
+
+def test_bins_make_steps(model, rows):
+    update = fit(model, rows, numeric="bins", sparsity=0)
+    assert any("≤ x2 <" in name for name in update.term_names_)
+    assert update.fairness_ >= 0.8
+
+
+def test_numbers_enter_in_bins_by_themselves_where_errors_are_compared(model, rows):
+    def has_bins(**params):
+        return any("<" in name for name in quiet_fit(model, rows, **params).term_names_)
+
+    assert not has_bins()
+    assert has_bins(constraints="false_positive_rate_parity")
+    assert not has_bins(constraints="false_positive_rate_parity", numeric="unit")
+    assert not has_bins(constraints="false_positive_rate_parity", monotone={"x0": 1})
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("sparsity", [0, 0.14])
+def test_r_moves_with_a_monotone_column_one_way_only(model, rows, sign, sparsity):
+    update = fit(model, rows, monotone={"x2": sign, "category": sign}, sparsity=sparsity)
+    points = {
+        name: value
+        for name, value in update.scorecard_.rows()
+        if name == "x2" or name.startswith("category")
+    }
+    assert all(sign * value >= 0 for value in points.values())
+    free = dict(fit(model, rows, sparsity=0).scorecard_.rows())
+    assert {np.sign(v) for k, v in free.items() if k.startswith("category")} == {-1.0, 1.0}
+
+
+def test_locked_features_get_no_points_but_the_model_reads_them(model, rows):
+    update = fit(model, rows, locked_features=["x2", "category"], sparsity=0)
+    assert update.scorecard_.columns_used == ["x0", "x1", "x3"]
+    with pytest.raises(InputError, match="names columns that X does not have"):
+        fit(model, rows, locked_features=["x9"])
+
+
+def test_accuracy_weight_buys_accuracy_with_changes(model, rows):
+    plain = fit(model, rows, sparsity=0, constraints="demographic_parity")
+    careful = fit(model, rows, sparsity=0, accuracy_weight=0.9)
+    assert careful.reached_
+    assert careful.accuracy_ > plain.accuracy_
+    assert careful.change_rate_ >= plain.limit_
+
+
+def test_rare_categories_have_no_points(model, rows):
+    X, y, s = rows
+    table = X.assign(rare=np.where(np.arange(N) < 6, "seldom", np.where(X["x1"] > 0, "b", "c")))
+    kept = fit(model, (table, y, s), min_category_size=6)
+    dropped = fit(model, (table, y, s), min_category_size=7)
+    assert "rare = seldom" in kept.term_names_
+    assert "rare = seldom" not in dropped.term_names_
+
+
+def test_small_groups_are_left_out_and_reported(model, rows):
+    X, y, s = rows
+    groups = np.where(np.arange(N) < 20, "few", np.asarray(s))
+    with pytest.warns(DataWarning, match=r"fewer than min_group_size=30.*'few'"):
+        left_out = fit(model, (X, y, groups))
+    inside = groups != "few"
+    value = p_rule(None, left_out.predict(X)[inside], sensitive_features=groups[inside])
+    assert left_out.fairness_ == value >= 0.8
+    counted = fit(model, (X, y, groups), min_group_size=10)
+    assert p_rule(None, counted.predict(X), sensitive_features=groups) >= 0.8
+
+
+def test_progress_is_shown_where_asked_for(model, rows, capsys):
+    few = [part[:150] for part in rows]
+    quiet_fit(model, few, confidence=0.9, progress=True)
+    assert re.search(r"ControlledDebiaser: (\d+) of \1 models", capsys.readouterr().err)
+    quiet_fit(model, few, confidence=0.9, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_random_state_draws_the_halves(model, rows):
+    few = [part[:150] for part in rows]
+    first, again, other = (
+        quiet_fit(model, few, confidence=0.9, random_state=seed) for seed in (0, 0, 1)
+    )
+    assert pickle.dumps(first.scorecard_) == pickle.dumps(again.scorecard_)
+    assert first.fairness_ == again.fairness_
+    assert first.fairness_ != other.fairness_
+
+
+def test_the_multiplier_and_the_path_are_there(model, rows):
+    update = fit(model, rows, target=0.7, sparsity=0.14)
+    assert update.multiplier_ > 0
+    names = [step["step"] for step in update.path_]
+    assert names[0] == "all columns"
+    assert update.history_["change_rate"] == [step["change_rate"] for step in update.path_]
+    assert update.path_[-1]["change_rate"] == pytest.approx(update.change_rate_)
+    assert update.path_[-1]["n_terms"] == update.scorecard_.n_terms_used
+
+
+# -- the decision rule and the scikit-learn contract ----------------------------------------------
+
+
+def test_decisions_change_exactly_where_r_is_negative(model, fitted, new_rows):
+    changed = fitted.predict(new_rows) != model.predict(new_rows)
+    assert changed.any()
+    assert np.array_equal(changed, fitted.ratio(new_rows) < 0)
+    assert np.array_equal(changed, fitted.changes(new_rows).changed)
+    side = fitted.predict(new_rows) == 1
+    assert np.array_equal(fitted.predict_proba(new_rows)[:, 1] > 0.5, side)
+    assert np.array_equal(fitted.decision_function(new_rows) > 0, side)
+
+
+def test_scores_at_the_threshold_never_change(rows):
+    X, y, s = rows
+    scores = np.where(np.arange(N) % 3 == 0, 0.5, np.where(s == "g0", 0.8, 0.2))
+    update = quiet_fit(ScoreColumn("score"), (X.assign(score=scores), y, s))
+    assert not update.changes(X.assign(score=scores)).changed[scores == 0.5].any()
+    assert update.change_rate_ == update.changes(X.assign(score=scores)).rate
+    assert update.path_[-1]["change_rate"] == pytest.approx(update.change_rate_)
+
+
+def test_the_same_seed_gives_the_same_bits(model, rows, fitted):
+    again = fit(model, rows)
+    assert pickle.dumps(again.scorecard_) == pickle.dumps(fitted.scorecard_)
+
+
+def test_the_order_of_the_rows_does_not_matter(model, rows, fitted):
+    X, y, s = rows
+    order = np.random.default_rng(3).permutation(N)
+    update = fit(model, (X.iloc[order], y.iloc[order], s.iloc[order]), random_state=5)
+    np.testing.assert_allclose(update.ratio(X), fitted.ratio(X), rtol=1e-3, atol=1e-3)
+    assert update.change_rate_ == fitted.change_rate_
+
+
+def test_clone_pickle_and_parameters(model, rows, fitted):
+    X = rows[0]
+    copied = clone(fitted)
+    assert copied.get_params() == fitted.get_params()
+    assert copied.estimator is model
+    with pytest.raises(NotFittedError):
+        copied.predict(X)
+    back = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(back.predict_proba(X), fitted.predict_proba(X))
+    assert back.status_ == fitted.status_
+    assert not [name for name in vars(fitted) if name in ("_figures", "_more_rows")]
+
+
+def test_groups_are_routed_through_a_grid_search(model, rows):
+    X, y, s = rows
+    with sklearn.config_context(enable_metadata_routing=True):
+        update = ControlledDebiaser(model, random_state=0).set_fit_request(sensitive_features=True)
+        search = GridSearchCV(
+            update, {"target": [0.5, 0.6]}, cv=2, scoring=make_scorer(accuracy_score)
+        )
+        search.fit(X, y, sensitive_features=s)
+    assert search.best_estimator_.fairness_ >= search.best_params_["target"]
+
+
+def test_fit_loads_no_jax_and_predict_needs_no_groups():
+    script = """
+        import sys
+        from sklearn.linear_model import LogisticRegression
+        from commod import ControlledDebiaser, frontier
+        from commod.datasets import make_biased
+        data = make_biased(300, random_state=0)
+        model = LogisticRegression().fit(data.data, data.target)
+        groups = {"sensitive_features": data.sensitive_features}
+        update = ControlledDebiaser(model).fit(data.data, data.target, **groups)
+        update.predict(data.data)
+        frontier(ControlledDebiaser(model), data.data, data.target, targets=[0.7], **groups)
+        assert not [m for m in sys.modules if m.partition(".")[0] in ("jax", "jaxlib", "optax")]
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# -- promises -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Enough rows of a mildly biased population that a promise can be given."""
+    data = make_biased(3600, bias=1.0, group_shares=(0.5, 0.5), random_state=4)
+    model = LogisticRegression().fit(data.data[:600], data.target[:600])
+    return model, (data.data[600:], data.target[600:], data.sensitive_features[600:])
+
+
+@pytest.fixture(scope="module")
+def promised(many):
+    model, rows = many
+    return fit(model, rows, confidence=0.95, target=0.75, sparsity=0)
+
+
+def test_a_promise_is_given_with_its_condition(promised, many):
+    assert promised.promised_ is True
+    assert "P-rule ≥ 0.75 is promised for new people with confidence 0.95" in promised.status_
+    assert "if the rows are new to the base model" in promised.status_
+    assert "held-out rows" in promised.status_
+    assert "fit rows" not in promised.status_
+    low, high = promised.fairness_interval_
+    assert low < promised.fairness_ < high
+    new = make_biased(50_000, bias=1.0, group_shares=(0.5, 0.5), random_state=9)
+    after = promised.predict(new.data)
+    assert p_rule(None, after, sensitive_features=new.sensitive_features) >= 0.75
+
+
+def test_figures_of_a_promise_are_those_of_the_held_out_half(promised, many):
+    model, (X, y, s) = many
+    search = ControlledDebiaser(model)._prepare(X, y, s, None)
+    _, held_out = _halves(search, np.random.RandomState(0))
+    X, s = X.iloc[held_out], s.iloc[held_out]
+    assert promised.fairness_ == p_rule(None, promised.predict(X), sensitive_features=s)
+    assert promised.change_rate_ == promised.changes(X).rate > 0
+    assert promised.n_rows_ == len(X)
+
+
+def test_the_models_of_a_promise_were_tested_in_order_and_the_last_that_passed_is_kept(promised):
+    values = [step["promised_fairness"] for step in promised.path_]
+    tested = [step["step"] == "tested" for step in promised.path_]
+    n_tested = sum(tested)
+    assert tested == [True] * n_tested + [False] * (len(tested) - n_tested)
+    assert all(value >= 0.75 for value in values[: n_tested - 1])
+    if n_tested < len(values):
+        assert values[n_tested - 1] < 0.75
+    costs = [step["change_rate"] for step in promised.path_]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_too_few_rows_are_insufficient_evidence_with_a_number(model, rows):
+    with pytest.warns(TargetWarning, match="Insufficient evidence") as caught:
+        update = fit(model, rows, confidence=0.999, target=0.7)
+    assert update.promised_ is False
+    assert str(caught[0].message) == update.status_
+    number = re.search(r"about ([\d,]+) rows would be needed", update.status_)
+    assert int(number[1].replace(",", "")) > N
+
+
+@pytest.mark.parametrize("constraints", CONSTRAINTS[1:])
+def test_promises_on_gaps(many, constraints):
+    model, rows = many
+    settings = {"constraints": constraints, "target": 0.3, "confidence": 0.9, "numeric": "unit"}
+    update = quiet_fit(model, rows, **settings)
+    assert update.promised_ is True
+    assert "≤ 0.3 is promised for new people" in update.status_
+    assert update.fairness_ <= 0.3
+    assert update.fairness_interval_[0] <= update.fairness_ <= update.fairness_interval_[1]
+
+
+def test_a_higher_confidence_is_harder_to_promise(many):
+    model, rows = many
+    costs = []
+    for confidence in (0.6, 0.999):
+        update = quiet_fit(model, rows, confidence=confidence, target=0.7, sparsity=0)
+        assert update.promised_
+        costs.append(update.change_rate_)
+    assert costs[0] < costs[1]
+
+
+def test_the_halves_share_no_row_and_are_alike(model, rows):
+    X, y, s = rows
+    search = ControlledDebiaser(model)._prepare(X, y, s, None)
+    first, second = _halves(search, np.random.RandomState(0))
+    assert sorted([*first, *second]) == list(range(N))
+    for half in (first, second):
+        for group in ("g0", "g1"):
+            for label in (0, 1):
+                cell = ((s == group) & (y == label)).to_numpy()
+                assert abs(cell[half].sum() - cell.sum() / 2) <= 1
+
+
+def test_a_group_too_small_to_be_halved_is_refused(model, rows):
+    X, y, s = rows
+    groups = np.where(np.arange(N) == 0, "alone", np.asarray(s))
+    with pytest.raises(InputError, match=r"every group in both halves.*Raise min_group_size"):
+        fit(model, (X, y, groups), confidence=0.9, min_group_size=1)
+
+
+def test_without_confidence_nothing_is_promised_but_an_interval_is_given(fitted):
+    assert fitted.promised_ is None
+    low, high = fitted.fairness_interval_
+    assert 0 < low < fitted.fairness_ < high <= 1
+    assert "new rows may differ" in fitted.status_
+
+
+def test_a_promise_where_fairness_is_undefined_is_refused_in_words(rows):
+    X, y, s = rows
+    table = X.assign(score=0.2 + 0.1 * (X["x3"] > 0))
+    with pytest.warns(TargetWarning, match="Insufficient evidence"):
+        update = fit(ScoreColumn("score"), (table, y, s), confidence=0.9, direction="losses_only")
+    assert update.promised_ is False
+    assert update.change_rate_ == 0
+
+
+# -- what cannot be asked for ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"target": 1.2}, r"target=1.2 must be a finite number >= 0 and <= 1"),
+        ({"target": -0.1}, r"target=-0.1 must be a finite number >= 0"),
+        ({"target": math.nan}, r"target=nan must be a finite number"),
+        ({"target": 2.5, "constraints": "equalized_odds"}, r"target=2.5 must .* <= 2"),
+        ({"target": 1.5, "constraints": "true_positive_rate_parity"}, r"target=1.5 must .* <= 1"),
+        ({"max_changes": 1.5}, r"max_changes=1.5 must be a finite number >= 0 and <= 1"),
+        ({"max_accuracy_loss": -1}, r"max_accuracy_loss=-1 must be"),
+        ({"max_volume_change": 7}, r"max_volume_change=7 must be"),
+        ({"direction": "up"}, r"direction='up' is not known; choose one of any, gains_only"),
+        ({"constraints": "fair"}, r"constraints='fair' is not known; choose one of demographic"),
+        ({"numeric": "cubes"}, r"numeric='cubes' is not known; choose 'auto', 'unit' or 'bins'"),
+        ({"monotone": {"x9": 1}}, r"monotone names 'x9', but X has no such column \(columns: x0"),
+        ({"monotone": {"x0": 2}}, r"monotone=\{'x0': 2\}: pass 1 where r may only rise"),
+        ({"monotone": "x0"}, r"monotone='x0' must map columns to 1 or -1"),
+        ({"monotone": {"x0": 1}, "numeric": "bins"}, r"Use numeric='unit'"),
+        ({"n_concepts": 0}, r"n_concepts=0 must be a finite number >= 1"),
+        ({"sparsity": -0.1}, r"sparsity=-0.1 must be"),
+        ({"accuracy_weight": math.inf}, r"accuracy_weight=inf must be a finite number"),
+        ({"confidence": 0.5}, r"confidence=0.5 must be a finite number > 0.5"),
+        ({"confidence": 1.0}, r"confidence=1.0 must be .* <= 0.9999"),
+        ({"min_category_size": 0}, r"min_category_size=0 must be"),
+        ({"locked_features": "x0"}, r"locked_features='x0' is text; pass a list"),
+        ({"pos_label": 7}, r"pos_label=7 is not a label of the base model"),
+        ({"favorable_label": "yes"}, r"favorable_label='yes' is not a label of the base model"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_parameters_that_make_no_sense(model, rows, params, message):
+    with pytest.raises(InputError, match=message):
+        fit(model, rows, **params)
+
+
+@pytest.mark.parametrize("params", [{"max_accuracy_loss": 0.1}, {"accuracy_weight": 0.5}])
+def test_what_needs_labels_says_so(model, rows, params):
+    X, _, s = rows
+    with pytest.raises(InputError, match=r"compares decisions with labels, but y is None. Pass y"):
+        fit(model, (X, None, s), **params)
+
+
+def test_error_rates_need_labels(model, rows):
+    X, _, s = rows
+    with pytest.raises(InputError, match="Only demographic_parity can do without"):
+        fit(model, (X, None, s), constraints="equalized_odds")
+
+
+def test_confidence_and_weights_exclude_each_other(model, rows):
+    with pytest.raises(InputError, match=r"cannot be used together: the promise rests on counts"):
+        fit(model, rows, sample_weight=np.ones(N), confidence=0.9)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "missing", "word"),
+    [
+        ("equalized_odds", 1, "positive"),
+        ("equalized_odds", 0, "negative"),
+        ("true_positive_rate_parity", 1, "positive"),
+        ("false_positive_rate_parity", 0, "negative"),
+    ],
+)
+def test_a_group_without_a_label_it_is_measured_on(model, rows, constraints, missing, word):
+    X, y, s = rows
+    labels = np.where((s == "g1") & (y == missing), 1 - missing, y)
+    message = rf"Group 'g1' has no row whose true label is {word}.*Merge groups, add rows"
+    with pytest.raises(InputError, match=message):
+        fit(model, (X, labels, s), constraints=constraints)
+
+
+def test_missing_groups_are_refused(model, rows):
+    X, y, s = rows
+    with pytest.raises(InputError, match="1 missing value"):
+        fit(model, (X, y, s.where(np.arange(N) > 0)))
+    with pytest.raises((InputError, TypeError), match="sensitive_features"):
+        ControlledDebiaser(model).fit(X, y)
+
+
+def test_a_column_that_is_the_group_is_pointed_out(model, rows):
+    X, y, s = rows
+    with pytest.warns(DataWarning, match="tells the sensitive group exactly"):
+        fit(model, (X.assign(race=s), y, s))
+
+
+# -- hostile tables -------------------------------------------------------------------------------
+
+hostile = settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+SCORES = {
+    "spread": lambda rng, n: rng.random(n),
+    "all yes": lambda rng, n: np.full(n, 0.7),
+    "all no": lambda rng, n: np.full(n, 0.1),
+    "at the threshold": lambda rng, n: np.full(n, 0.5),
+    "tied": lambda rng, n: rng.choice([0.2, 0.5, 0.8], n),
+    "extreme": lambda rng, n: rng.choice([0.0, 1.0, 0.3], n),
+}
+
+
+def hostile_table(seed, n, scores, n_groups):
+    """Rows with constant, tied, huge, tiny and half-missing columns and unequal groups."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(n_groups, rng.choice([0.3, 3.0])))
+    group = rng.choice(n_groups, n, p=shares)
+    X = pd.DataFrame(
+        {
+            "score": SCORES[scores](rng, n),
+            "proxy": group + rng.normal(size=n),
+            "tied": rng.integers(0, 3, n) * 10.0 ** rng.integers(-8, 12),
+            "far": 1e9 + rng.normal(size=n),
+            "constant": 1.0,
+            "text": rng.choice(["a", "b", None], n, p=[0.9, 0.05, 0.05]),
+            "one": "same",
+            "gaps": np.where(rng.random(n) < 0.5, np.nan, group),
+        }
+    )
+    y = (rng.random(n) < 0.5).astype(int)
+    return X, y, group
+
+
+@hostile
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(30, 120),
+    scores=st.sampled_from([*SCORES]),
+    n_groups=st.integers(2, 4),
+    constraints=st.sampled_from(CONSTRAINTS),
+    direction=st.sampled_from(["any", "gains_only", "losses_only"]),
+    favorable=st.integers(0, 1),
+    pos=st.integers(0, 1),
+    sparsity=st.sampled_from([0, 0.14]),
+    numeric=st.sampled_from(["unit", "bins"]),
+    caps=st.fixed_dictionaries(
+        {},
+        optional={
+            "max_changes": st.sampled_from([0.0, 0.1]),
+            "max_accuracy_loss": st.sampled_from([0.0, 0.05]),
+            "max_volume_change": st.sampled_from([0.0, 0.05]),
+        },
+    ),
+)
+def test_whatever_comes_in_what_is_promised_holds(
+    seed, n, scores, n_groups, constraints, direction, favorable, pos, sparsity, numeric, caps
+):
+    X, y, group = hostile_table(seed, n, scores, n_groups)
+    target = 0.8 if constraints == "demographic_parity" else 0.1
+    update = ControlledDebiaser(
+        ScoreColumn("score"),
+        constraints=constraints,
+        target=target,
+        direction=direction,
+        favorable_label=favorable,
+        pos_label=pos,
+        sparsity=sparsity,
+        numeric=numeric,
+        min_group_size=2,
+        random_state=0,
+        **caps,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            update.fit(X, y, sensitive_features=group)
+        except InputError as error:
+            assert re.search(r"group\(s\) of at least|has no row whose true label", str(error))
+            return
+    sizes = np.bincount(group, minlength=n_groups)
+    kept = sizes[group] >= 2
+    after = update.predict(X)
+    changes = update.changes(X)
+    value = fairness_value(
+        constraints, y[kept], after[kept], sensitive_features=group[kept], pos_label=pos
+    )
+    assert value == pytest.approx(update.fairness_, nan_ok=True)
+    assert update.reached_ == bool(is_met(constraints, value, target))
+    assert update.reached_ != any(issubclass(w.category, TargetWarning) for w in caught)
+    if is_met(constraints, update.base_fairness_, target):
+        assert changes.n_changes == 0
+    assert not update.change_rate_ < update.limit_
+    assert changes.rate <= caps.get("max_changes", 1)
+    lost = update.base_accuracy_ - update.accuracy_
+    assert lost <= caps.get("max_accuracy_loss", 1) + 1e-12
+    assert abs(volume(update, X)) <= caps.get("max_volume_change", 1) + 1e-12
+    assert direction != "gains_only" or changes.n_losses == 0
+    assert direction != "losses_only" or changes.n_gains == 0
+    other = hostile_table(seed + 1, 200, "spread", n_groups)[0]
+    changes = update.changes(other)
+    assert direction != "gains_only" or changes.n_losses == 0
+    assert direction != "losses_only" or changes.n_gains == 0
