@@ -503,7 +503,7 @@ def _commod(
 ) -> Frontier:
     chosen = DEFAULT_GRID if grid is None else grid
     settings = [dict(zip(chosen, v, strict=True)) for v in itertools.product(*chosen.values())]
-    if not settings:
+    if not chosen or not settings:
         raise InputError("grid is empty: give at least one value of one lambda.")
     X, y, sensitive_features = fit_rows
     models: list[COMMOD] = []

@@ -197,6 +197,9 @@ class Search:
         people = self._drawn[1]
         rows = self._change_rows(index, people)
         weight = self.rows.weight[index] * (1.0 if people is None else people)
+        if self.accuracy_weight and self.rows.label is not None:  # first guesses mind errors, too
+            errs = self.rows.base.decisions[index] == self.rows.label[index]
+            weight = weight * np.where(errs, max(1 - self.accuracy_weight, 0.02), 1.0)
         bounds = self._bounds(names)
         return Task(design, columns, rows, [], weight, bounds, self.sparsity)
 

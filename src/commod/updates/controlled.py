@@ -76,8 +76,8 @@ class ControlledDebiaser(LinearUpdate):
     locked_features : collection of str, default=()
         Columns r must not read; the base model still gets them.
     accuracy_weight : float, default=0.0
-        What an error counts beside a change when the fewest are sought: 0.5 lets an update change
-        two more people to avoid one error more. Needs y.
+        What an error counts beside a change when the fewest are sought, in [0, 1]: at 0.5 a change
+        that makes an error costs three times one that mends an error. Needs y.
     confidence : float, default=None
         Promise the target for new people, with this confidence: half of the rows find updates, the
         other half, which must be new to the base model too, says which keep the promise.
@@ -256,7 +256,7 @@ class ControlledDebiaser(LinearUpdate):
             if getattr(self, name) is not None:
                 check_number(self, name, low=0.0, high=most)
         check_number(self, "sparsity", low=0.0)
-        check_number(self, "accuracy_weight", low=0.0)
+        check_number(self, "accuracy_weight", low=0.0, high=1.0)
         for name in ("n_concepts", "min_category_size"):
             check_number(self, name, low=1, whole=True)
         if self.target is not None:
@@ -272,6 +272,11 @@ class ControlledDebiaser(LinearUpdate):
             )
         if self.confidence is not None:
             check_number(self, "confidence", low=0.5, high=0.9999, include="right")
+            if self._is_budget:
+                raise InputError(
+                    "confidence promises a target, but target is None and max_changes alone names "
+                    "none. Pass target=, too."
+                )
         if self.monotone is not None and not isinstance(self.monotone, Mapping):
             raise InputError(
                 f"monotone={self.monotone!r} must map columns to 1 or -1, such as "
