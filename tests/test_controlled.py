@@ -30,7 +30,7 @@ from commod import ControlledDebiaser, ScoreColumn, bounds
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TargetWarning
 from commod.metrics import fairness_value, p_rule
-from commod.updates.controlled import _halves
+from commod.updates._held_out import halves
 
 N = 300
 CONSTRAINTS = (
@@ -765,7 +765,7 @@ def test_a_promise_is_given_with_its_condition(promised, many):
 def test_figures_of_a_promise_are_those_of_the_held_out_half(promised, many):
     model, (X, y, s) = many
     search = ControlledDebiaser(model)._prepare(X, y, s, None)
-    _, held_out = _halves(search, np.random.RandomState(0))
+    _, held_out = halves(search, np.random.RandomState(0))
     X, s = X.iloc[held_out], s.iloc[held_out]
     assert promised.fairness_ == p_rule(None, promised.predict(X), sensitive_features=s)
     assert promised.change_rate_ == promised.changes(X).rate > 0
@@ -817,7 +817,7 @@ def test_a_higher_confidence_is_harder_to_promise(many):
 def test_the_halves_share_no_row_and_are_alike(model, rows):
     X, y, s = rows
     search = ControlledDebiaser(model)._prepare(X, y, s, None)
-    first, second = _halves(search, np.random.RandomState(0))
+    first, second = halves(search, np.random.RandomState(0))
     assert sorted([*first, *second]) == list(range(N))
     for half in (first, second):
         for group in ("g0", "g1"):

@@ -32,9 +32,13 @@ __all__ = ["Frontier", "frontier"]
 
 Mask = NDArray[np.bool_]
 
-N_TARGETS = 29  # default targets between the base model and parity
+N_TARGETS = 28  # default targets between the base model and parity, denser towards parity
 LEANS = (None, 0.5, 1.0)  # what fits the fit rows best is not what does best on new rows
-BEYOND = (0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4)  # shares of changes past parity on the fit rows
+# shares of changes past parity on the fit rows: as fitted, and by the first guess
+BEYOND = (
+    (0.03, 0.08, 0.15, 0.25),
+    (0.015, 0.03, 0.045, 0.06, 0.08, 0.1, 0.125, 0.15, 0.19, 0.24, 0.3, 0.4),
+)
 BATCH = 64  # COMMOD models trained together: bounds memory
 
 
@@ -292,8 +296,8 @@ def frontier(
         The fit rows, as in `update.fit`.
     targets : sequence of float, default=None
         ControlledDebiaser only: one update each, found in one warm-started computation on the same
-        columns. None: 100 updates from the base model to past parity on the fit rows, each
-        target at three degrees of leaning on the first guess (column `lean`).
+        columns. None: 100 updates from the base model to past parity on the fit rows, at up to
+        three degrees of leaning on the first guess (column `lean`).
     grid : mapping of str to sequence, default=None
         Values to combine: for COMMOD its lambdas and `random_state` (None: the published grid,
         one batched computation), for ControlledDebiaser `accuracy_weight`.
@@ -407,12 +411,13 @@ def _path(
 ) -> Iterable[tuple[dict[str, float], Any]]:
     """Return (settings, update) along the path."""
     is_floor = model.constraints == "demographic_parity"
-    leans: Sequence[float | None] = (None,)
+    leans: list[tuple[float | None, ...]] | None = None
     wanted = targets
     if wanted is None:
         ends = search.base_value, ideal_fairness(model.constraints)
-        wanted = np.linspace(*ends, N_TARGETS + 1)[1:].tolist()
-        leans = LEANS
+        way = 1 - np.linspace(1, 0, N_TARGETS + 1)[1:] ** 1.5
+        wanted = (ends[0] + (ends[1] - ends[0]) * way).tolist()
+        leans = [LEANS] * N_TARGETS
     ordered = sorted({float(t) for t in wanted}, reverse=not is_floor)
     for value in ordered:
         model.set_params(target=value)._check_parameters()
@@ -422,7 +427,7 @@ def _path(
         for one in several:
             yield {"target": target, "lean": one.found.lean}, one
     if targets is None:
-        for last, extras in ((found[-1][0], BEYOND[:-1]), (found[-1][-1], BEYOND)):
+        for last, extras in zip((found[-1][0], found[-1][-1]), BEYOND, strict=True):
             for extra in extras:
                 settings = {"target": float("nan"), "lean": last.found.lean}
                 yield settings, search.beyond(last, extra)

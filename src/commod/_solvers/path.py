@@ -255,13 +255,13 @@ def solve_path(
     task: Task,
     limits: Sequence[Limits],
     report: Report = None,
-    leans: Sequence[float | None] = (None,),
+    leans: Sequence[Sequence[float | None]] | None = None,
 ) -> list[list[Found]]:
     """Return updates for several limits, from the loosest to the tightest: one for each lean.
 
     Columns are chosen once, at a reference well on the way, and shared, so that the updates can be
-    compared line by line; each begins from its neighbour. A lean of None is the reference's own, a
-    lean of 1 the first guess itself, on all columns.
+    compared line by line; each begins from its neighbour. `leans` has those of each limit: None is
+    the reference's own, 1 the first guess itself, on all columns, which costs next to nothing.
     """
     middle = limits[int(REFERENCE * len(limits))]
     reference = solve(task, middle)
@@ -271,16 +271,20 @@ def solve_path(
     path: list[list[Found]] = []
     w = reference.direction.w[reference.support]
     for i, limit in enumerate(limits):
-        direction = part.search(limit, [guess, w], SHORT)
-        w = direction.w
-        free = _step(replace(reference, steps=()), direction, reference.support, "along the path")
-        several = []
-        for lean in leans:
-            if lean == 1.0:
-                several.append(_guessed(task, limit, free, steadiest))
-            else:
-                own = reference.lean if lean is None else lean
-                several.append(_leant(part, limit, free, guess, own))
+        wanted = (None,) if leans is None else leans[i]
+        steady = _guessed(task, limit, reference, steadiest)
+        several = [steady]
+        if tuple(wanted) != (1.0,) or steady.direction.violation > 0:
+            direction = part.search(limit, [guess, w], SHORT)
+            w = direction.w
+            free = _step(replace(reference, steps=()), direction, reference.support, "on the path")
+            own = [reference.lean if lean is None else lean for lean in wanted]
+            several = [
+                steady
+                if lean == 1.0 and steady.direction.violation <= direction.violation
+                else _leant(part, limit, free, guess, lean)
+                for lean in own
+            ]
         path.append(several)
         if report is not None:
             report(i + 1, len(limits))
@@ -295,10 +299,8 @@ def _leant(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) 
     return replace(_step(free, leaning, free.support, "steadier"), lean=lean)
 
 
-def _guessed(task: Task, limits: Limits, free: Found, guess: Floats) -> Found:
-    """Return the first guess with its exact cut, or what was found where that misses the target."""
-    direction = task.cut(limits, guess)
-    if direction.violation > free.direction.violation:
-        return replace(free, lean=0.0)
+def _guessed(task: Task, limits: Limits, model: Found, guess: Floats) -> Found:
+    """Return the first guess on all columns with its exact cut."""
     support = np.ones(task.design.width, dtype=bool)
-    return replace(_step(free, direction, support, "first guess"), lean=1.0)
+    found = _step(replace(model, steps=()), task.cut(limits, guess), support, "first guess")
+    return replace(found, lean=1.0)

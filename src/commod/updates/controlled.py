@@ -17,8 +17,10 @@ from commod._solvers.rates import Caps
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._fairness import CONSTRAINTS
 from commod.scorecard import decide
+from commod.updates._held_out import fairest_first, halves, take
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, Update, check_monotone
+from commod.updates._words import LimitsInWords, round_up, sign
 from commod.updates.base import (
     FitRows,
     LinearUpdate,
@@ -245,7 +247,7 @@ class ControlledDebiaser(LinearUpdate):
         check_locked(self.locked_features, rows.columns)
         warn_about_group_columns(rows, self.locked_features)
         if not rows.weight.all():  # a row without weight is as if it were not there
-            rows = _take(rows, np.flatnonzero(rows.weight))
+            rows = take(rows, np.flatnonzero(rows.weight))
         return self._search(rows)
 
     # -- parameters ---------------------------------------------------------------------
@@ -411,7 +413,7 @@ class ControlledDebiaser(LinearUpdate):
         )
         fairness = rows.fairness(self.constraints, decisions)
         self.reached_ = self._is_budget or bool(self._is_reached(fairness))
-        self._figures = _Limits(self, search, decisions, weighted)
+        self._figures = LimitsInWords(self, search, decisions, weighted)
         self.limit_ = self._figures.share
         self._store_outcome(rows, decisions)
         del self._figures
@@ -434,14 +436,14 @@ class ControlledDebiaser(LinearUpdate):
                 "confidence needs rows of every group in both halves, but a group has only "
                 f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows."
             )
-        first, second = _halves(search, search.random_state)
-        train = self._search(_take(search.rows, first), search.encoding)
-        test = self._search(_take(search.rows, second), search.encoding)
+        first, second = halves(search, search.random_state)
+        train = self._search(take(search.rows, first), search.encoding)
+        test = self._search(take(search.rows, second), search.encoding)
         is_floor = self.constraints == "demographic_parity"
         targets = np.linspace(self._target, ideal_fairness(self.constraints), N_PROMISED).tolist()
         with progress_bar("ControlledDebiaser", self.progress, "models") as report:
             models = [update for (update,) in train.path(targets, report)]
-        tried = _fairest_first(train, models, is_floor)
+        tried = fairest_first(train, models, is_floor)
         tables = []
         for update in tried:
             self._store_update(train, update)
@@ -477,8 +479,8 @@ class ControlledDebiaser(LinearUpdate):
         return " ".join([self._verdict(), text, *self._figures.sentences()])
 
     def _verdict(self) -> str:
-        metric, sign = CONSTRAINTS[self.constraints], _sign(self.constraints)
-        goal = f"{metric} {sign} {self._target:g}"
+        metric = CONSTRAINTS[self.constraints]
+        goal = f"{metric} {sign(self.constraints)} {self._target:g}"
         if self.confidence is not None:
             return self._promise_in_words(goal)
         if self._is_budget:
@@ -493,7 +495,7 @@ class ControlledDebiaser(LinearUpdate):
         if self.promised_:
             return f"{goal} is promised for new people with confidence {sure}, {condition}."
         if np.isfinite(self._more_rows):
-            need = f"about {_round_up(self._more_rows):,} rows would be needed"
+            need = f"about {round_up(self._more_rows):,} rows would be needed"
         else:
             need = "on the held-out rows no update tried is fairer than the target"
         return f"Insufficient evidence that {goal} holds for new people ({sure}): {need}."
@@ -511,83 +513,9 @@ class ControlledDebiaser(LinearUpdate):
         return self._gated(base, ratio)
 
 
-class _Limits:
-    """The exact limits of one fit, and what they say in words."""
-
-    def __init__(
-        self,
-        update: ControlledDebiaser,
-        search: Search,
-        decisions: NDArray[np.bool_],
-        weighted: bool,
-    ) -> None:
-        self.update, self.search, self.weighted = update, search, weighted
-        rows = search.rows
-        self.before = rows.base.decisions
-        self.fairness = rows.fairness(update.constraints, decisions)
-        self.n = len(rows)
-        self.n_changed = int((decisions != self.before).sum())
-        self.share = float("nan")
-        if not weighted and not np.isnan(self.fairness) and self.fairness > 0:
-            fewest = search.limit(self.fairness, self.before)
-            if fewest is not None:
-                self.share = fewest / self.n
-
-    def sentences(self) -> list[str]:
-        """Return what a reader should know about the limits."""
-        if self.weighted:
-            return ["With sample weights the limit, a count of people, is not given."]
-        said = []
-        if not np.isnan(self.share) and self.n_changed:
-            said.append(
-                f"The same fairness needs at least {self.share:.1%} changed, even with the "
-                "sensitive attribute in hand."
-            )
-        if not self.update.reached_:
-            said.append(self._why_not())
-        if self.update.n_losses_ > self.update.n_gains_ and self.update.direction == "any":
-            said.append(self._gains_only())
-        return said
-
-    def _why_not(self) -> str:
-        update, search = self.update, self.search
-        metric, sign = CONSTRAINTS[update.constraints], _sign(update.constraints)
-        goal = f"{metric} {sign} {update._target:g}"
-        fewest = search.limit(update._target, self.before)
-        if fewest is None:
-            return f"{goal} cannot be reached with direction={update.direction!r} by any update."
-        text = (
-            f"{goal} needs at least {fewest / self.n:.1%} of decisions changed even if the "
-            "sensitive attribute were used"
-        )
-        caps = [
-            f"{name} is {getattr(update, name):.1%}"
-            for name in ("max_changes", "max_accuracy_loss", "max_volume_change")
-            if getattr(update, name) is not None
-        ]
-        return f"{text}; {', '.join(caps)}." if caps else f"{text}; these columns do not reach it."
-
-    def _gains_only(self) -> str:
-        raises = bool(self.update.favorable_label_ == self.update.pos_label_)
-        fewest = self.search.limit(self.fairness, self.before, gains=raises)
-        if fewest is None:
-            return "Gains alone cannot reach the same fairness."
-        return f"With gains only the same fairness needs at least {fewest / self.n:.1%} changed."
-
-
 def ideal_fairness(constraints: str) -> float:
     """Return the best fairness to aim at: rates of unlike groups are hardly ever equal exactly."""
     return 0.98 if constraints == "demographic_parity" else 0.01
-
-
-def _sign(constraints: str) -> str:
-    return "≥" if constraints == "demographic_parity" else "≤"
-
-
-def _round_up(rows: float) -> int:
-    """Return a number of rows with two digits that count."""
-    step = 10 ** max(0, int(np.floor(np.log10(max(rows, 1)))) - 1)
-    return int(np.ceil(rows / step) * step)
 
 
 def _no_change(n_concepts: int, n_terms: int) -> Concepts:
@@ -605,47 +533,3 @@ def _scale_to_one(eta: NDArray[np.float64]) -> float:
     """Return c > 0 that minimises mean((−c·η − 1)²): r and c·r decide alike."""
     mean, square = float(eta.mean()), float(np.mean(eta**2))
     return -mean / square if mean < 0 else 1.0 / max(float(np.sqrt(square)), 1e-12)
-
-
-def _halves(
-    search: Search, random_state: np.random.RandomState
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return two halves of the rows, stratified by group and, where known, label."""
-    rows = search.rows
-    strata = rows.groups.codes * 2
-    if rows.label is not None:
-        strata = strata + rows.label
-    order = np.lexsort([random_state.random_sample(len(rows)), strata])
-    return np.sort(order[::2]), np.sort(order[1::2])
-
-
-def _take(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
-    base = type(rows.base)(rows.base.proba[index], rows.base.threshold)
-    groups = type(rows.groups)(rows.groups.codes[index], rows.groups.labels)
-    label = None if rows.label is None else rows.label[index]
-    columns = [column.take(index) for column in rows.columns]
-    weight = rows.weight[index]
-    return FitRows(columns, base, label, groups, rows.in_constraint[index], weight)
-
-
-def _fairest_first(search: Search, models: list[Update], is_floor: bool) -> list[Update]:
-    """Return the models in the order in which promises are tested, one for each fairness."""
-    seen: dict[float, tuple[int, Update]] = {}
-    base = search.rows.base.decisions
-    for update in models:
-        changed = (search.eta(update) > 0) & search.free
-        value = search.rows.fairness(search.constraints, base ^ changed)
-        if np.isnan(value):
-            continue
-        cost = int(changed.sum())
-        if value not in seen or cost < seen[value][0]:
-            seen[value] = (cost, update)
-    ordered = sorted(seen, reverse=is_floor)
-    kept: list[Update] = []
-    fewest = np.inf
-    for value in ordered:  # a model that changes more than a fairer one would never be wanted
-        cost, update = seen[value]
-        if cost < fewest:
-            kept.append(update)
-            fewest = cost
-    return kept or models[:1]  # where fairness is undefined throughout
