@@ -411,13 +411,13 @@ def _path(
 ) -> Iterable[tuple[dict[str, float], Any]]:
     """Return (settings, update) along the path."""
     is_floor = model.constraints == "demographic_parity"
-    leans: list[tuple[float | None, ...]] | None = None
+    leans: Sequence[float | None] = (None,)
     wanted = targets
     if wanted is None:
         ends = search.base_value, ideal_fairness(model.constraints)
         way = 1 - np.linspace(1, 0, N_TARGETS + 1)[1:] ** 1.5
         wanted = (ends[0] + (ends[1] - ends[0]) * way).tolist()
-        leans = [LEANS] * N_TARGETS
+        leans = LEANS
     ordered = sorted({float(t) for t in wanted}, reverse=not is_floor)
     for value in ordered:
         model.set_params(target=value)._check_parameters()

@@ -255,13 +255,13 @@ def solve_path(
     task: Task,
     limits: Sequence[Limits],
     report: Report = None,
-    leans: Sequence[Sequence[float | None]] | None = None,
+    leans: Sequence[float | None] = (None,),
 ) -> list[list[Found]]:
     """Return updates for several limits, from the loosest to the tightest: one for each lean.
 
     Columns are chosen once, at a reference well on the way, and shared, so that the updates can be
-    compared line by line; each begins from its neighbour. `leans` has those of each limit: None is
-    the reference's own, 1 the first guess itself, on all columns, which costs next to nothing.
+    compared line by line; each begins from its neighbour. A lean of None is the reference's own, 1
+    the first guess itself, on all columns.
     """
     middle = limits[int(REFERENCE * len(limits))]
     reference = solve(task, middle)
@@ -270,21 +270,17 @@ def solve_path(
     steadiest = task.guess(which)
     path: list[list[Found]] = []
     w = reference.direction.w[reference.support]
+    own = [reference.lean if lean is None else lean for lean in leans]
     for i, limit in enumerate(limits):
-        wanted = (None,) if leans is None else leans[i]
+        direction = part.search(limit, [guess, w], SHORT)
+        w = direction.w
+        free = _step(replace(reference, steps=()), direction, reference.support, "on the path")
         steady = _guessed(task, limit, reference, steadiest)
-        several = [steady]
-        if tuple(wanted) != (1.0,) or steady.direction.violation > 0:
-            direction = part.search(limit, [guess, w], SHORT)
-            w = direction.w
-            free = _step(replace(reference, steps=()), direction, reference.support, "on the path")
-            own = [reference.lean if lean is None else lean for lean in wanted]
-            several = [
-                steady
-                if lean == 1.0 and steady.direction.violation <= direction.violation
-                else _leant(part, limit, free, guess, lean)
-                for lean in own
-            ]
+        use_steady = steady.direction.violation <= direction.violation
+        several = [
+            steady if lean == 1.0 and use_steady else _leant(part, limit, free, guess, lean)
+            for lean in own
+        ]
         path.append(several)
         if report is not None:
             report(i + 1, len(limits))

@@ -290,9 +290,9 @@ class Search:
         self,
         targets: Sequence[float],
         report: Report = None,
-        leans: Sequence[Sequence[float | None]] | None = None,
+        leans: Sequence[float | None] = (None,),
     ) -> list[list[Update]]:
-        """Return updates for each target, loosest first, one for each of its leans."""
+        """Return updates for each target, loosest first, one for each lean on the first guess."""
         middle = targets[len(targets) // 2]
         task = replace(self.task, wanted=self._worth_changing(middle))
         with threadpool_limits(1, "blas"):
