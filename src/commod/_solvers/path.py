@@ -270,7 +270,6 @@ def solve_path(
     steadiest = task.guess(which)
     path: list[list[Found]] = []
     w = reference.direction.w[reference.support]
-    own = [reference.lean if lean is None else lean for lean in leans]
     for i, limit in enumerate(limits):
         direction = part.search(limit, [guess, w], SHORT)
         w = direction.w
@@ -278,8 +277,10 @@ def solve_path(
         steady = _guessed(task, limit, reference, steadiest)
         use_steady = steady.direction.violation <= direction.violation
         several = [
-            steady if lean == 1.0 and use_steady else _leant(part, limit, free, guess, lean)
-            for lean in own
+            steady
+            if lean == 1.0 and use_steady
+            else _leant(part, limit, free, guess, reference.lean if lean is None else lean)
+            for lean in leans
         ]
         path.append(several)
         if report is not None:
