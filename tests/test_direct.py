@@ -533,6 +533,14 @@ def test_a_path_shares_its_columns_and_reaches_every_target():
     assert costs == sorted(costs)
 
 
+def test_a_path_keeps_its_columns_where_its_own_lean_is_the_whole_way():
+    task, limits, _ = told_by_columns()
+    path = solve_path(task(2.0), [limits(t) for t in (0.6, 0.7, 0.8)])
+    (found,) = path[-1]
+    assert found.lean == 1.0
+    assert not found.support.all()
+
+
 def test_a_path_is_hardly_dearer_than_models_found_alone():
     task, limits, _ = told_by_columns()
     targets = [0.7, 0.8, 0.9]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from commod._solvers.direct import (
     Bounds,
@@ -196,10 +197,9 @@ def _shorter_supports(task: Task, limits: Limits) -> list[Mask]:
 
 def _misordered(wanted: Mask, eta: Floats) -> float:
     """Return the share of pairs of a wanted and another row that `eta` puts in the wrong order."""
-    ranks = np.empty(len(eta))
-    ranks[np.argsort(eta, kind="stable")] = np.arange(len(eta))
+    ranks = rankdata(eta, method="ordinal")
     n, m = float(wanted.sum()), float((~wanted).sum())
-    return 1 - float(ranks[wanted].sum() - n * (n - 1) / 2) / max(n * m, 1.0)
+    return 1 - float(ranks[wanted].sum() - n * (n + 1) / 2) / max(n * m, 1.0)
 
 
 def _drop_lines(task: Task, limits: Limits, found: Found, allowed: float) -> Found:

@@ -259,18 +259,17 @@ class Search:
         """Return the best update short of the target, by halving the way to it."""
         near, far = self.base_value, target
         best: Found | None = None
-        reached = near
         for _ in range(N_HALVINGS):
             middle = (near + far) / 2
             found = self._solve(middle, sparsity=0.0)
             if found.direction.violation > 0:
                 far = middle
             else:
-                near, best, reached = middle, found, middle
+                near, best = middle, found
         if best is None:
             return first
         if self.sparsity:
-            shorter = self._solve(reached)
+            shorter = self._solve(near)
             best = shorter if shorter.direction.violation <= 0 else best
         aim = self.limits(target)
         again = best_cut(

@@ -400,7 +400,7 @@ class ControlledDebiaser(LinearUpdate):
     def _store_figures(self, search: Search) -> None:
         """Measure the stored update on the rows of a search and say it in words."""
         rows = search.rows
-        ratio = self._gated(rows.base.decisions, self._ratio_on(search.terms))
+        ratio = self._effective(rows.base.decisions, self._ratio_on(search.terms))
         decisions = decide(rows.base.scores, ratio, rows.base.threshold)
         self.target_ = self._target
         weighted = bool((rows.weight != rows.weight[0]).any())
@@ -447,7 +447,7 @@ class ControlledDebiaser(LinearUpdate):
         tables = []
         for update in tried:
             self._store_update(train, update)
-            ratio = self._gated(test.rows.base.decisions, self._ratio_on(test.terms))
+            ratio = self._effective(test.rows.base.decisions, self._ratio_on(test.terms))
             base = test.rows.base
             tables.append(test.counts(decide(base.scores, ratio, base.threshold)))
         confidence = float(self.confidence or 0.95)
@@ -502,15 +502,11 @@ class ControlledDebiaser(LinearUpdate):
 
     # -- applying ---------------------------------------------------------------------
 
-    def _gated(self, base: NDArray[np.bool_], ratio: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return r held at 1 where the direction forbids a change."""
-        may_raise, may_lower = self._allowed_directions()
-        return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
-
     def _effective(
         self, base: NDArray[np.bool_], ratio: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        return self._gated(base, ratio)
+        may_raise, may_lower = self._allowed_directions()
+        return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
 
 
 def ideal_fairness(constraints: str) -> float:
