@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from commod import datasets as datasets
     from commod import exceptions as exceptions
     from commod import metrics as metrics
+    from commod import rivals as rivals
     from commod import scorecard as scorecard
     from commod._base_model import ScoreColumn as ScoreColumn
     from commod._frontier import Frontier as Frontier
@@ -30,7 +31,7 @@ _HOMES = {
     "ScoreColumn": "commod._base_model",
     "frontier": "commod._frontier",
 }
-_MODULES = ("bounds", "datasets", "exceptions", "metrics", "scorecard")
+_MODULES = ("bounds", "datasets", "exceptions", "metrics", "rivals", "scorecard")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 

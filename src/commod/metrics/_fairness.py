@@ -37,6 +37,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+Events = BoolArray | FloatArray  # what happened, or how likely it is
 
 
 CONSTRAINTS = {  # Fairlearn's name of the constraint → our name of what it bounds
@@ -52,7 +53,7 @@ CONSTRAINTS = {  # Fairlearn's name of the constraint → our name of what it bo
 
 
 def group_totals(
-    events: BoolArray, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
+    events: Events, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the weight of the rows with the event and of all rows, each of shape (n_groups,)."""
     # Both sums add up in the same order, so a share never exceeds 1 by rounding.
@@ -62,7 +63,7 @@ def group_totals(
 
 
 def group_shares(
-    events: BoolArray, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
+    events: Events, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
 ) -> FloatArray:
     """Return the weighted share of events per group, shape (n_groups,); NaN for no weight."""
     hits, totals = group_totals(events, codes, n_groups, weight)
@@ -72,7 +73,7 @@ def group_shares(
 
 
 def _exact_shares(
-    events: BoolArray, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
+    events: Events, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
 ) -> list[Fraction]:
     """Return the share of each group; none at all where there is nothing to compare."""
     hits, totals = group_totals(events, codes, n_groups, weight)
@@ -84,13 +85,16 @@ def _exact_shares(
 
 def fairness_of(
     constraints: str,
-    decisions: BoolArray,
+    decisions: Events,
     outcomes: BoolArray | None,
     codes: NDArray[np.intp],
     n_groups: int,
     weight: FloatArray,
 ) -> float:
-    """Return the value that `fairness_value` gives, from arrays of shape (n,) and unchecked."""
+    """Return the value that `fairness_value` gives, from arrays of shape (n,) and unchecked.
+
+    Chances of a positive decision instead of decisions give the fairness of the expected rates.
+    """
     if constraints == "demographic_parity":
         shares = _exact_shares(decisions, codes, n_groups, weight)
         highest = max(shares, default=Fraction(0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -45,15 +45,20 @@ from commod.scorecard import Scorecard, decide, edited_scores, margins
 __all__ = [
     "BaseUpdate",
     "Changes",
+    "Decisions",
     "FitRows",
     "LinearUpdate",
+    "UpdateTags",
     "by_column",
     "check_locked",
     "check_number",
+    "expected_moves",
     "warn_about_group_columns",
 ]
 
 MARGIN_COLUMN = "base margin"
+
+Decisions = NDArray[np.bool_] | NDArray[np.float64]  # made, or the chance of a positive one
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class FitRows:
     def __len__(self) -> int:
         return len(self.weight)
 
-    def fairness(self, constraints: str, decisions: NDArray[np.bool_]) -> float:
+    def fairness(self, constraints: str, decisions: Decisions) -> float:
         """Return the metric of `constraints` over the groups that are large enough."""
         kept = self.in_constraint
         large, codes = np.unique(self.groups.codes[kept], return_inverse=True)
@@ -119,11 +124,19 @@ class FitRows:
         weight = self.weight[kept]
         return fairness_of(constraints, decisions[kept], label, codes, len(large), weight)
 
-    def accuracy(self, decisions: NDArray[np.bool_]) -> float:
+    def accuracy(self, decisions: Decisions) -> float:
         """Return the weighted accuracy, NaN where labels are not known."""
         if self.label is None:
             return float("nan")
-        return float(np.average(decisions == self.label, weights=self.weight))
+        return float(np.average(1 - np.abs(decisions - self.label * 1.0), weights=self.weight))
+
+
+@dataclass(slots=True)
+class UpdateTags(Tags):  # type: ignore[misc]
+    """scikit-learn's tags, and what an update needs to decide on new rows."""
+
+    needs_sensitive_features: bool = False
+    randomised: bool = False
 
 
 class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -170,8 +183,9 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             copied._metadata_request = copy.deepcopy(self._metadata_request)
         return copied
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+    def __sklearn_tags__(self) -> UpdateTags:
+        given = super().__sklearn_tags__()
+        tags = UpdateTags(**{f.name: getattr(given, f.name) for f in fields(given)})
         tags.classifier_tags.multi_class = False
         # we read mixed columns and missing values, but the base model gets X untouched
         for name in ("allow_nan", "categorical", "string"):
@@ -308,6 +322,44 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=float(self.threshold),
         )
 
+    # -- what was reached ---------------------------------------------------------------------
+
+    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
+        """Keep what was reached on the fit rows, in numbers and in a sentence.
+
+        `positive` (n,) are decisions, or the chances of a positive one where lots are drawn; the
+        figures are then expected ones.
+        """
+        before = rows.base.decisions
+        raised, lowered = expected_moves(before, positive)
+        gains, losses = (raised, lowered) if self._raising_is_a_gain() else (lowered, raised)
+        self.n_rows_ = len(rows)
+        self.change_rate_ = (gains + losses) / len(rows)
+        self.n_gains_, self.n_losses_ = gains, losses
+        self.base_fairness_ = rows.fairness(self.constraints, before)
+        self.fairness_ = rows.fairness(self.constraints, positive)
+        self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(positive)
+        self.status_ = self._sentence()
+
+    def _sentence(self) -> str:
+        metric = CONSTRAINTS[self.constraints]
+        text = (
+            f"On the {self.n_rows_:,} fit rows: {metric} {self.base_fairness_:.3f} → "
+            f"{self.fairness_:.3f}, {self.change_rate_:.1%} of the decisions changed "
+            f"({self.n_gains_:,.0f} gains, {self.n_losses_:,.0f} losses of the favourable outcome)"
+        )
+        if not np.isnan(self.accuracy_):
+            text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
+        text += "; new rows may differ."
+        if np.isnan(self.base_fairness_):
+            text += (
+                f" The {metric} of the base model is undefined here: nobody is above the "
+                "threshold, or a group has no row with the label it is measured on."
+            )
+        if self.n_losses_ > self.n_gains_:
+            text += " Most of the changes are losses: people lose the favourable outcome."
+        return text
+
     # -- changes --------------------------------------------------------------------------------
 
     def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
@@ -316,9 +368,10 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> Changes:
         up, down = ~before & after, before & ~after
-        if self.favorable_label_ == self.pos_label_:
-            return Changes(gain=up, loss=down)
-        return Changes(gain=down, loss=up)
+        return Changes(up, down) if self._raising_is_a_gain() else Changes(down, up)
+
+    def _raising_is_a_gain(self) -> bool:
+        return bool(self.favorable_label_ == self.pos_label_)
 
 
 class LinearUpdate(BaseUpdate):
@@ -348,37 +401,6 @@ class LinearUpdate(BaseUpdate):
             concept_points=points,
             concept_intercepts=starts,
         )
-
-    def _store_outcome(self, rows: FitRows, decisions: NDArray[np.bool_]) -> None:
-        """Keep what was reached on the fit rows, in numbers and in a sentence."""
-        before = rows.base.decisions
-        changes = self._changes(before, decisions)
-        self.n_rows_ = len(rows)
-        self.change_rate_ = changes.rate
-        self.n_gains_, self.n_losses_ = changes.n_gains, changes.n_losses
-        self.base_fairness_ = rows.fairness(self.constraints, before)
-        self.fairness_ = rows.fairness(self.constraints, decisions)
-        self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(decisions)
-        self.status_ = self._sentence()
-
-    def _sentence(self) -> str:
-        metric = CONSTRAINTS[self.constraints]
-        text = (
-            f"On the {self.n_rows_:,} fit rows: {metric} {self.base_fairness_:.3f} → "
-            f"{self.fairness_:.3f}, {self.change_rate_:.1%} of the decisions changed "
-            f"({self.n_gains_:,} gains, {self.n_losses_:,} losses of the favourable outcome)"
-        )
-        if not np.isnan(self.accuracy_):
-            text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
-        text += "; new rows may differ."
-        if np.isnan(self.base_fairness_):
-            text += (
-                f" The {metric} of the base model is undefined here: nobody is above the "
-                "threshold, or a group has no row with the label it is measured on."
-            )
-        if self.n_losses_ > self.n_gains_:
-            text += " Most of the changes are losses: people lose the favourable outcome."
-        return text
 
     def _read_rows(self, X: Any) -> tuple[BaseScores, list[Column]]:
         check_is_fitted(self)
@@ -447,10 +469,29 @@ class LinearUpdate(BaseUpdate):
         side = decide(base.scores, ratio, base.threshold) == (self.classes_[1] == self.pos_label_)
         return np.where(side, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
 
+    def decision_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the chance of a positive decision, shape (n,): 0 or 1, nothing is drawn by lot."""
+        base, ratio = self._base_and_ratio(X)
+        return decide(base.scores, ratio, base.threshold).astype(np.float64)
+
     def changes(self, X: Any) -> Changes:
         """Return which rows change and in which direction."""
         base, ratio = self._base_and_ratio(X)
         return self._changes(base.decisions, decide(base.scores, ratio, base.threshold))
+
+
+def expected_moves(before: NDArray[np.bool_], positive: Decisions) -> tuple[float, float]:
+    """Return how many rows are raised and how many lowered; whole numbers for made decisions.
+
+    Examples
+    --------
+    >>> expected_moves(np.array([False, False, True]), np.array([0.5, 0.0, 1.0]))
+    (0.5, 0.0)
+    """
+    if positive.dtype == np.bool_:
+        made = positive.astype(np.bool_)
+        return int((made & ~before).sum()), int((before & ~made).sum())
+    return float(positive[~before].sum()), float((1 - positive[before]).sum())
 
 
 def _some(items: Iterable[str], most: int = 6) -> str:

@@ -1,0 +1,417 @@
+"""The contract of a rival: two methods to write, everything else is shared.
+
+A rival is an update like COMMOD and ControlledDebiaser. It has one `strength`, 0 changes nothing,
+and learns from rows in `_learn` what `_decide` needs to decide on others. docs/rivals.md shows how
+to add one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from commod._base_model import BaseScores
+from commod._inputs import Column, Kind, read_columns, read_groups
+from commod._solvers.rates import Cells
+from commod.exceptions import DataWarning, InputError
+from commod.metrics._fairness import fairness_of
+from commod.rivals._lots import draw_lots
+from commod.scorecard import edited_scores, margins
+from commod.updates.base import (
+    BaseUpdate,
+    Changes,
+    Decisions,
+    FitRows,
+    UpdateTags,
+    check_number,
+)
+
+__all__ = ["AwareRival", "LearningRows", "Rival", "Rows", "fit_strengths"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a method sees of n rows it decides on.
+
+    `X` is what was passed, `columns` the same as checked columns (a score column left out), `base`
+    the base model's scores and decisions. `group` (n,) numbers the groups of the constraint from
+    0, −1 for a group that is left out; None for a method that must do without it.
+    """
+
+    X: Any
+    columns: list[Column]
+    base: BaseScores
+    group: NDArray[np.intp] | None
+
+    def __len__(self) -> int:
+        return len(self.base.scores)
+
+    @property
+    def margins(self) -> NDArray[np.float64]:
+        """Return z, the base model's margin to the threshold, shape (n,)."""
+        return margins(self.base.scores, self.base.threshold)
+
+
+@dataclass(frozen=True)
+class LearningRows(Rows):
+    """What a method learns from: also the groups, true labels (None if not given) and weights."""
+
+    group: NDArray[np.intp]
+    n_groups: int
+    label: NDArray[np.bool_] | None
+    weight: NDArray[np.float64]
+
+    @property
+    def in_constraint(self) -> NDArray[np.bool_]:
+        """Return the rows whose group is part of the constraint, shape (n,)."""
+        return self.group >= 0
+
+    def cells(self, constraints: str) -> Cells:
+        """Return the cell of each row: group, and true label where the constraint looks at it."""
+        return Cells.of(constraints, self.group, self.n_groups, self.label)
+
+    def rates(self, constraints: str, positive: Decisions) -> NDArray[np.float64]:
+        """Return the positive rate of each cell, shape (lines, n_groups); NaN for empty ones."""
+        cells = self.cells(constraints)
+        totals = cells.totals(self.weight)
+        with np.errstate(invalid="ignore"):
+            return cells.totals(self.weight * positive) / totals
+
+    def fairness(self, constraints: str, positive: Decisions) -> float:
+        """Return the P-rule, or the disparity, of these decisions or chances of positive ones."""
+        kept = self.in_constraint
+        label = None if self.label is None else self.label[kept]
+        return fairness_of(
+            constraints,
+            positive[kept],
+            label,
+            self.group[kept],
+            self.n_groups,
+            self.weight[kept],
+        )
+
+
+class Rival(BaseUpdate):
+    """An update that needs X alone to decide. A subclass defines `_learn` and `_decide`.
+
+    Attributes
+    ----------
+    default_strengths : tuple of float
+        The sweep from no change (0) to the strongest sensible setting, used by `frontier` and
+        `compare`.
+    needs_sensitive_features : bool
+        Whether `predict` takes the sensitive attribute.
+    randomised : bool
+        Whether decisions are drawn by lot; `decision_proba` then lies between 0 and 1.
+
+    Examples
+    --------
+    >>> class Inverse(Rival):
+    ...     def __init__(self, estimator, *, strength=1.0, constraints="demographic_parity",
+    ...                  min_group_size=30, threshold=0.5, pos_label=None, favorable_label=None):
+    ...         self.estimator, self.strength, self.constraints = estimator, strength, constraints
+    ...         self.min_group_size, self.threshold = min_group_size, threshold
+    ...         self.pos_label, self.favorable_label = pos_label, favorable_label
+    ...     def _learn(self, rows):
+    ...         self.width_ = 0.1 * self.strength
+    ...     def _decide(self, rows):
+    ...         return rows.base.decisions ^ (abs(rows.base.scores - 0.5) < self.width_)
+    """
+
+    strength: float
+    needs_sensitive_features: bool = False
+    randomised: bool = False
+    largest_strength: ClassVar[float] = np.inf
+    locked_features: Sequence[str] = ()
+    random_state: Any = None
+
+    @property
+    def default_strengths(self) -> tuple[float, ...]:
+        """Return the sweep of `strength` that `frontier` and `compare` use."""
+        return (0.0, 0.25, 0.5, 0.75, 1.0)
+
+    # -- what a method defines ------------------------------------------------------------------
+
+    @abstractmethod
+    def _learn(self, rows: LearningRows) -> None:
+        """Store what deciding needs in attributes that end with an underscore."""
+
+    @abstractmethod
+    def _decide(self, rows: Rows) -> Decisions:
+        """Return decisions, or where lots are drawn the chance of a positive one, shape (n,)."""
+
+    def _learn_all(self, models: Sequence[Self], rows: LearningRows) -> None:
+        """Learn several strengths at once; a method that shares work between them overrides it."""
+        for model in models:
+            model._learn(rows)
+
+    def _scores(self, rows: Rows, positive: Decisions) -> NDArray[np.float64]:
+        """Return the edited scores: the base score, mirrored where the decision changes."""
+        if self.randomised:
+            return positive.astype(np.float64)
+        ratio = np.where(positive == rows.base.decisions, 1.0, -1.0)
+        return edited_scores(rows.base.scores, ratio, rows.base.threshold)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense, before any work."""
+        check_number(self, "strength", low=0.0, high=self.largest_strength)
+
+    # -- fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Learn the update on rows that are, best, new to the base model.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+            NumPy array, pandas or polars frame; passed to the base model untouched.
+        y : array-like of shape (n,)
+            True labels. May be None for demographic parity, unless the method trains on them.
+        sensitive_features : array-like of shape (n,) or (n, n_sensitive)
+            The group of each row; several columns mean their intersections.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row in rates and losses. Changes are counted in people.
+
+        Returns
+        -------
+        self
+        """
+        _fit_together([self], X, y, sensitive_features, sample_weight)
+        return self
+
+    def _remember_groups(self, labels: Sequence[Hashable]) -> None:
+        """Keep nothing: a method that decides from X alone must not know the groups' names."""
+
+    # -- deciding -------------------------------------------------------------------------------
+
+    def _unread(self) -> frozenset[str]:
+        return frozenset(self.locked_features)
+
+    def _read_rows(self, X: Any, sensitive_features: Any = None) -> Rows:
+        """Return new rows as `_decide` wants them."""
+        check_is_fitted(self, "n_rows_")
+        columns = read_columns(X, self._column_kinds, self._unread())
+        validate_data(self, X, skip_check_array=True, reset=False)
+        base = self._base(X, columns)
+        group = self._read_group(sensitive_features, len(columns[0]))
+        return Rows(X, self._features(columns), base, group)
+
+    def _read_group(self, sensitive_features: Any, n_rows: int) -> NDArray[np.intp] | None:
+        return None
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the new decision of each row, shape (n,), as one of `classes_`."""
+        return self._labels(self._read_rows(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
+
+        For a randomised method they are the chances of the two decisions. Where a method changes
+        decisions and has no score of its own, the base score is mirrored at the threshold.
+        """
+        return self._proba(self._read_rows(X))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
+        return self._margin(self._read_rows(X))
+
+    def decision_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the chance that a row is decided positively, shape (n,); 0 or 1 without lots."""
+        return self._decide(self._read_rows(X)).astype(np.float64)
+
+    def changes(self, X: Any) -> Changes:
+        """Return which rows change and in which direction (as drawn, for a randomised method)."""
+        return self._changed(self._read_rows(X))
+
+    # -- from decisions to what scikit-learn expects -----------------------------------------------
+
+    def _made(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return the decisions; lots depend on the row and `random_state` alone."""
+        positive = self._decide(rows)
+        if positive.dtype == np.bool_:
+            return positive.astype(np.bool_)
+        return draw_lots(rows.columns, rows.base.scores, self.random_state) < positive
+
+    def _labels(self, rows: Rows) -> NDArray[Any]:
+        return self._labels_of(self._made(rows))
+
+    def _proba(self, rows: Rows) -> NDArray[np.float64]:
+        edited = self._scores(rows, self._decide(rows))
+        same = edited == rows.base.scores
+        proba = np.column_stack([np.where(same, rows.base.proba[:, 0], 1 - edited), edited])
+        return proba if self.classes_[1] == self.pos_label_ else proba[:, ::-1]
+
+    def _margin(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the logit of the edited score to the threshold, on the side of the decision."""
+        edited = self._scores(rows, self._decide(rows))
+        threshold = 0.5 if self.randomised else rows.base.threshold
+        size = np.abs(np.clip(logit(np.clip(edited, 1e-15, 1 - 1e-15)) - logit(threshold), -30, 30))
+        side = self._made(rows) == (self.classes_[1] == self.pos_label_)
+        return np.where(side, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
+
+    def _changed(self, rows: Rows) -> Changes:
+        return self._changes(rows.base.decisions, self._made(rows))
+
+    def __sklearn_tags__(self) -> UpdateTags:
+        tags = super().__sklearn_tags__()
+        tags.needs_sensitive_features = bool(self.needs_sensitive_features)
+        tags.randomised = bool(self.randomised)
+        return tags
+
+    def _sentence(self) -> str:
+        text = super()._sentence()
+        if self.randomised:
+            text += " Decisions are drawn by lot: these are expected figures."
+        if self.needs_sensitive_features:
+            text += " Every decision needs the sensitive attribute."
+        return text
+
+
+class AwareRival(Rival):
+    """An update that decides by group: `predict(X, sensitive_features=...)`."""
+
+    needs_sensitive_features = True
+
+    def _remember_groups(self, labels: Sequence[Hashable]) -> None:
+        if self.needs_sensitive_features:
+            self.group_labels_ = tuple(labels)
+
+    def _read_group(self, sensitive_features: Any, n_rows: int) -> NDArray[np.intp] | None:
+        if not self.needs_sensitive_features:
+            return None
+        if sensitive_features is None:
+            raise InputError(
+                f"{type(self).__name__} decides by group: pass "
+                "predict(X, sensitive_features=...) with the group of each row. Where the "
+                "sensitive attribute is not at hand for new rows, use a method that does "
+                "without, such as ControlledDebiaser."
+            )
+        groups = read_groups(sensitive_features, n_rows)
+        position = {label: i for i, label in enumerate(self.group_labels_)}
+        unknown = [repr(label) for label in groups.labels if label not in position]
+        if unknown:
+            warnings.warn(
+                f"{type(self).__name__} learned nothing about the group(s) {', '.join(unknown[:6])}"
+                "; their base decisions are kept.",
+                DataWarning,
+                stacklevel=4,
+            )
+        found = np.array([position.get(label, -1) for label in groups.labels], dtype=np.intp)
+        return found[groups.codes]
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return the new decision of each row, shape (n,), as one of `classes_`.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+        sensitive_features : array-like of shape (n,) or (n, n_sensitive)
+            The group of each row. The base decision is kept for a group that was not in the fit
+            rows, or too small there, with a warning.
+        """
+        return self._labels(self._read_rows(X, sensitive_features))
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
+
+        For a randomised method they are the chances of the two decisions. Where a method changes
+        decisions and has no score of its own, the base score is mirrored at the threshold.
+        """
+        return self._proba(self._read_rows(X, sensitive_features))
+
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
+        return self._margin(self._read_rows(X, sensitive_features))
+
+    def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the chance that a row is decided positively, shape (n,); 0 or 1 without lots."""
+        return self._decide(self._read_rows(X, sensitive_features)).astype(np.float64)
+
+    def changes(self, X: Any, *, sensitive_features: Any = None) -> Changes:
+        """Return which rows change and in which direction (as drawn, for a randomised method)."""
+        return self._changed(self._read_rows(X, sensitive_features))
+
+
+def fit_strengths(
+    update: Rival,
+    strengths: Iterable[float],
+    X: Any,
+    y: Any = None,
+    *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+) -> list[Rival]:
+    """Return fitted copies of `update`, one for each strength; the rows are read once.
+
+    Methods that train share one batched computation; each copy equals one fitted alone.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import RejectOption
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> none, some = fit_strengths(
+    ...     RejectOption(model), [0, 0.1], data.data, data.target,
+    ...     sensitive_features=data.sensitive_features,
+    ... )
+    >>> none.change_rate_, some.change_rate_ > 0
+    (0.0, True)
+    """
+    models: list[Rival] = [clone(update).set_params(strength=s) for s in strengths]
+    if models:
+        _fit_together(models, X, y, sensitive_features, sample_weight)
+    return models
+
+
+def _fit_together(
+    models: Sequence[Rival], X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+) -> None:
+    """Read the rows once, learn all models and store what each does to the fit rows."""
+    first = models[0]
+    for model in models:
+        model._check_parameters()
+    fit_rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
+    rows, labels = _learning_rows(X, fit_rows)
+    kinds: dict[str, Kind] = {c.name: c.kind for c in fit_rows.columns}
+    for model in models:
+        model._take_reading(first)
+        model._remember_groups(labels)
+        model._column_kinds = kinds
+    first._learn_all(models, rows)
+    for model in models:
+        model._store_outcome(fit_rows, model._decide(rows))
+
+
+def _learning_rows(X: Any, rows: FitRows) -> tuple[LearningRows, list[Hashable]]:
+    """Return the rows with the groups of the constraint numbered from 0, and their names."""
+    kept = np.unique(rows.groups.codes[rows.in_constraint])
+    position = np.full(len(rows.groups.labels), -1, dtype=np.intp)
+    position[kept] = np.arange(len(kept))
+    learning = LearningRows(
+        X=X,
+        columns=rows.columns,
+        base=rows.base,
+        group=position[rows.groups.codes],
+        n_groups=len(kept),
+        label=rows.label,
+        weight=rows.weight,
+    )
+    return learning, [rows.groups.labels[i] for i in kept]

@@ -1,0 +1,173 @@
+"""Reject option classification (Kamiran, Karim and Zhang 2012): doubtful cases go by group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod.exceptions import InputError
+from commod.rivals.base import AwareRival, LearningRows, Rows
+from commod.updates.base import check_number
+
+__all__ = ["RejectOption"]
+
+THRESHOLDS = np.linspace(0.01, 0.99, 100)  # the grid that AIF360 searches
+N_MARGINS = 50
+
+
+class RejectOption(AwareRival):
+    """Decide rows near the threshold by their group, all others as the base model does.
+
+    Scores in (threshold − margin, threshold + margin] form the critical region. In it, groups that
+    the base model decides positively less often than the average are decided positively, the
+    others negatively.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model. It is never refitted.
+    strength : float, default=0.1
+        The margin, in units of the score; 0 changes nothing.
+    bound : float, default=None
+        If given, threshold and margin are searched on the fit rows instead: of those whose rates
+        differ by at most `bound`, the pair with the best balanced accuracy (y is needed). Moving
+        the threshold changes decisions everywhere.
+    constraints : str, default="demographic_parity"
+        Whose rates tell the groups apart: all rows ("demographic_parity"), those with one true
+        label ("true_positive_rate_parity", "false_positive_rate_parity") or the mean of both
+        ("equalized_odds").
+    min_group_size : int, default=30
+        Fit rows a group needs; smaller ones keep their base decisions.
+    threshold : float, default=0.5
+        The base decision is score > threshold.
+    pos_label : label, default=None
+        The label whose rates count; `classes_[1]` if None.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None. Only names directions.
+
+    Attributes
+    ----------
+    raised_ : ndarray of shape (n_groups,)
+        Which groups the critical region decides positively.
+    threshold_, margin_ : float
+        The middle and the half-width of the critical region.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import RejectOption
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> groups = data.sensitive_features
+    >>> update = RejectOption(model, strength=0.05)
+    >>> update = update.fit(data.data, data.target, sensitive_features=groups)
+    >>> bool(update.fairness_ > update.base_fairness_)
+    True
+    >>> update.predict(data.data, sensitive_features=groups).shape
+    (800,)
+    """
+
+    largest_strength = 1.0
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        strength: float = 0.1,
+        bound: float | None = None,
+        constraints: str = "demographic_parity",
+        min_group_size: int = 30,
+        threshold: float = 0.5,
+        pos_label: Any = None,
+        favorable_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.strength = strength
+        self.bound = bound
+        self.constraints = constraints
+        self.min_group_size = min_group_size
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.favorable_label = favorable_label
+
+    @property
+    def default_strengths(self) -> tuple[float, ...]:
+        """Return margins from 0 to nearly half of the scores' range, denser where few change."""
+        return (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.bound is not None:
+            check_number(self, "bound", low=0.0, high=1.0)
+
+    def _learn(self, rows: LearningRows) -> None:
+        rates = rows.rates(self.constraints, rows.base.decisions).mean(axis=0)
+        weights = rows.cells(self.constraints).totals(rows.weight).sum(axis=0)
+        self.raised_ = np.asarray(rates < np.average(rates, weights=weights))
+        self.threshold_, self.margin_ = float(self.threshold), float(self.strength)
+        if self.bound is not None:
+            self.threshold_, self.margin_ = self._search(rows, float(self.bound))
+
+    def _decide(self, rows: Rows) -> NDArray[np.bool_]:
+        assert rows.group is not None
+        scores = rows.base.scores
+        low, high = self.threshold_ - self.margin_, self.threshold_ + self.margin_
+        doubtful = (scores > low) & (scores <= high)
+        known = rows.group >= 0
+        decided = np.where(doubtful, self.raised_[rows.group], scores > self.threshold_)
+        return np.where(known, decided, rows.base.decisions).astype(np.bool_)
+
+    def _search(self, rows: LearningRows, bound: float) -> tuple[float, float]:
+        """Return the threshold and margin with the best balanced accuracy within the bound.
+
+        A raised group is decided by score > threshold − margin, the others by score > threshold +
+        margin: all pairs are looked up in the sorted scores of each cell at once.
+        """
+        if rows.label is None:
+            raise InputError(
+                "bound= chooses by balanced accuracy, which needs y, but y is None. Pass y, or a "
+                "strength instead of a bound."
+            )
+        thresholds = np.repeat(THRESHOLDS, N_MARGINS)
+        share = np.tile(np.linspace(0, 1, N_MARGINS), len(THRESHOLDS))
+        margins = share * np.minimum(thresholds, 1 - thresholds)
+        positives = np.empty((2, rows.n_groups, len(thresholds)))  # per label, group and pair
+        sizes = np.empty((2, rows.n_groups, 1))
+        for label in (0, 1):
+            for group in range(rows.n_groups):
+                inside = (rows.label == bool(label)) & (rows.group == group)
+                cuts = thresholds + np.where(self.raised_[group], -margins, margins)
+                weight = rows.weight[inside]
+                positives[label, group] = _above(rows.base.scores[inside], weight, cuts)
+                sizes[label, group] = weight.sum()
+        gap = _gap(self.constraints, positives, sizes)
+        totals = positives.sum(axis=1) / sizes.sum(axis=1)
+        balanced = (totals[1] + 1 - totals[0]) / 2
+        within = gap <= bound
+        best = np.argmax(np.where(within, balanced, -1)) if within.any() else np.argmin(gap)
+        return float(thresholds[best]), float(margins[best])
+
+
+def _above(
+    scores: NDArray[np.float64], weight: NDArray[np.float64], cuts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the weight of the scores above each cut."""
+    order = np.argsort(scores)
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    return below[-1] - below[np.searchsorted(scores[order], cuts, side="right")]
+
+
+def _gap(
+    constraints: str, positives: NDArray[np.float64], sizes: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the largest difference between groups' rates for each pair; the mean of two lines."""
+    if constraints == "demographic_parity":
+        lines = positives.sum(axis=0, keepdims=True) / sizes.sum(axis=0, keepdims=True)
+    else:
+        used = {"true_positive_rate_parity": [1], "false_positive_rate_parity": [0]}
+        chosen = used.get(constraints, [0, 1])
+        lines = positives[chosen] / sizes[chosen]
+    return np.asarray(np.ptp(lines, axis=1).mean(axis=0))
