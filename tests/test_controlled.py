@@ -1039,3 +1039,19 @@ def test_whatever_comes_in_what_is_promised_holds(
     changes = update.changes(other)
     assert direction != "gains_only" or changes.n_losses == 0
     assert direction != "losses_only" or changes.n_gains == 0
+
+
+def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
+    """Beginning with all groups that must change ended, in this table, at three times as many."""
+    data = make_biased(
+        20_000, bias=1.5, n_categories=6, group_shares=(0.5, 0.3, 0.2), random_state=0
+    )
+    numbers = data.data.select_dtypes("number")
+    model = LogisticRegression().fit(numbers, data.target)
+    X = data.data.assign(score=model.predict_proba(numbers)[:, 1])
+    update = ControlledDebiaser(
+        ScoreColumn("score"), target=0.85, direction="gains_only", random_state=0
+    )
+    update.fit(X, data.target, sensitive_features=data.sensitive_features)
+    assert update.reached_
+    assert update.change_rate_ <= 1.5 * update.limit_

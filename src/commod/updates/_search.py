@@ -227,8 +227,8 @@ class Search:
                 may_raise=may_raise,
                 may_lower=may_lower,
             )
-            if best is not None:
-                wanted = self._moved(best - positives)[index]
+            for steps in [] if best is None else _ways_to_begin(sizes, positives, best):
+                wanted = self._moved(steps)[index]
                 if 0 < wanted.sum() < len(wanted) and not any((wanted == m).all() for m in masks):
                     masks.append(wanted)
         return masks or [self.free[index]]
@@ -337,6 +337,20 @@ class Search:
         _, price = worth(self.task.design, self.task.rows, self.limits(target), found.direction)
         shift = cut.offset + float((weights / seen) @ mean)
         return Update(weights, shift, found, price, cut.violation)
+
+
+def _ways_to_begin(sizes: Counts, positives: Counts, best: Counts) -> list[Counts]:
+    """Return the steps to the best counts, and those of the cells that move furthest alone.
+
+    One half-space cannot tell three groups apart: where one of several must change far more than
+    the others, looking for it alone is often the better beginning.
+    """
+    steps = best - positives
+    if steps.shape[1] == 2:
+        return [steps]
+    room = np.where(steps > 0, sizes - positives, positives)
+    share = np.abs(steps) / np.maximum(room, 1)
+    return [steps, np.where(share >= 0.5 * share.max(), steps, 0)]
 
 
 def eta_of(update: Update, terms: TermTable, moments: tuple[Floats, Floats]) -> Floats:
