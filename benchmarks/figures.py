@@ -9,23 +9,24 @@ import itertools
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+import agreement
 import blind_peers
 import controlled
 import many_rows
 import new_rows
 import numpy as np
 import promises
+import rivals
 from protocol import (
-    ACCURACY_EDGES,
-    FAIRNESS_EDGES,
     LOADERS,
     N_CONCEPTS,
     PAPER_BASE,
     PAPER_TABLE_1,
     Split,
+    cell_of,
     make_split,
 )
 from report import show
@@ -73,16 +74,6 @@ def trained(split: Split, name: str, constraints: str, **settings: Any) -> list[
     return [split.evaluate(model.predict(split.test.X)) for model in models]
 
 
-def cells(runs: list[dict[str, float]], name: str, shift: float) -> Iterator[tuple[int, int]]:
-    """Return the (fairness, accuracy) quartile of each run, accuracy edges moved by `shift`."""
-    accuracy_edges = np.array(ACCURACY_EDGES[name]) + shift
-    for run in runs:
-        yield (
-            int(np.searchsorted(FAIRNESS_EDGES[name], run["p_rule"], side="right")) + 1,
-            int(np.searchsorted(accuracy_edges, run["accuracy"], side="right")) + 1,
-        )
-
-
 def table_1() -> None:
     """Compare Table 1 of the paper, demographic parity, splits 0..9, with the published grid."""
     for name in TABLES:
@@ -92,7 +83,8 @@ def table_1() -> None:
             split = make_split(name, seed)
             base = split.base()
             runs = trained(split, name, "demographic_parity")
-            found = list(cells(runs, name, base["accuracy"] - PAPER_BASE[name]["accuracy"]))
+            shift = base["accuracy"] - PAPER_BASE[name]["accuracy"]
+            found = [cell_of(name, run["p_rule"], run["accuracy"], shift) for run in runs]
             for cell in set(found):
                 rates = [r["changes"] for r, c in zip(runs, found, strict=True) if c == cell]
                 medians.setdefault(cell, []).append(float(np.median(rates)))
@@ -251,6 +243,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "gains-only": controlled.gains_only,
     "promises": promises.promises,
     "many-rows": many_rows.many_rows,
+    "rivals": rivals.rivals,
+    "agreement": agreement.agreement,
 }
 
 

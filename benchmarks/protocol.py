@@ -38,6 +38,26 @@ PAPER_TABLE_1 = {
     },
 }  # fmt: skip
 
+# The same for the other methods, under the names of `commod.rivals.lineup`; None where the paper
+# has no model in the cell.
+CELLS = ((1, 3), (1, 4), (2, 2), (2, 3), (3, 2), (4, 1), (4, 2))
+PAPER_RIVALS = {
+    "Law School": {
+        "RejectOption": (0.18, 0.08, 0.26, None, None, 0.33, None),
+        "LPP (aware)": (None, 0.08, None, 0.12, None, None, None),
+        "LPP": (0.11, 0.07, 0.15, None, 0.19, 0.23, 0.21),
+        "AdversarialDebiasing": (0.17, 0.12, 0.23, 0.18, 0.28, 0.34, 0.28),
+        "FRAPPE": (None, 0.03, 0.16, None, 0.18, 0.24, 0.21),
+    },
+    "COMPAS": {
+        "RejectOption": (0.02, 0.03, None, 0.05, 0.06, None, 0.09),
+        "LPP (aware)": (0.02, 0.01, None, 0.03, 0.03, None, 0.06),
+        "LPP": (0.08, 0.04, 0.14, 0.12, None, None, None),
+        "AdversarialDebiasing": (0.09, 0.07, 0.16, 0.12, 0.14, 0.20, 0.16),
+        "FRAPPE": (None, 0.18, 0.24, None, 0.21, 0.28, None),
+    },
+}
+
 
 @dataclass(frozen=True)
 class Split:
@@ -78,6 +98,15 @@ def make_split(name: str, seed: int) -> Split:
     )
     model = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X, y)
     return Split(model, Bunch(X=X, y=y, s=s), Bunch(X=X_test, y=y_test, s=s_test))
+
+
+def cell_of(name: str, p_rule: float, accuracy: float, shift: float) -> tuple[int, int]:
+    """Return the paper's quartiles of fairness and accuracy, accuracy edges moved by `shift`."""
+    edges = np.array(ACCURACY_EDGES[name]) + shift
+    return (
+        int(np.searchsorted(FAIRNESS_EDGES[name], p_rule, side="right")) + 1,
+        int(np.searchsorted(edges, accuracy, side="right")) + 1,
+    )
 
 
 def first_splits(n: int) -> range:

@@ -1,8 +1,9 @@
-"""Draw docs/images/frontier.png: the frontier of docs/controlled.md. Run from the repository."""
+"""Draw docs/images/frontier.png and compare.png, on the model of the README. Run from the root."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -14,12 +15,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from commod import ControlledDebiaser, frontier
+from commod import ControlledDebiaser, compare, frontier
 from commod.datasets import load_compas
+from commod.rivals import lineup
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 
-def main() -> None:
-    """Fit the model of the README, its frontier, and save the picture."""
+def setting() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Return the model of the README, the rows to edit it on, and those to measure it on."""
     people = load_compas()
     X = people.data[["sex", "age", "priors_count", "c_charge_degree"]]
     y, race = people.target, people.sensitive_features
@@ -29,19 +33,24 @@ def main() -> None:
     )
     model = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X.loc[old], y[old])
     edit, test = train_test_split(new, test_size=0.5, random_state=0)
-    curve = frontier(
-        ControlledDebiaser(model, favorable_label=0, random_state=0),
-        X.loc[edit],
-        y[edit],
-        sensitive_features=race[edit],
-        X_eval=X.loc[test],
-        y_eval=y[test],
-        sensitive_features_eval=race[test],
-    )
-    ax = curve.plot()
-    path = Path("docs/images/frontier.png")
-    ax.figure.savefig(path, dpi=110)
-    print(f"{path}: {curve}")
+    measured = {
+        "X_eval": X.loc[test],
+        "y_eval": y[test],
+        "sensitive_features_eval": race[test],
+    }
+    return model, (X.loc[edit], y[edit], race[edit]), measured
+
+
+def main() -> None:
+    """Draw both pictures."""
+    model, (X, y, race), measured = setting()
+    update = ControlledDebiaser(model, favorable_label=0, random_state=0)
+    curve = frontier(update, X, y, sensitive_features=race, **measured)
+    curve.plot().figure.savefig(IMAGES / "frontier.png", dpi=110)
+    methods = lineup(model, favorable_label=0, random_state=0)
+    comparison = compare(methods, X, y, sensitive_features=race, **measured)
+    comparison.plot().savefig(IMAGES / "compare.png", dpi=100)
+    print(comparison)
 
 
 if __name__ == "__main__":

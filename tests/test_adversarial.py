@@ -79,7 +79,7 @@ def dense_terms(problem):
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     problem = make_problem(sees_label=sees_label, n_groups=n_groups)
-    shape = Shape(2, n_groups, 96, (4,), sees_label)
+    shape = Shape(2, n_groups, (4,), sees_label)
     rng = np.random.default_rng(1)
     d = problem.n_terms
     W, v, b = rng.normal(size=(2, d)), rng.normal(size=2), 0.7
@@ -117,7 +117,7 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
 
 def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
     problem = make_problem()
-    shape = Shape(2, 2, 96, (4,), False)
+    shape = Shape(2, 2, (4,), False)
     with jax.enable_x64(True):
         rows = adversarial._rows(problem)
         rows = jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, rows)
@@ -169,19 +169,6 @@ def test_rows_without_weight_do_not_matter():
     assert np.array_equal(one.weights, other.weights)
 
 
-def test_an_epoch_sees_every_row_once_whatever_the_batch_size():
-    problem = make_problem()
-    rows = adversarial._rows(problem)
-    order = jnp.append(jnp.arange(96), jnp.zeros(40, dtype=jnp.int32))
-    pace = adversarial._pace(problem, schedule(), 40)
-    seen = []
-    for i in range(int(pace.n_batches)):
-        batch = adversarial._batch(rows, order, i, pace, 40)
-        seen.append(np.asarray(batch.margin)[np.asarray(batch.weight) > 0])
-    assert {len(part) for part in seen} == {32}
-    assert np.array_equal(np.concatenate(seen), problem.margin)
-
-
 def test_the_first_warm_up_epochs_train_the_adversary_alone():
     solution = train(make_problem(), epochs=1, warmup_epochs=9, learning_rate=1e-9)
     assert solution.history["ratio"].shape == (1, 1)
@@ -220,20 +207,14 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
     assert solution.history["label"].shape == (1, 19)
 
 
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 100_000])
-def test_padding_wastes_at_most_a_quarter(n):
-    size = adversarial._padded(n)
-    assert n <= size <= max(64, 1.25 * n)
-
-
 def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
     problem = make_problem()
-    state = adversarial._initial_state(0, Shape(2, 2, 32, (4,), False), problem.n_terms)
+    state = adversarial._initial_state(0, Shape(2, 2, (4,), False), problem.n_terms)
 
     def weight(now, highest, adaptive=True):
-        pace = adversarial._pace(problem, schedule(adaptive_fairness=adaptive), 32)
+        settings = adversarial._settings(schedule(adaptive_fairness=adaptive))
         known = state._replace(advantage=jnp.float32(now), highest_advantage=jnp.float32(highest))
-        return float(adversarial._fair_weight(known, pace))
+        return float(adversarial._fair_weight(known, settings))
 
     assert weight(0.04, 0.04) == pytest.approx(5)
     assert weight(0.01, 0.04) == pytest.approx(2)

@@ -606,10 +606,10 @@ def test_the_same_seed_gives_the_same_bits_in_another_process(fitted, rows, mode
 
 
 def test_an_interrupt_leaves_a_usable_update(model, rows, monkeypatch):
-    from commod._solvers import adversarial
+    from commod._solvers import training
 
     X, y, s = rows
-    advance, calls = adversarial._advance, []
+    advance, calls = training._advance, []
 
     def interrupted(*args):
         calls.append(args)
@@ -617,7 +617,7 @@ def test_an_interrupt_leaves_a_usable_update(model, rows, monkeypatch):
             raise KeyboardInterrupt
         return advance(*args)
 
-    monkeypatch.setattr(adversarial, "_advance", interrupted)
+    monkeypatch.setattr(training, "_advance", interrupted)
     update = COMMOD(model, lambda_fair=4, random_state=0)
     with pytest.warns(TrainingWarning, match="interrupted after 20 of 150 epochs"):
         update.fit(X, y, sensitive_features=s)

@@ -369,7 +369,7 @@ def test_evaluated_rows_must_have_every_group_and_known_labels(model, rows, new)
 
 
 def test_only_our_updates_have_a_frontier(model, rows):
-    with pytest.raises(InputError, match="takes a ControlledDebiaser or a COMMOD; got Logistic"):
+    with pytest.raises(InputError, match=r"or one of commod\.rivals; got Logistic"):
         trace(model, rows)
     with pytest.raises(InputError, match=r"COMMOD has lambdas, not targets: pass grid="):
         trace(COMMOD(model), rows, targets=[0.8])

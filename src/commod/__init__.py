@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from commod import rivals as rivals
     from commod import scorecard as scorecard
     from commod._base_model import ScoreColumn as ScoreColumn
+    from commod._compare import Comparison as Comparison
+    from commod._compare import compare as compare
     from commod._frontier import Frontier as Frontier
     from commod._frontier import frontier as frontier
     from commod.updates import COMMOD as COMMOD
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "COMMOD": "commod.updates",
+    "Comparison": "commod._compare",
     "ControlledDebiaser": "commod.updates",
     "Frontier": "commod._frontier",
     "ScoreColumn": "commod._base_model",
+    "compare": "commod._compare",
     "frontier": "commod._frontier",
 }
 _MODULES = ("bounds", "datasets", "exceptions", "metrics", "rivals", "scorecard")

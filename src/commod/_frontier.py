@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +14,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from commod._base_model import BaseScores
+from commod._evaluation import EvaluationRows, as_made
 from commod._inputs import check_length, different_labels, read_groups, read_labels
-from commod._solvers.rates import Cells, count_cells
-from commod.bounds import fewest_changes
 from commod.exceptions import InputError, TargetWarning
-from commod.metrics._fairness import CONSTRAINTS, fairness_of
+from commod.metrics._fairness import CONSTRAINTS
+from commod.rivals.base import Rival, fit_strengths
+from commod.scorecard import decide
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, eta_of
-from commod.updates.base import LinearUpdate
+from commod.updates.base import BaseUpdate, Decisions, LinearUpdate
 from commod.updates.commod import COMMOD, DEFAULT_GRID, fit_grid
 from commod.updates.controlled import ControlledDebiaser, ideal_fairness
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Frontier", "frontier"]
+__all__ = ["Frontier", "Point", "frontier", "groups_compared", "read_evaluated"]
 
 Mask = NDArray[np.bool_]
 
@@ -43,23 +45,12 @@ BATCH = 64  # COMMOD models trained together: bounds memory
 
 
 @dataclass(frozen=True)
-class _Point:
-    """One update: what sets it apart, whom it changes on the evaluated rows, how to fit it."""
+class Point:
+    """One update: what sets it apart, what it decides on the evaluated rows, how to fit it."""
 
     settings: dict[str, float]
-    changed: Mask
-    fitted: Callable[[], LinearUpdate]
-
-
-@dataclass(frozen=True)
-class _Evaluated:
-    """The rows a frontier is measured on."""
-
-    base: BaseScores
-    label: Mask | None
-    group: NDArray[np.intp]
-    n_groups: int
-    gain_raises: bool
+    after: Decisions
+    fitted: Callable[[], Any]
 
 
 class Frontier:
@@ -73,6 +64,11 @@ class Frontier:
         The base model's, on the same rows; accuracy is NaN without labels.
     rows_word : str
         "fit rows" or "evaluated rows": where the figures come from.
+    fit_seconds : float
+        How long it took to fit all updates.
+    needs_sensitive_features, randomised : bool
+        Whether the updates need the group to decide, and whether some draw lots; the figures of
+        those that do are expected ones.
 
     Examples
     --------
@@ -95,19 +91,24 @@ class Frontier:
     def __init__(
         self,
         constraints: str,
-        points: Sequence[_Point],
-        rows: _Evaluated,
+        points: Sequence[Point],
+        rows: EvaluationRows,
         limits: tuple[bool, bool],
         rows_word: str,
+        *,
+        fit_seconds: float = float("nan"),
+        needs_sensitive_features: bool = False,
     ) -> None:
         self.constraints = constraints
         self.rows_word = rows_word
+        self.fit_seconds = fit_seconds
+        self.needs_sensitive_features = needs_sensitive_features
+        self.randomised = any(point.after.dtype != np.bool_ for point in points)
         self._points = list(points)
         self._rows = rows
         self._may_raise, self._may_lower = limits
-        before = rows.base.decisions
-        self.base_fairness = self._fairness(before)
-        self.base_accuracy = self._accuracy(before)
+        self.base_fairness = rows.fairness(rows.before)
+        self.base_accuracy = rows.accuracy(rows.before)
         self._figures = [self._measure(point) for point in self._points]
 
     def __len__(self) -> int:
@@ -116,14 +117,14 @@ class Frontier:
     def __repr__(self) -> str:
         return (
             f"Frontier of {len(self)} updates, {CONSTRAINTS[self.constraints]} "
-            f"{self.base_fairness:.3f} before, measured on {len(self._rows.group):,} "
+            f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} "
             f"{self.rows_word}"
         )
 
     def frame(self) -> pd.DataFrame:
         """Return one line per update as a pandas frame.
 
-        Columns: `target` (NaN for COMMOD and past parity), `fairness`, `accuracy`, `change_rate`,
+        Columns: `target` (NaN where an update has none), `fairness`, `accuracy`, `change_rate`,
         `n_changes`, `n_gains`, `n_losses`, `limit` (fewest changes for the same fairness and
         direction with the sensitive attribute in hand, as a share), then what sets updates apart.
         """
@@ -159,7 +160,7 @@ class Frontier:
         if known:
             ax.figure.colorbar(dots, ax=ax, label="accuracy")
         metric = CONSTRAINTS[self.constraints]
-        ax.set_xlabel(f"{metric} on the {len(self._rows.group):,} {self.rows_word}")
+        ax.set_xlabel(f"{metric} on the {len(self._rows):,} {self.rows_word}")
         ax.set_ylabel("share of decisions changed")
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         if self.constraints != "demographic_parity":
@@ -167,9 +168,7 @@ class Frontier:
         ax.legend(frameon=False)
         return ax
 
-    def select(
-        self, *, target: float | None = None, max_changes: float | None = None
-    ) -> LinearUpdate:
+    def select(self, *, target: float | None = None, max_changes: float | None = None) -> Any:
         """Return the fitted update with the fewest changes that reaches `target`.
 
         Parameters
@@ -181,7 +180,7 @@ class Frontier:
 
         Returns
         -------
-        LinearUpdate
+        update
             Where none reaches both, the fairest within `max_changes` (or of all), with a warning
             that says so. Chosen on the rows of the frontier: measure it on others.
         """
@@ -214,68 +213,22 @@ class Frontier:
 
     # -- figures ----------------------------------------------------------------------------------
 
-    def _measure(self, point: _Point) -> dict[str, float]:
-        rows = self._rows
-        before = rows.base.decisions
-        after = before ^ point.changed
-        n_up = int((point.changed & ~before).sum())
-        n_down = int((point.changed & before).sum())
-        n_gains, n_losses = (n_up, n_down) if rows.gain_raises else (n_down, n_up)
-        fairness = self._fairness(after)
+    def _measure(self, point: Point) -> dict[str, float]:
         settings = dict(point.settings)
-        return {
-            "target": settings.pop("target", float("nan")),
-            "fairness": fairness,
-            "accuracy": self._accuracy(after),
-            "change_rate": (n_up + n_down) / len(before),
-            "n_changes": n_up + n_down,
-            "n_gains": n_gains,
-            "n_losses": n_losses,
-            "limit": self._limit(fairness),
-            **settings,
-        }
-
-    def _fairness(self, decisions: Mask) -> float:
-        rows = self._rows
-        kept = rows.group >= 0
-        label = None if rows.label is None else rows.label[kept]
-        weight = np.ones(int(kept.sum()))
-        group = rows.group[kept]
-        constraints = self.constraints
-        return fairness_of(constraints, decisions[kept], label, group, rows.n_groups, weight)
-
-    def _accuracy(self, decisions: Mask) -> float:
-        label = self._rows.label
-        return float("nan") if label is None else float(np.mean(decisions == label))
-
-    def _limit(self, fairness: float) -> float:
-        """Return the fewest changes for the same fairness, as a share; NaN where undefined."""
-        is_floor = self.constraints == "demographic_parity"
-        if np.isnan(fairness) or (is_floor and fairness == 0):
-            return float("nan")
-        rows = self._rows
-        cells = Cells.of(self.constraints, rows.group, rows.n_groups, rows.label)
-        sizes, positives = count_cells(cells, rows.base.decisions)
-        best = fewest_changes(
-            self.constraints,
-            sizes,
-            positives,
-            fairness,
-            may_raise=self._may_raise,
-            may_lower=self._may_lower,
+        figures = self._rows.measure(
+            point.after, may_raise=self._may_raise, may_lower=self._may_lower
         )
-        if best is None:
-            return float("nan")
-        return float(np.abs(best - positives).sum()) / len(rows.group)
+        return {"target": settings.pop("target", float("nan")), **figures, **settings}
 
     def _limit_curve(self, fairness: Iterable[float]) -> tuple[list[float], list[float]]:
         values = sorted({self.base_fairness, *fairness})
-        ends = np.linspace(values[0], values[-1], 40) if len(values) > 1 else values
-        return list(ends), [self._limit(float(value)) for value in ends]
+        ends = np.linspace(values[0], values[-1], 40) if len(values) > 1 else np.array(values)
+        directions = {"may_raise": self._may_raise, "may_lower": self._may_lower}
+        return ends.tolist(), [self._rows.limit_at(value, **directions) for value in ends.tolist()]
 
 
 def frontier(
-    update: ControlledDebiaser | COMMOD,
+    update: ControlledDebiaser | COMMOD | Rival,
     X: Any,
     y: Any = None,
     *,
@@ -290,8 +243,8 @@ def frontier(
 
     Parameters
     ----------
-    update : ControlledDebiaser or COMMOD
-        What to fit; its own target or lambdas are replaced.
+    update : ControlledDebiaser, COMMOD or one of commod.rivals
+        What to fit; its own target, lambdas or strength are replaced.
     X, y, sensitive_features
         The fit rows, as in `update.fit`.
     targets : sequence of float, default=None
@@ -300,7 +253,8 @@ def frontier(
         three degrees of leaning on the first guess (column `lean`).
     grid : mapping of str to sequence, default=None
         Values to combine: for COMMOD its lambdas and `random_state` (None: the published grid,
-        one batched computation), for ControlledDebiaser `accuracy_weight`.
+        one batched computation), for ControlledDebiaser `accuracy_weight`, for a rival `strength`
+        (None: its `default_strengths`).
     X_eval, y_eval, sensitive_features_eval : default=None
         Rows to measure on, best new ones; the fit rows if None.
 
@@ -344,8 +298,13 @@ def frontier(
         if targets is not None:
             raise InputError("COMMOD has lambdas, not targets: pass grid={'lambda_fair': [...]}.")
         return _commod(update, (X, y, sensitive_features), grid, rows, word)
+    if isinstance(update, Rival):
+        if targets is not None:
+            raise InputError("A rival has a strength, no targets: pass grid={'strength': [...]}.")
+        return _rival(update, (X, y, sensitive_features), grid, rows, word)
     raise InputError(
-        f"frontier takes a ControlledDebiaser or a COMMOD; got {type(update).__name__}."
+        "frontier takes a ControlledDebiaser, a COMMOD or one of commod.rivals; got "
+        f"{type(update).__name__}. For other classifiers use compare."
     )
 
 
@@ -370,9 +329,10 @@ def _controlled(
     weights = _numbers("accuracy_weight", (grid or {}).get("accuracy_weight"))
     weights = [update.accuracy_weight] if weights is None else weights
     targets = _numbers("targets", targets)
-    points: list[_Point] = []
-    evaluated: _Evaluated | None = None
+    points: list[Point] = []
+    evaluated: EvaluationRows | None = None
     X, y, sensitive_features = fit_rows
+    begin = perf_counter()
     for weight in weights:
         model = clone(update).set_params(accuracy_weight=weight, confidence=None)
         search = model._prepare(X, y, sensitive_features, None)
@@ -388,9 +348,11 @@ def _controlled(
                 names["accuracy_weight"] = weight
             fitted = _builder(model, search, found, settings["target"])
             acts = ((search.eta(found) > 0) & search.free).any()  # otherwise r = 1 is kept
-            points.append(_Point(names, (eta > 0) & free & acts, fitted))
+            points.append(Point(names, base.decisions ^ ((eta > 0) & free & acts), fitted))
     assert evaluated is not None
-    return Frontier(update.constraints, points, evaluated, model._allowed_directions(), word)
+    seconds = perf_counter() - begin
+    limits = model._allowed_directions()
+    return Frontier(update.constraints, points, evaluated, limits, word, fit_seconds=seconds)
 
 
 def _numbers(name: str, values: Any) -> list[float] | None:
@@ -455,17 +417,17 @@ def _free(model: ControlledDebiaser, base: BaseScores) -> Mask:
 
 
 def _evaluated(
-    model: LinearUpdate, search: Search, base: BaseScores, rows: tuple[Any, Any, Any]
-) -> _Evaluated:
+    model: BaseUpdate, search: Search, base: BaseScores, rows: tuple[Any, Any, Any]
+) -> EvaluationRows:
     fit_rows = search.rows
     kept = np.unique(fit_rows.groups.codes[fit_rows.in_constraint])
     labels = [fit_rows.groups.labels[i] for i in kept]
-    return _read_evaluated(model, labels, base, rows)
+    return read_evaluated(model, labels, base, rows)
 
 
-def _read_evaluated(
-    model: LinearUpdate, labels: Sequence[Any], base: BaseScores, rows: tuple[Any, Any, Any]
-) -> _Evaluated:
+def read_evaluated(
+    model: BaseUpdate, labels: Sequence[Any], base: BaseScores, rows: tuple[Any, Any, Any]
+) -> EvaluationRows:
     """Read labels and groups of the evaluated rows; groups outside the constraint are left out."""
     _, y, sensitive_features = rows
     n = len(base.scores)
@@ -491,8 +453,14 @@ def _read_evaluated(
         label = np.asarray(values == model.pos_label_, dtype=bool)
     elif model.constraints != "demographic_parity":
         raise InputError(f"constraints={model.constraints!r} needs y_eval, but it is None.")
-    gain_raises = bool(model.favorable_label_ == model.pos_label_)
-    return _Evaluated(base, label, group[groups.codes], len(labels), gain_raises)
+    return EvaluationRows(
+        constraints=model.constraints,
+        before=base.decisions,
+        label=label,
+        group=group[groups.codes],
+        n_groups=len(labels),
+        gain_raises=model._raising_is_a_gain(),
+    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -512,25 +480,65 @@ def _commod(
         raise InputError("grid is empty: give at least one value of one lambda.")
     X, y, sensitive_features = fit_rows
     models: list[COMMOD] = []
-    for begin in range(0, len(settings), BATCH):
-        batch = settings[begin : begin + BATCH]
+    begin = perf_counter()
+    for done in range(0, len(settings), BATCH):
+        batch = settings[done : done + BATCH]
         models += fit_grid(update, batch, X, y, sensitive_features=sensitive_features)
+    seconds = perf_counter() - begin
     first = models[0]
     base, columns = first._read_rows(eval_rows[0])
     terms = first.scorecard_.encoding.encode(columns)
-    groups = read_groups(sensitive_features, _n_rows(X))
-    sizes = zip(groups.labels, groups.sizes, strict=True)
-    labels = [group for group, n in sizes if n >= update.min_group_size]
     points = []
     for setting, model in zip(settings, models, strict=True):
         card = model.scorecard_
         ratio = terms.total(card.points, card.intercept)
-        changed = (ratio < 0) & (base.scores != base.threshold)
         names = {**setting, "n_terms": card.n_terms_used}
-        points.append(_Point(names, changed, lambda model=model: model))  # type: ignore[misc]
-    rows = _read_evaluated(first, labels, base, eval_rows)
-    return Frontier(update.constraints, points, rows, (True, True), word)
+        after = decide(base.scores, ratio, base.threshold)
+        points.append(Point(names, after, lambda model=model: model))  # type: ignore[misc]
+    rows = read_evaluated(first, groups_compared(update, X, sensitive_features), base, eval_rows)
+    return Frontier(update.constraints, points, rows, (True, True), word, fit_seconds=seconds)
 
 
-def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+# ---------------------------------------------------------------------------------------------
+# Rivals
+
+
+def _rival(
+    update: Rival,
+    fit_rows: tuple[Any, Any, Any],
+    grid: Mapping[str, Sequence[float]] | None,
+    eval_rows: tuple[Any, Any, Any],
+    word: str,
+) -> Frontier:
+    unknown = sorted(set(grid or {}) - {"strength"})
+    if unknown:
+        raise InputError(f"A rival's grid may hold strength; got {', '.join(unknown)}.")
+    strengths = _numbers("strength", (grid or {}).get("strength"))
+    strengths = list(update.default_strengths) if strengths is None else strengths
+    X, y, sensitive_features = fit_rows
+    begin = perf_counter()
+    models = fit_strengths(update, strengths, X, y, sensitive_features=sensitive_features)
+    seconds = perf_counter() - begin
+    rows = models[0]._read_rows(eval_rows[0], eval_rows[2])
+    points = [
+        Point({"strength": strength}, as_made(model._decide(rows)), lambda model=model: model)  # type: ignore[misc]
+        for strength, model in zip(strengths, models, strict=True)
+    ]
+    labels = groups_compared(update, X, sensitive_features)
+    return Frontier(
+        update.constraints,
+        points,
+        read_evaluated(models[0], labels, rows.base, eval_rows),
+        (True, True),
+        word,
+        fit_seconds=seconds,
+        needs_sensitive_features=update.needs_sensitive_features,
+    )
+
+
+def groups_compared(update: BaseUpdate, X: Any, sensitive_features: Any) -> list[Any]:
+    """Return the groups of the fit rows that are large enough to be part of the constraint."""
+    n_rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    groups = read_groups(sensitive_features, n_rows)
+    sizes = zip(groups.labels, groups.sizes, strict=True)
+    return [group for group, n in sizes if n >= update.min_group_size]

@@ -14,7 +14,7 @@ from commod.bounds._bayes import (
     equalized_odds_margin,
     p_rule_margin,
 )
-from commod.bounds._counts import fewest_changes
+from commod.bounds._counts import exact_fairness, fewest_changes
 from commod.bounds._expected import ExpectedChanges, minimal_expected_changes
 from commod.bounds._limits import (
     BestFairness,
@@ -23,6 +23,7 @@ from commod.bounds._limits import (
     minimal_changes,
     switching_point,
 )
+from commod.bounds._relaxed import fewest_expected_changes
 
 __all__ = [
     "BestFairness",
@@ -33,7 +34,9 @@ __all__ = [
     "bayes_optimal_scores",
     "best_fairness",
     "equalized_odds_margin",
+    "exact_fairness",
     "fewest_changes",
+    "fewest_expected_changes",
     "minimal_changes",
     "minimal_expected_changes",
     "most_accurate",

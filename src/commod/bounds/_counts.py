@@ -20,9 +20,11 @@ from commod.metrics._fairness import CONSTRAINTS
 __all__ = [
     "Problem",
     "check_constraints",
+    "exact_fairness",
     "fairest",
     "fewest",
     "fewest_changes",
+    "read_counts",
     "read_target",
 ]
 
@@ -198,6 +200,39 @@ def fewest_changes(
     array([[ 5, 50],
            [ 8, 60]])
     """
+    n_people, before = read_counts(constraints, sizes, positives)
+    bound = read_target(constraints, target)
+    directions = may_raise, may_lower, prefer_raising
+    return fewest(Problem(constraints, n_people, before, *directions), bound)
+
+
+def exact_fairness(constraints: str, sizes: Any, positives: Any) -> Fraction | None:
+    """Return the exact value of a constraint's metric on counts.
+
+    Parameters
+    ----------
+    constraints : str
+        As in `fewest_changes`.
+    sizes, positives : array-like of shape (n_lines, n_groups)
+        As in `fewest_changes`.
+
+    Returns
+    -------
+    Fraction or None
+        The P-rule or the gap; None for the P-rule where nobody is positive.
+
+    Examples
+    --------
+    >>> exact_fairness("demographic_parity", [[100, 50]], [[20, 12]])
+    Fraction(5, 6)
+    """
+    return Problem(constraints, *read_counts(constraints, sizes, positives)).fairness(
+        np.asarray(positives)
+    )
+
+
+def read_counts(constraints: str, sizes: Any, positives: Any) -> tuple[IntArray, IntArray]:
+    """Return checked people and positives per cell, both (n_lines, n_groups), no cell empty."""
     check_constraints(constraints)
     n_lines = 2 if constraints == "equalized_odds" else 1
     counts = [_read_counts(c, n, n_lines) for c, n in ((sizes, "sizes"), (positives, "positives"))]
@@ -211,9 +246,7 @@ def fewest_changes(
             f"sizes has an empty cell: {counts[0].tolist()}. Its rate is undefined whatever is "
             "changed; leave the group out, or merge it with another."
         )
-    bound = read_target(constraints, target)
-    directions = may_raise, may_lower, prefer_raising
-    return fewest(Problem(constraints, counts[0], counts[1], *directions), bound)
+    return counts[0], counts[1]
 
 
 def _read_counts(values: Any, name: str, n_lines: int) -> IntArray:

@@ -25,6 +25,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from commod.rivals._check import check_rival as check_rival
+    from commod.rivals._lineup import lineup as lineup
     from commod.rivals.adversarial_debiasing import AdversarialDebiasing as AdversarialDebiasing
     from commod.rivals.base import AwareRival as AwareRival
     from commod.rivals.base import LearningRows as LearningRows
@@ -54,7 +56,9 @@ _HOMES = {
     "Rival": "base",
     "Rows": "base",
     "ThresholdOptimizer": "threshold_optimizer",
+    "check_rival": "_check",
     "fit_strengths": "base",
+    "lineup": "_lineup",
 }
 
 __all__ = list(_HOMES)

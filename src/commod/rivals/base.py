@@ -35,7 +35,7 @@ from commod.updates.base import (
     check_number,
 )
 
-__all__ = ["AwareRival", "LearningRows", "Rival", "Rows", "fit_strengths"]
+__all__ = ["AwareRival", "LearningRows", "Rival", "Rows", "fit_strengths", "wanted_fairness"]
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ class Rival(BaseUpdate):
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
-        """Return the sweep of `strength` that `frontier` and `compare` use."""
-        return (0.0, 0.25, 0.5, 0.75, 1.0)
+        """Return the sweep of `strength` that `frontier` and `compare` use: 0 to 1 in 30 steps."""
+        return tuple(i / 30 for i in range(31))
 
     # -- what a method defines ------------------------------------------------------------------
 
@@ -348,6 +348,19 @@ class AwareRival(Rival):
         return self._changed(self._read_rows(X, sensitive_features))
 
 
+def wanted_fairness(constraints: str, base: float, strength: float) -> float:
+    """Return the fairness a share `strength` of the way from the base model's to parity.
+
+    Examples
+    --------
+    >>> wanted_fairness("demographic_parity", 0.5, 0.5), wanted_fairness("equalized_odds", 0.4, 1.0)
+    (0.75, 0.0)
+    """
+    if constraints == "demographic_parity":
+        return base + strength * (1 - base) if strength < 1 else 1.0
+    return (1 - strength) * base
+
+
 def fit_strengths(
     update: Rival,
     strengths: Iterable[float],
@@ -397,7 +410,13 @@ def _fit_together(
         model._column_kinds = kinds
     first._learn_all(models, rows)
     for model in models:
-        model._store_outcome(fit_rows, model._decide(rows))
+        positive = model._decide(rows)
+        if positive.shape != (len(rows),):
+            raise InputError(
+                f"_decide of {type(model).__name__} must return shape ({len(rows)},), one entry "
+                f"per row; got {positive.shape}."
+            )
+        model._store_outcome(fit_rows, positive)
 
 
 def _learning_rows(X: Any, rows: FitRows) -> tuple[LearningRows, list[Hashable]]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod.exceptions import InputError
+from commod.rivals._curves import weight_above
 from commod.rivals.base import AwareRival, LearningRows, Rows
 from commod.updates.base import check_number
 
@@ -96,7 +97,7 @@ class RejectOption(AwareRival):
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return margins from 0 to nearly half of the scores' range, denser where few change."""
-        return (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4)
+        return tuple(0.45 * (i / 30) ** 1.5 for i in range(31))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -141,7 +142,7 @@ class RejectOption(AwareRival):
                 inside = (rows.label == bool(label)) & (rows.group == group)
                 cuts = thresholds + np.where(self.raised_[group], -margins, margins)
                 weight = rows.weight[inside]
-                positives[label, group] = _above(rows.base.scores[inside], weight, cuts)
+                positives[label, group] = weight_above(rows.base.scores[inside], weight, cuts)
                 sizes[label, group] = weight.sum()
         gap = _gap(self.constraints, positives, sizes)
         totals = positives.sum(axis=1) / sizes.sum(axis=1)
@@ -149,15 +150,6 @@ class RejectOption(AwareRival):
         within = gap <= bound
         best = np.argmax(np.where(within, balanced, -1)) if within.any() else np.argmin(gap)
         return float(thresholds[best]), float(margins[best])
-
-
-def _above(
-    scores: NDArray[np.float64], weight: NDArray[np.float64], cuts: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the weight of the scores above each cut."""
-    order = np.argsort(scores)
-    below = np.concatenate([[0.0], np.cumsum(weight[order])])
-    return below[-1] - below[np.searchsorted(scores[order], cuts, side="right")]
 
 
 def _gap(

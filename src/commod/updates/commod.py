@@ -10,27 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from commod._encoding import Encoding, TermTable, learn_encoding
 from commod._inputs import check_weights
-from commod._solvers.concepts import tidy_concepts
-from commod._solvers.problem import Penalties, Problem, Schedule, Solution
+from commod._solvers.concepts import Concepts
+from commod._solvers.problem import (
+    Penalties,
+    Problem,
+    Schedule,
+    Solution,
+    standardise,
+    training_margins,
+)
 from commod.exceptions import InputError, TrainingWarning
-from commod.scorecard import decide, margins
+from commod.scorecard import decide
 from commod.updates._progress import progress_bar
+from commod.updates._trained import check_layers, draw_seeds, readable_concepts, safe_moments
 from commod.updates.base import (
     FitRows,
     LinearUpdate,
-    by_column,
     check_locked,
     check_number,
     warn_about_group_columns,
 )
 
 __all__ = ["COMMOD", "DEFAULT_GRID", "fit_grid"]
-
-TRAINING_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
 
 DEFAULT_GRID = {
     "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
@@ -258,13 +262,7 @@ class COMMOD(LinearUpdate):
             check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
             check_number(self, name, low=1, whole=True)
-        hidden: Any = self.adversary_hidden
-        sizes = hidden if isinstance(hidden, Sequence) else [None]
-        if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):
-            raise InputError(
-                f"adversary_hidden={hidden!r} must hold the sizes of the hidden layers, such as "
-                "(32,) or (64, 32, 16)."
-            )
+        check_layers(self, "adversary_hidden")
 
     def _schedule(self) -> Schedule:
         return Schedule(
@@ -284,16 +282,13 @@ class COMMOD(LinearUpdate):
         self, rows: FitRows, encoding: Encoding, terms: TermTable, solution: Solution, i: int
     ) -> None:
         """Keep the i-th trained model: scorecard, history and what it does to the fit rows."""
-        mean, scale = terms.moments(rows.weight)
-        seen = scale > 0  # a term without spread was never learned
-        scale = np.where(seen, scale, 1.0)
-        concepts = tidy_concepts(
-            solution.weights[i][:, _solver_position(terms)] * seen,
-            solution.contributions[i],
-            float(solution.intercept[i]),
+        mean, scale, _ = safe_moments(terms, rows.weight)
+        trained = Concepts(
+            solution.weights[i], solution.contributions[i], float(solution.intercept[i])
         )
-        if self.concepts_by_column:
-            concepts = by_column(concepts, encoding, terms, scale, rows.weight)
+        concepts = readable_concepts(
+            trained, encoding, terms, rows.weight, whole_columns=bool(self.concepts_by_column)
+        )
         self._store_scorecard(encoding, concepts, mean, scale)
         self.history_ = {name: values[i].tolist() for name, values in solution.history.items()}
         self.n_iter_ = solution.epochs_done
@@ -402,37 +397,28 @@ def _train(models: list[COMMOD], problem: Problem) -> Solution:
             for name in ("fair", "ratio", "sparsity", "diversity")
         )
     )
-    seeds = np.array(
-        [check_random_state(model.random_state).randint(2**31 - 1) for model in models]
-    )
     with progress_bar("COMMOD", models[0].progress) as report:
-        return adversarial.train(problem, penalties, seeds, models[0]._schedule(), report)
+        return adversarial.train(
+            problem, penalties, draw_seeds(models), models[0]._schedule(), report
+        )
 
 
 def _problem(
     rows: FitRows, terms: TermTable, distance_weight: NDArray[np.float64], constraints: str
 ) -> Problem:
-    """Standardise the terms and put the numbers the solver needs into float32."""
-    mean, scale = terms.moments(rows.weight)
-    scale = np.where(scale > 0, scale, 1.0)
-    is_numeric = np.zeros(terms.n_terms, dtype=bool)
-    is_numeric[terms.numeric_terms] = True
-    position = np.append(np.cumsum(~is_numeric) - 1, (~is_numeric).sum())
+    """Put the numbers the solver needs into float32."""
     adversary_weight = rows.weight * rows.in_constraint
     label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
     if constraints == "true_positive_rate_parity":
         adversary_weight = adversary_weight * label
     elif constraints == "false_positive_rate_parity":
         adversary_weight = adversary_weight * (1 - label)
-    margin = margins(rows.base.scores, rows.base.threshold)
+    margin = training_margins(rows.base.scores, rows.base.threshold)
     unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
     single = np.float32
     return Problem(
-        numeric=((terms.numeric - mean[is_numeric]) / scale[is_numeric]).astype(single),
-        codes=position[terms.codes].astype(np.int32),
-        code_mean=mean[~is_numeric].astype(single),
-        code_scale=(1 / scale[~is_numeric]).astype(single),
-        margin=np.clip(margin, -TRAINING_MARGIN, TRAINING_MARGIN).astype(single),
+        **vars(standardise(terms, rows.weight)),
+        margin=margin.astype(single),
         label=label.astype(single),
         group=rows.groups.codes.astype(np.int32),
         weight=(rows.weight / unit).astype(single),
@@ -442,9 +428,3 @@ def _problem(
         n_groups=len(rows.groups.labels),
         adversary_sees_label=constraints == "equalized_odds",
     )
-
-
-def _solver_position(terms: TermTable) -> NDArray[np.intp]:
-    """Return where the solver, which puts numeric terms first, has each of our terms, (d,)."""
-    rest = np.setdiff1d(np.arange(terms.n_terms), terms.numeric_terms)
-    return np.argsort(np.concatenate([terms.numeric_terms, rest]))

@@ -1,0 +1,247 @@
+"""Adversarial debiasing: a predictor of the label trained against an adversary that reads it.
+
+With L_P the log loss of the predictor and L_A that of the adversary, the predictor's weights move
+along
+
+    ∇L_P − proj(∇L_P onto ∇L_A) − strength ∇L_A
+
+and the adversary's along ∇L_A: the first two terms never help the adversary, the third hurts it.
+The adversary is linear (or has hidden layers) on t = sigmoid((1 + |c|) logit), c being learned too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from numpy.typing import NDArray
+
+from commod._solvers.networks import layer_lengths, layers, on_terms, run_layers, start_layers
+from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers
+from commod._solvers.training import (
+    Clock,
+    Method,
+    adam,
+    descend,
+    descend_often,
+    padded,
+    weighted_mean,
+)
+from commod._solvers.training import train as train_models
+
+__all__ = ["combine_gradients", "train"]
+
+HISTORY = ("label", "adversary", "change_rate")
+
+
+class Shape(NamedTuple):
+    """What the compiled program depends on besides the sizes of its arrays.
+
+    `pieces` are the lengths of the parts of the predictor's gradient that are projected each by
+    itself; one for all of it, or one for each matrix and bias.
+    """
+
+    sizes: tuple[int, ...]
+    adversary_sizes: tuple[int, ...]
+    sees_label: bool
+    pieces: tuple[int, ...]
+
+
+class Rows(NamedTuple):
+    """The training rows on the device, padded; `numeric` to `offset` as in `DebiasingProblem`."""
+
+    numeric: Array
+    codes: Array
+    code_mean: Array
+    code_scale: Array
+    label: Array
+    group: Array
+    decision: Array
+    weight: Array
+    adversary_weight: Array
+    offset: Array
+    is_row: Array
+
+
+class Settings(NamedTuple):
+    """Numbers of the schedule that a step needs."""
+
+    rate: Array
+    adversary_steps: Array
+    adversary_rate: Array
+
+
+class State(NamedTuple):
+    """Everything one model carries from step to step; the adversary's first number is c."""
+
+    predictor: Array
+    predictor_optimizer: optax.ScaleByAdamState
+    adversary: Array
+    adversary_optimizer: optax.ScaleByAdamState
+    key: Array
+
+
+def train(
+    problem: DebiasingProblem,
+    strengths: NDArray[np.float32],
+    seeds: NDArray[np.int64],
+    schedule: DebiasingSchedule,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Layers:
+    """Return m predictors of ReLU layers whose output is the logit of the positive label."""
+    sizes = (problem.n_terms, *schedule.hidden, 1)
+    lengths = layer_lengths(sizes)
+    shape = Shape(
+        sizes=sizes,
+        adversary_sizes=(
+            3 if problem.adversary_sees_label else 1,
+            *schedule.adversary_hidden,
+            problem.n_groups,
+        ),
+        sees_label=problem.adversary_sees_label,
+        pieces=(sum(lengths),) if schedule.projects_whole else lengths,
+    )
+    method = Method(
+        step=_step,
+        shape=shape,
+        figures=HISTORY,
+        values=("numeric", "codes", "label", "group", "decision"),
+        weights=("weight", "adversary_weight"),
+    )
+    trained = train_models(
+        method,
+        _initial_states(jnp.asarray(seeds, dtype=jnp.uint32), shape),
+        jnp.asarray(strengths),
+        _rows(problem),
+        Settings(
+            rate=jnp.float32(schedule.learning_rate),
+            adversary_steps=jnp.int32(schedule.adversary_steps),
+            adversary_rate=jnp.float32(schedule.adversary_learning_rate),
+        ),
+        schedule,
+        on_progress,
+    )
+    return Layers(
+        layers=layers(np.asarray(trained.states.predictor, dtype=np.float64), sizes),
+        history=trained.history,
+        epochs_done=trained.epochs_done,
+        interrupted=trained.interrupted,
+    )
+
+
+def _rows(problem: DebiasingProblem) -> Rows:
+    return Rows(
+        numeric=padded(problem.numeric),
+        codes=padded(problem.codes),
+        code_mean=jnp.asarray(problem.code_mean),
+        code_scale=jnp.asarray(problem.code_scale),
+        label=padded(problem.label),
+        group=padded(problem.group),
+        decision=padded(problem.decision),
+        weight=padded(problem.weight),
+        adversary_weight=padded(problem.adversary_weight),
+        offset=jnp.float32(problem.offset),
+        is_row=padded(np.ones(len(problem.label), dtype=bool)),
+    )
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def _initial_states(seeds: Array, shape: Shape) -> State:
+    return jax.vmap(partial(_initial_state, shape=shape))(seeds)
+
+
+def _initial_state(seed: Array, shape: Shape) -> State:
+    key, predictor_key, adversary_key = jax.random.split(jax.random.key(seed), 3)
+    predictor = start_layers(predictor_key, shape.sizes)
+    guess = start_layers(adversary_key, shape.adversary_sizes)
+    adversary = jnp.concatenate([jnp.ones(1), guess])
+    return State(predictor, adam.init(predictor), adversary, adam.init(adversary), key)
+
+
+# ---------------------------------------------------------------------------------------------
+# Losses and their gradients
+
+
+def _label_loss(logit: Array, batch: Rows) -> Array:
+    """Return L_P, a weighted mean."""
+    errors = optax.sigmoid_binary_cross_entropy(logit, batch.label)
+    return weighted_mean(errors, batch.weight)
+
+
+def _adversary_loss(adversary: Array, logit: Array, batch: Rows, shape: Shape) -> Array:
+    """Return L_A: the cross-entropy of the group guessed from the score (and y)."""
+    t = jax.nn.sigmoid((1 + jnp.abs(adversary[0])) * logit)
+    x = t[:, None]
+    if shape.sees_label:
+        x = jnp.column_stack([t, t * batch.label, t * (1 - batch.label)])
+    guesses = run_layers(
+        adversary[1:], shape.adversary_sizes, lambda matrix, bias: x @ matrix + bias
+    )
+    losses = optax.softmax_cross_entropy_with_integer_labels(guesses, batch.group)
+    return weighted_mean(losses, batch.adversary_weight)
+
+
+def combine_gradients(
+    of_label: Array, of_adversary: Array, strength: Array | float, pieces: tuple[int, ...]
+) -> Array:
+    """Return ∇L_P − proj(∇L_P onto ∇L_A) − strength ∇L_A; each of `pieces` is projected by itself.
+
+    Examples
+    --------
+    >>> combine_gradients(jnp.array([3.0, 4.0]), jnp.array([1.0, 0.0]), 0.5, (2,))
+    Array([-0.5,  4. ], dtype=float32)
+    """
+    ends = np.cumsum(pieces)[:-1].tolist()
+    projected = []
+    for p, a in zip(jnp.split(of_label, ends), jnp.split(of_adversary, ends), strict=True):
+        length = (a**2).sum()
+        share = jnp.where(length > 0, (p * a).sum() / jnp.where(length > 0, length, 1.0), 0.0)
+        projected.append(p - (share + strength) * a)
+    return jnp.concatenate(projected)
+
+
+# ---------------------------------------------------------------------------------------------
+# The step
+
+
+def _step(
+    state: State, penalties: Array, batch: Rows, settings: Settings, clock: Clock, shape: Shape
+) -> tuple[State, Array]:
+    """Take several steps of the adversary, then one of the predictor.
+
+    While warming up the predictor sees labels only. `penalties` is the strength.
+    """
+
+    def predict(predictor: Array) -> Array:
+        def enter(matrix: Array, bias: Array) -> Array:
+            return on_terms(matrix, bias, batch)
+
+        return run_layers(predictor, shape.sizes, enter)[:, 0]
+
+    logit, pull_back = jax.vjp(predict, state.predictor)  # one way there, two ways back
+    adversary, adversary_optimizer = descend_often(
+        lambda adversary: jax.grad(_adversary_loss)(adversary, logit, batch, shape),
+        state.adversary,
+        state.adversary_optimizer,
+        clock.decay * settings.adversary_rate,
+        settings.adversary_steps,
+    )
+    label, by_label = jax.value_and_grad(_label_loss)(logit, batch)
+    guess, by_guess = jax.value_and_grad(_adversary_loss, argnums=1)(adversary, logit, batch, shape)
+    (of_label,), (of_adversary,) = pull_back(by_label), pull_back(by_guess)
+    fair = combine_gradients(of_label, of_adversary, penalties, shape.pieces)
+    predictor, predictor_optimizer = descend(
+        state.predictor,
+        jnp.where(clock.age >= 0, fair, of_label),
+        state.predictor_optimizer,
+        clock.decay * settings.rate,
+    )
+    turned = ((logit > batch.offset) != batch.decision).astype(logit.dtype)
+    figures = jnp.stack([label, guess, weighted_mean(turned, batch.weight)])
+    return State(predictor, predictor_optimizer, adversary, adversary_optimizer, state.key), figures

@@ -1,0 +1,23 @@
+"""How many are above a cut: the step functions that threshold rules are found on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["weight_above"]
+
+Floats = NDArray[np.float64]
+
+
+def weight_above(scores: Floats, weight: Floats, cuts: Floats) -> Floats:
+    """Return the weight of the rows whose score is above each cut, shape (n_cuts,).
+
+    Examples
+    --------
+    >>> weight_above(np.array([0.2, 0.5, 0.9]), np.ones(3), np.array([-np.inf, 0.5, 0.9]))
+    array([3., 1., 0.])
+    """
+    order = np.argsort(scores)
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    return np.asarray(below[-1] - below[np.searchsorted(scores[order], cuts, side="right")])

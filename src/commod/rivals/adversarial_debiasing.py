@@ -1,0 +1,266 @@
+"""Adversarial debiasing (Zhang, Lemoine and Mitchell 2018): a model trained anew."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from commod._encoding import Encoding, TermTable
+from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers, standardise
+from commod.exceptions import InputError, TrainingWarning
+from commod.rivals._network import Network, raw_network
+from commod.rivals._trained import TrainedRival, unit_weights
+from commod.rivals.base import LearningRows, Rows
+from commod.updates._progress import progress_bar
+from commod.updates._trained import check_layers, draw_seeds
+from commod.updates.base import Decisions, FitRows, check_number
+
+__all__ = ["AdversarialDebiasing"]
+
+PROJECTIONS = ("whole", "tensor")
+
+
+class AdversarialDebiasing(TrainedRival):
+    """Train a new model of the labels against an adversary that reads its score.
+
+    The predictor's weights move along ∇L_P − proj(∇L_P onto ∇L_A) − strength · ∇L_A, L_P being its
+    own log loss and L_A that of the adversary, which guesses the group from
+    t = sigmoid((1 + |c|) logit), c being learned too. The base model's scores are not used, so
+    decisions differ from its own for two reasons: fairness, and a training of its own.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model, to which the decisions are compared.
+    strength : float, default=1.0
+        Weight α of the adversary's gradient. 0 keeps the base model and trains nothing: the
+        method trains anew, so even without an adversary it would change decisions, and α → 0 still
+        subtracts the projection.
+    constraints : str, default="demographic_parity"
+        What the adversary sees: t ("demographic_parity"), t of the rows with one true label
+        ("true_positive_rate_parity", "false_positive_rate_parity"), or t, t·y and t·(1 − y)
+        ("equalized_odds").
+    hidden : tuple of int, default=(200,)
+        Sizes of the predictor's hidden layers (ReLU); () makes it linear.
+    adversary_hidden : tuple of int, default=()
+        Sizes of the adversary's hidden layers; () as published.
+    projection : str, default="whole"
+        Project the "whole" gradient, as published, or each "tensor" (matrix or bias) by itself, as
+        AIF360 and Fairlearn do.
+    epochs : int, default=50
+        Passes over the rows with the adversary.
+    warmup_epochs : int, default=10
+        Epochs before these in which the predictor learns the labels only, while the adversary
+        already learns to read it.
+    batch_size : int, default=128
+        Rows per step; batches of an epoch differ by at most one row.
+    learning_rate : float, default=0.001
+        Adam's step for the predictor; it falls to 0 along a cosine, as the adversary's does.
+    adversary_steps : int, default=5
+        Steps of the adversary for each step of the predictor; 1 as published, where a strength of
+        1 or more tends to run in circles.
+    adversary_learning_rate : float, default=0.01
+        Adam's step for the adversary.
+    locked_features : collection of str, default=()
+        Columns the new model must not read.
+    min_category_size : int, default=20
+        Fit rows a category needs to be read; rarer ones count as unseen.
+    min_group_size : int, default=30
+        Fit rows a group needs to be part of the constraint; smaller ones are reported.
+    threshold : float, default=0.5
+        The decision is score > threshold, for the base model and the new one.
+    pos_label : label, default=None
+        The label whose rates count; `classes_[1]` if None.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None. Only names directions.
+    progress : bool, default=None
+        Show a progress bar; None shows it on a terminal only.
+    random_state : int, RandomState or None, default=None
+        Same seed, same machine: the same bits.
+
+    Attributes
+    ----------
+    network_ : Network or None
+        The new model's layers; None where the base model is kept.
+    history_ : dict of str to list of float
+        Mean of both losses and of the share of changes, per epoch.
+    n_iter_ : int
+        Epochs done with the adversary; less than `epochs` after an interrupt, and the base model
+        is kept where there are none.
+
+    Notes
+    -----
+    The paper raises α as √step while the step size falls as 1/step, and trains both sides before.
+    AIF360 has the equalized-odds adversary only, α = 0.1, dropout, Adam 0.001 decaying by 4 % every
+    1000 steps, 50 epochs of 128 rows, and reads the sensitive column unless it is dropped; ours
+    reads only columns of X. Large α may drive the model to one decision for all: a warning says so.
+
+    References
+    ----------
+    Zhang, Lemoine, Mitchell: "Mitigating Unwanted Biases with Adversarial Learning", AIES 2018.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import AdversarialDebiasing
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = AdversarialDebiasing(model, epochs=20, random_state=0)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> bool(update.fairness_ > update.base_fairness_)
+    True
+    """
+
+    network_: Network | None
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        strength: float = 1.0,
+        constraints: str = "demographic_parity",
+        hidden: Sequence[int] = (200,),
+        adversary_hidden: Sequence[int] = (),
+        projection: str = "whole",
+        epochs: int = 50,
+        warmup_epochs: int = 10,
+        batch_size: int = 128,
+        learning_rate: float = 0.001,
+        adversary_steps: int = 5,
+        adversary_learning_rate: float = 0.01,
+        locked_features: Sequence[str] = (),
+        min_category_size: int = 20,
+        min_group_size: int = 30,
+        threshold: float = 0.5,
+        pos_label: Any = None,
+        favorable_label: Any = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.strength = strength
+        self.constraints = constraints
+        self.hidden = hidden
+        self.adversary_hidden = adversary_hidden
+        self.projection = projection
+        self.epochs = epochs
+        self.warmup_epochs = warmup_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.adversary_steps = adversary_steps
+        self.adversary_learning_rate = adversary_learning_rate
+        self.locked_features = locked_features
+        self.min_category_size = min_category_size
+        self.min_group_size = min_group_size
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.favorable_label = favorable_label
+        self.progress = progress
+        self.random_state = random_state
+
+    @property
+    def default_strengths(self) -> tuple[float, ...]:
+        """Return 0 and weights of the adversary, from hardly any to near parity."""
+        return (0.0, 0.01, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_layers(self, "hidden")
+        check_layers(self, "adversary_hidden")
+        check_number(self, "warmup_epochs", low=0, whole=True)
+        check_number(self, "adversary_steps", low=1, whole=True)
+        check_number(self, "adversary_learning_rate", low=0.0, include="right")
+        if self.projection not in PROJECTIONS:
+            raise InputError(
+                f"projection={self.projection!r} is not known; choose one of "
+                f"{', '.join(PROJECTIONS)}."
+            )
+
+    def _read_target(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
+        if labels is None:
+            raise InputError(
+                "This estimator requires y to be passed, but the target y is None: "
+                "AdversarialDebiasing trains a new model of the labels. Pass y, or use a method "
+                "that does without, such as FRAPPE."
+            )
+        return super()._read_target(labels)
+
+    # -- learning -------------------------------------------------------------------------------
+
+    def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Layers:
+        from commod._solvers import debiasing  # JAX is loaded by the first fit, never before
+
+        strengths = np.array([model.strength for model in models], dtype=np.float32)
+        schedule = DebiasingSchedule(
+            epochs=int(self.epochs),
+            batch_size=int(self.batch_size),
+            warmup_epochs=int(self.warmup_epochs),
+            learning_rate=float(self.learning_rate),
+            adversary_steps=int(self.adversary_steps),
+            adversary_learning_rate=float(self.adversary_learning_rate),
+            hidden=tuple(map(int, self.hidden)),
+            adversary_hidden=tuple(map(int, self.adversary_hidden)),
+            projects_whole=self.projection == "whole",
+        )
+        problem = _problem(rows, terms, self.constraints)
+        with progress_bar("AdversarialDebiasing", self.progress) as report:
+            return debiasing.train(problem, strengths, draw_seeds(models), schedule, report)
+
+    def _store(
+        self, trained: Layers, i: int, rows: LearningRows, encoding: Encoding, terms: TermTable
+    ) -> None:
+        if trained.epochs_done:
+            layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
+            self.network_ = raw_network(encoding, layers, terms, rows.weight)
+
+    def _keep_base(self, rows: LearningRows, encoding: Encoding, terms: TermTable) -> None:
+        self.network_ = None
+
+    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
+        super()._store_outcome(rows, positive)
+        if self.network_ is not None and (positive.all() or not positive.any()):
+            label = self._labels_of(np.asarray(positive[:1], dtype=bool)).tolist()[0]
+            note = (
+                f"At strength={self.strength:g} training ended in one decision for all rows, "
+                f"{label!r}: lower the strength or the learning rate, or try another random_state."
+            )
+            self.status_ = f"{note} {self.status_}"
+            warnings.warn(note, TrainingWarning, stacklevel=4)
+
+    # -- deciding -------------------------------------------------------------------------------
+
+    def _decide(self, rows: Rows) -> NDArray[np.bool_]:
+        return self._own_scores(rows) > rows.base.threshold
+
+    def _scores(self, rows: Rows, positive: Decisions) -> NDArray[np.float64]:
+        return self._own_scores(rows)
+
+    def _own_scores(self, rows: Rows) -> NDArray[np.float64]:
+        if self.network_ is None:
+            return rows.base.scores
+        return np.asarray(expit(self.network_.output(rows.columns)))
+
+
+def _problem(rows: LearningRows, terms: TermTable, constraints: str) -> DebiasingProblem:
+    """Put the numbers the solver needs into float32."""
+    assert rows.label is not None
+    weight = unit_weights(rows)
+    seen = rows.cells(constraints).index >= 0
+    single = np.float32
+    return DebiasingProblem(
+        **vars(standardise(terms, rows.weight)),
+        label=rows.label.astype(single),
+        group=np.maximum(rows.group, 0).astype(np.int32),
+        decision=rows.base.decisions,
+        weight=weight.astype(single),
+        adversary_weight=(weight * seen).astype(single),
+        offset=float(logit(rows.base.threshold)),
+        n_groups=rows.n_groups,
+        adversary_sees_label=constraints == "equalized_odds",
+    )

@@ -1,0 +1,66 @@
+"""What updates that are trained by gradients share: seeds, sizes of layers, readable concepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from commod._encoding import Encoding, TermTable
+from commod._solvers.concepts import Concepts, tidy_concepts
+from commod._solvers.problem import solver_position
+from commod.exceptions import InputError
+from commod.updates.base import by_column
+
+__all__ = ["check_layers", "draw_seeds", "readable_concepts", "safe_moments"]
+
+
+def draw_seeds(models: Sequence[Any]) -> NDArray[np.int64]:
+    """Return the seed of each model, drawn from its own `random_state`, shape (m,)."""
+    return np.array([check_random_state(model.random_state).randint(2**31 - 1) for model in models])
+
+
+def check_layers(update: Any, name: str) -> None:
+    """Refuse sizes of hidden layers that are no positive whole numbers."""
+    given = getattr(update, name)
+    sizes = given if isinstance(given, Sequence) else [None]
+    if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):
+        raise InputError(
+            f"{name}={given!r} must hold the sizes of the hidden layers, such as "
+            "(32,) or (64, 32, 16)."
+        )
+
+
+def safe_moments(
+    terms: TermTable, weight: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return mean and scale of each term, and which have any spread, all of shape (d,).
+
+    A term without spread was never learned; its scale is 1.
+    """
+    mean, scale = terms.moments(weight)
+    return mean, np.where(scale > 0, scale, 1.0), scale > 0
+
+
+def readable_concepts(
+    trained: Concepts,
+    encoding: Encoding,
+    terms: TermTable,
+    weight: NDArray[np.float64],
+    *,
+    whole_columns: bool,
+) -> Concepts:
+    """Return what a solver trained, in the order of our terms and with exact zeros.
+
+    `whole_columns` tells the concepts apart by raw columns; the sum is the same either way.
+    """
+    _, scale, seen = safe_moments(terms, weight)
+    concepts = tidy_concepts(
+        trained.weights[:, solver_position(terms)] * seen,
+        trained.contributions,
+        trained.intercept,
+    )
+    return by_column(concepts, encoding, terms, scale, weight) if whole_columns else concepts
