@@ -73,7 +73,10 @@ def _compare_reject_option(where: str, split: Split, theirs: dict[str, Any]) -> 
             "0",
             n_other == 0,
         )
-    update = _fit(RejectOption(split.model, bound=JOB["bound"]), split)
+    decided = split.model.predict(split.train.X)
+    rates = [decided[split.train.s == group].mean() for group in np.unique(split.train.s)]
+    strength = 1 - JOB["bound"] / np.ptp(rates)
+    update = _fit(RejectOption(split.model, search=True, strength=strength), split)
     n_other = int((update.predict(split.test.X, **groups) != theirs["search"]).sum())
     threshold, margin = theirs["searched"]
     show(

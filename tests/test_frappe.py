@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from commod import ScoreColumn
 from commod._solvers import frappe as solver
@@ -27,7 +28,8 @@ QUICK = {"epochs": 30, "batch_size": 128, "random_state": 0, "progress": False}
 def data():
     """Numbers with gaps, a category, three groups of which the last is small."""
     data = make_biased(N, group_shares=(0.6, 0.32, 0.08), bias=2.0, n_categories=3, random_state=1)
-    X = data.data.assign(score=data.proba_target)
+    X = data.data[["category", "x0", "x1", "x2", "x3"]].assign(score=data.proba_target)
+    X = X.assign(x0=20 + 5 * X["x0"], x2=3 * X["x2"] - 7)
     X.loc[np.random.default_rng(0).random(N) < 0.2, "x3"] = np.nan
     return X, np.asarray(data.target), np.asarray(data.sensitive_features)
 
@@ -100,12 +102,13 @@ def shape_of(problem, hidden=()):
     return solver.Shape(0, (3, *hidden, 1), problem.n_lines, problem.n_groups)
 
 
+discrepancy = jax.jit(solver._discrepancy, static_argnames="shape")
+
+
 def found_discrepancy(problem, scores):
     rows, shape = solver._rows(problem), shape_of(problem)
     settings = solver._settings(rows, shape, 0.1, problem.kernel_length)
-    return float(
-        solver._discrepancy(training.padded(scores.astype(np.float32)), rows, settings, shape)
-    )
+    return float(discrepancy(training.padded(scores.astype(np.float32)), rows, settings, shape))
 
 
 @pytest.mark.parametrize(
@@ -119,11 +122,9 @@ def found_discrepancy(problem, scores):
 def test_the_discrepancy_is_that_of_the_library_the_authors_used(logits, weight, value):
     member = np.array([1, 0, 1, 0, 1])
     assert mmd(expit(logits), weight, member == 1, member == 0) == pytest.approx(value, abs=1e-6)
-    nothing = np.zeros((5, 3), np.float32)
     problem = AdditiveProblem(
         **{
             **vars(make_problem(5)),
-            "numeric": nothing,
             "cell": member.astype(np.int32),
             "fairness_weight": weight.astype(np.float32),
         }
@@ -158,7 +159,7 @@ def test_batches_estimate_the_discrepancy_of_the_whole_table():
         batch = rows._replace(cell=rows.cell[index], fairness_weight=jnp.ones(12))
         return solver._discrepancy(jnp.asarray(scores, jnp.float32)[index], batch, settings, shape)
 
-    found = np.asarray(jax.vmap(of_batch)(picked))
+    found = np.asarray(jax.jit(jax.vmap(of_batch))(picked))
     counted = (problem.cell[picked].sum(axis=1) >= 2) & (problem.cell[picked].sum(axis=1) <= 10)
     assert (found[~counted] == 0).all()
     spread = found[counted].std() / np.sqrt(counted.sum())
@@ -299,6 +300,32 @@ def test_one_error_rate_looks_at_the_groups_of_its_label_alone(rows, constraints
     assert mixed.scorecard_ != usual.scorecard_
 
 
+@pytest.mark.parametrize(
+    ("constraints", "counted"),
+    [
+        ("demographic_parity", (0, 1)),
+        ("equalized_odds", (0, 1)),
+        ("true_positive_rate_parity", (1,)),
+        ("false_positive_rate_parity", (0,)),
+    ],
+)
+def test_only_rows_of_the_constraint_are_compared(data, constraints, counted, monkeypatch):
+    seen = []
+    train = solver.train_layers
+    monkeypatch.setattr(solver, "train_layers", lambda p, *rest: seen.append(p) or train(p, *rest))
+    _, y, group = data
+    with pytest.warns(DataWarning, match="left out"):
+        fit(data, constraints=constraints, min_group_size=60, epochs=0)
+    inside = np.isin(y, counted) & (group != "g2")
+    assert (seen[0].fairness_weight == inside).all()
+    assert (seen[0].weight == 1).all()
+    cell = (group == "g1") * 1
+    if constraints == "equalized_odds":
+        cell = cell + 2 * (y == 0)
+    assert (seen[0].cell[inside] == cell[inside]).all()
+    assert seen[0].n_lines == 1 + (constraints == "equalized_odds")
+
+
 def test_a_group_left_out_trains_the_divergence_alone(data):
     X, y, group = data
     with pytest.warns(DataWarning, match="1 group.* left out"):
@@ -358,7 +385,7 @@ def test_an_mlp_is_not_linear_and_has_no_concepts(rows):
     ]
     assert update.scorecard_ is None
     middle = X.assign(**{c: X[c].mean() for c in ("x1", "x2")}).iloc[:3]
-    line = middle.assign(x0=[-2.0, 0.0, 2.0], x3=0.0, category="c0")
+    line = middle.assign(x0=[10.0, 20.0, 30.0], x3=0.0, category="c0")
     low, half, high = update.term(line)
     assert abs(half - (low + high) / 2) > 1e-3
     with pytest.raises(InputError, match=r"mlp.* has no concepts"):
@@ -410,7 +437,7 @@ def test_rows_without_weight_do_not_matter(rows):
 
 def test_the_unit_of_the_weights_does_not_matter(rows):
     weight = np.random.default_rng(0).uniform(0.5, 2, N)
-    one, other = (fit(rows, sample_weight=w).term(rows[0]) for w in (weight, 1e6 * weight))
+    one, other = (fit(rows, sample_weight=w).term(rows[0]) for w in (weight, 1e-25 * weight))
     np.testing.assert_allclose(one, other, atol=1e-4)
 
 
@@ -422,6 +449,14 @@ def test_locked_columns_are_not_read(rows):
     assert (update.term(moved) == update.term(X)).all()
     with pytest.raises(InputError, match="locked_features"):
         fit(rows, locked_features=["x9"])
+
+
+def test_locked_columns_of_an_array_are_not_read_either(rows):
+    X, y, group = rows
+    numbers = X[["x0", "x1"]].to_numpy()
+    update = FRAPPE(LogisticRegression().fit(numbers, y), **QUICK, locked_features=["x0"])
+    fit((numbers, y, group), update)
+    assert update.scorecard_.columns_used == ["x1"]
 
 
 def test_a_column_that_tells_the_group_is_warned_about(rows):

@@ -10,24 +10,28 @@ from pathlib import Path
 import pytest
 
 import commod
-from commod import bounds, datasets, exceptions, metrics
+from commod import bounds, datasets, exceptions, metrics, rivals
 from commod.updates.commod import DEFAULT_GRID
 
 ROOT = Path(__file__).parents[1]
+ABSTRACT = {"AwareRival", "LearningRows", "Rows"}  # parts of `Rival`, whose example shows them
 
 
 def test_public_names():
     assert sorted(commod.__all__) == [
         "COMMOD",
+        "Comparison",
         "ControlledDebiaser",
         "Frontier",
         "ScoreColumn",
         "__version__",
         "bounds",
+        "compare",
         "datasets",
         "exceptions",
         "frontier",
         "metrics",
+        "rivals",
         "scorecard",
     ]
     for name in commod.__all__:
@@ -44,10 +48,13 @@ def test_an_unknown_name_says_what_there_is():
     "thing",
     [
         commod.COMMOD,
+        commod.Comparison,
         commod.ControlledDebiaser,
         commod.Frontier,
         commod.ScoreColumn,
+        commod.compare,
         commod.frontier,
+        *(getattr(rivals, name) for name in rivals.__all__ if name not in ABSTRACT),
         *(getattr(metrics, name) for name in metrics.__all__ if name != "GroupRates"),
         *(getattr(datasets, name) for name in datasets.__all__),
         *(getattr(bounds, name) for name in bounds.__all__),
@@ -58,7 +65,10 @@ def test_every_public_name_has_an_example(thing):
     assert ">>>" in inspect.getdoc(thing)
 
 
-@pytest.mark.parametrize("update", [commod.COMMOD, commod.ControlledDebiaser])
+@pytest.mark.parametrize(
+    "update",
+    [commod.COMMOD, commod.ControlledDebiaser, *{type(u) for u in rivals.lineup(None).values()}],
+)
 def test_documented_defaults_are_the_real_ones(update):
     text = inspect.getdoc(update)
     parameters = inspect.signature(update).parameters

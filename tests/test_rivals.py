@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier
@@ -265,6 +267,7 @@ class Careless(RejectOption):
             "range": decided * 2.0 if self.strength else decided,
             "lots": np.where(decided, 0.7, 0.0) if self.strength else decided,
             "order": decided ^ (np.arange(len(rows)) == 0) if self.strength else decided,
+            "unknown": decided | (rows.group < 0) if self.strength else decided,
             "sweep": decided,
         }[self.broken]
 
@@ -274,9 +277,10 @@ class Careless(RejectOption):
     [
         ("neutral", "strength=0 must change nothing"),
         ("shape", r"must return shape \(300,\)"),
-        ("range", r"must lie in \[0, 1\]"),
+        ("range", "chances between 0 and 1"),
         ("lots", "sets randomised=True"),
         ("order", "depend on its row alone"),
+        ("unknown", "must keep its base decisions"),
         ("sweep", "must rise from 0"),
     ],
 )
@@ -328,6 +332,30 @@ def test_a_group_never_seen_keeps_its_base_decisions_with_a_warning(rows):
     assert (decided[:50] == (X["score"] > 0.5)[:50]).all()
 
 
+def test_sensitive_columns_in_another_order_and_groups_nobody_knows_are_refused(rows):
+    X, y, group = rows
+    both = pd.DataFrame({"a": group, "b": np.arange(len(X)) % 2})
+    update = MinimalFlip(ScoreColumn("score")).fit(X, y, sensitive_features=both)
+    with pytest.raises(InputError, match=r"has the columns b, a, but .* with a, b"):
+        update.predict(X, sensitive_features=both[["b", "a"]])
+    update.fit(X, y, sensitive_features=np.arange(len(X)) % 2)
+    with pytest.raises(InputError, match=r"none of the groups .*; got '0', '1'"):
+        update.predict(X, sensitive_features=(np.arange(len(X)) % 2).astype(str))
+
+
+def test_an_aware_update_is_scored_and_cross_validated_with_its_groups(data):
+    X = data.data.select_dtypes("number")
+    model = LogisticRegression().fit(X, data.target)
+    group = np.asarray(data.sensitive_features)
+    with sklearn.config_context(enable_metadata_routing=True):
+        update = RejectOption(model).set_fit_request(sensitive_features=True)
+        update.set_score_request(sensitive_features=True)
+        found = cross_val_score(
+            update, X, data.target, params={"sensitive_features": group}, error_score="raise"
+        )
+    assert (found > 0.5).all()
+
+
 def test_the_sensitive_attribute_can_be_routed_to_predict():
     update = RejectOption(ScoreColumn("score"))
     assert "sensitive_features" in update.get_metadata_routing().predict.requests
@@ -346,6 +374,7 @@ def test_a_lot_belongs_to_its_row():
         return draw_lots([Column("age", "numeric", ages), towns], np.full(len(ages), 0.5), seed)
 
     first = lots(1)
+    assert draw_lots([], np.array([0.5, 0.5 + 1e-16]), 1)[:1] == draw_lots([], np.array([0.5]), 1)
     assert first[1] == first[3]
     assert len(set(first)) == 3
     assert (lots(1, slice(None, None, -1)) == first[::-1]).all()
@@ -357,7 +386,7 @@ def test_a_lot_belongs_to_its_row():
 
 def test_lots_are_uniform():
     values = Column("x", "numeric", np.arange(100_000.0))
-    lots = draw_lots([values], np.full(100_000, 0.5), None)
+    lots = draw_lots([values], np.full(100_000, 0.5), 0)
     assert np.histogram(lots, 20, (0, 1))[0] == pytest.approx(5_000, rel=0.06)
     assert abs(np.corrcoef(lots[1:], lots[:-1])[0, 1]) < 0.02
 
@@ -374,6 +403,15 @@ def test_lots_keep_their_chances():
     assert between.sum() == 14_000
     drawn = update.predict(X, sensitive_features=group)[between]
     assert drawn.mean() == pytest.approx(chance[between][0], abs=0.02)
+
+
+def test_a_generator_as_random_state_is_asked_once(rows):
+    X, y, group = rows
+    update = MinimalFlip(ScoreColumn("score"), constraints="equalized_odds",
+                         random_state=np.random.RandomState(0))  # fmt: skip
+    update.fit(X, y, sensitive_features=group)
+    first = update.predict(X, sensitive_features=group)
+    assert (update.predict(X, sensitive_features=group) == first).all()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -71,8 +71,10 @@ def test_a_wider_margin_never_changes_fewer(seed, a, b):
 @pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 def test_the_search_finds_what_trying_every_pair_finds(constraints):
     X, y, group = draw(3, 150)
-    update = fitted(RejectOption, X, y, group, constraints=constraints, bound=0.1)
     scores = X["score"].to_numpy()
+    strength = 1 - 0.1 / _average_gap(constraints, scores > 0.5, y, group)
+    how = {"constraints": constraints, "search": True}
+    update = fitted(RejectOption, X, y, group, strength=strength, **how)
     unprivileged = update.raised_[group]
     best, found = -1.0, None
     for t in np.linspace(0.01, 0.99, 100):
@@ -94,6 +96,15 @@ def _average_gap(constraints, decided, y, group):
     return np.mean(
         [np.ptp([decided[line & (group == g)].mean() for g in np.unique(group)]) for line in lines]
     )
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_where_nobody_is_behind_the_reject_option_changes_nothing(search):
+    X, y, _ = draw(5, 100)
+    twice = pd.concat([X, X], ignore_index=True)
+    group, y = np.repeat([0, 1], 100), np.tile(y, 2)
+    update = fitted(RejectOption, twice, y, group, strength=0.3, search=search)
+    assert update.change_rate_ == 0
 
 
 # ---------------------------------------------------------------------------------------------
@@ -132,6 +143,24 @@ def test_fairlearns_chances_to_the_last_bit(constraints, strength, shares):
             == ours).all()  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", [MinimalFlip, RelaxedThresholdOptimizer, ThresholdOptimizer])
+@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+def test_a_row_alone_is_decided_as_in_a_batch(kind, constraints):
+    """The last bit of a model's score may depend on the batch: no cut and no lot may."""
+    data = make_biased(400, bias=1.5, random_state=1)
+    model = LogisticRegression().fit(data.data, data.target)
+    group = np.asarray(data.sensitive_features)
+    for strength in (0.5, 1.0) if kind is not ThresholdOptimizer else (1.0,):
+        update = kind(model, strength=strength, constraints=constraints, random_state=0)
+        update.fit(data.data, data.target, sensitive_features=group)
+        whole = update.predict(data.data, sensitive_features=group)
+        alone = [
+            update.predict(data.data.iloc[[i]], sensitive_features=group[[i]])[0]
+            for i in range(400)
+        ]
+        assert (whole == alone).all()
+
+
 def test_fairlearn_relaxes_no_equalized_odds():
     X, y, group = draw(0)
     with pytest.raises(InputError, match="RelaxedThresholdOptimizer takes anything"):
@@ -140,7 +169,7 @@ def test_fairlearn_relaxes_no_equalized_odds():
 
 def test_what_fairlearn_cannot_do_is_said():
     X, y, group = draw(0)
-    with pytest.raises(InputError, match="refused the rows"):
+    with pytest.raises(InputError, match="Group 0 has rows of one true label only"):
         fitted(ThresholdOptimizer, X, np.where(group == 0, True, y), group)
     with pytest.raises(InputError, match="needs y"):
         fitted(ThresholdOptimizer, X, None, group)
@@ -165,7 +194,8 @@ def test_the_common_point_of_the_hand_example():
     ]  # fmt: skip
     group, y, scores = map(np.array, zip(*table, strict=True))
     X = scores_only(scores)
-    update = fitted(RelaxedThresholdOptimizer, X, y, group, strength=1)
+    how = {"constraints": "equalized_odds", "strength": 1}
+    update = fitted(RelaxedThresholdOptimizer, X, y, group, **how)
     chance = update.decision_proba(X, sensitive_features=group)
     assert chance[(group == "a") & (scores > 0.5)][0] == pytest.approx(0.7)
     assert chance[(group == "a") & (scores < 0.5)][0] == pytest.approx(0.2)
@@ -237,7 +267,15 @@ def _best_accuracy(scores, y, group, constraints, target):
 def test_a_change_that_costs_more_changes_less():
     X, y, group = draw(1, 400)
     cheap, dear = (
-        fitted(RelaxedThresholdOptimizer, X, y, group, strength=0.5, change_weight=w).change_rate_
+        fitted(
+            RelaxedThresholdOptimizer,
+            X,
+            y,
+            group,
+            strength=0.5,
+            change_weight=w,
+            constraints="equalized_odds",
+        ).change_rate_
         for w in (0.0, 0.5)
     )
     assert dear < cheap
@@ -246,7 +284,7 @@ def test_a_change_that_costs_more_changes_less():
 def test_weights_are_repetitions():
     X, y, group = draw(2, 60)
     weight = np.arange(60) % 3
-    how = {"strength": 0.7, "min_group_size": 1}
+    how = {"strength": 0.7, "min_group_size": 1, "constraints": "equalized_odds"}
     weighted = RelaxedThresholdOptimizer(ScoreColumn("score"), **how).fit(
         X, y, sensitive_features=group, sample_weight=weight
     )

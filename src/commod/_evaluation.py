@@ -81,12 +81,25 @@ class EvaluationRows:
             "limit": limit / len(self),
         }
 
-    def limit_at(self, fairness: float, *, may_raise: bool = True, may_lower: bool = True) -> float:
-        """Return the fewest changes that reach a fairness, as a share; NaN where undefined."""
+    def limit_at(
+        self,
+        fairness: float,
+        *,
+        may_raise: bool = True,
+        may_lower: bool = True,
+        in_expectation: bool = False,
+    ) -> float:
+        """Return the fewest changes that reach a fairness, as a share; NaN where undefined.
+
+        `in_expectation`: of decisions that may be drawn by lot, in any direction.
+        """
         if np.isnan(fairness) or not self._sizes.all():
             return float("nan")
         if self.constraints == "demographic_parity" and fairness <= 0:
             return 0.0
+        if in_expectation:
+            counts = self._sizes, self._positives
+            return fewest_expected_changes(self.constraints, *counts, fairness) / len(self)
         best = fewest_changes(
             self.constraints,
             self._sizes,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Frontier", "Point", "frontier", "groups_compared", "read_evaluated"]
+__all__ = ["Fitted", "Frontier", "Point", "frontier", "groups_compared", "read_evaluated"]
 
 Mask = NDArray[np.bool_]
 
@@ -199,6 +199,11 @@ class Frontier:
         if target is not None and (within & (value >= sign * target)).any():
             candidates = np.flatnonzero(within & (value >= sign * target))
             return self._points[candidates[np.argmin(changes[candidates])]].fitted()
+        if value[within].max() == -np.inf:
+            raise InputError(
+                f"No update of this frontier has a defined {CONSTRAINTS[self.constraints]}: nobody "
+                "is decided positively, or a group has no row with the label it is measured on."
+            )
         candidates = np.flatnonzero(within & (value >= value[within].max()))
         best = int(candidates[np.argmin(changes[candidates])])
         if target is not None:
@@ -346,7 +351,7 @@ def _controlled(
             names = {**settings, "n_terms": int((found.weights != 0).sum())}
             if len(weights) > 1:
                 names["accuracy_weight"] = weight
-            fitted = _builder(model, search, found, settings["target"])
+            fitted = _Builder(model, search, found, settings["target"])
             acts = ((search.eta(found) > 0) & search.free).any()  # otherwise r = 1 is kept
             points.append(Point(names, base.decisions ^ ((eta > 0) & free & acts), fitted))
     assert evaluated is not None
@@ -395,19 +400,32 @@ def _path(
                 yield settings, search.beyond(last, extra)
 
 
-def _builder(
-    model: ControlledDebiaser, search: Search, found: Any, target: float
-) -> Callable[[], LinearUpdate]:
-    """Return how to make the fitted estimator: only those that are wanted are made."""
+@dataclass(frozen=True)
+class _Builder:
+    """How to make the fitted estimator: only those that are wanted are made."""
 
-    def build() -> LinearUpdate:
-        goal = ideal_fairness(model.constraints) if np.isnan(target) else target
-        fitted = clone(model).set_params(target=goal)
-        fitted._take_reading(model)
-        fitted._keep(search, found)
+    model: ControlledDebiaser
+    search: Search
+    found: Any
+    target: float
+
+    def __call__(self) -> LinearUpdate:
+        goal = ideal_fairness(self.model.constraints) if np.isnan(self.target) else self.target
+        fitted = clone(self.model).set_params(target=goal)
+        fitted._take_reading(self.model)
+        fitted._keep(self.search, self.found)
         return fitted
 
-    return build
+
+@dataclass(frozen=True)
+class Fitted:
+    """An update that is there already."""
+
+    update: Any
+
+    def __call__(self) -> Any:
+        """Return it."""
+        return self.update
 
 
 def _free(model: ControlledDebiaser, base: BaseScores) -> Mask:
@@ -494,7 +512,7 @@ def _commod(
         ratio = terms.total(card.points, card.intercept)
         names = {**setting, "n_terms": card.n_terms_used}
         after = decide(base.scores, ratio, base.threshold)
-        points.append(Point(names, after, lambda model=model: model))  # type: ignore[misc]
+        points.append(Point(names, after, Fitted(model)))
     rows = read_evaluated(first, groups_compared(update, X, sensitive_features), base, eval_rows)
     return Frontier(update.constraints, points, rows, (True, True), word, fit_seconds=seconds)
 
@@ -521,7 +539,7 @@ def _rival(
     seconds = perf_counter() - begin
     rows = models[0]._read_rows(eval_rows[0], eval_rows[2])
     points = [
-        Point({"strength": strength}, as_made(model._decide(rows)), lambda model=model: model)  # type: ignore[misc]
+        Point({"strength": strength}, as_made(model._decided(rows)), Fitted(model))
         for strength, model in zip(strengths, models, strict=True)
     ]
     labels = groups_compared(update, X, sensitive_features)

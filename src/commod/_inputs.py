@@ -463,6 +463,16 @@ def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
     return parts[0] if len(parts) == 1 else _intersections(parts)
 
 
+def names_of_columns(sensitive_features: Any) -> tuple[str, ...] | None:
+    """Return the names of several sensitive columns, None where they have none."""
+    native = _from_native(sensitive_features, "sensitive_features")
+    if isinstance(native, nw.DataFrame):
+        return tuple(map(str, native.columns))
+    if isinstance(sensitive_features, dict):
+        return tuple(map(str, sensitive_features))
+    return None
+
+
 def _group_columns(sensitive_features: Any) -> list[Coded]:
     native = _from_native(sensitive_features, "sensitive_features")
     if isinstance(native, nw.Series):

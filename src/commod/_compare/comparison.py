@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_scalar
 
 from commod._evaluation import EvaluationRows
 from commod._frontier import Frontier
+from commod.exceptions import InputError
 from commod.metrics._fairness import CONSTRAINTS
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Comparison"]
+__all__ = ["LIMITS", "Comparison"]
 
 LEVELS = (0.6, 0.7, 0.8, 0.9)  # of the P-rule
 SHARES = (0.75, 0.5, 0.25)  # of the base model's disparity
+LIMITS = ("exact limit", "limit with lots")
 
 
 class Comparison:
@@ -72,7 +76,7 @@ class Comparison:
     def __repr__(self) -> str:
         word = next(iter(self.frontiers.values())).rows_word
         return (
-            f"Comparison of {len(self.frontiers)} methods, {CONSTRAINTS[self.constraints]} "
+            f"Comparison of {len(self.frontiers)} method(s), {CONSTRAINTS[self.constraints]} "
             f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} {word}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )
@@ -84,7 +88,7 @@ class Comparison:
         ControlledDebiaser; NaN for a classifier that has none); `fairness`, `accuracy`,
         `change_rate`, `n_changes`, `n_gains`, `n_losses` (expected where lots are drawn); `limit`,
         the fewest changes for the same fairness as a share; `needs_sensitive_features` (to decide);
-        `randomised`; `collapsed` (one decision for all, so that the P-rule is undefined);
+        `randomised`; `collapsed` (fairness is undefined: nobody is decided positively);
         `fit_seconds`, of all updates of the method together.
         """
         import pandas as pd
@@ -115,7 +119,8 @@ class Comparison:
         DataFrame
             One line per method, one column per level: the share of changed decisions, NaN where no
             update of the method reaches it; 0 for every update where the base model does. The last
-            line is the exact limit at any accuracy.
+            lines are the exact limit at any accuracy, in whole people and, where a method draws
+            lots, in expectation.
 
         Notes
         -----
@@ -124,17 +129,20 @@ class Comparison:
         """
         import pandas as pd
 
-        chosen = self._default_levels() if levels is None else [float(level) for level in levels]
-        floor = -np.inf if min_accuracy is None else min_accuracy
-        if max_accuracy_loss is not None:
-            floor = max(floor, self.base_accuracy - max_accuracy_loss)
+        chosen = self._default_levels() if levels is None else self._read_levels(levels)
+        floor = self._floor(min_accuracy, max_accuracy_loss)
         table = {
             name: [self._fewest(name, level, floor) for level in chosen] for name in self.frontiers
         }
-        table["exact limit"] = [self._rows.limit_at(level) for level in chosen]
-        found = pd.DataFrame.from_dict(table, orient="index", columns=chosen)
         needs = {name: f.needs_sensitive_features for name, f in self.frontiers.items()}
-        found.insert(0, "needs group", pd.Series({**needs, "exact limit": True}))
+        by_lot = any(f.randomised for f in self.frontiers.values())
+        for name, in_expectation in zip(LIMITS[: 1 + by_lot], (False, True), strict=False):
+            table[name] = [
+                self._rows.limit_at(level, in_expectation=in_expectation) for level in chosen
+            ]
+            needs[name] = True
+        found = pd.DataFrame.from_dict(table, orient="index", columns=chosen)
+        found.insert(0, "needs group", pd.Series(needs))
         return found.rename_axis(index="method", columns=CONSTRAINTS[self.constraints])
 
     def plot(self) -> Figure:
@@ -147,17 +155,47 @@ class Comparison:
 
         return draw_comparison(self)
 
-    def limit_curve(self, n_points: int = 40) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return levels from the base model's fairness to parity, and the limit at each."""
+    def limit_curve(self, n_points: int = 60) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return levels from the base model's fairness to parity, and the limit at each.
+
+        In expectation, that is, in real numbers: a smooth curve that no method is below. In whole
+        people it has steps, and a jump where rates are to be equal to the last digit.
+        """
         end = 1.0 if self.constraints == "demographic_parity" else 0.0
         levels = np.linspace(self.base_fairness, end, n_points)
-        return levels, np.array([self._rows.limit_at(level) for level in levels.tolist()])
+        limits = [self._rows.limit_at(level, in_expectation=True) for level in levels.tolist()]
+        return levels, np.array(limits)
+
+    def _read_levels(self, levels: Any) -> list[float]:
+        largest = 2.0 if self.constraints == "equalized_odds" else 1.0
+        try:
+            chosen = [float(level) for level in levels]
+        except (TypeError, ValueError):
+            chosen = [np.nan]
+        if not all(0 <= level <= largest for level in chosen):
+            raise InputError(
+                f"levels must be a list of numbers from 0 to {largest:g}, values of the "
+                f"{CONSTRAINTS[self.constraints]}; got {levels!r}."
+            )
+        return chosen
+
+    def _floor(self, min_accuracy: Any, max_accuracy_loss: Any) -> float:
+        """Return the lowest accuracy that counts, −inf where none was asked for."""
+        floors = []
+        for name, value in (
+            ("min_accuracy", min_accuracy),
+            ("max_accuracy_loss", max_accuracy_loss),
+        ):
+            if value is None:
+                continue
+            if np.isnan(self.base_accuracy):
+                raise InputError(f"{name} needs true labels, which are not known on these rows.")
+            number = check_scalar(value, name, Real, min_val=-1, max_val=1)
+            floors.append(number if name == "min_accuracy" else self.base_accuracy - number)
+        return max(floors, default=-np.inf)
 
     def _fewest(self, name: str, level: float, floor: float) -> float:
-        """Return the fewest changes of an update at least as fair as `level`, NaN if there is none.
-
-        An accuracy that is not known passes every floor.
-        """
+        """Return the fewest changes of an update at least as fair as `level`, NaN if none is."""
         frame = self.frontiers[name].frame()
         names = ["fairness", "accuracy", "change_rate"]
         fairness, accuracy, changes = frame[names].to_numpy(dtype=np.float64).T
@@ -165,7 +203,8 @@ class Comparison:
             fairness = np.append(fairness, self.base_fairness)
             accuracy, changes = np.append(accuracy, self.base_accuracy), np.append(changes, 0.0)
         is_floor = self.constraints == "demographic_parity"
-        good = (fairness >= level if is_floor else fairness <= level) & ~(accuracy < floor)
+        good = fairness >= level if is_floor else fairness <= level
+        good = good & ((accuracy >= floor) | (floor == -np.inf))
         return float(changes[good].min()) if good.any() else float("nan")
 
     def _default_levels(self) -> list[float]:
@@ -173,6 +212,8 @@ class Comparison:
             return list(LEVELS) if self.constraints == "demographic_parity" else [0.1]
         if self.constraints == "demographic_parity":
             return [level for level in LEVELS if level > self.base_fairness] or [0.95]
+        if not self.base_fairness:
+            return [0.0]
         return [round(share * self.base_fairness, 3) for share in SHARES]
 
 

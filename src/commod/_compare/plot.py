@@ -60,9 +60,9 @@ def draw_comparison(comparison: Comparison) -> Figure:
 
 def _look_at_the_way_to_parity(grid: Any, comparison: Comparison, is_floor: bool) -> None:
     """Show where updates are fairer than the base model; those that overshoot lie outside."""
-    if np.isnan(comparison.base_fairness):
-        return
     parity = 1.0 if is_floor else 0.0
+    if np.isnan(comparison.base_fairness) or comparison.base_fairness == parity:
+        return
     edge = 0.04 * (parity - comparison.base_fairness)  # fairer to the right, as for the P-rule
     grid[0, 0].set_xlim(comparison.base_fairness - edge, parity + edge)
     for row in grid:
@@ -93,7 +93,10 @@ def _draw_method(
         ax.scatter(fairness, values, color=colour, s=9, alpha=0.35, lw=0)
         order = _unbeaten(fairness if is_floor else -fairness, sign * values)
         width = 2.4 if name in OURS else 1.3
-        ax.plot(fairness[order], values[order], style, color=colour, lw=width, label=label)
+        mark: dict[str, Any] = {"marker": "o", "ms": 5} if len(order) == 1 else {}
+        # a name that begins with an underscore would not be shown
+        shown: dict[str, Any] = {"label": f" {label}", "lw": width, "color": colour}
+        ax.plot(fairness[order], values[order], style, **shown, **mark)
 
 
 def _unbeaten(fairness: Floats, cost: Floats) -> NDArray[np.intp]:
@@ -116,9 +119,11 @@ def _x_label(comparison: Comparison) -> str:
 
 
 def _label_rows(grid: Any, frame: pd.DataFrame) -> None:
+    from matplotlib.ticker import PercentFormatter
+
     top, bottom = grid[:, 0]
     top.set_ylabel("share of decisions changed")
-    top.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    top.yaxis.set_major_formatter(PercentFormatter(1.0))
     bottom.set_ylabel("accuracy")
     if frame["accuracy"].isna().all():
         bottom.text(0.5, 0.5, "true labels not known", ha="center", transform=bottom.transAxes)

@@ -16,18 +16,18 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from commod._compare.comparison import Comparison
+from commod._compare.comparison import LIMITS, Comparison
 from commod._evaluation import EvaluationRows, as_made
-from commod._frontier import Frontier, Point, frontier, groups_compared, read_evaluated
-from commod._inputs import different_labels, read_labels
+from commod._frontier import Fitted, Frontier, Point, frontier, groups_compared, read_evaluated
+from commod._inputs import check_length, different_labels, read_labels
 from commod.exceptions import DataWarning, InputError
-from commod.rivals.base import LearningRows, Rival, Rows
+from commod.rivals.base import LearningRows, Rival, Rows, check_decisions
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, Decisions
 
 __all__ = ["compare"]
 
-SHARED = ("constraints", "threshold", "pos_label", "favorable_label", "min_group_size")
+SHARED = ("constraints", "min_group_size", "threshold", "pos_label", "favorable_label")
 
 Table = tuple[Any, Any, Any]  # X, y and sensitive features of some rows
 
@@ -39,7 +39,11 @@ def compare(
     *,
     sensitive_features: Any,
     estimator: Any = None,
-    constraints: str = "demographic_parity",
+    constraints: str | None = None,
+    min_group_size: int | None = None,
+    threshold: float | None = None,
+    pos_label: Any = None,
+    favorable_label: Any = None,
     X_eval: Any = None,
     y_eval: Any = None,
     sensitive_features_eval: Any = None,
@@ -57,8 +61,9 @@ def compare(
         The fit rows, as in an update's `fit`.
     estimator : fitted classifier or ScoreColumn, default=None
         The base model that changes are counted against. Needed where `methods` has no update.
-    constraints : str, default="demographic_parity"
-        What fairness means; only where `methods` has no update, which say it themselves.
+    constraints, min_group_size, threshold, pos_label, favorable_label : default=None
+        As in every update; None takes the updates' own, or the usual defaults where `methods` has
+        none.
     X_eval, y_eval, sensitive_features_eval : default=None
         Rows to measure on, best new ones; the fit rows if None.
     progress : bool, default=None
@@ -70,9 +75,10 @@ def compare(
 
     Notes
     -----
-    All updates must edit the same base model with the same threshold and constraint. Every update
-    is held against the exact limit at its own fairness. A method that cannot be fitted is left out
-    with a warning and named in `failures`.
+    All updates must edit the same base model with the same threshold and constraint; each is fitted
+    anew along its sweep. Every update is held against the exact limit at its own fairness. A method
+    that cannot be fitted is left out with a warning and named in `failures`. Rows have no weights
+    here: people are counted.
 
     Examples
     --------
@@ -94,7 +100,8 @@ def compare(
     (4, 3)
     """
     named = _named(methods)
-    reference = _reference(named.values(), estimator, constraints)
+    asked = (constraints, min_group_size, threshold, pos_label, favorable_label)
+    reference = _reference(named.values(), estimator, dict(zip(SHARED, asked, strict=True)))
     fit_rows = (X, y, sensitive_features)
     eval_rows, word = _eval_rows(fit_rows, (X_eval, y_eval, sensitive_features_eval))
     found: dict[str, Frontier] = {}
@@ -104,9 +111,11 @@ def compare(
         for done, (name, method) in enumerate(named.items()):
             try:
                 found[name] = ground.frontier(method)
-            except (ValueError, TypeError, ImportError) as error:
-                failures[name] = str(error)
-                said.append((f"{name} is left out: {error}", DataWarning))
+            except AssertionError:  # an update below its limit: somebody's figures are wrong
+                raise
+            except Exception as error:  # whatever a method of somebody's may raise
+                failures[name] = f"{error}" or type(error).__name__
+                said.append((f"{name} is left out: {failures[name]}", DataWarning))
             if report is not None:
                 report(done + 1, len(named))
     for message, category in dict.fromkeys(said):
@@ -133,13 +142,22 @@ def _named(methods: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
         named = dict(methods)
     else:
         named = {}
-        for method in methods if isinstance(methods, Iterable) else [methods]:
+        alone = hasattr(methods, "predict") or not isinstance(methods, Iterable)
+        for method in [methods] if alone or isinstance(methods, str) else methods:
             name = type(method).__name__
             name += " (aware)" if getattr(method, "aware", False) else ""
             taken = sum(other == name or other.startswith(f"{name} #") for other in named)
             named[f"{name} #{taken + 1}" if taken else name] = method
     if not named:
         raise InputError("methods is empty: pass at least one update or classifier.")
+    for name, method in named.items():
+        if isinstance(method, type) or not hasattr(method, "predict"):
+            raise InputError(
+                f"{method!r} is neither an update nor a classifier: it is no object with predict. "
+                "Pass updates from commod or commod.rivals, such as LPP(model), or classifiers."
+            )
+        if name in LIMITS:
+            raise InputError(f"{name!r} names a line of the table; call the method otherwise.")
     return named
 
 
@@ -171,8 +189,9 @@ class _BaseModel(Rival):
         return rows.base.decisions
 
 
-def _reference(methods: Iterable[Any], estimator: Any, constraints: str) -> _BaseModel:
+def _reference(methods: Iterable[Any], estimator: Any, asked: dict[str, Any]) -> _BaseModel:
     """Return the base model with the settings that all updates share; refuse where they differ."""
+    settings = {name: value for name, value in asked.items() if value is not None}
     updates = [method for method in methods if isinstance(method, BaseUpdate)]
     if not updates:
         if estimator is None:
@@ -180,20 +199,33 @@ def _reference(methods: Iterable[Any], estimator: Any, constraints: str) -> _Bas
                 "Without an update among the methods, the base model that changes are counted "
                 "against must be given: estimator=model."
             )
-        return _BaseModel(estimator, constraints=constraints)
+        return _BaseModel(estimator, **settings)
     first = updates[0]
     for other in updates[1:]:
-        differ = [name for name in SHARED if getattr(other, name) != getattr(first, name)]
-        if other.estimator is not first.estimator and other.estimator != first.estimator:
-            differ.append("estimator")
-        if differ:
-            raise InputError(
-                f"{type(other).__name__} and {type(first).__name__} differ in "
-                f"{', '.join(differ)}: methods are compared on one base model and one constraint."
-            )
-    if estimator is not None and estimator is not first.estimator and estimator != first.estimator:
-        raise InputError("estimator= is not the base model of the updates. Leave it out.")
+        _check_same(type(other).__name__, first, {n: getattr(other, n) for n in SHARED})
+        _check_estimator(other.estimator, type(other).__name__, first)
+    _check_same("compare", first, settings)
+    if estimator is not None:
+        _check_estimator(estimator, "compare", first)
     return _BaseModel(first.estimator, **{name: getattr(first, name) for name in SHARED})
+
+
+def _check_same(who: str, first: BaseUpdate, settings: Mapping[str, Any]) -> None:
+    for name, value in settings.items():
+        if value != getattr(first, name):
+            raise InputError(
+                f"{who} has {name}={value!r} and {type(first).__name__} {name}="
+                f"{getattr(first, name)!r}: methods are compared on one base model and one "
+                "constraint. Give all of them the same."
+            )
+
+
+def _check_estimator(estimator: Any, who: str, first: BaseUpdate) -> None:
+    if estimator is not first.estimator and estimator != first.estimator:
+        raise InputError(
+            f"{who} has another estimator than {type(first).__name__}: methods are compared on one "
+            "base model. Give all of them the same."
+        )
 
 
 def _eval_rows(fit_rows: Table, eval_rows: Table) -> tuple[Table, str]:
@@ -248,7 +280,7 @@ class _Ground:
         after = self._decisions(fitted, aware)
         return Frontier(
             self.rows.constraints,
-            [Point({}, after, lambda: fitted)],
+            [Point({}, after, Fitted(fitted))],
             self.rows,
             (True, True),
             self.word,
@@ -259,34 +291,36 @@ class _Ground:
     def _decisions(self, model: Any, aware: bool) -> Decisions:
         X, _, sensitive_features = self.eval_rows
         groups = {"sensitive_features": sensitive_features} if aware else {}
+        name = type(model).__name__
         if hasattr(model, "decision_proba"):
-            return as_made(np.asarray(model.decision_proba(X, **groups), dtype=np.float64))
-        labels = read_labels(model.predict(X, **groups), f"predict of {type(model).__name__}")
+            chances = model.decision_proba(X, **groups)
+            return as_made(check_decisions(chances, len(self.rows), f"decision_proba of {name}"))
+        if hasattr(model, "_pmf_predict"):  # Fairlearn's randomised classifiers: count expectations
+            chances = np.asarray(model._pmf_predict(X, **groups))[:, 1]
+            return as_made(check_decisions(chances, len(self.rows), f"_pmf_predict of {name}"))
+        labels = read_labels(model.predict(X, **groups), f"predict of {name}")
         known = self.reference.classes_.tolist()
+        check_length(labels, f"predict of {name}", len(self.rows))
         unknown = [value for value in different_labels(labels) if value not in known]
-        if unknown or len(labels) != len(self.rows):
+        if unknown:
             raise InputError(
-                f"predict gave {len(labels)} decisions with labels {unknown[:3] or known}; "
-                f"expected {len(self.rows)} with the base model's labels {known}."
+                f"predict of {name} gave {unknown[0]!r}; the base model's labels are {known}."
             )
         return np.asarray(labels == self.reference.pos_label_, dtype=bool)
 
 
 def _fitted(model: Any, X: Any, y: Any, sensitive_features: Any) -> Any:
     """Return a classifier that is fitted; one that is not is fitted on the rows."""
-    if isinstance(model, type) or not hasattr(model, "predict"):
-        raise InputError(
-            f"{model!r} is neither an update nor a classifier: it has no predict. Pass an object "
-            "with predict, or an update from commod or commod.rivals."
-        )
     if not hasattr(model, "fit") or not hasattr(model, "get_params"):
         return model
     try:
         check_is_fitted(model)
     except NotFittedError:
-        groups = {"sensitive_features": sensitive_features} if _takes_groups(model.fit) else {}
         # a copy, not a clone: what it wraps may be fitted already and must stay so
-        return copy.deepcopy(model).fit(X, y, **groups)
+        fresh = copy.deepcopy(model)
+        if _takes_groups(model.fit) or type(model).__module__.startswith("fairlearn."):
+            return fresh.fit(X, y, sensitive_features=sensitive_features)
+        return fresh.fit(X, y)
     return model
 
 

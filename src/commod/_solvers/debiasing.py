@@ -29,7 +29,6 @@ from commod._solvers.training import (
     Method,
     adam,
     descend,
-    descend_often,
     padded,
     weighted_mean,
 )
@@ -73,7 +72,6 @@ class Settings(NamedTuple):
     """Numbers of the schedule that a step needs."""
 
     rate: Array
-    adversary_steps: Array
     adversary_rate: Array
 
 
@@ -121,7 +119,6 @@ def train(
         _rows(problem),
         Settings(
             rate=jnp.float32(schedule.learning_rate),
-            adversary_steps=jnp.int32(schedule.adversary_steps),
             adversary_rate=jnp.float32(schedule.adversary_learning_rate),
         ),
         schedule,
@@ -213,9 +210,9 @@ def combine_gradients(
 def _step(
     state: State, penalties: Array, batch: Rows, settings: Settings, clock: Clock, shape: Shape
 ) -> tuple[State, Array]:
-    """Take several steps of the adversary, then one of the predictor.
+    """Move the adversary, then the predictor; while warming up that one sees labels only.
 
-    While warming up the predictor sees labels only. `penalties` is the strength.
+    `penalties` is the strength.
     """
 
     def predict(predictor: Array) -> Array:
@@ -225,12 +222,11 @@ def _step(
         return run_layers(predictor, shape.sizes, enter)[:, 0]
 
     logit, pull_back = jax.vjp(predict, state.predictor)  # one way there, two ways back
-    adversary, adversary_optimizer = descend_often(
-        lambda adversary: jax.grad(_adversary_loss)(adversary, logit, batch, shape),
+    adversary, adversary_optimizer = descend(
         state.adversary,
+        jax.grad(_adversary_loss)(state.adversary, logit, batch, shape),
         state.adversary_optimizer,
         clock.decay * settings.adversary_rate,
-        settings.adversary_steps,
     )
     label, by_label = jax.value_and_grad(_label_loss)(logit, batch)
     guess, by_guess = jax.value_and_grad(_adversary_loss, argnums=1)(adversary, logit, batch, shape)

@@ -195,9 +195,13 @@ def _rows(problem: AdditiveProblem) -> Rows:
 
 
 def _settings(rows: Rows, shape: Shape, rate: float, kernel_length: float) -> Settings:
+    return Settings(jnp.float32(rate), _waves(kernel_length), _own_share(rows, shape))
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def _own_share(rows: Rows, shape: Shape) -> Array:
     total, squares = _side_weights(_members(rows, shape), shape)
-    own_share = squares / jnp.maximum(total**2, 1e-12)
-    return Settings(jnp.float32(rate), _waves(kernel_length), own_share)
+    return squares / jnp.maximum(total**2, 1e-12)
 
 
 def _waves(length: float) -> Waves:

@@ -254,6 +254,5 @@ class DebiasingSchedule(Pacing):
 
     hidden: tuple[int, ...]
     adversary_hidden: tuple[int, ...]
-    adversary_steps: int
     adversary_learning_rate: float
     projects_whole: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ def check_rival(update: Rival, X: Any, y: Any = None, *, sensitive_features: Any
 
     It is fitted on half of the rows and decides on the others. Checked: strength 0 changes nothing
     on either; the default sweep begins with 0 and rises; decisions have the right shape and range,
-    depend on their row alone, and survive copying; what is declared as needed at
-    predict time, and as drawn by lot, is.
+    depend on their row alone, and survive copying; what is declared as needed at predict time, and
+    as drawn by lot, is; a group that is not known keeps its base decisions.
 
     Parameters
     ----------
@@ -79,27 +80,37 @@ def _read(update: Rival, rows: list[Any], order: Any = slice(None)) -> Rows:
 def _check_neutral(update: Rival, parts: list[list[Any]]) -> None:
     for rows in parts:
         read = _read(update, rows)
-        n_changed = int((update._decide(read) != read.base.decisions).sum())
+        n_changed = int((update._decided(read) != read.base.decisions).sum())
         _require(n_changed == 0, f"strength=0 must change nothing; it changes {n_changed} rows")
 
 
 def _check_decisions(update: Rival, rows: list[Any]) -> None:
-    positive = update._decide(_read(update, rows))
+    positive = update._decided(_read(update, rows))
     n = len(rows[2])
-    _require(positive.dtype in (np.bool_, np.float64), "_decide must return booleans or floats")
-    _require(bool(((positive >= 0) & (positive <= 1)).all()), "chances must lie in [0, 1]")
     by_lot = positive.dtype != np.bool_ and not np.isin(positive, (0.0, 1.0)).all()
     _require(not by_lot or update.randomised, "a method that returns chances sets randomised=True")
     order = np.arange(n)[::-3]
     _require(
-        bool((update._decide(_read(update, rows, order)) == positive[order]).all()),
+        bool((update._decided(_read(update, rows, order)) == positive[order]).all()),
         "a decision must depend on its row alone, not on the others or their order",
     )
     again = copy.deepcopy(update)
-    _require(bool((again._decide(_read(again, rows)) == positive).all()), "a copy decides the same")
+    _require(
+        bool((again._decided(_read(again, rows)) == positive).all()), "a copy decides the same"
+    )
     if update.needs_sensitive_features:
-        try:
-            update.predict(rows[0])
-        except InputError:
-            return
-        _require(False, "a method that needs the group must derive from AwareRival and refuse")
+        _check_groups(update, rows)
+
+
+def _check_groups(update: Rival, rows: list[Any]) -> None:
+    read = _read(update, rows)
+    nobody = replace(read, group=np.full(len(read), -1, dtype=np.intp))
+    _require(
+        bool((update._decided(nobody) == read.base.decisions).all()),
+        "a group that is not known (rows.group is -1) must keep its base decisions",
+    )
+    try:
+        update.predict(rows[0])
+    except InputError:
+        return
+    _require(False, "a method that needs the group must derive from AwareRival and refuse")

@@ -11,31 +11,38 @@ from sklearn.utils import check_random_state
 
 from commod._inputs import Column
 
-__all__ = ["draw_lots"]
+__all__ = ["draw_lots", "seed_of"]
 
 Words = NDArray[np.uint64]
 
 
+def seed_of(random_state: Any) -> int:
+    """Return the seed of an update's lots, taken once when it is fitted; None means 0."""
+    if random_state is None:
+        return 0
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
 def draw_lots(
-    columns: Sequence[Column], scores: NDArray[np.float64], random_state: Any
+    columns: Sequence[Column], scores: NDArray[np.float64], seed: int
 ) -> NDArray[np.float64]:
     """Return a uniform number in [0, 1) for each row, shape (n,).
 
-    It depends on the row's values, its base score and the seed, not on the other rows, their order
-    or any generator: who asks twice gets the same answer, and rows that are alike are decided
-    alike. `random_state=None` means 0.
+    It depends on the row's values and the seed, not on the other rows, their order or any
+    generator: who asks twice gets the same answer, and rows that are alike are decided alike. The
+    base score, whose last bit may depend on the batch, counts only where there is no column, and
+    then rounded.
 
     Examples
     --------
     >>> ages = Column("age", "numeric", np.array([30.0, 40.0, 30.0]))
-    >>> lots = draw_lots([ages], np.array([0.5, 0.5, 0.5]), None)
+    >>> lots = draw_lots([ages], np.array([0.5, 0.5, 0.5]), seed=0)
     >>> bool(lots[0] == lots[2] != lots[1])
     True
     """
-    seed = 0 if random_state is None else check_random_state(random_state).randint(2**31 - 1)
-    state = _mixed(np.full(len(scores), seed, dtype=np.uint64), _words(scores))
-    for column in columns:
-        state = _mixed(state, _column_words(column))
+    state = np.full(len(scores), seed, dtype=np.uint64)
+    for words in [_column_words(c) for c in columns] or [_words(np.round(scores, 9))]:
+        state = _mixed(state, words)
     return (state >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 

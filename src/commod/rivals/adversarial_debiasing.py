@@ -61,11 +61,9 @@ class AdversarialDebiasing(TrainedRival):
         Rows per step; batches of an epoch differ by at most one row.
     learning_rate : float, default=0.001
         Adam's step for the predictor; it falls to 0 along a cosine, as the adversary's does.
-    adversary_steps : int, default=5
-        Steps of the adversary for each step of the predictor; 1 as published, where a strength of
-        1 or more tends to run in circles.
-    adversary_learning_rate : float, default=0.01
-        Adam's step for the adversary.
+    adversary_learning_rate : float, default=0.1
+        Adam's step for the adversary. With the predictor's own, as in AIF360, a strength of 1 or
+        more tends to run in circles.
     locked_features : collection of str, default=()
         Columns the new model must not read.
     min_category_size : int, default=20
@@ -132,8 +130,7 @@ class AdversarialDebiasing(TrainedRival):
         warmup_epochs: int = 10,
         batch_size: int = 128,
         learning_rate: float = 0.001,
-        adversary_steps: int = 5,
-        adversary_learning_rate: float = 0.01,
+        adversary_learning_rate: float = 0.1,
         locked_features: Sequence[str] = (),
         min_category_size: int = 20,
         min_group_size: int = 30,
@@ -153,7 +150,6 @@ class AdversarialDebiasing(TrainedRival):
         self.warmup_epochs = warmup_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
-        self.adversary_steps = adversary_steps
         self.adversary_learning_rate = adversary_learning_rate
         self.locked_features = locked_features
         self.min_category_size = min_category_size
@@ -174,7 +170,6 @@ class AdversarialDebiasing(TrainedRival):
         check_layers(self, "hidden")
         check_layers(self, "adversary_hidden")
         check_number(self, "warmup_epochs", low=0, whole=True)
-        check_number(self, "adversary_steps", low=1, whole=True)
         check_number(self, "adversary_learning_rate", low=0.0, include="right")
         if self.projection not in PROJECTIONS:
             raise InputError(
@@ -202,7 +197,6 @@ class AdversarialDebiasing(TrainedRival):
             batch_size=int(self.batch_size),
             warmup_epochs=int(self.warmup_epochs),
             learning_rate=float(self.learning_rate),
-            adversary_steps=int(self.adversary_steps),
             adversary_learning_rate=float(self.adversary_learning_rate),
             hidden=tuple(map(int, self.hidden)),
             adversary_hidden=tuple(map(int, self.adversary_hidden)),

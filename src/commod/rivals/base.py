@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._base_model import BaseScores
-from commod._inputs import Column, Kind, read_columns, read_groups
+from commod._inputs import Column, Kind, names_of_columns, read_columns, read_groups
 from commod._solvers.rates import Cells
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._fairness import fairness_of
-from commod.rivals._lots import draw_lots
+from commod.rivals._lots import draw_lots, seed_of
 from commod.scorecard import edited_scores, margins
 from commod.updates.base import (
     BaseUpdate,
@@ -35,7 +36,17 @@ from commod.updates.base import (
     check_number,
 )
 
-__all__ = ["AwareRival", "LearningRows", "Rival", "Rows", "fit_strengths", "wanted_fairness"]
+__all__ = [
+    "AwareRival",
+    "LearningRows",
+    "Rival",
+    "Rows",
+    "check_decisions",
+    "fit_strengths",
+    "wanted_fairness",
+]
+
+ROUNDING = 1e-9  # sums of chances may be off by this
 
 
 @dataclass(frozen=True)
@@ -63,12 +74,21 @@ class Rows:
 
 @dataclass(frozen=True)
 class LearningRows(Rows):
-    """What a method learns from: also the groups, true labels (None if not given) and weights."""
+    """What a method learns from: also the groups, true labels (None if not given) and weights.
+
+    `group_labels` names the groups of the constraint; a method that decides without them must not
+    keep it.
+    """
 
     group: NDArray[np.intp]
-    n_groups: int
+    group_labels: tuple[Hashable, ...]
     label: NDArray[np.bool_] | None
     weight: NDArray[np.float64]
+
+    @property
+    def n_groups(self) -> int:
+        """Return how many groups the constraint compares."""
+        return len(self.group_labels)
 
     @property
     def in_constraint(self) -> NDArray[np.bool_]:
@@ -133,6 +153,7 @@ class Rival(BaseUpdate):
     largest_strength: ClassVar[float] = np.inf
     locked_features: Sequence[str] = ()
     random_state: Any = None
+    _lot_seed: int = 0
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -195,7 +216,7 @@ class Rival(BaseUpdate):
         _fit_together([self], X, y, sensitive_features, sample_weight)
         return self
 
-    def _remember_groups(self, labels: Sequence[Hashable]) -> None:
+    def _remember_groups(self, labels: Sequence[Hashable], names: Sequence[str] | None) -> None:
         """Keep nothing: a method that decides from X alone must not know the groups' names."""
 
     # -- deciding -------------------------------------------------------------------------------
@@ -233,7 +254,7 @@ class Rival(BaseUpdate):
 
     def decision_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the chance that a row is decided positively, shape (n,); 0 or 1 without lots."""
-        return self._decide(self._read_rows(X)).astype(np.float64)
+        return self._decided(self._read_rows(X)).astype(np.float64)
 
     def changes(self, X: Any) -> Changes:
         """Return which rows change and in which direction (as drawn, for a randomised method)."""
@@ -243,23 +264,27 @@ class Rival(BaseUpdate):
 
     def _made(self, rows: Rows) -> NDArray[np.bool_]:
         """Return the decisions; lots depend on the row and `random_state` alone."""
-        positive = self._decide(rows)
+        positive = self._decided(rows)
         if positive.dtype == np.bool_:
             return positive.astype(np.bool_)
-        return draw_lots(rows.columns, rows.base.scores, self.random_state) < positive
+        return draw_lots(rows.columns, rows.base.scores, self._lot_seed) < positive
+
+    def _decided(self, rows: Rows) -> Decisions:
+        """Return what `_decide` returned, checked."""
+        return check_decisions(self._decide(rows), len(rows), f"_decide of {type(self).__name__}")
 
     def _labels(self, rows: Rows) -> NDArray[Any]:
         return self._labels_of(self._made(rows))
 
     def _proba(self, rows: Rows) -> NDArray[np.float64]:
-        edited = self._scores(rows, self._decide(rows))
+        edited = self._scores(rows, self._decided(rows))
         same = edited == rows.base.scores
         proba = np.column_stack([np.where(same, rows.base.proba[:, 0], 1 - edited), edited])
         return proba if self.classes_[1] == self.pos_label_ else proba[:, ::-1]
 
     def _margin(self, rows: Rows) -> NDArray[np.float64]:
         """Return the logit of the edited score to the threshold, on the side of the decision."""
-        edited = self._scores(rows, self._decide(rows))
+        edited = self._scores(rows, self._decided(rows))
         threshold = 0.5 if self.randomised else rows.base.threshold
         size = np.abs(np.clip(logit(np.clip(edited, 1e-15, 1 - 1e-15)) - logit(threshold), -30, 30))
         side = self._made(rows) == (self.classes_[1] == self.pos_label_)
@@ -288,9 +313,10 @@ class AwareRival(Rival):
 
     needs_sensitive_features = True
 
-    def _remember_groups(self, labels: Sequence[Hashable]) -> None:
+    def _remember_groups(self, labels: Sequence[Hashable], names: Sequence[str] | None) -> None:
         if self.needs_sensitive_features:
             self.group_labels_ = tuple(labels)
+            self.sensitive_names_ = names
 
     def _read_group(self, sensitive_features: Any, n_rows: int) -> NDArray[np.intp] | None:
         if not self.needs_sensitive_features:
@@ -302,9 +328,21 @@ class AwareRival(Rival):
                 "sensitive attribute is not at hand for new rows, use a method that does "
                 "without, such as ControlledDebiaser."
             )
+        names = names_of_columns(sensitive_features)
+        if names and self.sensitive_names_ and names != self.sensitive_names_:
+            raise InputError(
+                f"sensitive_features has the columns {', '.join(names)}, but the update was fitted "
+                f"with {', '.join(self.sensitive_names_)}, in this order. Pass the same."
+            )
         groups = read_groups(sensitive_features, n_rows)
         position = {label: i for i, label in enumerate(self.group_labels_)}
         unknown = [repr(label) for label in groups.labels if label not in position]
+        if len(unknown) == len(groups.labels):
+            raise InputError(
+                f"sensitive_features holds none of the groups the update was fitted with "
+                f"({', '.join(map(repr, self.group_labels_[:6]))}); got {', '.join(unknown[:6])}. "
+                "Pass the same values, of the same type."
+            )
         if unknown:
             warnings.warn(
                 f"{type(self).__name__} learned nothing about the group(s) {', '.join(unknown[:6])}"
@@ -341,11 +379,36 @@ class AwareRival(Rival):
 
     def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return the chance that a row is decided positively, shape (n,); 0 or 1 without lots."""
-        return self._decide(self._read_rows(X, sensitive_features)).astype(np.float64)
+        return self._decided(self._read_rows(X, sensitive_features)).astype(np.float64)
 
     def changes(self, X: Any, *, sensitive_features: Any = None) -> Changes:
         """Return which rows change and in which direction (as drawn, for a randomised method)."""
         return self._changed(self._read_rows(X, sensitive_features))
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Return the accuracy of `predict`; what cross-validation asks for."""
+        decided = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, decided, sample_weight=sample_weight))
+
+
+def check_decisions(positive: Any, n_rows: int, name: str) -> Decisions:
+    """Return decisions or chances of positive ones, shape (n,); refuse what is neither."""
+    array = np.asarray(positive)
+    if array.shape != (n_rows,):
+        raise InputError(
+            f"{name} must return shape ({n_rows},), one entry per row; got {array.shape}."
+        )
+    if array.dtype == np.bool_:
+        return array
+    is_number = array.dtype.kind in "fiu"
+    if not is_number or not ((array >= -ROUNDING) & (array <= 1 + ROUNDING)).all():
+        raise InputError(
+            f"{name} must return booleans, or chances between 0 and 1; got {array.dtype} "
+            f"with {array[:3].tolist()}..."
+        )
+    return np.clip(array.astype(np.float64), 0.0, 1.0)
 
 
 def wanted_fairness(constraints: str, base: float, strength: float) -> float:
@@ -402,35 +465,29 @@ def _fit_together(
     for model in models:
         model._check_parameters()
     fit_rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
-    rows, labels = _learning_rows(X, fit_rows)
+    rows = _learning_rows(X, fit_rows)
     kinds: dict[str, Kind] = {c.name: c.kind for c in fit_rows.columns}
     for model in models:
         model._take_reading(first)
-        model._remember_groups(labels)
+        model._remember_groups(rows.group_labels, names_of_columns(sensitive_features))
         model._column_kinds = kinds
+        model._lot_seed = seed_of(model.random_state)
     first._learn_all(models, rows)
     for model in models:
-        positive = model._decide(rows)
-        if positive.shape != (len(rows),):
-            raise InputError(
-                f"_decide of {type(model).__name__} must return shape ({len(rows)},), one entry "
-                f"per row; got {positive.shape}."
-            )
-        model._store_outcome(fit_rows, positive)
+        model._store_outcome(fit_rows, model._decided(rows))
 
 
-def _learning_rows(X: Any, rows: FitRows) -> tuple[LearningRows, list[Hashable]]:
-    """Return the rows with the groups of the constraint numbered from 0, and their names."""
+def _learning_rows(X: Any, rows: FitRows) -> LearningRows:
+    """Return the rows with the groups of the constraint numbered from 0."""
     kept = np.unique(rows.groups.codes[rows.in_constraint])
     position = np.full(len(rows.groups.labels), -1, dtype=np.intp)
     position[kept] = np.arange(len(kept))
-    learning = LearningRows(
+    return LearningRows(
         X=X,
         columns=rows.columns,
         base=rows.base,
         group=position[rows.groups.codes],
-        n_groups=len(kept),
+        group_labels=tuple(rows.groups.labels[i] for i in kept),
         label=rows.label,
         weight=rows.weight,
     )
-    return learning, [rows.groups.labels[i] for i in kept]

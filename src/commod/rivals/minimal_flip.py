@@ -111,7 +111,9 @@ class MinimalFlip(AwareRival):
     @property
     def randomised(self) -> bool:  # type: ignore[override]
         """Return whether some decisions are drawn by lot: ties at a cut, or errors compared."""
-        chances = getattr(self, "chances_", np.zeros(0))
+        chances = getattr(self, "chances_", None)
+        if chances is None:
+            return self.constraints != "demographic_parity"
         return bool(((chances > 0) & (chances < 1)).any())
 
     def _learn(self, rows: LearningRows) -> None:
@@ -172,7 +174,11 @@ def _cut(scores: NDArray[np.float64], n_positive: int) -> tuple[float, float]:
     """
     ordered = np.sort(scores)[::-1]
     if n_positive == 0:
-        return float(ordered[0]), 0.0
-    cut = ordered[n_positive - 1]
+        return (float(ordered[0]) + 1) / 2, 0.0
+    cut = float(ordered[n_positive - 1])
     above, equal = int((scores > cut).sum()), int((scores == cut).sum())
-    return float(cut), (n_positive - above) / equal
+    if above + equal > n_positive:
+        return cut, (n_positive - above) / equal
+    # between two scores: a score's last bit may depend on the batch it comes in
+    below = float(ordered[n_positive]) if n_positive < len(ordered) else -1.0
+    return (cut + below) / 2, 0.0

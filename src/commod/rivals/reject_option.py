@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from commod.exceptions import InputError
 from commod.rivals._curves import weight_above
 from commod.rivals.base import AwareRival, LearningRows, Rows
-from commod.updates.base import check_number
 
 __all__ = ["RejectOption"]
 
 THRESHOLDS = np.linspace(0.01, 0.99, 100)  # the grid that AIF360 searches
 N_MARGINS = 50
+ROUNDING = 1e-12
 
 
 class RejectOption(AwareRival):
@@ -31,10 +31,11 @@ class RejectOption(AwareRival):
         The base model. It is never refitted.
     strength : float, default=0.1
         The margin, in units of the score; 0 changes nothing.
-    bound : float, default=None
-        If given, threshold and margin are searched on the fit rows instead: of those whose rates
-        differ by at most `bound`, the pair with the best balanced accuracy (y is needed). Moving
-        the threshold changes decisions everywhere.
+    search : bool, default=False
+        Search threshold and margin on the fit rows instead: of the pairs whose groups' rates differ
+        by at most (1 − strength) times the base model's gap, the one with the best balanced
+        accuracy (y is needed). Moving the threshold changes decisions everywhere; strength 0 keeps
+        the base model.
     constraints : str, default="demographic_parity"
         Whose rates tell the groups apart: all rows ("demographic_parity"), those with one true
         label ("true_positive_rate_parity", "false_positive_rate_parity") or the mean of both
@@ -78,7 +79,7 @@ class RejectOption(AwareRival):
         estimator: Any,
         *,
         strength: float = 0.1,
-        bound: float | None = None,
+        search: bool = False,
         constraints: str = "demographic_parity",
         min_group_size: int = 30,
         threshold: float = 0.5,
@@ -87,7 +88,7 @@ class RejectOption(AwareRival):
     ) -> None:
         self.estimator = estimator
         self.strength = strength
-        self.bound = bound
+        self.search = search
         self.constraints = constraints
         self.min_group_size = min_group_size
         self.threshold = threshold
@@ -97,20 +98,19 @@ class RejectOption(AwareRival):
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return margins from 0 to nearly half of the scores' range, denser where few change."""
+        if self.search:
+            return super().default_strengths
         return tuple(0.45 * (i / 30) ** 1.5 for i in range(31))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.bound is not None:
-            check_number(self, "bound", low=0.0, high=1.0)
 
     def _learn(self, rows: LearningRows) -> None:
         rates = rows.rates(self.constraints, rows.base.decisions).mean(axis=0)
         weights = rows.cells(self.constraints).totals(rows.weight).sum(axis=0)
         self.raised_ = np.asarray(rates < np.average(rates, weights=weights))
         self.threshold_, self.margin_ = float(self.threshold), float(self.strength)
-        if self.bound is not None:
-            self.threshold_, self.margin_ = self._search(rows, float(self.bound))
+        if not np.ptp(rates) > 0:  # equal, or undefined: nobody is to be preferred
+            self.margin_ = 0.0
+        elif self.search and self.strength > 0:
+            self.threshold_, self.margin_ = self._search(rows)
 
     def _decide(self, rows: Rows) -> NDArray[np.bool_]:
         assert rows.group is not None
@@ -121,7 +121,7 @@ class RejectOption(AwareRival):
         decided = np.where(doubtful, self.raised_[rows.group], scores > self.threshold_)
         return np.where(known, decided, rows.base.decisions).astype(np.bool_)
 
-    def _search(self, rows: LearningRows, bound: float) -> tuple[float, float]:
+    def _search(self, rows: LearningRows) -> tuple[float, float]:
         """Return the threshold and margin with the best balanced accuracy within the bound.
 
         A raised group is decided by score > threshold − margin, the others by score > threshold +
@@ -129,8 +129,8 @@ class RejectOption(AwareRival):
         """
         if rows.label is None:
             raise InputError(
-                "bound= chooses by balanced accuracy, which needs y, but y is None. Pass y, or a "
-                "strength instead of a bound."
+                "search=True chooses by balanced accuracy, which needs y, but y is None. Pass y, "
+                "or leave the search out."
             )
         thresholds = np.repeat(THRESHOLDS, N_MARGINS)
         share = np.tile(np.linspace(0, 1, N_MARGINS), len(THRESHOLDS))
@@ -147,7 +147,8 @@ class RejectOption(AwareRival):
         gap = _gap(self.constraints, positives, sizes)
         totals = positives.sum(axis=1) / sizes.sum(axis=1)
         balanced = (totals[1] + 1 - totals[0]) / 2
-        within = gap <= bound
+        lines = rows.rates(self.constraints, rows.base.decisions)
+        within = gap <= (1 - self.strength) * np.ptp(lines, axis=1).mean() + ROUNDING
         best = np.argmax(np.where(within, balanced, -1)) if within.any() else np.argmin(gap)
         return float(thresholds[best]), float(margins[best])
 

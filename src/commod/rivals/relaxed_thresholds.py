@@ -39,8 +39,8 @@ class RelaxedThresholdOptimizer(AwareRival):
     change_weight : float, default=1e-06
         Accuracy that one changed decision must be worth. The default only breaks ties: of equally
         accurate rules the quieter one is taken.
-    constraints : str, default="equalized_odds"
-        Or "demographic_parity", "true_positive_rate_parity", "false_positive_rate_parity".
+    constraints : str, default="demographic_parity"
+        Or "equalized_odds", "true_positive_rate_parity", "false_positive_rate_parity".
     min_group_size : int, default=30
         Fit rows a group needs; smaller ones keep their base decisions.
     threshold : float, default=0.5
@@ -70,7 +70,7 @@ class RelaxedThresholdOptimizer(AwareRival):
     >>> from sklearn.linear_model import LogisticRegression
     >>> data = make_biased(800, random_state=0)
     >>> model = LogisticRegression().fit(data.data, data.target)
-    >>> update = RelaxedThresholdOptimizer(model, strength=0.5)
+    >>> update = RelaxedThresholdOptimizer(model, constraints="equalized_odds", strength=0.5)
     >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     >>> bool(update.fairness_ <= update.base_fairness_ / 2 + 1e-9)
     True
@@ -85,7 +85,7 @@ class RelaxedThresholdOptimizer(AwareRival):
         *,
         strength: float = 1.0,
         change_weight: float = 1e-6,
-        constraints: str = "equalized_odds",
+        constraints: str = "demographic_parity",
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,
@@ -165,14 +165,9 @@ def _corners(rows: LearningRows, group: int) -> _Corners:
     scores, label = rows.base.scores[inside], rows.label[inside]
     weight = rows.weight[inside] / rows.weight[rows.in_constraint].sum()
     weights = np.array([weight[~label].sum(), weight[label].sum()])
-    if not weights.all():
-        raise InputError(
-            "A group has rows of one true label only, so one of its error rates is undefined. "
-            "Merge it with another or leave it out."
-        )
     cuts = np.append(_hull_cuts(scores, label, weight), rows.base.threshold)
     positives = [weight_above(scores[m], weight[m], cuts) for m in (~label, label)]
-    rates = np.stack(positives) / weights[:, None]
+    rates = np.stack(positives) / np.where(weights > 0, weights, 1.0)[:, None]
     selected = weights @ rates
     return _Corners(cuts, rates, np.abs(selected - selected[-1]), weights)
 
@@ -187,7 +182,8 @@ def _hull_cuts(scores: Floats, label: NDArray[np.bool_], weight: Floats) -> Floa
     total = np.bincount(place, weight)
     shares = np.bincount(place, weight * label) / total
     blocks = isotonic_regression(shares, weights=total).blocks
-    return np.concatenate([[-np.inf], values[blocks[1:] - 1]])
+    steps = np.append(values, 1.0)  # thresholds lie between scores, not on them
+    return np.concatenate([[-np.inf], (steps[blocks[1:] - 1] + steps[blocks[1:]]) / 2])
 
 
 def _best_mix(

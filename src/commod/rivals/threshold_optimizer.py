@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from commod.exceptions import InputError
 from commod.rivals.base import AwareRival, LearningRows, Rows
-from commod.updates.base import Decisions
+from commod.updates.base import Decisions, check_number
 
 __all__ = ["ThresholdOptimizer"]
 
@@ -108,6 +108,7 @@ class ThresholdOptimizer(AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_number(self, "grid_size", low=2, whole=True)
         if self.constraints == "equalized_odds" and self.strength not in (0, 1):
             raise InputError(
                 f"strength={self.strength!r}: Fairlearn does not relax equalized_odds, so it must "
@@ -119,6 +120,12 @@ class ThresholdOptimizer(AwareRival):
             raise InputError("ThresholdOptimizer maximises accuracy, which needs y; it is None.")
         if np.ptp(rows.weight) > 0:
             raise InputError("Fairlearn's ThresholdOptimizer takes no sample_weight. Leave it out.")
+        for group, label in enumerate(rows.group_labels):
+            if len(np.unique(rows.label[rows.group == group])) < 2:
+                raise InputError(
+                    f"Group {label!r} has rows of one true label only, for which Fairlearn's "
+                    "ThresholdOptimizer has no threshold. Merge it with another or leave it out."
+                )
         gap = np.ptp(rows.rates(self.constraints, rows.base.decisions), axis=1).sum()
         self.tolerance_ = float((1 - self.strength) * gap)
         self.thresholds_ = np.full((rows.n_groups, 2), float(self.threshold))
@@ -180,13 +187,10 @@ def _fairlearn_rule(update: ThresholdOptimizer, rows: LearningRows) -> dict[int,
     )
     kept = rows.in_constraint
     assert rows.label is not None
-    try:
-        optimizer.fit(
-            rows.base.scores[kept][:, None],
-            rows.label[kept].astype(np.int64),
-            sensitive_features=rows.group[kept],
-        )
-    except ValueError as error:
-        raise InputError(f"Fairlearn's ThresholdOptimizer refused the rows: {error}") from error
+    optimizer.fit(
+        rows.base.scores[kept][:, None],
+        rows.label[kept].astype(np.int64),
+        sensitive_features=rows.group[kept],
+    )
     found = optimizer.interpolated_thresholder_.interpolation_dict
     return {int(group): mix for group, mix in found.items()}
