@@ -75,8 +75,9 @@ class Comparison:
 
     def __repr__(self) -> str:
         word = next(iter(self.frontiers.values())).rows_word
+        plural = "s" if len(self.frontiers) > 1 else ""
         return (
-            f"Comparison of {len(self.frontiers)} method(s), {CONSTRAINTS[self.constraints]} "
+            f"Comparison of {len(self.frontiers)} method{plural}, {CONSTRAINTS[self.constraints]} "
             f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} {word}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )

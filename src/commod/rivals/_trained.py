@@ -14,7 +14,7 @@ from commod._encoding import Encoding, TermTable, learn_encoding
 from commod._solvers.problem import Training
 from commod.exceptions import TrainingWarning
 from commod.rivals.base import LearningRows, Rival
-from commod.updates.base import FitRows, check_locked, check_number, warn_about_group_columns
+from commod.updates.base import check_number
 
 __all__ = ["TrainedRival", "unit_weights"]
 
@@ -52,14 +52,6 @@ class TrainedRival(Rival):
         for name in ("batch_size", "min_category_size"):
             check_number(self, name, low=1, whole=True)
         check_number(self, "learning_rate", low=0.0, include="right")
-
-    def _read_fit_rows(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
-    ) -> FitRows:
-        rows = super()._read_fit_rows(X, y, sensitive_features, sample_weight)
-        check_locked(self.locked_features, rows.columns)
-        warn_about_group_columns(rows, self.locked_features)
-        return rows
 
     def _learn(self, rows: LearningRows) -> None:
         self._learn_all([self], rows)

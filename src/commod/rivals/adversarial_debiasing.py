@@ -163,7 +163,8 @@ class AdversarialDebiasing(TrainedRival):
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return 0 and weights of the adversary, from hardly any to near parity."""
-        return (0.0, 0.01, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0, 8.0)
+        low = (0.0, 0.01, 0.03, 0.05, 0.07, 0.085, 0.1, 0.12, 0.15, 0.175)
+        return (*low, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 8.0)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

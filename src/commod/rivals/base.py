@@ -33,7 +33,9 @@ from commod.updates.base import (
     Decisions,
     FitRows,
     UpdateTags,
+    check_locked,
     check_number,
+    warn_about_group_columns,
 )
 
 __all__ = [
@@ -465,6 +467,9 @@ def _fit_together(
     for model in models:
         model._check_parameters()
     fit_rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
+    check_locked(first.locked_features, fit_rows.columns)
+    if not first.needs_sensitive_features:
+        warn_about_group_columns(fit_rows, first.locked_features)
     rows = _learning_rows(X, fit_rows)
     kinds: dict[str, Kind] = {c.name: c.kind for c in fit_rows.columns}
     for model in models:

@@ -204,8 +204,8 @@ class FRAPPE(TrainedRival):
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
-        """Return 0 and powers of two, from hardly a change to near parity."""
-        return (0.0, *(2.0**i for i in range(-5, 6)))
+        """Return 0 and powers of the root of two, from hardly a change to near parity."""
+        return (0.0, *(2.0 ** (i / 2) for i in range(-10, 12)))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

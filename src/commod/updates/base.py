@@ -562,7 +562,7 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
             warnings.warn(
                 f"Column {column.name!r} of X tells the sensitive group exactly, so the update "
                 "would use the sensitive attribute when it predicts. Put it into locked_features "
-                "to keep it out of the scorecard.",
+                "to keep it out.",
                 DataWarning,
                 stacklevel=4,
             )
