@@ -112,6 +112,7 @@ def _adversarial(split: Split, weight: float, seed: int) -> Any:
         projection="tensor",
         epochs=JOB["epochs"],
         batch_size=JOB["batch_size"],
+        min_category_size=1,  # AIF360 has a column for every category
         progress=False,
         random_state=seed,
     )

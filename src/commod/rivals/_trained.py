@@ -23,7 +23,7 @@ class TrainedRival(Rival):
     """A rival whose strengths are trained together; it reads the columns of X as terms.
 
     A subclass defines `_train`, which trains several models at once, and `_store`, which keeps one
-    of them. Where the strength is 0 nothing is trained: `_keep_base` leaves the base model as is.
+    of them. Without strength or epochs nothing is trained: `_keep_base` leaves the base model.
     """
 
     epochs: int
@@ -69,7 +69,7 @@ class TrainedRival(Rival):
             model.history_, model.n_iter_, model._interrupted = {}, 0, False
             model._keep_base(rows, encoding, terms)
         edited = [model for model in models if model.strength > 0]
-        if not edited:
+        if not (edited and self.epochs):
             return
         trained = self._train(edited, rows, terms)
         for i, model in enumerate(edited):
