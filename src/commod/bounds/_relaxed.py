@@ -31,6 +31,8 @@ def fewest_expected_changes(constraints: str, sizes: Any, positives: Any, target
     Returns
     -------
     float
+        An infimum for the P-rule: as few changes as that may leave nobody positive, which no rule
+        with a defined P-rule does, but rules come as close as one likes.
 
     Examples
     --------

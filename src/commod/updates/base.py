@@ -38,6 +38,7 @@ from commod._inputs import (
     read_labels,
 )
 from commod._solvers.concepts import Concepts, partition_by_column
+from commod._solvers.problem import raw_scorecard
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._fairness import CONSTRAINTS, fairness_of
 from commod.scorecard import Scorecard, decide, edited_scores, margins
@@ -388,19 +389,11 @@ class LinearUpdate(BaseUpdate):
         scale: NDArray[np.float64],
     ) -> None:
         """Keep a ratio learned on standardised terms as points on raw ones."""
-        points = concepts.weights / scale
-        starts = -(points @ mean) + 0.0
         self.concept_weights_ = concepts.weights
         self.concept_contributions_ = concepts.contributions
         self.intercept_ = concepts.intercept
         self.term_names_ = encoding.term_names
-        self.scorecard_ = Scorecard(
-            encoding=encoding,
-            intercept=float(concepts.intercept + concepts.contributions @ starts),
-            contributions=concepts.contributions,
-            concept_points=points,
-            concept_intercepts=starts,
-        )
+        self.scorecard_ = raw_scorecard(encoding, concepts, mean, scale)
 
     def _read_rows(self, X: Any) -> tuple[BaseScores, list[Column]]:
         check_is_fitted(self)
