@@ -113,6 +113,8 @@ def _adversarial(split: Split, weight: float, seed: int) -> Any:
         epochs=JOB["epochs"],
         batch_size=JOB["batch_size"],
         min_category_size=1,  # AIF360 has a column for every category
+        adversary_learning_rate=0.001,  # and trains both from the start, at one rate
+        warmup_epochs=0,
         progress=False,
         random_state=seed,
     )
