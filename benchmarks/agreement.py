@@ -27,9 +27,9 @@ JOB = {
     "bound": 0.05,
     "weights": [0.1, 1.0],
     "seeds": 5,
-    "epochs": 50,
     "batch_size": 128,
 }
+STEPS = 2000  # of each training: 50 epochs of Law School are too few for AIF360 to learn the labels
 
 
 def agreement() -> None:
@@ -56,10 +56,15 @@ def _theirs(split: Split) -> Any:
         table["f_test"] = split.model.predict_proba(split.test.X)[:, 1]
         np.savez(rows, **table)
         command = [python_of("aif360"), HERE / "peers" / "aif360_rivals.py", rows, answer]
-        done = subprocess.run([*command, json.dumps(JOB)], capture_output=True, text=True)
+        job = json.dumps({**JOB, "epochs": _epochs(split)})
+        done = subprocess.run([*command, job], capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"AIF360 failed:\n{done.stderr[-4000:]}")
         return dict(np.load(answer))
+
+
+def _epochs(split: Split) -> int:
+    return -(-STEPS // (len(split.train.y) // JOB["batch_size"]))
 
 
 def _compare_reject_option(where: str, split: Split, theirs: dict[str, Any]) -> None:
@@ -110,7 +115,7 @@ def _adversarial(split: Split, weight: float, seed: int) -> Any:
         constraints="equalized_odds",
         strength=weight,
         projection="tensor",
-        epochs=JOB["epochs"],
+        epochs=_epochs(split),
         batch_size=JOB["batch_size"],
         min_category_size=1,  # AIF360 has a column for every category
         adversary_learning_rate=0.001,  # and trains both from the start, at one rate
