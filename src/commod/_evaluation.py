@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -95,20 +96,7 @@ class EvaluationRows:
         """
         if np.isnan(fairness) or not self._sizes.all():
             return float("nan")
-        if self.constraints == "demographic_parity" and fairness <= 0:
-            return 0.0
-        if in_expectation:
-            counts = self._sizes, self._positives
-            return fewest_expected_changes(self.constraints, *counts, fairness) / len(self)
-        best = fewest_changes(
-            self.constraints,
-            self._sizes,
-            self._positives,
-            fairness,
-            may_raise=may_raise,
-            may_lower=may_lower,
-        )
-        return float("nan") if best is None else self._moved(best) / len(self)
+        return self._fewest(fairness, may_raise, may_lower, in_expectation) / len(self)
 
     # -- the limit at the fairness that was reached ------------------------------------------------
 
@@ -128,39 +116,30 @@ class EvaluationRows:
     def _positives(self) -> NDArray[np.int64]:
         return self._counts[1]
 
-    def _moved(self, positives: NDArray[np.int64]) -> int:
-        return int(np.abs(positives - self._positives).sum())
-
     def _limit(self, after: Decisions, may_raise: bool, may_lower: bool) -> float:
         """Return the fewest changes for exactly the fairness of `after`; NaN where undefined."""
         if not self._sizes.all():
             return float("nan")
         if after.dtype != np.bool_:
-            return self._relaxed_limit(after)
+            value = self.fairness(after)
+            return value if np.isnan(value) else self._fewest(value, True, True, True)
         counts = count_cells(self._cells, after.astype(np.bool_))
-        value = exact_fairness(self.constraints, *counts)
-        if value is None:
+        exact = exact_fairness(self.constraints, *counts)
+        if exact is None:
             return float("nan")
-        if self.constraints == "demographic_parity" and not value:
-            return 0.0  # a P-rule of 0 is what every update reaches
-        best = fewest_changes(
-            self.constraints,
-            self._sizes,
-            self._positives,
-            value,
-            may_raise=may_raise,
-            may_lower=may_lower,
-        )
-        assert best is not None  # `after` itself reaches it
-        return self._moved(best)
+        return self._fewest(exact, may_raise, may_lower, False)
 
-    def _relaxed_limit(self, after: Decisions) -> float:
-        value = self.fairness(after)
-        if np.isnan(value):
-            return float("nan")
-        if self.constraints == "demographic_parity" and not value:
-            return 0.0
-        return fewest_expected_changes(self.constraints, self._sizes, self._positives, value)
+    def _fewest(
+        self, target: float | Fraction, may_raise: bool, may_lower: bool, in_expectation: bool
+    ) -> float:
+        """Return the fewest changes that reach a target; NaN where none do."""
+        if self.constraints == "demographic_parity" and target <= 0:
+            return 0.0  # a P-rule of 0 is what every update reaches
+        table = self.constraints, self._sizes, self._positives, target
+        if in_expectation:
+            return fewest_expected_changes(*table)
+        best = fewest_changes(*table, may_raise=may_raise, may_lower=may_lower)
+        return float("nan") if best is None else int(np.abs(best - self._positives).sum())
 
 
 def as_made(decisions: Decisions) -> Decisions:

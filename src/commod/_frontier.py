@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Fitted", "Frontier", "Point", "frontier", "groups_compared", "read_evaluated"]
+__all__ = [
+    "Fitted",
+    "Frontier",
+    "Point",
+    "frontier",
+    "groups_compared",
+    "read_evaluated",
+    "rows_to_measure",
+]
 
 Mask = NDArray[np.bool_]
 
@@ -289,14 +297,8 @@ def frontier(
     >>> update.predict(new.data).shape
     (800,)
     """
-    rows = (X_eval, y_eval, sensitive_features_eval)
-    word = "evaluated rows"
-    if X_eval is None:
-        if y_eval is not None or sensitive_features_eval is not None:
-            raise InputError("y_eval and sensitive_features_eval belong to X_eval, which is None.")
-        rows, word = (X, y, sensitive_features), "fit rows"
-    elif sensitive_features_eval is None:
-        raise InputError("X_eval needs sensitive_features_eval: fairness is measured on its rows.")
+    given = (X_eval, y_eval, sensitive_features_eval)
+    rows, word = rows_to_measure((X, y, sensitive_features), given)
     if isinstance(update, ControlledDebiaser):
         return _controlled(update, (X, y, sensitive_features), targets, grid, rows, word)
     if isinstance(update, COMMOD):
@@ -311,6 +313,20 @@ def frontier(
         "frontier takes a ControlledDebiaser, a COMMOD or one of commod.rivals; got "
         f"{type(update).__name__}. For other classifiers use compare."
     )
+
+
+def rows_to_measure(
+    fit_rows: tuple[Any, Any, Any], eval_rows: tuple[Any, Any, Any]
+) -> tuple[tuple[Any, Any, Any], str]:
+    """Return the rows given for measuring, or the fit rows where none are, and what they are."""
+    X, y, sensitive_features = eval_rows
+    if X is None:
+        if y is not None or sensitive_features is not None:
+            raise InputError("y_eval and sensitive_features_eval belong to X_eval, which is None.")
+        return fit_rows, "fit rows"
+    if sensitive_features is None:
+        raise InputError("X_eval needs sensitive_features_eval: fairness is measured on its rows.")
+    return eval_rows, "evaluated rows"
 
 
 # ---------------------------------------------------------------------------------------------

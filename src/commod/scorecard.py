@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 from commod._encoding import BinTerms, CategoryTerms, ColumnTerms, Encoding, NumericTerms
 from commod._inputs import Column
 
-__all__ = ["Scorecard", "decide", "edited_scores", "margins"]
+__all__ = ["Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
 
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
@@ -200,7 +200,20 @@ def edited_scores(
     """
     exponent = np.clip(ratio * margins(scores, threshold), -MAX_EXPONENT, MAX_EXPONENT)
     edited = np.where(ratio == 1, scores, expit(exponent + logit(threshold)))
-    decision = decide(scores, ratio, threshold)
+    return on_their_side(edited, decide(scores, ratio, threshold), threshold)
+
+
+def on_their_side(
+    scores: NDArray[np.float64], decisions: NDArray[np.bool_], threshold: float
+) -> NDArray[np.float64]:
+    """Return scores nudged to their decisions' side of the threshold, shape (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> on_their_side(np.array([0.7, 0.6]), np.array([True, False]), threshold=0.5)
+    array([0.7, 0.5])
+    """
     lowest_positive = math.nextafter(threshold, 1.0)
-    edited = np.where(decision & (edited <= threshold), lowest_positive, edited)
-    return np.where(~decision & (edited > threshold), threshold, edited)
+    raised = np.where(decisions & (scores <= threshold), lowest_positive, scores)
+    return np.where(~decisions & (raised > threshold), threshold, raised)

@@ -18,7 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from commod._compare.comparison import LIMITS, Comparison
 from commod._evaluation import EvaluationRows, as_made
-from commod._frontier import Fitted, Frontier, Point, frontier, groups_compared, read_evaluated
+from commod._frontier import (
+    Fitted,
+    Frontier,
+    Point,
+    frontier,
+    groups_compared,
+    read_evaluated,
+    rows_to_measure,
+)
 from commod._inputs import check_length, different_labels, read_labels
 from commod.exceptions import DataWarning, InputError
 from commod.rivals.base import LearningRows, Rival, Rows, check_decisions
@@ -103,7 +111,7 @@ def compare(
     asked = (constraints, min_group_size, threshold, pos_label, favorable_label)
     reference = _reference(named.values(), estimator, dict(zip(SHARED, asked, strict=True)))
     fit_rows = (X, y, sensitive_features)
-    eval_rows, word = _eval_rows(fit_rows, (X_eval, y_eval, sensitive_features_eval))
+    eval_rows, word = rows_to_measure(fit_rows, (X_eval, y_eval, sensitive_features_eval))
     found: dict[str, Frontier] = {}
     failures: dict[str, str] = {}
     with _each_warning_once() as said, progress_bar("compare", progress, "methods") as report:
@@ -226,16 +234,6 @@ def _check_estimator(estimator: Any, who: str, first: BaseUpdate) -> None:
             f"{who} has another estimator than {type(first).__name__}: methods are compared on one "
             "base model. Give all of them the same."
         )
-
-
-def _eval_rows(fit_rows: Table, eval_rows: Table) -> tuple[Table, str]:
-    if eval_rows[0] is not None:
-        if eval_rows[2] is None:
-            raise InputError("X_eval needs sensitive_features_eval: fairness is measured there.")
-        return eval_rows, "evaluated rows"
-    if eval_rows[1] is not None or eval_rows[2] is not None:
-        raise InputError("y_eval and sensitive_features_eval belong to X_eval, which is None.")
-    return fit_rows, "fit rows"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from commod._solvers.rates import Cells
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._fairness import fairness_of
 from commod.rivals._lots import draw_lots, seed_of
-from commod.scorecard import edited_scores, margins
+from commod.scorecard import edited_scores
 from commod.updates.base import (
     BaseUpdate,
     Changes,
@@ -67,11 +67,6 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.base.scores)
-
-    @property
-    def margins(self) -> NDArray[np.float64]:
-        """Return z, the base model's margin to the threshold, shape (n,)."""
-        return margins(self.base.scores, self.base.threshold)
 
 
 @dataclass(frozen=True)

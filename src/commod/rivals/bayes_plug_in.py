@@ -71,8 +71,10 @@ class BayesPlugIn(PlugIn):
         ψ of the margin −Σ ψ_j γ_j; zeros where nothing changes. Two groups under demographic
         parity have ψ = (−μ, target·μ), the lower group first: `bounds.p_rule_margin` with
         multiplier μ. Equalized odds has two lines, true label 1 first.
-    target_, reached_ : float
-        The P-rule or disparity that was asked for, and the one on the fit rows.
+    target_ : float
+        The P-rule or disparity that was asked for on the fit rows; `fairness_` is what came out.
+    reached_ : bool
+        Whether the fit rows meet the target, up to rounding.
     shares_ : ndarray of shape (n_lines, n_groups)
         P(S = j), or P(S = j, Y = y), the denominators of γ.
     group_model_ : object
@@ -95,12 +97,12 @@ class BayesPlugIn(PlugIn):
     >>> model = LogisticRegression().fit(data.data, data.target)
     >>> update = BayesPlugIn(model, strength=0.5)
     >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
-    >>> bool(update.reached_ >= update.target_)
+    >>> update.reached_
     True
     """
 
     target_: float
-    reached_: float
+    reached_: bool
 
     def __init__(
         self,
@@ -170,19 +172,21 @@ class BayesPlugIn(PlugIn):
         )
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
-        self.reached_ = rows.fairness(self.constraints, positive)
         super()._store_outcome(rows, positive)
+        self.reached_ = bool(self._missing() <= NEARLY)
+
+    def _missing(self) -> float:
+        """Return how much fairer the target is than what was reached; NaN where undefined."""
+        sign = 1.0 if self.constraints == "demographic_parity" else -1.0
+        return sign * (self.target_ - self.fairness_)
 
     def _sentence(self) -> str:
         text = super()._sentence()
-        missing = self.target_ - self.reached_
-        if self.constraints != "demographic_parity":
-            missing = -missing
-        if missing > NEARLY:
+        if self._missing() > NEARLY:
             metric = CONSTRAINTS[self.constraints]
             text += (
                 f" The target, a {metric} of {self.target_:.4g}, was not reached: "
-                f"{self.reached_:.4g} is the fairest that any multiplier on the path gives."
+                f"{self.fairness_:.4g} is the fairest that any multiplier on the path gives."
             )
         return text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -27,7 +26,7 @@ from commod.exceptions import InputError
 from commod.rivals._network import Network, raw_network
 from commod.rivals._trained import TrainedRival, unit_weights
 from commod.rivals.base import LearningRows, Rows
-from commod.scorecard import Scorecard
+from commod.scorecard import Scorecard, on_their_side
 from commod.updates._progress import progress_bar
 from commod.updates._trained import (
     check_layers,
@@ -303,12 +302,7 @@ class FRAPPE(TrainedRival):
         """Return q, on the side of its decision: rounding must not put it on the other."""
         term, threshold = self._term(rows.columns), rows.base.threshold
         edited = training_margins(rows.base.scores, threshold) + term + logit(threshold)
-        lowest_positive = math.nextafter(threshold, 1.0)
-        score = np.where(
-            positive,
-            np.maximum(expit(edited), lowest_positive),
-            np.minimum(expit(edited), threshold),
-        )
+        score = on_their_side(expit(edited), positive.astype(np.bool_), threshold)
         return np.where(term == 0, rows.base.scores, score)
 
     def term(self, X: Any) -> NDArray[np.float64]:
