@@ -50,7 +50,8 @@ check: lint types contracts test ## what CI runs
 figures: .venv/develop ## measure every promised figure beside its bar (about two hours)
 	$(BIN)/python benchmarks/figures.py $(FIGURES)
 
-bench: .venv/develop ## speed of fits and frontiers against other libraries'
+bench: .venv/develop ## speed of fits and frontiers against other libraries', and of audits
+	$(BIN)/python benchmarks/audit_speed.py
 	$(BIN)/python benchmarks/peers.py
 
 clean: ## remove what the targets above made

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import agreement
+import audit_speed
 import blind_peers
 import controlled
+import locality
 import many_rows
 import new_rows
 import numpy as np
@@ -245,6 +247,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "many-rows": many_rows.many_rows,
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,
+    "audits": audit_speed.audits,
+    "locality": locality.locality,
 }
 
 

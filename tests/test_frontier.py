@@ -1,5 +1,6 @@
 """The frontier: its figures are those of the models it hands out, and its limit is a floor."""
 
+import json
 import math
 import pickle
 
@@ -10,10 +11,23 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD, ControlledDebiaser, Frontier, ScoreColumn, bounds, frontier
+from commod import (
+    COMMOD,
+    ControlledDebiaser,
+    Frontier,
+    ScoreColumn,
+    _frontier,
+    bounds,
+    compare,
+    frontier,
+)
+from commod._explain import explain
+from commod._frontier import Fitted, Point
+from commod._record import TradeOff, from_plain, to_plain
 from commod.datasets import make_biased
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics import change_rate, fairness_value
+from commod.rivals import MinimalFlip, RejectOption
 
 matplotlib.use("Agg")
 
@@ -393,3 +407,137 @@ def test_a_grid_of_commod_models(model, rows, new):
     chosen = curve.select(max_changes=1.0)
     assert isinstance(chosen, COMMOD)
     assert chosen.lambda_fair == frame["lambda_fair"][frame["fairness"].idxmax()]
+
+
+# -- the trade-off for a slider -------------------------------------------------------------------
+
+
+def is_beaten(line, frame, sign):
+    """Whether another update is at least as fair with fewer changes."""
+    fairer = sign * frame["fairness"] >= sign * line["fairness"]
+    return bool((fairer & (frame["n_changes"] < line["n_changes"])).any())
+
+
+def check_steps(curve, sign=1):
+    frame, found = curve.frame(), curve.trade_off()
+    kept = frame.dropna(subset="fairness")
+    kept = kept[sign * kept["fairness"] >= sign * curve.base_fairness]
+    best = [line for _, line in kept.iterrows() if not is_beaten(line, kept, sign)]
+    pairs = {(line["fairness"], line["n_changes"]) for line in best}
+    steps = [(step.fairness, step.n_changes) for step in found.steps]
+    assert set(steps) <= pairs
+    assert len(steps) == min(len(pairs), _frontier.MOST_STEPS)
+    assert steps == sorted(steps, key=lambda step: sign * step[0])
+    assert [step[1] for step in steps] == sorted(step[1] for step in steps)
+    ends = sorted(pairs, key=lambda pair: sign * pair[0])
+    assert (steps[0], steps[-1]) == (ends[0], ends[-1])
+    for step in found.steps:
+        if step.segments is not None:
+            counts = step.segments.n_gains, step.segments.n_losses
+            assert counts == (step.n_gains, step.n_losses)
+    return found
+
+
+def test_the_trade_off_has_the_updates_that_no_other_beats(curve):
+    found = check_steps(curve)
+    assert (found.constraints, found.metric) == ("demographic_parity", "P-rule")
+    assert (found.method, found.rows, found.n_rows) == (
+        "ControlledDebiaser",
+        "evaluated rows",
+        N,
+    )
+    assert (found.base_fairness, found.base_accuracy) == (curve.base_fairness, curve.base_accuracy)
+    frame = curve.frame()
+    for step in found.steps:
+        same = frame["fairness"].eq(step.fairness) & frame["n_changes"].eq(step.n_changes)
+        line = frame[same].iloc[0]
+        assert step.change_rate == line["change_rate"]
+        assert step.limit == line["limit"]
+        assert (step.n_gains, step.n_losses) == (line["n_gains"], line["n_losses"])
+        assert set(step.settings) == {"lean", "n_terms"}
+
+
+def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new):
+    update = ControlledDebiaser(model, favorable_label=0, random_state=0)
+    found = check_steps(trace(update, rows, new, targets=[0.6, 0.8, 0.95]))
+    assert max(step.n_losses for step in found.steps) > 0
+
+
+def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
+    monkeypatch.setattr(_frontier, "MOST_STEPS", 5)
+    few = Frontier(curve.constraints, curve._points, curve._rows, (True, True), curve.rows_word)
+    assert len(check_steps(few).steps) == 5
+
+
+def test_an_update_that_is_less_fair_than_the_base_model_is_no_step(curve):
+    rows = curve._rows
+    rates = [rows.before[rows.group == g].mean() for g in (0, 1)]
+    poorer = np.flatnonzero(rows.before & (rows.group == int(np.argmin(rates))))
+    worse = rows.before.copy()
+    worse[poorer[:2]] = False
+    points = [Point({}, worse, Fitted(None)), *curve._points]
+    both = Frontier(curve.constraints, points, rows, (True, True), curve.rows_word)
+    assert both.frame()["fairness"][0] < both.base_fairness
+    assert min(step.fairness for step in both.trade_off().steps) >= both.base_fairness
+    check_steps(both)
+
+
+def test_each_step_has_the_segments_and_the_points_of_its_model(curve, new):
+    X = new[0]
+    frame = curve.frame()
+    steps = curve.trade_off().steps
+    assert any(step.segments.segments for step in steps)
+    for step in steps[::6]:
+        same = frame["fairness"].eq(step.fairness) & frame["n_changes"].eq(step.n_changes)
+        for i in np.flatnonzero(same):
+            why = explain(curve._points[i].fitted(), X)
+            if why.card == step.card:
+                assert why.segments == step.segments
+                break
+        else:
+            raise AssertionError("no model of the frontier has these points")
+
+
+def test_the_trade_off_survives_pickling_and_json(curve):
+    found = curve.trade_off()
+    assert pickle.loads(pickle.dumps(curve)).trade_off() == found
+    text = json.dumps(to_plain(found), allow_nan=False)
+    assert from_plain(TradeOff, json.loads(text)) == found
+
+
+def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
+    monkeypatch.setattr("commod._frontier.SegmentFinder", None)
+    update = ControlledDebiaser(model, random_state=0)
+    bare = trace(update, rows, targets=[0.6, 0.8], describe=False).trade_off()
+    assert bare.steps
+    assert all(step.segments is step.card is None for step in bare.steps)
+    assert compare([update], *rows[:2], sensitive_features=rows[2], progress=False)
+
+
+def test_the_trade_off_of_a_disparity_goes_down_and_may_lack_labels(model, rows):
+    update = ControlledDebiaser(model, constraints="true_positive_rate_parity", sparsity=0)
+    check_steps(trace(update, rows, targets=[0.05, 0.1, 0.15, 0.2]), sign=-1)
+    X, _, s = rows
+    curve = frontier(ControlledDebiaser(model), X, sensitive_features=s, targets=[0.7, 0.9])
+    found = curve.trade_off()
+    assert found.base_accuracy is None
+    assert all(step.accuracy is None for step in found.steps)
+
+
+def test_the_trade_off_of_rivals_and_of_commod(model, rows, new):
+    curve = trace(RejectOption(model), rows, new)
+    found = check_steps(curve)
+    assert found.method == "RejectOption"
+    assert all(step.card is None and step.target is None for step in found.steps)
+    assert any(step.segments.segments for step in found.steps)
+    lots = trace(MinimalFlip(model, constraints="equalized_odds"), rows, new)
+    assert lots.randomised
+    drawn = [step.n_changes != int(step.n_changes) for step in check_steps(lots, sign=-1).steps]
+    assert any(drawn)
+    for step, by_lot in zip(lots.trade_off().steps, drawn, strict=True):
+        assert (step.segments is None) == by_lot
+    update = COMMOD(model, epochs=60, adversary_hidden=(8,), random_state=0)
+    grid = {"lambda_fair": [0.0, 6.0], "lambda_ratio": [0.0]}
+    for step in check_steps(trace(update, rows, new, grid=grid)).steps:
+        assert step.card is not None
+        assert step.settings["lambda_ratio"] == 0.0

@@ -19,20 +19,33 @@ ABSTRACT = {"AwareRival", "LearningRows", "Rows"}  # parts of `Rival`, whose exa
 
 def test_public_names():
     assert sorted(commod.__all__) == [
+        "Audit",
         "COMMOD",
+        "CalibrationDisplay",
+        "ChangeDisplay",
         "Comparison",
+        "ConceptDisplay",
         "ControlledDebiaser",
+        "Explanation",
         "Frontier",
+        "FrontierDisplay",
+        "Ledger",
+        "Request",
         "ScoreColumn",
+        "Stability",
         "__version__",
+        "audit",
         "bounds",
         "compare",
         "datasets",
         "exceptions",
+        "explain",
         "frontier",
         "metrics",
+        "report",
         "rivals",
         "scorecard",
+        "stability",
     ]
     for name in commod.__all__:
         assert getattr(commod, name) is not None
@@ -40,20 +53,14 @@ def test_public_names():
 
 
 def test_an_unknown_name_says_what_there_is():
-    with pytest.raises(AttributeError, match=r"no attribute 'Comod'; it has COMMOD"):
+    with pytest.raises(AttributeError, match=r"no attribute 'Comod'; it has .*COMMOD"):
         commod.Comod  # noqa: B018
 
 
 @pytest.mark.parametrize(
     "thing",
     [
-        commod.COMMOD,
-        commod.Comparison,
-        commod.ControlledDebiaser,
-        commod.Frontier,
-        commod.ScoreColumn,
-        commod.compare,
-        commod.frontier,
+        *(getattr(commod, name) for name in commod._HOMES),
         *(getattr(rivals, name) for name in rivals.__all__ if name not in ABSTRACT),
         *(getattr(metrics, name) for name in metrics.__all__ if name != "GroupRates"),
         *(getattr(datasets, name) for name in datasets.__all__),
@@ -63,6 +70,19 @@ def test_an_unknown_name_says_what_there_is():
 )
 def test_every_public_name_has_an_example(thing):
     assert ">>>" in inspect.getdoc(thing)
+
+
+@pytest.mark.parametrize(
+    "function", [commod.audit, commod.explain, commod.frontier, commod.stability]
+)
+def test_documented_defaults_of_functions_are_the_real_ones(function):
+    parameters = inspect.signature(function).parameters
+    written = dict(
+        re.findall(r"^(\w+) : .*?default=(.+?)$", inspect.getdoc(function), flags=re.MULTILINE)
+    )
+    assert written
+    for name, default in written.items():
+        assert parameters[name].default == eval(default), name
 
 
 @pytest.mark.parametrize(
@@ -118,30 +138,53 @@ def test_a_mistake_on_the_command_line_is_explained():
     assert "Traceback" not in done.stderr
 
 
+def test_an_option_of_the_other_method_is_refused(tmp_path):
+    for options in (("--lambda-fair", "1"), ("--method", "COMMOD", "--target", "0.8")):
+        done = run_command("demo", *options, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "belongs to --method" in done.stderr
+
+
 def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_2(tmp_path):
     (tmp_path / "taken").write_text("a file, not a folder")
-    done = run_command("demo", "--lambda-fair", "0", "--output", "taken", cwd=tmp_path)
+    done = run_command("demo", "--output", "taken", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("commod: error:")
 
 
-def test_the_demo_shows_people_points_and_pictures(tmp_path):
-    done = run_command("demo", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    text = " ".join(done.stdout.split())  # the lines are broken at the width of the terminal
+def test_the_demo_says_who_changes_and_why_and_writes_the_report(demo):
+    text, folder = demo
+    text = " ".join(text.split())  # the lines are broken at the width of the terminal
     for words in (
         "P-rule",
         "disparate mistreatment",
         "accuracy",
         "white: called high risk",
-        "decisions change",
-        "they lose",
+        "get another decision",
+        "Most of the changes are losses",
+        "Who changes, in a few rules",
         "points in r",
-        "concept 0",
-        "Next: commod demo --constraints equalized_odds",
+        "Concept 0",
+        "One person:",
+        "The report: commod-demo/report.html",
+        "Next: commod demo --direction gains_only",
     ):
         assert words in text, words
-    pictures = sorted(path.name for path in (tmp_path / "commod-demo").iterdir())
-    assert pictures == ["rates.png", "ratio.png", "scorecard.png"]
-    for picture in pictures:
-        assert f"saved commod-demo/{picture}" in text
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "audit.json",
+        "changes.png",
+        "concepts.png",
+        "ledger.csv",
+        "ratio.png",
+        "report.html",
+    ]
+
+
+def test_what_the_demo_writes_belongs_together(demo):
+    _, folder = demo
+    found = commod.Audit.from_json((folder / "audit.json").read_text())
+    digest = commod.Ledger.digest_of(folder / "ledger.csv")
+    assert digest == found.provenance.ledger_digest
+    assert digest in (folder / "report.html").read_text()
+    lines = (folder / "ledger.csv").read_text().splitlines()
+    assert len(lines) - 1 == found.changes.n_changes

@@ -18,22 +18,48 @@ if TYPE_CHECKING:
     from commod import metrics as metrics
     from commod import rivals as rivals
     from commod import scorecard as scorecard
+    from commod._audit import Ledger as Ledger
+    from commod._audit import audit as audit
     from commod._base_model import ScoreColumn as ScoreColumn
     from commod._compare import Comparison as Comparison
     from commod._compare import compare as compare
+    from commod._displays import CalibrationDisplay as CalibrationDisplay
+    from commod._displays import ChangeDisplay as ChangeDisplay
+    from commod._displays import ConceptDisplay as ConceptDisplay
+    from commod._displays import FrontierDisplay as FrontierDisplay
+    from commod._explain import Explanation as Explanation
+    from commod._explain import explain as explain
     from commod._frontier import Frontier as Frontier
     from commod._frontier import frontier as frontier
+    from commod._record import Audit as Audit
+    from commod._record import Request as Request
+    from commod._report import report as report
+    from commod._stability import Stability as Stability
+    from commod._stability import stability as stability
     from commod.updates import COMMOD as COMMOD
     from commod.updates import ControlledDebiaser as ControlledDebiaser
 
 _HOMES = {
+    "Audit": "commod._record",
     "COMMOD": "commod.updates",
+    "CalibrationDisplay": "commod._displays",
+    "ChangeDisplay": "commod._displays",
     "Comparison": "commod._compare",
+    "ConceptDisplay": "commod._displays",
     "ControlledDebiaser": "commod.updates",
+    "Explanation": "commod._explain",
     "Frontier": "commod._frontier",
+    "FrontierDisplay": "commod._displays",
+    "Ledger": "commod._audit",
+    "Request": "commod._record",
     "ScoreColumn": "commod._base_model",
+    "Stability": "commod._stability",
+    "audit": "commod._audit",
     "compare": "commod._compare",
+    "explain": "commod._explain",
     "frontier": "commod._frontier",
+    "report": "commod._report",
+    "stability": "commod._stability",
 }
 _MODULES = ("bounds", "datasets", "exceptions", "metrics", "rivals", "scorecard")
 

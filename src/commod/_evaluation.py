@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.rates import Cells, count_cells
-from commod.bounds import exact_fairness, fewest_changes, fewest_expected_changes
+from commod.bounds import exact_fairness, fewest_expected_changes
+from commod.bounds._counts import fewest_number
 from commod.metrics._fairness import fairness_of
 from commod.updates.base import Decisions, expected_moves
 
@@ -133,13 +134,12 @@ class EvaluationRows:
         self, target: float | Fraction, may_raise: bool, may_lower: bool, in_expectation: bool
     ) -> float:
         """Return the fewest changes that reach a target; NaN where none do."""
-        if self.constraints == "demographic_parity" and target <= 0:
-            return 0.0  # a P-rule of 0 is what every update reaches
         table = self.constraints, self._sizes, self._positives, target
         if in_expectation:
-            return fewest_expected_changes(*table)
-        best = fewest_changes(*table, may_raise=may_raise, may_lower=may_lower)
-        return float("nan") if best is None else int(np.abs(best - self._positives).sum())
+            reached = self.constraints == "demographic_parity" and target <= 0
+            return 0.0 if reached else fewest_expected_changes(*table)
+        fewest = fewest_number(*table, may_raise=may_raise, may_lower=may_lower)
+        return float("nan") if fewest is None else fewest
 
 
 def as_made(decisions: Decisions) -> Decisions:

@@ -14,15 +14,27 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from commod._base_model import BaseScores
+from commod._codes import plain
+from commod._encoding import TermTable
 from commod._evaluation import EvaluationRows, as_made
-from commod._inputs import check_length, different_labels, read_groups, read_labels
+from commod._explain import SegmentFinder, make_card
+from commod._explain.source import InMemory
+from commod._inputs import (
+    Column,
+    check_length,
+    different_labels,
+    n_rows_of,
+    read_groups,
+    read_labels,
+)
+from commod._record import Card, Segments, Step, TradeOff
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._fairness import CONSTRAINTS
 from commod.rivals.base import Rival, fit_strengths
-from commod.scorecard import decide
+from commod.scorecard import Scorecard, decide
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, eta_of
-from commod.updates.base import BaseUpdate, Decisions, LinearUpdate
+from commod.updates.base import MARGIN_COLUMN, BaseUpdate, Decisions, LinearUpdate
 from commod.updates.commod import COMMOD, DEFAULT_GRID, fit_grid
 from commod.updates.controlled import ControlledDebiaser, ideal_fairness
 
@@ -50,6 +62,17 @@ BEYOND = (
     (0.015, 0.03, 0.045, 0.06, 0.08, 0.1, 0.125, 0.15, 0.19, 0.24, 0.3, 0.4),
 )
 BATCH = 64  # COMMOD models trained together: bounds memory
+MOST_STEPS = 20  # of a trade-off: as many as a slider can tell apart
+FIGURES = (
+    "target",
+    "fairness",
+    "accuracy",
+    "change_rate",
+    "n_changes",
+    "n_gains",
+    "n_losses",
+    "limit",
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +82,9 @@ class Point:
     settings: dict[str, float]
     after: Decisions
     fitted: Callable[[], Any]
+
+
+Describe = Callable[[Point], tuple[Segments | None, Card | None]]
 
 
 class Frontier:
@@ -106,6 +132,8 @@ class Frontier:
         *,
         fit_seconds: float = float("nan"),
         needs_sensitive_features: bool = False,
+        method: str = "update",
+        describe: Describe | None = None,
     ) -> None:
         self.constraints = constraints
         self.rows_word = rows_word
@@ -118,6 +146,7 @@ class Frontier:
         self.base_fairness = rows.fairness(rows.before)
         self.base_accuracy = rows.accuracy(rows.before)
         self._figures = [self._measure(point) for point in self._points]
+        self._trade_off = self._efficient_steps(method, describe)
 
     def __len__(self) -> int:
         return len(self._points)
@@ -139,6 +168,16 @@ class Frontier:
         import pandas as pd
 
         return pd.DataFrame(self._figures)
+
+    def trade_off(self) -> TradeOff:
+        """Return the updates that no other one beats, each with its segments and its scorecard.
+
+        No other update of the frontier is at least as fair with fewer changes, and none is less
+        fair than the base model; they go from there towards parity, at most 20 of them. All of it
+        was computed when the frontier was made. Segments are None where lots are drawn, cards are
+        None for updates without a scorecard, and both where `frontier` was told not to describe.
+        """
+        return self._trade_off
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw changes against fairness, accuracy as colour, with the exact limit; return the axes.
@@ -233,11 +272,77 @@ class Frontier:
         )
         return {"target": settings.pop("target", float("nan")), **figures, **settings}
 
+    def _efficient_steps(self, method: str, describe: Describe | None) -> TradeOff:
+        sign = 1.0 if self.constraints == "demographic_parity" else -1.0
+        steps = []
+        for i in _efficient(self._figures, sign * self.base_fairness, sign):
+            figures: dict[str, Any] = {n: plain(value) for n, value in self._figures[i].items()}
+            segments, card = (None, None) if describe is None else describe(self._points[i])
+            named = {name: figures.pop(name) for name in FIGURES}
+            steps.append(Step(**named, settings=figures, segments=segments, card=card))
+        return TradeOff(
+            constraints=self.constraints,
+            metric=CONSTRAINTS[self.constraints],
+            method=method,
+            rows=self.rows_word,
+            n_rows=len(self._rows),
+            base_fairness=plain(self.base_fairness),
+            base_accuracy=plain(self.base_accuracy),
+            steps=tuple(steps),
+        )
+
     def _limit_curve(self, fairness: Iterable[float]) -> tuple[list[float], list[float]]:
         values = sorted({self.base_fairness, *fairness})
         ends = np.linspace(values[0], values[-1], 40) if len(values) > 1 else np.array(values)
         directions = {"may_raise": self._may_raise, "may_lower": self._may_lower}
         return ends.tolist(), [self._rows.limit_at(value, **directions) for value in ends.tolist()]
+
+
+def _efficient(figures: Sequence[Mapping[str, float]], base: float, sign: float) -> list[int]:
+    """Return which updates no other one beats, least fair first, and not all if they are many."""
+    value = [sign * line["fairness"] for line in figures]
+    worth = [i for i, v in enumerate(value) if not (np.isnan(v) or v < base)]
+    wrong = [-np.nan_to_num(line["accuracy"]) for line in figures]
+    order = sorted(worth, key=lambda i: (figures[i]["n_changes"], -value[i], wrong[i]))
+    kept: list[int] = []
+    for i in order:
+        if not kept or value[i] > value[kept[-1]]:
+            kept.append(i)
+    if len(kept) <= MOST_STEPS:
+        return kept
+    return [kept[i] for i in np.linspace(0, len(kept) - 1, MOST_STEPS).round().astype(int)]
+
+
+@dataclass(frozen=True)
+class _Described:
+    """Finds segments and points of updates on the evaluated rows, whose columns are read once.
+
+    `terms` are the same rows as the scorecards of these updates read them, None without one.
+    """
+
+    finder: SegmentFinder
+    rows: EvaluationRows
+    terms: TermTable | None = None
+
+    @classmethod
+    def on(
+        cls, rows: EvaluationRows, columns: Sequence[Column], terms: TermTable | None = None
+    ) -> _Described:
+        """Return what describes updates on these rows."""
+        raw = InMemory([c for c in columns if c.name != MARGIN_COLUMN])
+        return cls(SegmentFinder(raw, rows.before == rows.gain_raises), rows, terms)
+
+    def __call__(self, point: Point) -> tuple[Segments | None, Card | None]:
+        """Return the segments and the card of one update."""
+        if point.after.dtype != np.bool_:
+            return None, None
+        changed = self.rows.before ^ point.after.astype(np.bool_)
+        favorable = self.finder.favorable_before
+        segments, _ = self.finder.find(changed & ~favorable, changed & favorable)
+        if self.terms is None:
+            return segments, None
+        assert isinstance(point.fitted, Fitted | _Builder)
+        return segments, make_card(point.fitted.scorecard(), self.terms, changed)
 
 
 def frontier(
@@ -251,6 +356,7 @@ def frontier(
     X_eval: Any = None,
     y_eval: Any = None,
     sensitive_features_eval: Any = None,
+    describe: bool = True,
 ) -> Frontier:
     """Return many updates along the trade-off, fitted together and measured on given rows.
 
@@ -270,6 +376,9 @@ def frontier(
         (None: its `default_strengths`).
     X_eval, y_eval, sensitive_features_eval : default=None
         Rows to measure on, best new ones; the fit rows if None.
+    describe : bool, default=True
+        Find the segments and the points of the efficient updates on these rows, which
+        `Frontier.trade_off` returns and a report shows. False saves the time.
 
     Returns
     -------
@@ -300,15 +409,15 @@ def frontier(
     given = (X_eval, y_eval, sensitive_features_eval)
     rows, word = rows_to_measure((X, y, sensitive_features), given)
     if isinstance(update, ControlledDebiaser):
-        return _controlled(update, (X, y, sensitive_features), targets, grid, rows, word)
+        return _controlled(update, (X, y, sensitive_features), targets, grid, rows, word, describe)
     if isinstance(update, COMMOD):
         if targets is not None:
             raise InputError("COMMOD has lambdas, not targets: pass grid={'lambda_fair': [...]}.")
-        return _commod(update, (X, y, sensitive_features), grid, rows, word)
+        return _commod(update, (X, y, sensitive_features), grid, rows, word, describe)
     if isinstance(update, Rival):
         if targets is not None:
             raise InputError("A rival has a strength, no targets: pass grid={'strength': [...]}.")
-        return _rival(update, (X, y, sensitive_features), grid, rows, word)
+        return _rival(update, (X, y, sensitive_features), grid, rows, word, describe)
     raise InputError(
         "frontier takes a ControlledDebiaser, a COMMOD or one of commod.rivals; got "
         f"{type(update).__name__}. For other classifiers use compare."
@@ -340,6 +449,7 @@ def _controlled(
     grid: Mapping[str, Sequence[float]] | None,
     eval_rows: tuple[Any, Any, Any],
     word: str,
+    describe: bool,
 ) -> Frontier:
     unknown = sorted(set(grid or {}) - {"accuracy_weight"})
     if unknown:
@@ -372,8 +482,16 @@ def _controlled(
             points.append(Point(names, base.decisions ^ ((eta > 0) & free & acts), fitted))
     assert evaluated is not None
     seconds = perf_counter() - begin
-    limits = model._allowed_directions()
-    return Frontier(update.constraints, points, evaluated, limits, word, fit_seconds=seconds)
+    return Frontier(
+        update.constraints,
+        points,
+        evaluated,
+        model._allowed_directions(),
+        word,
+        fit_seconds=seconds,
+        method=type(update).__name__,
+        describe=_Described.on(evaluated, columns, terms) if describe else None,
+    )
 
 
 def _numbers(name: str, values: Any) -> list[float] | None:
@@ -425,6 +543,13 @@ class _Builder:
     found: Any
     target: float
 
+    def scorecard(self) -> Scorecard:
+        """Return the points of the update alone: nothing is measured on the fit rows."""
+        fitted = clone(self.model)
+        fitted._take_reading(self.model)
+        fitted._store_update(self.search, self.found)
+        return fitted.scorecard_
+
     def __call__(self) -> LinearUpdate:
         goal = ideal_fairness(self.model.constraints) if np.isnan(self.target) else self.target
         fitted = clone(self.model).set_params(target=goal)
@@ -442,6 +567,10 @@ class Fitted:
     def __call__(self) -> Any:
         """Return it."""
         return self.update
+
+    def scorecard(self) -> Scorecard:
+        """Return its points."""
+        return self.update.scorecard_
 
 
 def _free(model: ControlledDebiaser, base: BaseScores) -> Mask:
@@ -507,6 +636,7 @@ def _commod(
     grid: Mapping[str, Sequence[float]] | None,
     eval_rows: tuple[Any, Any, Any],
     word: str,
+    describe: bool,
 ) -> Frontier:
     chosen = DEFAULT_GRID if grid is None else grid
     settings = [dict(zip(chosen, v, strict=True)) for v in itertools.product(*chosen.values())]
@@ -530,7 +660,16 @@ def _commod(
         after = decide(base.scores, ratio, base.threshold)
         points.append(Point(names, after, Fitted(model)))
     rows = read_evaluated(first, groups_compared(update, X, sensitive_features), base, eval_rows)
-    return Frontier(update.constraints, points, rows, (True, True), word, fit_seconds=seconds)
+    return Frontier(
+        update.constraints,
+        points,
+        rows,
+        (True, True),
+        word,
+        fit_seconds=seconds,
+        method=type(update).__name__,
+        describe=_Described.on(rows, columns, terms) if describe else None,
+    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -543,6 +682,7 @@ def _rival(
     grid: Mapping[str, Sequence[float]] | None,
     eval_rows: tuple[Any, Any, Any],
     word: str,
+    describe: bool,
 ) -> Frontier:
     unknown = sorted(set(grid or {}) - {"strength"})
     if unknown:
@@ -559,20 +699,22 @@ def _rival(
         for strength, model in zip(strengths, models, strict=True)
     ]
     labels = groups_compared(update, X, sensitive_features)
+    evaluated = read_evaluated(models[0], labels, rows.base, eval_rows)
     return Frontier(
         update.constraints,
         points,
-        read_evaluated(models[0], labels, rows.base, eval_rows),
+        evaluated,
         (True, True),
         word,
         fit_seconds=seconds,
         needs_sensitive_features=update.needs_sensitive_features,
+        method=type(update).__name__,
+        describe=_Described.on(evaluated, rows.columns) if describe else None,
     )
 
 
 def groups_compared(update: BaseUpdate, X: Any, sensitive_features: Any) -> list[Any]:
     """Return the groups of the fit rows that are large enough to be part of the constraint."""
-    n_rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    groups = read_groups(sensitive_features, n_rows)
+    groups = read_groups(sensitive_features, n_rows_of(X))
     sizes = zip(groups.labels, groups.sizes, strict=True)
     return [group for group, n in sizes if n >= update.min_group_size]

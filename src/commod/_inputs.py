@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, Literal
@@ -24,9 +24,12 @@ __all__ = [
     "check_length",
     "check_weights",
     "different_labels",
+    "iter_columns",
+    "n_rows_of",
     "read_columns",
     "read_groups",
     "read_labels",
+    "take_rows",
 ]
 
 Kind = Literal["numeric", "category"]
@@ -133,20 +136,51 @@ def read_columns(
     may hold only the numbers of a column that mixes numbers and text. Columns of a frame named in
     `skip` may hold anything: they are listed, but not read.
     """
+    columns = list(iter_columns(X, kinds, skip))
+    if len({c.name for c in columns}) < len(columns):  # the number 1 and the text "1", say
+        raise _same_name("X", [c.name for c in columns])
+    return columns
+
+
+def iter_columns(
+    X: Any,
+    kinds: Mapping[str, Kind] | None = None,
+    skip: Collection[str] = (),
+    *,
+    strict: bool = True,
+) -> Iterator[Column]:
+    """Return the columns of `read_columns` one after the other: one at a time is in memory.
+
+    Unless `strict`, a column of a frame that cannot be read comes with all its values missing.
+    """
     known = kinds or {}
     frame = _from_native(X, "X")
     if not isinstance(frame, nw.DataFrame):
-        return _columns_of_array(_as_matrix(X), known)
+        yield from _columns_of_array(_as_matrix(X), known)
+        return
     _check_not_empty(frame.shape)
-    columns = [
-        _without_values(str(s.name), len(s))
-        if str(s.name) in skip
-        else _column_of_series(str(s.name), s, known)
-        for s in frame.iter_columns()
-    ]
-    if len({c.name for c in columns}) < len(columns):  # the number 1 and the text "1", say
-        raise _same_name("X", frame.columns)
-    return columns
+    for series in frame.iter_columns():
+        name = str(series.name)
+        try:
+            unread = _without_values(name, len(series))
+            yield unread if name in skip else _column_of_series(name, series, known)
+        except InputError:
+            if strict:
+                raise
+            yield unread
+
+
+def n_rows_of(X: Any) -> int:
+    """Return the number of rows of a table of any kind."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of a table, as a table of the same kind."""
+    frame = _from_native(X, "X")
+    if isinstance(frame, nw.DataFrame):
+        return frame[rows, :].to_native()
+    return _as_matrix(X)[rows]
 
 
 def _check_not_empty(shape: tuple[int, ...]) -> None:
@@ -190,17 +224,17 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _columns_of_array(array: NDArray[Any], kinds: Mapping[str, Kind]) -> list[Column]:
-    names = [f"x{j}" for j in range(array.shape[1])]
+def _columns_of_array(array: NDArray[Any], kinds: Mapping[str, Kind]) -> Iterator[Column]:
     if array.dtype.kind in "fiu":
-        table = _finite(array.astype(np.float64, copy=False), "X")
-        return [Column(name, "numeric", table[:, j]) for j, name in enumerate(names)]
-    if array.dtype.kind == "b":
-        return [_categories(name, code_array(array[:, j])) for j, name in enumerate(names)]
-    return [
-        _column_of_objects(name, array[:, j].tolist(), kinds.get(name))
-        for j, name in enumerate(names)
-    ]
+        _finite(array, "X")
+    for j, values in enumerate(array.T):
+        name = f"x{j}"
+        if array.dtype.kind in "fiu":
+            yield Column(name, "numeric", values.astype(np.float64, copy=False))
+        elif array.dtype.kind == "b":
+            yield _categories(name, code_array(values))
+        else:
+            yield _column_of_objects(name, values.tolist(), kinds.get(name))
 
 
 def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kind]) -> Column:
@@ -273,7 +307,7 @@ def _is_number_type(kind: type) -> bool:
     return issubclass(kind, Number) and not issubclass(kind, bool | complex | np.timedelta64)
 
 
-def _finite(values: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+def _finite(values: NDArray[Any], what: str) -> NDArray[Any]:
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Score bounds for the ratio and the difference of two proportions: counts in, numbers out.
+"""Score bounds for a proportion, and the ratio and the difference of two: counts in, numbers out.
 
 A bound is the value at which a one-sided score test begins to pass. The test compares the observed
 distance from the value with its standard deviation at the two rates likeliest under that value
@@ -27,6 +27,7 @@ __all__ = [
     "ratio_is_above",
     "ratio_lower_bound",
     "ratio_null_variance",
+    "share_interval",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -34,6 +35,37 @@ BoolArray = NDArray[np.bool_]
 
 N_HALVINGS = 36  # a bound is exact to 10 digits
 TINY = 1e-100
+
+
+# ---------------------------------------------------------------------------------------------
+# One proportion
+
+
+def share_interval(
+    positives: ArrayLike, size: ArrayLike, alpha: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return Wilson's lower and upper bound of a proportion, each with error `alpha`.
+
+    Returns
+    -------
+    low, high : ndarray
+        Within [0, 1]; NaN where `size` is 0.
+
+    Examples
+    --------
+    The first example of Newcombe (1998, one proportion), 95 % on both sides together:
+
+    >>> low, high = share_interval(81, 263, alpha=0.025)
+    >>> print(f"{low:.4f} to {high:.4f}")
+    0.2553 to 0.3662
+    """
+    x, n = np.asarray(positives, np.float64), np.asarray(size, np.float64)
+    square = ndtri(alpha) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = np.sqrt(square * (x * (n - x) / n + square / 4))
+        low = np.where(x == 0, 0.0, (x + square / 2 - half) / (n + square))
+        high = np.where(x == n, 1.0, (x + square / 2 + half) / (n + square))
+        return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
 
 
 # ---------------------------------------------------------------------------------------------

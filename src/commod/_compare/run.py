@@ -268,7 +268,8 @@ class _Ground:
         eval_rows: dict[str, Any] = {}
         if self.word == "evaluated rows":
             eval_rows = dict(zip(names, self.eval_rows, strict=True))
-        return frontier(quiet, X, y, sensitive_features=sensitive_features, **eval_rows)
+        groups = {"sensitive_features": sensitive_features}
+        return frontier(quiet, X, y, **groups, **eval_rows, describe=False)
 
     def _point(self, model: Any) -> Frontier:
         begin = perf_counter()

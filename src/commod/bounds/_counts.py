@@ -24,6 +24,7 @@ __all__ = [
     "fairest",
     "fewest",
     "fewest_changes",
+    "fewest_number",
     "read_counts",
     "read_target",
 ]
@@ -204,6 +205,30 @@ def fewest_changes(
     bound = read_target(constraints, target)
     directions = may_raise, may_lower, prefer_raising
     return fewest(Problem(constraints, n_people, before, *directions), bound)
+
+
+def fewest_number(
+    constraints: str,
+    sizes: Any,
+    positives: Any,
+    target: float | Fraction,
+    *,
+    may_raise: bool = True,
+    may_lower: bool = True,
+) -> int | None:
+    """Return how many changes `fewest_changes` makes; None where nothing reaches the target.
+
+    Examples
+    --------
+    >>> fewest_number("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
+    13
+    """
+    if constraints == "demographic_parity" and target <= 0:
+        return 0  # a P-rule of 0 is what every update reaches
+    best = fewest_changes(
+        constraints, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
+    )
+    return None if best is None else int(np.abs(best - np.asarray(positives)).sum())
 
 
 def exact_fairness(constraints: str, sizes: Any, positives: Any) -> Fraction | None:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.console import Console
+    from rich.table import Table
 
-    from commod import COMMOD
+    from commod import Audit, Explanation, Frontier
 
 __all__ = ["command"]
 
@@ -24,84 +23,141 @@ Constraint = Literal[
     "true_positive_rate_parity",
     "false_positive_rate_parity",
 ]
+Method = Literal["ControlledDebiaser", "COMMOD"]
+Direction = Literal["any", "gains_only", "losses_only"]
+
+LABELS = {0: "low risk", 1: "high risk"}
+LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)  # of COMMOD's trade-off
+N_LINES = 15  # of the scorecard; the report has more
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo talks about: the test rows before and after the update."""
+    """What the demo talks about: an update, and people that neither it nor the model has seen."""
 
-    update: COMMOD
+    update: Any
     X: Any
-    y: NDArray[np.int64]
-    groups: NDArray[Any]
-    before: NDArray[np.int64]
-    after: NDArray[np.int64]
+    y: Any
+    groups: Any
+    why: Explanation
+    found: Audit
+    curve: Frontier
 
 
 def command(
+    method: Annotated[
+        Method,
+        typer.Option(help="State a target (ControlledDebiaser) or the paper's lambdas (COMMOD)."),
+    ] = "ControlledDebiaser",
     constraints: Annotated[
         Constraint, typer.Option(help="Which unfairness to remove.")
     ] = "demographic_parity",
-    lambda_fair: Annotated[float, typer.Option(min=0, help="How much fairness matters.")] = 3.0,
-    lambda_ratio: Annotated[float, typer.Option(min=0, help="How much changes cost.")] = 0.2,
+    target: Annotated[
+        float | None,
+        typer.Option(help="P-rule at least, or disparity at most. [default: 0.8, or 0.1]"),
+    ] = None,
+    direction: Annotated[
+        Direction | None,
+        typer.Option(help="gains_only: nobody loses the favourable outcome. [default: any]"),
+    ] = None,
+    lambda_fair: Annotated[
+        float | None, typer.Option(min=0, help="COMMOD: how much fairness matters. [default: 3]")
+    ] = None,
+    lambda_ratio: Annotated[
+        float | None, typer.Option(min=0, help="COMMOD: what changes cost. [default: 0.2]")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the training.")] = 0,
-    output: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("commod-demo"),
+    output: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("commod-demo"),
 ) -> None:
-    """Train a classifier on COMPAS, make it fairer with COMMOD and show what changed for whom."""
+    """Train a classifier on COMPAS, make it fairer, say who changes and why, write the report."""
     from rich.console import Console
 
     console = Console()
     console.rule("[bold]commod demo: a recidivism model (COMPAS, bundled)")
-    demo = _run(constraints, lambda_fair, lambda_ratio, seed, console)
-    _print_before_after(demo, console)
-    _print_people(demo, console)
-    _print_concepts(demo, console)
-    _save_figures(demo, output, console)
-    other = "equalized_odds" if constraints != "equalized_odds" else "demographic_parity"
+    output.mkdir(parents=True, exist_ok=True)  # a folder that cannot be made is said at once
+    options = _options(
+        method,
+        {"target": target, "direction": direction},
+        {"lambda_fair": lambda_fair, "lambda_ratio": lambda_ratio},
+    )
+    demo = _run(method, {"constraints": constraints, **options}, seed, console)
+    _print_answer(demo, console)
+    _print_groups(demo, console)
+    _print_who(demo, console)
+    _print_why(demo, console)
+    _write(demo, output, console)
+    other = "--direction gains_only" if direction is None else "--constraints equalized_odds"
     console.print(
-        f"\nNext: [bold]commod demo --constraints {other}[/] removes the other kind of unfairness; "
-        "the README shows the same for your own model in ten lines of Python."
+        f"\nNext: [bold]commod demo {other}[/]; the README shows the same for your own model in "
+        "ten lines of Python."
     )
 
 
-def _run(
-    constraints: str, lambda_fair: float, lambda_ratio: float, seed: int, console: Console
-) -> Demo:
-    import numpy as np
+def _options(
+    method: str, stated: dict[str, Any], lambdas: dict[str, float | None]
+) -> dict[str, Any]:
+    """Return what the method takes; what belongs to the other one is refused."""
+    from commod.exceptions import InputError
+
+    is_commod = method == "COMMOD"
+    given, others = (lambdas, stated) if is_commod else (stated, lambdas)
+    wrong = [name for name, value in others.items() if value is not None]
+    if wrong:
+        option, other = wrong[0].replace("_", "-"), "ControlledDebiaser" if is_commod else "COMMOD"
+        raise InputError(f"--{option} belongs to --method {other}; this is {method}.")
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return ({"lambda_fair": 3.0, "lambda_ratio": 0.2} if is_commod else {}) | chosen
+
+
+# ---------------------------------------------------------------------------------------------
+# Doing it
+
+
+def _run(method: str, options: dict[str, Any], seed: int, console: Console) -> Demo:
     from sklearn.model_selection import train_test_split
 
-    from commod import COMMOD
+    import commod
     from commod.datasets import load_compas
 
     table: Any = load_compas()
-    X, X_test, y, y_test, s, s_test = train_test_split(
-        table.data, table.target, table.sensitive_features, test_size=0.3, random_state=seed
-    )
-    model = _base_model(X, y)
+    X, y, race = table.data, table.target, table.sensitive_features
+    old, new = train_test_split(X.index, test_size=0.6, random_state=seed)
+    edit, test = train_test_split(new, test_size=0.5, random_state=seed)
+    model = _base_model(X.loc[old], y[old])
     console.print(
-        f"A logistic regression learns from {len(X):,} people whether somebody is arrested again "
-        f"within two years (label 1), from {X.shape[1]} columns without race. As in the paper, the "
-        "update is learned on the same people (rows that are new to the model are better where you "
-        f"have them). Everything below is measured on {len(X_test):,} other people."
+        f"A logistic regression learned from {len(old):,} people whether somebody is arrested "
+        f"again within two years (1, high risk), from {X.shape[1]} columns without race. The "
+        f"update is learned on {len(edit):,} others. Everything below is measured on "
+        f"{len(test):,} people that neither has seen."
     )
-    update = COMMOD(
-        model,
-        constraints=constraints,
-        lambda_fair=lambda_fair,
-        lambda_ratio=lambda_ratio,
-        favorable_label=0,
-        random_state=seed,
+    update = getattr(commod, method)(
+        model, favorable_label=0, random_state=seed, progress=False, **options
     )
-    with console.status("COMMOD learns the update (the first fit also compiles it) ..."):
-        update.set_params(progress=False).fit(X, y, sensitive_features=s)
-    return Demo(
-        update,
-        X_test,
-        np.asarray(y_test),
-        np.asarray(s_test),
-        np.asarray(model.predict(X_test)),
-        np.asarray(update.predict(X_test)),
+    fit_rows = {"X": X.loc[edit], "y": y[edit], "sensitive_features": race[edit]}
+    measured = {"X_eval": X.loc[test], "y_eval": y[test], "sensitive_features_eval": race[test]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", commod.exceptions.CommodWarning)  # the audit says it
+        with console.status(f"{method} learns the update ..."):
+            update.fit(**fit_rows)
+        with console.status("The trade-off: the same for other targets ..."):
+            curve = commod.frontier(update, **fit_rows, **_grid(method), **measured)
+    why = commod.explain(update, X.loc[test])
+    found = commod.audit(
+        model.predict(X.loc[test]),
+        update.predict(X.loc[test]),
+        sensitive_features=race[test],
+        y_true=y[test],
+        X=X.loc[test],
+        explanation=why,
+        label_names=LABELS,
+        rows="people neither the model nor the update has seen",
+        title="Recidivism model (COMPAS): who changes, and why",
     )
+    return Demo(update, X.loc[test], y[test], race[test], why, found, curve)
+
+
+def _grid(method: str) -> dict[str, Any]:
+    return {} if method == "ControlledDebiaser" else {"grid": {"lambda_fair": LAMBDAS}}
 
 
 def _base_model(X: Any, y: Any) -> Any:
@@ -117,90 +173,114 @@ def _base_model(X: Any, y: Any) -> Any:
     return make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X, y)
 
 
-def _print_before_after(demo: Demo, console: Console) -> None:
-    from rich.table import Table
+# ---------------------------------------------------------------------------------------------
+# Saying it
 
-    from commod import metrics
 
-    table = Table(title="Before and after, test rows", title_justify="left")
-    for heading in ("", "before", "after"):
-        table.add_column(heading, justify="left" if not heading else "right")
-    groups = {"sensitive_features": demo.groups}
-    for name, metric in (
-        ("P-rule (1 is equal)", metrics.p_rule),
-        ("disparate mistreatment (0 is equal)", metrics.disparate_mistreatment),
-    ):
-        values = [metric(demo.y, decisions, **groups) for decisions in (demo.before, demo.after)]
-        table.add_row(name, *(f"{value:.3f}" for value in values))
-    table.add_row("accuracy", *(f"{(d == demo.y).mean():.3f}" for d in (demo.before, demo.after)))
-    rates = [metrics.group_rates(demo.y, d, **groups) for d in (demo.before, demo.after)]
-    for group, first in rates[0].items():
+def _print_answer(demo: Demo, console: Console) -> None:
+    console.print()
+    for sentence in demo.found.answer:
+        console.print(f"• {sentence}", highlight=False)
+    if demo.found.notice:
+        notice = f"Most of the changes are losses. {demo.found.notice}"
+        console.print(f"• [bold]{notice}[/]", highlight=False)
+
+
+def _print_groups(demo: Demo, console: Console) -> None:
+    table = _table("Before and after", ("", "before", "after"))
+    for fairness in demo.found.fairness[:2]:
+        best = "1 is equal" if fairness.higher_is_fairer else "0 is equal"
+        values = (fairness.before.value, fairness.after.value)
+        table.add_row(f"{fairness.metric} ({best})", *(_number(value, ".3f") for value in values))
+    for group in demo.found.groups:
         table.add_section()
-        second = rates[1][group]
-        table.add_row(f"{group}: called high risk", *_percent(first, second, "selection_rate"))
-        table.add_row("  of those not arrested again", *_percent(first, second, "fpr"))
-        table.add_row("  of those arrested again", *_percent(first, second, "tpr"))
-        table.add_row("  accuracy", *_percent(first, second, "accuracy"))
-    console.print(table)
+        for words, name in (
+            (f"{group.name}: called high risk", "selected"),
+            ("  of those not arrested again", "false_positive"),
+            ("  of those arrested again", "true_positive"),
+            ("  accuracy", "accuracy"),
+        ):
+            rates = (getattr(group, f"{name}_{when}") for when in ("before", "after"))
+            table.add_row(words, *(_number(rate and rate.value, ".1%") for rate in rates))
+        table.add_row("  gain, lose", "", f"{group.n_gains}, {group.n_losses} of {group.n:,}")
+    console.print("\n", table)
 
 
-def _percent(first: Any, second: Any, field: str) -> list[str]:
-    return [f"{rates[field]:.1%}" for rates in (first, second)]
-
-
-def _print_people(demo: Demo, console: Console) -> None:
-    from commod import metrics
-
-    counts = metrics.count_changes(
-        demo.before, demo.after, favorable_label=0, sensitive_features=demo.groups
-    )
-    console.print(
-        f"\n[bold]{counts.n_changes} of {counts.n:,} decisions change "
-        f"({counts.rate:.1%})[/]: {counts.n_gains} people called high risk are now called low "
-        f"risk (they gain), {counts.n_losses} people called low risk are now called high risk "
-        "(they lose)."
-    )
-    for group, (n, n_gains, n_losses) in counts.by_group.items():
-        console.print(f"  {group}: {n_gains} gain, {n_losses} lose, of {n:,}.")
-    if counts.n_losses > counts.n_gains:
-        console.print(
-            "Most changes are losses: here the cheapest way to equal rates is to call more people "
-            "of the better-off group high risk. Whether that is wanted is for people to decide, "
-            "not for a metric."
+def _print_who(demo: Demo, console: Console) -> None:
+    segments = demo.found.segments
+    if segments is None or not segments.segments:
+        return
+    table = _table("Who changes, in a few rules", ("rule", "", "change", "of all such changes"))
+    for segment in segments.segments:
+        table.add_row(
+            segment.text,
+            segment.direction,
+            f"{segment.n_changed} of {segment.size}",
+            f"{segment.coverage:.0%}",
         )
+    console.print("\n", table)
 
 
-def _print_concepts(demo: Demo, console: Console) -> None:
-    from rich.table import Table
-
-    card = demo.update.scorecard_
+def _print_why(demo: Demo, console: Console) -> None:
+    card = demo.found.card
+    assert card is not None
     console.print(
         f"\nA decision changes exactly where r(x) < 0. r starts at {card.intercept:+.3f}; each "
-        "line adds its points (a number counts per unit)."
+        "line adds its points (a number counts per unit). A minus pushes towards a change."
     )
-    used = [j for j, weight in enumerate(card.contributions) if weight]
-    table = Table(title="The update as a scorecard", title_justify="left")
-    table.add_column("line")
-    table.add_column("points in r", justify="right")
-    for j in used:
-        table.add_column(f"concept {j}\n(× {card.contributions[j]:+.3f})", justify="right")
-    parts = [dict(card.rows(j)) for j in used]
-    for name, points in card.rows():
-        cells = (f"{part[name]:+.3f}" if name in part else "" for part in parts)
-        table.add_row(name, f"{points:+.3f}", *cells)
+    more = max(0, len(card.lines) - N_LINES)
+    title = f"The update as a scorecard{f', its {N_LINES} strongest lines' if more else ''}"
+    table = _table(title, ("line", "points in r", "concept"))
+    for line in card.lines[:N_LINES]:
+        number = "" if line.concept is None else str(line.concept)
+        table.add_row(line.term, f"{line.points:+.3f} {line.unit}".rstrip(), number)
     console.print(table)
+    for concept in card.concepts:
+        console.print(
+            f"Concept {concept.number} ({concept.name}): where it pushes more than usual, "
+            f"{_number(concept.change_if_active.value, '.1%')} change, elsewhere "
+            f"{_number(concept.change_if_inactive.value, '.1%')}.",
+            highlight=False,
+        )
+    changed = demo.why.gain | demo.why.loss
+    if changed.any():
+        console.print(f"\nOne person: {demo.why.person(int(changed.argmax())).sentence}")
 
 
-def _save_figures(demo: Demo, output: Path, console: Console) -> None:
+def _table(title: str, headings: tuple[str, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i else "left")
+    return table
+
+
+def _number(value: float | None, kind: str) -> str:
+    return "not known" if value is None else format(value, kind)
+
+
+# ---------------------------------------------------------------------------------------------
+# Writing it
+
+
+def _write(demo: Demo, output: Path, console: Console) -> None:
+    import commod
+    from commod._files import write_whole
     from commod.cli import demo_figures
 
-    output.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # font and backend chatter is not for the reader
-        for name, draw in (
-            ("rates.png", demo_figures.rates),
-            ("ratio.png", demo_figures.ratio),
-            ("scorecard.png", demo_figures.scorecard),
-        ):
-            draw(demo, output / name)
-            console.print(f"saved {output / name}")
+        demo_figures.draw(demo, output)
+    written = {
+        "ratio.png, changes.png, concepts.png": "pictures",
+        "ledger.csv": f"one line per changed decision, SHA-256 {demo.found.ledger.digest[:16]}…",
+        "audit.json": "every figure, for machines and for the file",
+    }
+    demo.found.ledger.to_csv(output / "ledger.csv")
+    write_whole(output / "audit.json", demo.found.to_json().encode())
+    path = commod.report(demo.found, output / "report.html", frontier=demo.curve)
+    console.print(f"\nWritten to {output}/")
+    for name, words in written.items():
+        console.print(f"  {name}: {words}", highlight=False)
+    console.print(f"  [bold]The report: {path}[/] (open it in a browser; it needs no network)")

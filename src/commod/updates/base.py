@@ -42,6 +42,7 @@ from commod._solvers.problem import raw_scorecard
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._fairness import CONSTRAINTS, fairness_of
 from commod.scorecard import Scorecard, decide, edited_scores, margins
+from commod.updates._notebook import notebook_html
 
 __all__ = [
     "BaseUpdate",
@@ -360,6 +361,11 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_losses_ > self.n_gains_:
             text += " Most of the changes are losses: people lose the favourable outcome."
         return text
+
+    def _html_repr(self) -> str:
+        """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
+        diagram = str(super()._html_repr())
+        return notebook_html(self, diagram) if hasattr(self, "status_") else diagram
 
     # -- changes --------------------------------------------------------------------------------
 

@@ -1,0 +1,320 @@
+"""Questions with stable codes: passed, failed, or not enough evidence; thresholds in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from scipy.stats import binomtest
+
+from commod._audit.evidence import Evidence
+from commod._audit.words import goal_of, people_word
+from commod._html import shorten
+from commod._record import Check, Estimate
+
+__all__ = ["checks_of"]
+
+State = Literal["passed", "failed", "not enough evidence"]
+Answer = tuple[State, str] | None  # None where the question does not arise
+
+TIMES_THE_LIMIT = 1.5
+DESCRIBED = 0.8  # share of the changes that the segments describe
+TELLING = 0.7  # area under the curve, from which on −r is said to tell a group
+AREA_LOSS = 0.01
+CALIBRATION_LOSS = 0.02
+SAME_PEOPLE = 0.7  # overlap of the people that two refits change
+
+
+def checks_of(evidence: Evidence) -> tuple[Check, ...]:
+    """Return the answers to all questions that arise."""
+    return tuple(_answers(evidence))
+
+
+def _answers(evidence: Evidence) -> Iterator[Check]:
+    for code, (title, question) in QUESTIONS.items():
+        answer = question(evidence)
+        if answer is not None:
+            yield Check(code, title, *answer)
+
+
+def _verdict(passed: bool) -> State:
+    return "passed" if passed else "failed"
+
+
+# ---------------------------------------------------------------------------------------------
+# What was asked
+
+
+def _target_here(e: Evidence) -> Answer:
+    if e.request.target is None:
+        return None
+    value, metric = e.fairness.after.value, e.fairness.metric
+    if value is None:
+        return "not enough evidence", f"The {metric} is not defined on these rows."
+    text = f"{metric} {value:.3f} on the {e.n:,} {e.rows}; asked for was {goal_of(e.request)}."
+    return _verdict(_reaches(e, value)), text
+
+
+def _reaches(e: Evidence, value: float) -> bool:
+    target = e.request.target
+    assert target is not None
+    return value >= target if e.fairness.higher_is_fairer else value <= target
+
+
+def _target_beyond(e: Evidence) -> Answer:
+    if e.request.target is None:
+        return None
+    low, high = e.fairness.after.low, e.fairness.after.high
+    if low is None or high is None:
+        return "not enough evidence", "There is no interval on these rows."
+    fair, unfair = (high, low) if e.fairness.higher_is_fairer else (low, high)
+    text = f"{e.fairness.metric} between {low:.3f} and {high:.3f} ({e.measured})"
+    if _reaches(e, unfair):
+        return "passed", f"{text}: all of it reaches {goal_of(e.request)}."
+    if not _reaches(e, fair):
+        return "failed", f"{text}: none of it reaches {goal_of(e.request)}."
+    return "not enough evidence", f"{text}: a part of it does not reach {goal_of(e.request)}."
+
+
+def _not_less_fair(e: Evidence) -> Answer:
+    before, after = e.fairness.before.value, e.fairness.after.value
+    if before is None or after is None:
+        return "not enough evidence", f"The {e.fairness.metric} is not defined before and after."
+    passed = after >= before if e.fairness.higher_is_fairer else after <= before
+    return _verdict(passed), f"{e.fairness.metric} {before:.3f} before, {after:.3f} after."
+
+
+def _few_changes(e: Evidence) -> Answer:
+    if e.request.max_changes is None:
+        return None
+    rate = e.changes.n_changes / e.n
+    text = f"{rate:.2%} of the decisions change; allowed were {e.request.max_changes:.2%}."
+    return _verdict(rate <= e.request.max_changes), text
+
+
+def _direction(e: Evidence) -> Answer:
+    if e.request.direction == "any":
+        return None
+    only, n = ("gains", e.changes.n_losses), ("losses", e.changes.n_gains)
+    word, wrong = only if e.request.direction == "gains_only" else n
+    return _verdict(not wrong), f"Only {word} were allowed; {people_word(wrong)} change otherwise."
+
+
+def _accuracy_limit(e: Evidence) -> Answer:
+    if e.request.max_accuracy_loss is None:
+        return None
+    if e.quality is None:
+        return "not enough evidence", "True labels were not given."
+    loss = (e.quality.n_broken - e.quality.n_mended) / e.n
+    text = f"Accuracy falls by {loss:.2%}; allowed were {e.request.max_accuracy_loss:.2%}."
+    return _verdict(loss <= e.request.max_accuracy_loss), text
+
+
+def _volume(e: Evidence) -> Answer:
+    if e.request.max_volume_change is None:
+        return None
+    raised, lowered = (int(moves.sum()) for moves in e.counts.moves())
+    moved = abs(raised - lowered) / e.n
+    text = (
+        f"The share of “{shorten(e.request.pos_name)}” moves by {moved:.2%}; allowed were "
+        f"{e.request.max_volume_change:.2%}."
+    )
+    return _verdict(moved <= e.request.max_volume_change), text
+
+
+# ---------------------------------------------------------------------------------------------
+# What it costs
+
+
+def _accuracy(e: Evidence) -> Answer:
+    if e.quality is None:
+        return None
+    text = (
+        f"{e.quality.n_mended:,} errors are mended, {e.quality.n_broken:,} new ones are made "
+        f"(McNemar's exact test: p = {e.quality.p_value:.3g}, {e.n:,} {e.rows})."
+    )
+    if e.quality.n_broken <= e.quality.n_mended:
+        return "passed", text
+    return ("failed" if e.quality.p_value < 1 - e.level else "not enough evidence"), text
+
+
+def _accuracy_of_groups(e: Evidence) -> Answer:
+    if e.quality is None or not e.names:
+        return None
+    alpha = (1 - e.level) / len(e.names)
+    worse, failed = [], []
+    for i, name in enumerate(e.names):
+        cells = e.compared.cells[i]
+        n_broken = int(cells[0, 0, 1] + cells[1, 1, 0])
+        n_mended = int(cells[0, 1, 0] + cells[1, 0, 1])
+        if n_broken > n_mended:
+            worse.append(f"{name} ({n_mended:,} mended, {n_broken:,} new errors)")
+            if binomtest(n_mended, n_broken + n_mended).pvalue < alpha:
+                failed.append(worse[-1])
+    if failed:
+        return "failed", f"Less accurate than before, beyond chance: {_list(failed)}."
+    if worse:
+        return "not enough evidence", f"Less accurate, perhaps by chance: {_list(worse)}."
+    return "passed", f"None of the {len(e.names)} groups compared is decided less accurately."
+
+
+def _mostly_gains(e: Evidence) -> Answer:
+    if not e.changes.n_changes:
+        return None
+    text = f"{e.changes.n_gains:,} gains, {e.changes.n_losses:,} losses."
+    if e.changes.n_losses > e.changes.n_gains and e.limit.n_gains_only is not None:
+        text += f" Gains alone would take at least {e.limit.n_gains_only:,} changes."
+    return _verdict(e.changes.n_gains >= e.changes.n_losses), text
+
+
+def _near_limit(e: Evidence) -> Answer:
+    if not e.changes.n_changes:
+        return None
+    if e.limit.n_fewest is None:
+        return "not enough evidence", "The fewest possible changes are not defined on these rows."
+    text = (
+        f"{e.changes.n_changes:,} changes where {e.limit.n_fewest:,} are the fewest possible; "
+        f"the bar is {TIMES_THE_LIMIT:g} times as many."
+    )
+    return _verdict(e.changes.n_changes <= TIMES_THE_LIMIT * e.limit.n_fewest), text
+
+
+# ---------------------------------------------------------------------------------------------
+# Who changes
+
+
+def _described(e: Evidence) -> Answer:
+    if e.segments is None or not e.changes.n_changes:
+        return None
+    n = e.segments.n_described_gains + e.segments.n_described_losses
+    share = n / e.changes.n_changes
+    text = (
+        f"{len(e.segments.segments)} rule(s) describe {n:,} of {e.changes.n_changes:,} changes "
+        f"({share:.0%}); the bar is {DESCRIBED:.0%}."
+    )
+    return _verdict(share >= DESCRIBED), text
+
+
+def _proxy(e: Evidence) -> Answer:
+    if not e.proxies:
+        return None
+    tells = [(p, *_strength(p.update)) for p in e.proxies]
+    bar = f"the bar is {TELLING:g}, where 0.5 is not at all and 1 exactly"
+    what = "−r" if e.proxies[0].by_ratio else "the change"
+    telling = [f"{p.group} ({value:.2f})" for p, value, low, _ in tells if low > TELLING]
+    if telling:
+        return "failed", f"{what} tells who belongs to {_list(telling)}; {bar} ({e.measured})."
+    open_ = [f"{p.group} ({value:.2f})" for p, value, _, high in tells if high > TELLING]
+    if open_:
+        text = f"{what} may tell who belongs to {_list(open_)}; {bar} ({e.measured})."
+        return "not enough evidence", text
+    most = max(value for _, value, _, _ in tells)
+    return "passed", f"{what} tells no group better than {most:.2f}; {bar} ({e.measured})."
+
+
+def _strength(area: Estimate) -> tuple[float, float, float]:
+    """Return how well a group is told, whichever side it is on, and the ends of its interval."""
+    value, low, high = area.value, area.low, area.high
+    if value is None or low is None or high is None:
+        return 0.5, 0.5, 1.0
+    if value >= 0.5:
+        return value, low, high
+    return 1 - value, 1 - high, 1 - low
+
+
+def _large_groups(e: Evidence) -> Answer:
+    if not e.small:
+        return "passed", f"All {len(e.names)} groups have enough people to be compared."
+    listed = _list([f"{group.name} ({group.n:,})" for group in e.small])
+    text = f"Too small to say anything (under {e.small[0].needed} people): {listed}."
+    return "not enough evidence", text
+
+
+def _subgroups(e: Evidence) -> Answer:
+    found = e.subgroups
+    if not found.n_tested:
+        return "not enough evidence", f"No subgroup has {found.min_size} people and peers."
+    level = f"{found.n_tested:,} subgroups compared, {e.level * 100:g}% together, {e.n:,} {e.rows}"
+    if not found.listed:
+        return "passed", f"None of the subgroups fares clearly worse than its peers ({level})."
+    worst = [f"{s.name} ({s.rate.value:.0%} against {s.others:.0%})" for s in found.listed]
+    return "failed", f"Clearly worse than their peers: {_list(worst)} ({level})."
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores and stability
+
+
+def _ranking(e: Evidence) -> Answer:
+    if e.quality is None or e.quality.auc_before is None or e.quality.auc_after is None:
+        return None
+    before, after = e.quality.auc_before, e.quality.auc_after
+    if before.value is None or after.value is None:
+        return None
+    text = f"Area under the curve {before.value:.3f} before, {after.value:.3f} after ({e.measured})"
+    if before.value - after.value <= AREA_LOSS:
+        return "passed", f"{text}."
+    if before.low is not None and after.high is not None and after.high < before.low:
+        return "failed", f"{text}: the scores order people worse than before."
+    return "not enough evidence", f"{text}: perhaps the scores order people worse than before."
+
+
+def _calibration(e: Evidence) -> Answer:
+    if e.calibration is None:
+        return None
+    before, after = e.calibration.error_before, e.calibration.error_after
+    text = (
+        f"Scores are off what happened by {before:.3f} on average before and {after:.3f} after. "
+        "An edited score orders decisions; it is no probability."
+    )
+    return _verdict(after <= before + CALIBRATION_LOSS), text
+
+
+def _scores_agree(e: Evidence) -> Answer:
+    scores, threshold = e.people.scores_after, e.request.threshold
+    if scores is None or threshold is None:
+        return None
+    n_unlike = int(((scores > threshold) != e.people.after).sum())
+    text = f"{n_unlike:,} of {e.n:,} decisions are not what score > {threshold:g} says."
+    return _verdict(not n_unlike), text
+
+
+def _stable(e: Evidence) -> Answer:
+    if e.stability is None:
+        return None
+    found = e.stability
+    if found.agreement is None:
+        return "not enough evidence", "No refit changes anybody."
+    text = (
+        f"Two of {found.n_refits} refits have {found.agreement:.0%} of the people they change in "
+        f"common, on average ({found.n_rows:,} rows); the bar is {SAME_PEOPLE:.0%}."
+    )
+    return _verdict(found.agreement >= SAME_PEOPLE), text
+
+
+def _list(items: list[str], most: int = 5) -> str:
+    rest = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(shorten(item) for item in items[:most]) + rest
+
+
+QUESTIONS: dict[str, tuple[str, Callable[[Evidence], Answer]]] = {
+    "CM101": ("The target is reached on these rows", _target_here),
+    "CM102": ("The target is reached for people like these", _target_beyond),
+    "CM103": ("Not less fair than before", _not_less_fair),
+    "CM104": ("No more changes than allowed", _few_changes),
+    "CM105": ("Changes only in the allowed direction", _direction),
+    "CM106": ("No more accuracy lost than allowed", _accuracy_limit),
+    "CM107": ("The overall rate moves no more than allowed", _volume),
+    "CM201": ("Not less accurate than before", _accuracy),
+    "CM202": ("No group is decided less accurately", _accuracy_of_groups),
+    "CM203": ("As many gains as losses, or more", _mostly_gains),
+    "CM204": ("Close to the fewest changes possible", _near_limit),
+    "CM301": ("A few rules say who changes", _described),
+    "CM302": ("The update does not tell the groups apart", _proxy),
+    "CM303": ("Every group is large enough", _large_groups),
+    "CM304": ("No subgroup remains badly served", _subgroups),
+    "CM401": ("Scores order people as well as before", _ranking),
+    "CM402": ("Scores are as well calibrated as before", _calibration),
+    "CM403": ("Scores and decisions agree", _scores_agree),
+    "CM501": ("Refits change the same people", _stable),
+}

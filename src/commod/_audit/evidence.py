@@ -1,0 +1,61 @@
+"""All that was measured, from which checks and sentences are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commod._audit.counts import Counts
+from commod._audit.people import People
+from commod._record import (
+    Agreement,
+    Calibration,
+    Changes,
+    Fairness,
+    Group,
+    Limit,
+    Proxy,
+    Quality,
+    Request,
+    Segments,
+    SmallGroup,
+    StabilitySummary,
+    Subgroups,
+)
+
+__all__ = ["Evidence"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the questions are answered from."""
+
+    rows: str
+    n: int
+    level: float
+    request: Request
+    people: People
+    counts: Counts
+    compared: Counts
+    names: tuple[str, ...]
+    all_fairness: tuple[Fairness, ...]
+    changes: Changes
+    limit: Limit
+    groups: tuple[Group, ...]
+    quality: Quality | None
+    agreement: Agreement | None
+    calibration: Calibration | None
+    proxies: tuple[Proxy, ...]
+    small: tuple[SmallGroup, ...]
+    subgroups: Subgroups
+    segments: Segments | None
+    stability: StabilitySummary | None
+
+    @property
+    def fairness(self) -> Fairness:
+        """Return the fairness that was asked for."""
+        return self.all_fairness[0]
+
+    @property
+    def measured(self) -> str:
+        """Return the level and the rows, for a sentence with an interval."""
+        return f"{self.level * 100:g}% interval, {self.n:,} {self.rows}"

@@ -1,0 +1,347 @@
+"""Decisions before and after → everything a validator asks, as one frozen record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_scalar
+
+from commod._audit.checks import checks_of
+from commod._audit.counts import count_people
+from commod._audit.evidence import Evidence
+from commod._audit.ledger import Ledger, make_ledger
+from commod._audit.people import People, named_request, read_people, read_request
+from commod._audit.provenance import DataDigest, provenance_of
+from commod._audit.rates import changes_of, fairness_of_all, groups_of, limit_of
+from commod._audit.scores import agreement_of, calibration_of, proxies_of, quality_of
+from commod._audit.subgroups import SubgroupSearch
+from commod._audit.words import answer_of, not_known_of, notice_of
+from commod._explain import Explanation, find_segments
+from commod._inputs import check_length, iter_columns, n_rows_of
+from commod._record import (
+    SCHEMA,
+    Audit,
+    Provenance,
+    Request,
+    Segments,
+    SmallGroup,
+    StabilitySummary,
+    Subgroups,
+)
+from commod.exceptions import InputError
+
+__all__ = ["audit"]
+
+BoolArray = NDArray[np.bool_]
+
+
+def audit(
+    y_before: Any,
+    y_after: Any,
+    *,
+    sensitive_features: Any,
+    y_true: Any = None,
+    scores_before: Any = None,
+    scores_after: Any = None,
+    X: Any = None,
+    explanation: Explanation | None = None,
+    request: Any = None,
+    stability: Any = None,
+    pos_label: Any = None,
+    favorable_label: Any = None,
+    label_names: Mapping[Any, str] | None = None,
+    rows: str = "audited rows",
+    row_ids: Sequence[Any] | None = None,
+    title: str | None = None,
+    level: float = 0.95,
+    min_group_size: int = 30,
+    min_subgroup_size: int = 100,
+    sensitive_in_ledger: bool = False,
+    created: str | None = None,
+) -> Audit:
+    """Return who changed, how, for better or worse, at what cost, and what is not known.
+
+    It takes arrays, not models: any update, or any pair of models, can be audited.
+
+    Parameters
+    ----------
+    y_before, y_after : array-like of shape (n,)
+        Decisions of the base model and of the update, as labels.
+    sensitive_features : array-like of shape (n,) or (n, n_sensitive)
+        The group of each row; several columns mean their intersections.
+    y_true : array-like of shape (n,), default=None
+        True labels, where they are known: without them nothing is said about errors.
+    scores_before, scores_after : array-like of shape (n,), default=None
+        Scores of `pos_label` in [0, 1]; those of the explanation if None.
+    X : table of shape (n, n_features), default=None
+        Raw columns, to say who changes and who remains badly served. Columns that are neither
+        numbers nor categories (dates, say) are left out.
+    explanation : Explanation, default=None
+        From `commod.explain` on the same rows: adds the scorecard, the concepts, their part in
+        each change, and what was asked.
+    request : Request or mapping, default=None
+        What was asked, such as ``{"target": 0.8, "direction": "gains_only"}``; that of the
+        explanation if None.
+    stability : Stability, default=None
+        From `commod.stability`.
+    pos_label : label, default=None
+        The label whose rates count; that of the request, or 1, if None.
+    favorable_label : label, default=None
+        The label that is good for the person; that of the request, or `pos_label`, if None.
+    label_names : mapping of label to str, default=None
+        What the labels mean, for sentences: ``{0: "low risk", 1: "high risk"}``.
+    rows : str, default="audited rows"
+        What rows these are ("held-out rows of 2025"); every figure names them.
+    row_ids : sequence of length n, default=None
+        How the ledger calls a row: the index of X where it is a pandas frame, else 0, 1, 2, ...
+    title : str, default=None
+        Heading of the report.
+    level : float, default=0.95
+        Level of the two-sided intervals, in (0.5, 1).
+    min_group_size : int, default=30
+        Smaller groups are named, and compared with nothing.
+    min_subgroup_size : int, default=100
+        The same for subgroups.
+    sensitive_in_ledger : bool, default=False
+        Whether the ledger names each changed person's group.
+    created : str, default=None
+        Date and time to write down; now, in UTC, if None.
+
+    Returns
+    -------
+    Audit
+        Frozen; `to_json`, `from_json`; its `ledger` has one line per changed decision.
+
+    Notes
+    -----
+    People are counted, each once: there are no sample weights. Segments of many rows are found on
+    a sample of them and counted on all.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser, audit, explain
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> old, new = make_biased(2000, random_state=0), make_biased(2000, random_state=1)
+    >>> model = LogisticRegression().fit(old.data, old.target)
+    >>> update = ControlledDebiaser(model, target=0.8)
+    >>> update = update.fit(old.data, old.target, sensitive_features=old.sensitive_features)
+    >>> found = audit(
+    ...     model.predict(new.data),
+    ...     update.predict(new.data),
+    ...     sensitive_features=new.sensitive_features,
+    ...     y_true=new.target,
+    ...     X=new.data,
+    ...     explanation=explain(update, new.data),
+    ...     rows="new rows",
+    ... )
+    >>> found.changes.n_changes == len(found.ledger)
+    True
+    >>> [check.code for check in found.checks][:3]
+    ['CM101', 'CM102', 'CM103']
+    """
+    _check_numbers(level, min_group_size, min_subgroup_size)
+    _check_explanation(explanation)
+    asked = read_request(request, explanation)
+    labels = (
+        asked.pos_label if pos_label is None else pos_label,
+        asked.favorable_label if favorable_label is None else favorable_label,
+    )
+    scores = _scores(explanation, scores_before, scores_after)
+    people = read_people(y_before, y_after, y_true, scores, sensitive_features, labels)
+    _check_same_rows(people, explanation, X)
+    asked = named_request(asked, people, label_names or {})
+    _check_labels_known(asked, people)
+    segments, segment_of = _segments(people, X, explanation, level)
+    large = people.groups.sizes >= min_group_size
+    digest, subgroups = _columns(people, X, large, asked.constraints, min_subgroup_size, level)
+    evidence = _measure(people, asked, large, rows, level, min_group_size) | {
+        "subgroups": subgroups,
+        "segments": segments,
+        "stability": _summary(stability),
+        "proxies": proxies_of(people, explanation and explanation.ratio, large, level),
+    }
+    rules = [] if segments is None else [segment.text for segment in segments.segments]
+    ids = _row_ids(row_ids, X, len(people))
+    ledger = make_ledger(people, ids, (rules, segment_of), explanation, sensitive_in_ledger)
+    return _record(
+        Evidence(**evidence),
+        explanation,
+        title,
+        ledger,
+        provenance_of(digest, ledger, explanation, created),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Checking
+
+
+def _check_numbers(level: float, min_group_size: int, min_subgroup_size: int) -> None:
+    check_scalar(level, "level", float, min_val=0.5, max_val=1, include_boundaries="neither")
+    check_scalar(min_group_size, "min_group_size", (int, np.integer), min_val=1)
+    check_scalar(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
+
+
+def _check_explanation(explanation: Any) -> None:
+    if explanation is not None and not isinstance(explanation, Explanation):
+        raise InputError(
+            "explanation must come from commod.explain(update, X); got "
+            f"{type(explanation).__name__}."
+        )
+
+
+def _check_same_rows(people: People, explanation: Explanation | None, X: Any) -> None:
+    if X is not None and n_rows_of(X) != len(people):
+        raise InputError(f"X has {n_rows_of(X):,} rows and y_before {len(people):,}.")
+    if explanation is None:
+        return
+    if explanation.n != len(people):
+        raise InputError(
+            f"explanation is of {explanation.n:,} rows and y_before has {len(people):,}: explain "
+            "the rows that are audited."
+        )
+    n_unlike = int(
+        ((explanation.before != people.before) | (explanation.after != people.after)).sum()
+    )
+    if n_unlike:
+        raise InputError(
+            f"explanation has other decisions than y_before and y_after in {n_unlike:,} of "
+            f"{len(people):,} rows: explain the update and the rows that are audited."
+        )
+
+
+def _check_labels_known(asked: Request, people: People) -> None:
+    if asked.constraints != "demographic_parity" and people.label is None:
+        raise InputError(
+            f"constraints={asked.constraints!r} compares decisions with true labels, but y_true is "
+            "None. Pass the labels, or ask for demographic_parity, which needs none."
+        )
+
+
+def _scores(explanation: Explanation | None, before: Any, after: Any) -> tuple[Any, Any]:
+    """Return the scores as given, else those of the explanation."""
+    if explanation is None:
+        return before, after
+    return (
+        explanation.scores_before if before is None else before,
+        explanation.scores_after if after is None else after,
+    )
+
+
+def _summary(stability: Any) -> StabilitySummary | None:
+    if stability is None or isinstance(stability, StabilitySummary):
+        return stability
+    if not hasattr(stability, "summary"):
+        raise InputError(
+            f"stability must come from commod.stability; got {type(stability).__name__}."
+        )
+    return stability.summary()
+
+
+def _row_ids(row_ids: Sequence[Any] | None, X: Any, n: int) -> Sequence[Any] | None:
+    if row_ids is None:
+        return X.index if type(X).__module__.startswith("pandas") else None
+    ids = list(row_ids)
+    check_length(ids, "row_ids", n)
+    return ids
+
+
+# ---------------------------------------------------------------------------------------------
+# Measuring
+
+
+def _segments(
+    people: People, X: Any, explanation: Explanation | None, level: float
+) -> tuple[Segments | None, NDArray[Any]]:
+    if explanation is not None:
+        return explanation.segments, explanation.segment_of
+    if X is None:
+        return None, np.full(len(people), -1)
+    return find_segments(X, people.gain, people.loss, people.favorable(people.before), level=level)
+
+
+def _columns(
+    people: People, X: Any, large: BoolArray, constraints: str, min_size: int, level: float
+) -> tuple[str, Subgroups]:
+    """Go once through the raw columns, one at a time: what is in them, who fares badly in them."""
+    digest = DataDigest(people)
+    search = SubgroupSearch(people, large, constraints, min_size, level)
+    for column in iter_columns(X, strict=False) if X is not None else ():
+        digest.add(column)
+        search.add(column)
+    return digest.hexdigest(), search.found()
+
+
+def _measure(
+    people: People, asked: Request, large: BoolArray, rows: str, level: float, min_group_size: int
+) -> dict[str, Any]:
+    """Return what follows from decisions, labels, groups and scores alone."""
+    names, gains_raise = people.group_names, people.favorable_is_positive
+    counts = count_people(
+        people.groups.codes, len(names), people.before, people.after, people.label
+    )
+    compared = counts.of_groups(large)
+    # people of groups too small to be compared change too, but no limit knows of them
+    n_compared = sum(int(moves.sum()) for moves in compared.moves())
+    sizes = zip(names, counts.sizes.tolist(), large.tolist(), strict=True)
+    return {
+        "rows": rows,
+        "n": len(people),
+        "level": level,
+        "request": asked,
+        "people": people,
+        "counts": counts,
+        "compared": compared,
+        "names": tuple(name for name, is_large in zip(names, large, strict=True) if is_large),
+        "all_fairness": fairness_of_all(compared, asked.constraints, level),
+        "changes": changes_of(counts, gains_raise, level),
+        "limit": limit_of(compared, asked, n_compared, gains_raise),
+        "groups": groups_of(counts, people, large, level),
+        "small": tuple(
+            SmallGroup(name, n, min_group_size) for name, n, is_large in sizes if not is_large
+        ),
+        "quality": quality_of(people, counts, level),
+        "agreement": agreement_of(people),
+        "calibration": calibration_of(people, level),
+    }
+
+
+def _record(
+    found: Evidence,
+    explanation: Explanation | None,
+    title: str | None,
+    ledger: Ledger,
+    provenance: Provenance,
+) -> Audit:
+    method = None if explanation is None else explanation.method
+    return Audit(
+        schema=SCHEMA,
+        title=title or (f"What {method} changes" if method else "What the update changes"),
+        rows=found.rows,
+        n=found.n,
+        level=found.level,
+        request=found.request,
+        answer=answer_of(found),
+        notice=notice_of(found),
+        fairness=found.all_fairness,
+        changes=found.changes,
+        limit=found.limit,
+        groups=found.groups,
+        small_groups=found.small,
+        quality=found.quality,
+        agreement=found.agreement,
+        calibration=found.calibration,
+        proxies=found.proxies,
+        subgroups=found.subgroups,
+        segments=found.segments,
+        card=None if explanation is None else explanation.card,
+        stability=found.stability,
+        checks=checks_of(found),
+        not_known=not_known_of(found),
+        provenance=provenance,
+        ledger=ledger,
+    )

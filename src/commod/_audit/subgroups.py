@@ -1,0 +1,154 @@
+"""People of a group, within a slice of a raw column, who fare worse than the others in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._audit.counts import share
+from commod._audit.people import People
+from commod._binning import bin_edges
+from commod._encoding import BinTerms
+from commod._inputs import Column
+from commod._intervals import difference_interval
+from commod._record import Estimate, Subgroup, Subgroups
+
+__all__ = ["SubgroupSearch"]
+
+IntArray = NDArray[np.int64]
+
+N_BINS = 4  # slices of a number
+MOST_VALUES = 8  # slices of a column of categories: its most frequent values
+SAMPLE = 50_000  # rows that say where to cut a number
+MOST_LISTED = 10
+NEARLY_ALL = 0.9  # of the people: a larger slice says what everybody says
+WORTH_SAYING = 0.05  # a smaller gap is not listed, however certain it is
+
+
+@dataclass
+class SubgroupSearch:
+    """Collects, one raw column at a time, how each group fares in each of its slices.
+
+    `counted` (n,) are the people whose rate is compared: all for demographic parity; those with
+    the favourable true label where errors are, who ought to have got the favourable decision.
+    """
+
+    people: People
+    compared: NDArray[np.bool_]
+    constraints: str
+    min_size: int
+    level: float
+    _slices: list[tuple[str, IntArray]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        people = self.people
+        n_groups = len(people.group_names)
+        codes = people.groups.codes.astype(np.int32)
+        favorable = people.favorable(people.after)
+        # group, favourable after, favourable before: eight bits of what is counted per row
+        self._cell = 4 * codes + 2 * favorable + people.favorable(people.before)
+        self._n_cells = 4 * n_groups
+        self.counted = None
+        if self.constraints != "demographic_parity" and people.label is not None:
+            self.counted = people.favorable(people.label)
+            self._cell = self._cell[self.counted]
+        self._slices.append(("", self._count(np.zeros(len(self._cell), np.int32), 1)[0]))
+
+    def add(self, column: Column) -> None:
+        """Count the people of every group in every slice of a column."""
+        index, names = _slices(column)
+        if len(names) < 2:
+            return
+        index = index if self.counted is None else index[self.counted]
+        counts = self._count(index, len(names) + 1)
+        most = NEARLY_ALL * len(self._cell)
+        named = zip(names, counts[:-1], strict=True)  # the last are in no slice
+        self._slices += [(name, inside) for name, inside in named if inside.sum() <= most]
+
+    def _count(self, index: NDArray[np.int32], n_slices: int) -> IntArray:
+        """Return people by slice, group, favourable after and before: (n_slices, G, 2, 2)."""
+        cell = index * np.int32(self._n_cells) + self._cell
+        counts = np.bincount(cell, minlength=n_slices * self._n_cells)
+        return counts.reshape(n_slices, -1, 2, 2).astype(np.int64)
+
+    def found(self) -> Subgroups:
+        """Return the subgroups that fare worse than the others in their slice."""
+        large = list(self._large())
+        n_all = len(self._slices) * int(self.compared.sum())
+        level = 1 - (1 - self.level) / max(len(large), 1)
+        listed = self._worst(large, level)
+        return Subgroups(len(large), n_all - len(large), self.min_size, level, tuple(listed))
+
+    def _large(self) -> Iterator[tuple[str, int, IntArray, IntArray]]:
+        """Return (slice, group, counts of its members, counts of the others) where both do."""
+        for name, counts in self._slices:
+            everybody = counts[self.compared].sum(axis=0)
+            for i in np.flatnonzero(self.compared):
+                members, others = counts[i], everybody - counts[i]
+                if min(members.sum(), others.sum()) >= self.min_size:
+                    yield name, int(i), members, others
+
+    def _worst(
+        self, large: Sequence[tuple[str, int, IntArray, IntArray]], level: float
+    ) -> list[Subgroup]:
+        if not large:
+            return []
+        members, others = (np.array([line[j] for line in large]) for j in (2, 3))
+        x1, x2 = members[:, 1].sum(axis=1), others[:, 1].sum(axis=1)
+        n1, n2 = members.sum(axis=(1, 2)), others.sum(axis=(1, 2))
+        gap = x1 / n1 - x2 / n2
+        low, high = difference_interval(x1, n1, x2, n2, (1 - level) / 2)
+        worst = np.flatnonzero((high < 0) & (gap <= -WORTH_SAYING))
+        worst = worst[np.argsort(gap[worst], kind="stable")][:MOST_LISTED]
+        return [
+            Subgroup(
+                name=self._name(*large[k][:2]),
+                what=self._what(),
+                n=int(n1[k]),
+                rate=share(int(x1[k]), int(n1[k]), level),
+                rate_before=float(members[k][:, 1].sum() / n1[k]),
+                compared_with=f"the others with {large[k][0]}" if large[k][0] else "everybody else",
+                n_others=int(n2[k]),
+                others=float(x2[k] / n2[k]),
+                gap=Estimate(float(gap[k]), float(low[k]), float(high[k])),
+            )
+            for k in worst.tolist()
+        ]
+
+    def _name(self, part: str, group: int) -> str:
+        name = self.people.group_names[group]
+        return f"{name} with {part}" if part else name
+
+    def _what(self) -> str:
+        if self.counted is None:
+            return "people with the favourable outcome"
+        return "people with the favourable outcome, of those whose true label is favourable"
+
+
+def _slices(column: Column) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the slice of each row and the names of the slices; one more is for all other rows."""
+    if column.kind == "numeric":
+        return _ranges(column)
+    counts = np.bincount(column.values[column.values >= 0], minlength=len(column.categories))
+    kept = [int(c) for c in np.argsort(-counts, kind="stable")[:MOST_VALUES] if counts[c]]
+    position = np.full(len(column.categories) + 1, len(kept), np.int32)
+    position[kept] = np.arange(len(kept))
+    names = [f"{column.name} = {column.categories[c]}" for c in kept]
+    return position[column.values], names
+
+
+def _ranges(column: Column) -> tuple[NDArray[np.int32], list[str]]:
+    missing = column.is_missing()
+    step = max(1, len(column) // SAMPLE)
+    some = column.values[::step]
+    some = some[~np.isnan(some)]
+    edges = bin_edges(some, np.ones(len(some)), n_bins=N_BINS, min_size=1)
+    if not edges:
+        return np.zeros(len(column), np.int32), []
+    names = BinTerms(column.name, edges, has_missing_term=False).term_names
+    index = np.searchsorted(edges, column.values, side="right").astype(np.int32)
+    index[missing] = len(names)
+    return index, names

@@ -1,0 +1,220 @@
+"""The audit in plain words: what was asked and reached, and what is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commod._audit.evidence import Evidence
+from commod._html import shorten
+from commod._record import Estimate, Request
+
+__all__ = ["answer_of", "goal_of", "not_known_of", "notice_of", "people_word"]
+
+
+def people_word(n: int) -> str:
+    """Return a number of people in words."""
+    return "1 person" if n == 1 else f"{n:,} people"
+
+
+def goal_of(request: Request) -> str:
+    """Return the target in words; empty where there is none."""
+    if request.target is None:
+        return ""
+    bound = "at least" if request.constraints == "demographic_parity" else "at most"
+    return f"{bound} {_value(request, request.target)}"
+
+
+def _value(request: Request, value: float | None) -> str:
+    if value is None:
+        return "not defined"
+    return f"{value:.1%}" if request.constraints == "demographic_parity" else f"{value:.3f}"
+
+
+def answer_of(found: Evidence) -> tuple[str, ...]:
+    """Return the first things a reader should know, most important first."""
+    said = (_who_changes(found), _fairness(found), _distance(found), _accuracy(found))
+    return tuple(sentence for sentence in said if sentence)
+
+
+def _who_changes(found: Evidence) -> str:
+    changes = found.changes
+    if not changes.n_changes:
+        return f"No decision changes on the {found.n:,} {found.rows}."
+    share = changes.n_changes / changes.n
+    good = f"“{shorten(found.request.favorable_name)}”"
+    return (
+        f"{changes.n_changes:,} of {people_word(changes.n)} ({share:.1%}) get another decision: "
+        f"{changes.n_gains:,} gain the favourable outcome {good} and {changes.n_losses:,} lose it."
+    )
+
+
+def notice_of(found: Evidence) -> str | None:
+    """Return what to say where most changes are losses: how many, and what gains would take."""
+    changes, limit = found.changes, found.limit
+    if changes.n_losses <= changes.n_gains:
+        return None
+    said = (
+        f"{people_word(changes.n_losses)} {'loses' if changes.n_losses == 1 else 'lose'} the "
+        f"favourable outcome, {changes.n_gains:,} gain it."
+    )
+    if limit.n_gains_only is None:
+        said += " Gains alone cannot reach the same fairness on these rows."
+    else:
+        share = limit.n_gains_only / found.n
+        said += (
+            f" If nobody were to lose, the same fairness would take at least "
+            f"{limit.n_gains_only:,} gains ({share:.1%} of all)."
+        )
+    if limit.n_target_gains_only is not None:
+        share = limit.n_target_gains_only / found.n
+        said += (
+            f" The target itself would take at least {limit.n_target_gains_only:,} gains "
+            f"({share:.1%} of all)."
+        )
+    return said
+
+
+def _fairness(found: Evidence) -> str:
+    request, fairness = found.request, found.fairness
+    if fairness.before.value is None or fairness.after.value is None:
+        return ""
+    before, after = (_in_words(found, when) for when in (False, True))
+    text = f"Before, {before}. Now it is {after}{_between(found, fairness.after)}."
+    if request.target is None:
+        return text
+    value = fairness.after.value
+    reached = value >= request.target if fairness.higher_is_fairer else value <= request.target
+    verdict = "this is reached" if reached else "this is not reached"
+    return f"{text} Asked for was {goal_of(request)}; {verdict} on these rows."
+
+
+def _in_words(found: Evidence, after: bool) -> str:
+    """Return who gets the decision least and most often, and what that comes to."""
+    request, fairness = found.request, found.fairness
+    value = _value(request, (fairness.after if after else fairness.before).value)
+    sizes, positives = found.compared.table(request.constraints, after)
+    parts = [
+        f"{_extremes(found, n, k)}{'' if whom is None else f' {whom}'}"
+        for n, k, whom in zip(sizes, positives, _lines(request), strict=True)
+    ]
+    decision = "" if after else f"“{shorten(request.pos_name)}” was decided for "
+    if request.constraints == "demographic_parity":
+        return f"{decision}{parts[0]}: {value} as often"
+    gap = "gaps of together" if len(parts) > 1 else "a gap of"
+    return f"{decision}{', and for '.join(parts)}: {gap} {value}"
+
+
+def _lines(request: Request) -> list[str | None]:
+    """Return of whom each rate of the constraint is."""
+    right, wrong = "among people it is right for", "among people it is wrong for"
+    lines: dict[str, list[str | None]] = {
+        "demographic_parity": [None],
+        "equalized_odds": [right, wrong],
+        "true_positive_rate_parity": [right],
+        "false_positive_rate_parity": [wrong],
+    }
+    return lines[request.constraints]
+
+
+def _extremes(found: Evidence, sizes: Any, positives: Any) -> str:
+    rates = (positives / sizes).tolist()
+    low, high = rates.index(min(rates)), rates.index(max(rates))
+    if low == high:
+        return f"{rates[0]:.1%} of every group"
+    names = [shorten(found.names[i]) for i in (low, high)]
+    return f"{rates[low]:.1%} of the group {names[0]} and {rates[high]:.1%} of {names[1]}"
+
+
+def _between(found: Evidence, value: Estimate) -> str:
+    if value.low is None or value.high is None:
+        return ""
+    low, high = _value(found.request, value.low), _value(found.request, value.high)
+    return f" (between {low} and {high}, {found.measured})"
+
+
+def _distance(found: Evidence) -> str:
+    changes, limit = found.changes, found.limit
+    if limit.n_fewest is None or not changes.n_changes:
+        return ""
+    if not limit.n_fewest:
+        return "The same fairness takes no change at all, even by the rules that were set."
+    allowed = {"any": "", "gains_only": " by gains alone", "losses_only": " by losses alone"}
+    text = (
+        f"No method could reach the same{allowed[limit.direction]} with fewer than "
+        f"{limit.n_fewest:,} changes, even knowing everybody's group"
+    )
+    return f"{text}; this update makes {limit.times or 0:.2f} times as many."
+
+
+def _accuracy(found: Evidence) -> str:
+    quality = found.quality
+    if quality is None:
+        return "True outcomes are not known here, so nothing is said about errors."
+    before, after = quality.accuracy_before.value or 0.0, quality.accuracy_after.value or 0.0
+    return (
+        f"Right decisions go from {before:.1%} to {after:.1%}: {quality.n_mended:,} errors are "
+        f"mended and {quality.n_broken:,} new ones are made."
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# What is not known
+
+
+def not_known_of(found: Evidence) -> tuple[str, ...]:
+    """Return what the figures do not say."""
+    return (
+        f"Everything is measured on the {found.rows}. If the base model or the update was fitted "
+        "on them, the figures are too good; on new people they may differ.",
+        "Intervals hold if new people come as these did, each independent of the others. They do "
+        "not cover wrong labels, wrong groups or people who never came.",
+        *_not_given(found),
+        *_too_few(found),
+        "A target is a choice of those who set it. No figure here says that a rule or a law is "
+        "complied with, and whether a change is right for the person is for people to judge.",
+    )
+
+
+def _not_given(found: Evidence) -> list[str]:
+    given = {
+        "y_true": found.quality is not None,
+        "scores": found.agreement is not None,
+        "X": found.segments is not None,
+        "ratio": all(proxy.by_ratio for proxy in found.proxies),
+        "stability": found.stability is not None,
+    }
+    missing = {
+        "y_true": "True labels were not given: accuracy, error rates and calibration are not "
+        "known.",
+        "scores": "Scores before and after were not both given: agreement, ranking and "
+        "calibration of the scores are not known.",
+        "X": "Raw columns were not given: which people change, and subgroups within columns, are "
+        "not known.",
+        "ratio": "The update is not known as a scorecard, so how well it tells the groups apart "
+        "is measured on the changes alone.",
+        "stability": "Refits on resampled rows were not made: whether other rows would lead to the "
+        "same changes is not known.",
+    }
+    return [text for name, text in missing.items() if not given[name]]
+
+
+def _too_few(found: Evidence) -> list[str]:
+    said = []
+    if found.fairness.after.value is None:
+        said.append(
+            f"The {found.fairness.metric} is not defined on these rows: fewer than two groups are "
+            "large enough, nobody is decided positively, or a group has nobody with a label that "
+            "is compared."
+        )
+    if found.small:
+        n = sum(group.n for group in found.small)
+        said.append(
+            f"{len(found.small):,} group(s) with {people_word(n)} together are too small (under "
+            f"{found.small[0].needed}) to say anything about; they are in no comparison."
+        )
+    if found.subgroups.n_too_small:
+        said.append(
+            f"{found.subgroups.n_too_small:,} subgroups have too few people (under "
+            f"{found.subgroups.min_size}), or too few to compare with, to say how they fare."
+        )
+    return said

@@ -1,0 +1,241 @@
+"""What pushes towards a change: the concepts, their strongest lines and what they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._displays._style import check_update, width_of
+from commod._drawing import AFTER, BEFORE, plain_text
+from commod._explain import make_card
+from commod._html import percent, points
+from commod._record import Card, CardLine, Concept, Estimate
+from commod.exceptions import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["ConceptDisplay"]
+
+
+class ConceptDisplay:
+    """Each concept by its strongest lines, and how often people change where it is active.
+
+    Bars to the right push towards a change (they lower r), bars to the left towards keeping the
+    decision. Their length is what a line adds to −r per standard deviation over the explained
+    people, so that numbers in different units can be compared; the points on −r stand beside the
+    names.
+
+    Parameters
+    ----------
+    card : Card
+        The scorecard and its concepts, as `commod.explain(update, X).card` has them.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes of shape (n_concepts, 2)
+        Lines, and shares of people who change, of each concept that has points.
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+
+    Notes
+    -----
+    Only the total scorecard is identified by the data; concepts are one way to write it down.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod import ConceptDisplay
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = ControlledDebiaser(model, target=0.8)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> display = ConceptDisplay.from_estimator(update, data.data)
+    >>> display.axes_.shape[1]
+    2
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
+    """
+
+    ax_: Axes
+    axes_: NDArray[Any]
+    figure_: Figure
+
+    def __init__(self, *, card: Card) -> None:
+        self.card = card
+
+    @classmethod
+    def from_estimator(cls, update: Any, X: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Return the picture of a fitted update with a scorecard, explained on the rows of X.
+
+        Parameters
+        ----------
+        update : fitted update with a scorecard
+            ControlledDebiaser or COMMOD.
+        X : table of shape (n, n_features)
+        ax : matplotlib Axes, default=None
+            As in `plot`.
+        **kwargs
+            As in `plot`.
+        """
+        check_update(update, "ConceptDisplay.from_estimator")
+        if not hasattr(update, "scorecard_"):
+            raise InputError(
+                f"{type(update).__name__} has no scorecard, hence no concepts. ChangeDisplay shows "
+                "whom it changes."
+            )
+        terms = update.scorecard_.encoding.encode(update._read_rows(X)[1])
+        card = make_card(update.scorecard_, terms, update.changes(X).changed)  # no segments needed
+        return cls(card=card).plot(ax, **kwargs)
+
+    @classmethod
+    def from_explanation(cls, explanation: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Return the picture of what `commod.explain` found.
+
+        Parameters
+        ----------
+        explanation : Explanation
+            With a `card`: of an update that has a scorecard.
+        ax : matplotlib Axes, default=None
+            As in `plot`.
+        **kwargs
+            As in `plot`.
+        """
+        card = getattr(explanation, "card", None)
+        if not isinstance(card, Card):
+            raise InputError(
+                "from_explanation takes what commod.explain returns for an update with a scorecard;"
+                f" got {type(explanation).__name__} without one."
+            )
+        return cls(card=card).plot(ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, *, max_lines: int = 8) -> Self:
+        """Draw one row for each concept that has points.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes made by `subplots`; their place is divided. A new figure if None.
+        max_lines : int, default=8
+            Strongest lines to draw of each concept; the title says how many are left out.
+
+        Returns
+        -------
+        self
+        """
+        concepts = [concept for concept in self.card.concepts if concept.lines]
+        heights = [1 + min(len(c.lines), max_lines) for c in concepts] or [2]
+        # a narrow place has room for short names only
+        longest = 40 if ax is None else int(np.clip(5 * width_of(ax) - 8, 12, 40))
+        self.axes_ = _grid(ax, heights)
+        self.ax_, self.figure_ = self.axes_[0, 0], self.axes_[0, 0].figure
+        if not concepts:
+            _say_nothing_changes(self.axes_[0], self.card)
+        for concept, (left, right) in zip(concepts, self.axes_, strict=bool(concepts)):
+            _draw_lines(left, concept, max_lines, longest)
+            _draw_shares(right, concept)
+        if concepts:
+            _label_all(self.axes_)
+        return self
+
+
+def _grid(ax: Axes | None, heights: list[int]) -> NDArray[Any]:
+    """Return two axes for each concept, in a new figure or in the place of the axes given."""
+    import matplotlib.pyplot as plt
+
+    shape: Any = {"width_ratios": (3, 2), "height_ratios": heights}
+    if ax is None:
+        size = (10.0, 1.2 + 0.36 * sum(heights))
+        figure = plt.figure(figsize=size, layout="constrained")
+        return np.asarray(figure.subplots(len(heights), 2, squeeze=False, gridspec_kw=shape))
+    place = ax.get_subplotspec()
+    if place is None:
+        raise InputError("ax has no place that could be divided: make it with plt.subplots().")
+    ax.set_axis_off()
+    cells = place.subgridspec(len(heights), 2, **shape)
+    return np.asarray(cells.subplots(squeeze=False))
+
+
+def _draw_lines(ax: Axes, concept: Concept, max_lines: int, longest: int) -> None:
+    lines = sorted(concept.lines, key=lambda line: -abs(_length(line)))
+    shown = lines[:max_lines]
+    y = np.arange(len(shown))[::-1]
+    lengths = np.array([_length(line) for line in shown])
+    ax.barh(
+        y,
+        lengths,
+        height=0.7,
+        color=np.where(lengths > 0, AFTER, BEFORE).tolist(),
+        hatch=np.where(lengths > 0, "", "...").tolist(),
+        edgecolor="white",
+        linewidth=0,
+    )
+    names = [f"{plain_text(line.term, longest)}  {_points_of(line)}" for line in shown]
+    ax.set_yticks(y, names, fontsize="small")
+    left_out = len(lines) - len(shown)
+    more = f" ({left_out} weaker lines left out)" if left_out else ""
+    title = f"Concept {concept.number}: {plain_text(concept.name, longest)}{more}"
+    ax.set_title(title, loc="left", fontsize="medium")
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_shares(ax: Axes, concept: Concept) -> None:
+    """Draw how many change where the concept is active and where it is not."""
+    shares = (
+        (1, "active", concept.change_if_active, concept.n_active, AFTER, ""),
+        (0, "not active", concept.change_if_inactive, concept.n_inactive, BEFORE, "..."),
+    )
+    for y, _, share, _, colour, hatch in shares:
+        value = share.value or 0.0
+        style: Any = {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+        ax.barh(y, value, height=0.55, **style)
+        if share.low is not None and share.high is not None:
+            ax.plot([share.low, share.high], [y, y], color="black", lw=1.2)
+    names = [f"{name}\n{percent(share.value)} of {n:,}" for _, name, share, n, *_ in shares]
+    ax.set_yticks([1, 0], names, fontsize="small")
+    ax.set_ylim(-0.7, 1.7)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.xaxis.set_major_formatter("{x:.0%}")
+    ax.set_xlim(0, 1.1 * max(_highest(s) for _, _, s, *_ in shares))
+
+
+def _highest(share: Estimate) -> float:
+    return max(share.high or 0.0, share.value or 0.0, 0.01)
+
+
+def _length(line: CardLine) -> float:
+    """Return what the line adds to −r per standard deviation; its points where not measured."""
+    return float(line.points if line.spread is None else np.sign(line.points) * line.spread)
+
+
+def _points_of(line: CardLine) -> str:
+    return f"{points(line.points)} {line.unit}".strip()
+
+
+def _label_all(axes: NDArray[Any]) -> None:
+    """Say what is measured, once, and give all concepts one scale."""
+    widest = max(abs(v) for ax in axes[:, 0] for v in ax.dataLim.intervalx) or 1.0
+    for ax in axes[:, 0]:
+        ax.set_xlim(-1.1 * widest, 1.1 * widest)
+    highest = max(ax.get_xlim()[1] for ax in axes[:, 1])
+    for ax in axes[:, 1]:
+        ax.set_xlim(0, highest)
+    for ax in axes.flat:
+        ax.locator_params(axis="x", nbins=4)
+    left, right = axes[-1]
+    left.set_xlabel("← to keep | push | to change →\n(−r per standard deviation)")
+    right.set_xlabel("share of people\nwho change")
+
+
+def _say_nothing_changes(axes: NDArray[Any], card: Card) -> None:
+    for ax in axes:
+        ax.set_axis_off()
+    text = f"No line has points: r = {card.intercept:.3g} for everybody."
+    axes[0].text(0, 0.5, text, transform=axes[0].transAxes)

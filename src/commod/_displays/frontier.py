@@ -1,0 +1,132 @@
+"""The trade-off between changes and fairness, with the exact limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from commod._displays._style import axes_or_new
+from commod._frontier import Frontier, frontier
+from commod.exceptions import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+__all__ = ["FrontierDisplay"]
+
+
+class FrontierDisplay:
+    """Share of changed decisions against fairness: many updates beside the fewest possible.
+
+    Parameters
+    ----------
+    frontier : Frontier
+        What `commod.frontier` found.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn into.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod import FrontierDisplay
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> display = FrontierDisplay.from_estimator(
+    ...     ControlledDebiaser(model),
+    ...     data.data,
+    ...     data.target,
+    ...     sensitive_features=data.sensitive_features,
+    ...     targets=[0.7, 0.9],
+    ... )
+    >>> display.ax_.get_xlabel()
+    'P-rule on the 800 fit rows (fairer →)'
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
+    """
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init__(self, *, frontier: Frontier) -> None:
+        self.frontier = frontier
+
+    @classmethod
+    def from_estimator(
+        cls,
+        update: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any,
+        targets: Sequence[float] | None = None,
+        grid: Mapping[str, Sequence[float]] | None = None,
+        X_eval: Any = None,
+        y_eval: Any = None,
+        sensitive_features_eval: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Return the picture of the frontier of an update; it is computed with `commod.frontier`.
+
+        Parameters
+        ----------
+        update, X, y, sensitive_features, targets, grid, X_eval, y_eval, sensitive_features_eval
+            As in `commod.frontier`.
+        ax : matplotlib Axes, default=None
+            A new figure if None.
+        """
+        found = frontier(
+            update,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            targets=targets,
+            grid=grid,
+            X_eval=X_eval,
+            y_eval=y_eval,
+            sensitive_features_eval=sensitive_features_eval,
+        )
+        return cls(frontier=found).plot(ax)
+
+    @classmethod
+    def from_frontier(cls, frontier: Frontier, *, ax: Axes | None = None) -> Self:
+        """Return the picture of a frontier that is there already.
+
+        Parameters
+        ----------
+        frontier : Frontier
+        ax : matplotlib Axes, default=None
+            A new figure if None.
+        """
+        if not isinstance(frontier, Frontier):
+            raise InputError(
+                f"from_frontier takes what commod.frontier returns; got {type(frontier).__name__}. "
+                "For an update use from_estimator."
+            )
+        return cls(frontier=frontier).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw changes against fairness, fairer to the right.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            A new figure if None.
+
+        Returns
+        -------
+        self
+        """
+        ax = axes_or_new(ax, 7.5, 4.5)
+        self.frontier.plot(ax)
+        ax.set_xlabel(f"{ax.get_xlabel()} (fairer →)")
+        ax.set_ylabel(f"{ax.get_ylabel()} (fewer is better ↓)")
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

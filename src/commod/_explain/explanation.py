@@ -1,0 +1,604 @@
+"""Why decisions change: `explain` puts points, concepts, segments and people's reasons together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._base_model import BaseScores, ScoreColumn
+from commod._codes import plain
+from commod._explain.cards import CardMaker, push_of
+from commod._explain.person import Decision, Person, explain_person
+from commod._explain.reasons import strongest
+from commod._explain.segments import find_segments
+from commod._explain.source import Table
+from commod._inputs import (
+    Column,
+    binary_outcome,
+    check_length,
+    different_labels,
+    n_rows_of,
+    read_columns,
+    read_labels,
+    take_rows,
+)
+from commod._record import Card, Concept, Request, Segments
+from commod._record.explanation import Direction
+from commod.exceptions import InputError
+from commod.rivals.base import Rival
+from commod.scorecard import Scorecard, decide, edited_scores
+from commod.updates.base import MARGIN_COLUMN, BaseUpdate, LinearUpdate
+from commod.updates.controlled import ControlledDebiaser
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Explanation", "explain"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Index = NDArray[np.intp]
+
+CHUNK = 50_000  # rows that are terms at the same time
+LONGEST_SETTING = 60
+
+
+def explain(
+    update: Any,
+    X: Any,
+    *,
+    sensitive_features: Any = None,
+    y_before: Any = None,
+    y_after: Any = None,
+    pos_label: Any = None,
+    favorable_label: Any = None,
+    level: float = 0.95,
+    max_segments: int = 4,
+    max_conditions: int = 3,
+    random_state: Any = 0,
+) -> Explanation:
+    """Return who changes and why: segments, and for a scorecard its points, concepts and people.
+
+    Parameters
+    ----------
+    update : fitted update, or None
+        A COMMOD or ControlledDebiaser gives everything; a rival has no scorecard, so that its
+        decisions alone are described. None: any two models, given by `y_before` and `y_after`.
+    X : table of shape (n, n_features)
+        The people to explain. It is not copied: person and reasons look into it again.
+    sensitive_features : array-like of shape (n,) or (n, n_sensitive), default=None
+        For rivals that decide by group.
+    y_before, y_after : array-like of shape (n,), default=None
+        Decisions of any two models; with `update=None` only.
+    pos_label : label, default=None
+        With `update=None`: the label that counts as positive; 1 if it occurs.
+    favorable_label : label, default=None
+        With `update=None`: the label that is good for the person; `pos_label` if None.
+    level : float, default=0.95
+        Of all intervals, two-sided.
+    max_segments, max_conditions : int
+        Most rules in each direction, and most conditions of a rule.
+    random_state : int, Generator or None, default=0
+        Draws the sample on which rules are sought where there are many rows.
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod import explain
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = ControlledDebiaser(model, target=0.8)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> why = explain(update, data.data)
+    >>> int(why.gain.sum() + why.loss.sum()) == update.changes(data.data).n_changes
+    True
+    >>> len(why.segments.segments) > 0, len(why.card.concepts)
+    (True, 2)
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+    if update is None:
+        known = _of_labels(X, y_before, y_after, pos_label, favorable_label)
+    else:
+        if y_before is not None or y_after is not None:
+            raise InputError(
+                "y_before and y_after are for update=None: the decisions of an update are its own."
+            )
+        _check_labels(update, pos_label, favorable_label)
+        known = _of_update(update, X, sensitive_features, level)
+    raised, lowered = ~known.before & known.after, known.before & ~known.after
+    gain_raises = known.favorable_label == known.pos_label
+    gain, loss = (raised, lowered) if gain_raises else (lowered, raised)
+    segments, segment_of = find_segments(
+        X,
+        gain,
+        loss,
+        known.before == gain_raises,
+        level=level,
+        max_segments=max_segments,
+        max_conditions=max_conditions,
+        random_state=random_state,
+        skip=known.skip,
+    )
+    return Explanation(
+        n=len(gain),
+        before=known.before,
+        after=known.after,
+        gain=gain,
+        loss=loss,
+        y_before=known.y_before,
+        y_after=known.y_after,
+        pos_label=plain(known.pos_label),
+        negative_label=plain(known.negative_label),
+        favorable_label=plain(known.favorable_label),
+        level=level,
+        request=_request(update, known),
+        method=None if update is None else type(update).__name__,
+        settings=_settings(update),
+        scores_before=known.scores_before,
+        scores_after=known.scores_after,
+        ratio=known.ratio,
+        raw_ratio=known.raw_ratio,
+        card=known.card,
+        segments=segments,
+        segment_of=segment_of,
+        _update=update,
+        _X=X,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Who changes and why, for n people; made by `explain`.
+
+    Attributes
+    ----------
+    n : int
+        How many people are explained.
+    before, after : ndarray of bool, shape (n,)
+        Whether the base decision, and the new one, is `pos_label`.
+    gain, loss : ndarray of bool, shape (n,)
+        Who gains and who loses the favourable outcome.
+    y_before, y_after : ndarray of shape (n,)
+        The decisions as labels.
+    pos_label, negative_label, favorable_label : label
+    level : float
+        Of all intervals.
+    request : Request
+        What was asked of the update; for two models given by their decisions the labels alone.
+    method : str or None
+        The update's class.
+    settings : dict of str to str
+        The update's parameters, shortened; the base model is not among them.
+    scores_before, scores_after : ndarray of shape (n,), or None
+        Scores of `pos_label` in [0, 1].
+    ratio, raw_ratio : ndarray of shape (n,), or None
+        The r that acts on each person, and the scorecard's where a direction holds r at 1.
+    card : Card or None
+        The total scorecard beside its concepts; None without a scorecard.
+    segments : Segments
+        The few rules that describe who changes.
+    segment_of : ndarray of shape (n,)
+        For a changed person the first segment that describes them; −1 elsewhere.
+
+    Examples
+    --------
+    >>> from commod import explain
+    >>> why = explain(
+    ...     None, [[age] for age in range(20, 60)],
+    ...     y_before=[0] * 40, y_after=[int(age < 30) for age in range(20, 60)],
+    ... )
+    >>> why
+    10 of 40 people change: 10 gains, 0 losses of the favourable outcome (1).
+    Who changes:
+      gain  x0 < 30  10 of 10 change
+      Together they describe 10 of 10 changes.
+    """
+
+    n: int
+    before: Mask
+    after: Mask
+    gain: Mask
+    loss: Mask
+    y_before: NDArray[Any]
+    y_after: NDArray[Any]
+    pos_label: Any
+    negative_label: Any
+    favorable_label: Any
+    level: float
+    request: Request
+    method: str | None
+    settings: dict[str, str]
+    scores_before: Floats | None
+    scores_after: Floats | None
+    ratio: Floats | None
+    raw_ratio: Floats | None
+    card: Card | None
+    segments: Segments
+    segment_of: Index
+    _update: Any = field(repr=False)
+    _X: Any = field(repr=False)
+    _ranges: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+
+    @property
+    def changed(self) -> Mask:
+        """Return whose decision changes, shape (n,)."""
+        return self.gain | self.loss
+
+    def concept_of(self, rows: Any) -> Index:
+        """Return the concept that pushed each of some rows most towards its change, shape (m,).
+
+        −1 where the decision does not change, where no concept pushes towards it or where there is
+        no scorecard.
+        """
+        rows = self._positions(rows)
+        found = np.full(len(rows), -1, dtype=np.intp)
+        if self.card is None or not self.card.concepts:
+            return found
+        scorecard = self._scorecard()
+        used = np.array([concept.number for concept in self.card.concepts])
+        for part in _chunks(len(rows)):
+            terms = scorecard.encoding.encode(self._columns(rows[part]))
+            pushes = np.column_stack([push_of(scorecard, j, terms) for j in used.tolist()])
+            pushed = self.changed[rows[part]] & (pushes.max(axis=1) > 0)
+            found[part] = np.where(pushed, used[pushes.argmax(axis=1)], -1)
+        return found
+
+    def reasons(self, rows: Any, most: int = 3) -> list[str]:
+        """Return the strongest pushes of each of some rows, as short texts.
+
+        Points below 0 push towards a change: they are listed for people whose decision changes,
+        and those that kept it for the others. A number counts by its distance from the mean of the
+        fit rows. Empty without a scorecard.
+        """
+        rows = self._positions(rows)
+        if self.card is None:
+            return [""] * len(rows)
+        scorecard = self._scorecard()
+        texts: list[str] = []
+        for part in _chunks(len(rows)):
+            towards = np.where(self.changed[rows[part]], -1.0, 1.0)
+            texts += strongest(scorecard, self._columns(rows[part]), towards, most)
+        return texts
+
+    def person(self, row: int) -> Person:
+        """Return why the decision of one row, counted from 0, changed or stayed."""
+        scorecard = self._scorecard()
+        (row,) = self._positions([row]).tolist()
+        assert self.ratio is not None and self.raw_ratio is not None
+        assert self.scores_before is not None and self.scores_after is not None
+        direction: Direction | None = "gain" if self.gain[row] else "loss"
+        decision = Decision(
+            row=row,
+            before=plain(self.y_before[row]),
+            after=plain(self.y_after[row]),
+            direction=direction if self.changed[row] else None,
+            ratio=float(self.ratio[row]),
+            raw_ratio=float(self.raw_ratio[row]),
+            score_before=float(self.scores_before[row]),
+            score_after=float(self.scores_after[row]),
+            closed=self._why_closed(row),
+        )
+        columns = self._columns(np.array([row]))
+        return explain_person(decision, scorecard, columns, self._range_of, (MARGIN_COLUMN,))
+
+    def frame(self) -> pd.DataFrame:
+        """Return one line per segment as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "direction": s.direction,
+                "rule": s.text,
+                "size": s.size,
+                "n_changed": s.n_changed,
+                "n_new": s.n_new,
+                "precision": s.precision.value,
+                "precision_low": s.precision.low,
+                "precision_high": s.precision.high,
+                "coverage": s.coverage,
+            }
+            for s in self.segments.segments
+        )
+
+    def __repr__(self) -> str:
+        n_gains, n_losses = self.segments.n_gains, self.segments.n_losses
+        head = (
+            f"{n_gains + n_losses:,} of {self.n:,} people change: {n_gains:,} gains, {n_losses:,} "
+            f"losses of the favourable outcome ({self.favorable_label})."
+        )
+        return "\n".join([head, *_segments_in_lines(self.segments), *_card_in_lines(self.card)])
+
+    # -- looking into rows again ------------------------------------------------------------------
+
+    def _positions(self, rows: Any) -> Index:
+        rows = np.asarray(rows)
+        if rows.dtype == np.bool_:
+            check_length(rows, "rows", self.n)
+            return np.flatnonzero(rows)
+        if not rows.size:
+            return np.zeros(0, dtype=np.intp)
+        is_whole = rows.ndim == 1 and rows.dtype.kind in "iu"
+        if not is_whole or rows.min() < 0 or rows.max() >= self.n:
+            raise InputError(
+                f"rows must be positions from 0 to {self.n - 1}, or a mask; got "
+                f"{rows.ravel()[:3].tolist()}."
+            )
+        return rows.astype(np.intp)
+
+    def _scorecard(self) -> Scorecard:
+        if self.card is None:
+            raise InputError(
+                f"{self.method or 'A pair of models'} has no scorecard, so nobody's points are "
+                "known. Explain a ControlledDebiaser or a COMMOD, or look at segments."
+            )
+        return self._update.scorecard_
+
+    def _why_closed(self, row: int) -> str | None:
+        """Return why a decision could not change, None where it could."""
+        assert self.scores_before is not None
+        before = self.before[row : row + 1]
+        if self._update._effective(before, np.array([-1.0]))[0] >= 0:
+            is_good = self.y_before[row] == self.favorable_label
+            word, verb = ("favourable", "gains") if is_good else ("unfavourable", "losses")
+            return (
+                f"it was not open to change, for this update makes {verb} only and the decision is "
+                f"the {word} one already"
+            )
+        if self.scores_before[row] == self._update.threshold:
+            return "its score equals the threshold, and such decisions always stay"
+        return None
+
+    def _range_of(self, name: str) -> tuple[float, float]:
+        """Return the lowest and the highest value of a number among the explained people."""
+        if name not in self._ranges:
+            column = next(Table(self._X).whole({name}), None)
+            values = np.zeros(0) if column is None else column.values[~column.is_missing()]
+            ends = (float(values.min()), float(values.max())) if len(values) else (np.inf, -np.inf)
+            self._ranges[name] = ends
+        return self._ranges[name]
+
+    def _columns(self, rows: Index) -> list[Column]:
+        """Return what the scorecard reads of some rows."""
+        update, scores = self._update, self.scores_before
+        assert isinstance(update, LinearUpdate) and scores is not None
+        kinds = update.scorecard_.encoding.kinds
+        columns = read_columns(take_rows(self._X, rows), kinds, update._unread())
+        chosen = scores[rows]
+        base = BaseScores(np.column_stack([1 - chosen, chosen]), float(update.threshold))
+        return update._ratio_columns(base, update._features(columns))
+
+
+def _chunks(n: int) -> list[slice]:
+    return [slice(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
+
+
+# ---------------------------------------------------------------------------------------------
+# What is known of an update, a rival or a pair of models
+
+
+@dataclass(frozen=True)
+class _Known:
+    before: Mask
+    after: Mask
+    y_before: NDArray[Any]
+    y_after: NDArray[Any]
+    pos_label: Any
+    negative_label: Any
+    favorable_label: Any
+    scores_before: Floats | None = None
+    scores_after: Floats | None = None
+    ratio: Floats | None = None
+    raw_ratio: Floats | None = None
+    card: Card | None = None
+    skip: frozenset[str] = frozenset()
+
+
+def _of_labels(X: Any, y_before: Any, y_after: Any, pos_label: Any, favorable_label: Any) -> _Known:
+    if y_before is None or y_after is None:
+        raise InputError("Without an update, pass the decisions: y_before=..., y_after=....")
+    n = n_rows_of(X)
+    before, after = read_labels(y_before, "y_before"), read_labels(y_after, "y_after")
+    check_length(before, "y_before", n)
+    check_length(after, "y_after", n)
+    values = list(dict.fromkeys([*different_labels(before), *different_labels(after)]))
+    if pos_label is None:
+        if 1 not in values:
+            raise InputError(
+                f"The decisions are {values[:4]}: pass the label that counts as positive as "
+                "pos_label=."
+            )
+        pos_label = 1
+    both = np.concatenate([before, after]) if before.dtype == after.dtype else None
+    if both is not None:
+        binary_outcome(both, "y_before and y_after", pos_label)
+    elif len(values) > 2 or pos_label not in values:
+        raise InputError(f"The decisions are {values[:4]}; expected two, pos_label among them.")
+    others = [value for value in values if value != pos_label]
+    favorable = pos_label if favorable_label is None else favorable_label
+    if favorable not in (pos_label, *others):
+        raise InputError(f"favorable_label={favorable!r} is none of the decisions: {values}.")
+    return _Known(
+        before=np.asarray(before == pos_label, dtype=bool),
+        after=np.asarray(after == pos_label, dtype=bool),
+        y_before=before,
+        y_after=after,
+        pos_label=pos_label,
+        negative_label=others[0] if others else None,
+        favorable_label=favorable,
+    )
+
+
+def _check_labels(update: Any, pos_label: Any, favorable_label: Any) -> None:
+    for name, given in (("pos_label", pos_label), ("favorable_label", favorable_label)):
+        own = getattr(update, f"{name}_", None)
+        if given is not None and own is not None and given != own:
+            raise InputError(
+                f"{name}={given!r}, but the update was fitted with {plain(own)!r}. Leave it out."
+            )
+
+
+def _of_update(update: Any, X: Any, sensitive_features: Any, level: float) -> _Known:
+    if isinstance(update, LinearUpdate):
+        found = _of_scorecard(update, X, level)
+    elif isinstance(update, Rival):
+        found = _of_rival(update, X, sensitive_features)
+    else:
+        raise InputError(
+            f"explain takes an update of commod or commod.rivals; got {type(update).__name__}. For "
+            "any other model: explain(None, X, y_before=..., y_after=...)."
+        )
+    return found
+
+
+def _of_scorecard(update: LinearUpdate, X: Any, level: float) -> _Known:
+    base, columns = update._read_rows(X)
+    scorecard, maker = update.scorecard_, CardMaker(update.scorecard_)
+    n, decisions = len(base.scores), base.decisions
+    raw, ratio, after = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
+    for part in _chunks(n):  # all rows as terms at once would be a second X
+        terms = scorecard.encoding.encode([column.take(part) for column in columns])
+        raw[part] = terms.total(scorecard.points, scorecard.intercept)
+        ratio[part] = update._effective(decisions[part], raw[part])
+        after[part] = decide(base.scores[part], ratio[part], base.threshold)
+        maker.add(terms, after[part] != decisions[part])
+    return _Known(
+        before=decisions,
+        after=after,
+        **_labels_and_skip(update, decisions, after),
+        scores_before=base.scores,
+        scores_after=edited_scores(base.scores, ratio, base.threshold),
+        ratio=ratio,
+        raw_ratio=raw,
+        card=maker.card(level),
+    )
+
+
+def _of_rival(update: Rival, X: Any, sensitive_features: Any) -> _Known:
+    groups = {}
+    if update.needs_sensitive_features:
+        if sensitive_features is None:
+            raise InputError(
+                f"{type(update).__name__} decides by group: pass explain(update, X, "
+                "sensitive_features=...) with the group of each row."
+            )
+        groups = {"sensitive_features": sensitive_features}
+    rows = update._read_rows(X, **groups)
+    before, after = rows.base.decisions, update._made(rows)
+    return _Known(
+        before=before,
+        after=after,
+        **_labels_and_skip(update, before, after),
+        scores_before=rows.base.scores,
+        scores_after=update._scores(rows, update._decided(rows)),
+    )
+
+
+def _labels_and_skip(update: BaseUpdate, before: Mask, after: Mask) -> dict[str, Any]:
+    is_score = isinstance(update.estimator, ScoreColumn)
+    return {
+        "y_before": update._labels_of(before),
+        "y_after": update._labels_of(after),
+        "pos_label": update.pos_label_,
+        "negative_label": update.classes_[update.classes_ != update.pos_label_][0],
+        "favorable_label": update.favorable_label_,
+        # what r must not or cannot read is no reason for a change
+        "skip": update._unread() | ({update.estimator.name} if is_score else frozenset()),
+    }
+
+
+def _request(update: Any, known: _Known) -> Request:
+    labels = {"pos_label": plain(known.pos_label), "favorable_label": plain(known.favorable_label)}
+    if update is None:
+        return Request(**labels)
+    asked: dict[str, Any] = {}
+    if isinstance(update, ControlledDebiaser):
+        names = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
+        asked = {name: _number(getattr(update, name)) for name in names}
+        asked["direction"] = update.direction
+        asked["target"] = None if update._is_budget else float(update.target_)
+    return Request(
+        constraints=update.constraints,
+        threshold=float(update.threshold),
+        **labels,
+        **asked,
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _settings(update: Any) -> dict[str, str]:
+    if update is None:
+        return {}
+    params = update.get_params()
+    del params["estimator"]
+    return {name: _short(v if isinstance(v, str) else repr(v)) for name, v in params.items()}
+
+
+def _short(text: str, most: int = LONGEST_SETTING) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# ---------------------------------------------------------------------------------------------
+# As text
+
+
+def _segments_in_lines(segments: Segments) -> list[str]:
+    if not segments.segments:
+        return (
+            ["Nobody changes."]
+            if not segments.n_gains + segments.n_losses
+            else ["No short rule describes who changes."]
+        )
+    lines = [
+        f"  {s.direction}  {_short(s.text, 120)}  {s.n_changed:,} of {s.size:,} change"
+        for s in segments.segments
+    ]
+    described = segments.n_described_gains + segments.n_described_losses
+    n = segments.n_gains + segments.n_losses
+    return ["Who changes:", *lines, f"  Together they describe {described:,} of {n:,} changes."]
+
+
+def _card_in_lines(card: Card | None) -> list[str]:
+    if card is None:
+        return []
+    if not card.lines:
+        return [f"Why: r = {card.intercept:.4g} for everybody; a decision changes where r < 0."]
+    lines = [f"Why: r = {card.intercept:+.4g} and points; a decision changes where r < 0:"]
+    lines += _lines(card.lines)
+    for concept in card.concepts:
+        lines.append(_concept_in_words(concept))
+        lines += _lines(concept.lines)
+    return lines
+
+
+def _lines(lines: Sequence[Any], most: int = 8) -> list[str]:
+    shown = [
+        f"  {line.points:+10.4f} {line.unit + ' ' if line.unit else ''}{_short(line.term)}"
+        for line in lines[:most]
+    ]
+    rest = len(lines) - most
+    return [*shown, f"  and {rest} weaker lines"] if rest > 0 else shown
+
+
+def _concept_in_words(concept: Concept) -> str:
+    shares = [
+        "nobody" if e.value is None else f"{e.value:.1%}"
+        for e in (concept.change_if_active, concept.change_if_inactive)
+    ]
+    return (
+        f"Concept {concept.number} ({_short(concept.name)}), points towards a change; where active "
+        f"{shares[0]} change, elsewhere {shares[1]}:"
+    )

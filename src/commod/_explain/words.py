@@ -1,0 +1,102 @@
+"""Numbers, values and conditions in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from commod._record import Condition
+from commod._record.explanation import Value
+
+__all__ = ["in_words", "number_text", "rule_text", "signed", "value_text"]
+
+
+def number_text(number: float) -> str:
+    """Return the shortest text that reads back as exactly this number, without powers if it can.
+
+    Examples
+    --------
+    >>> number_text(25.0), number_text(0.1 + 0.2), number_text(1_200_000.0)
+    ('25', '0.30000000000000004', '1200000')
+    """
+    if number == int(number) and abs(number) < 1e15:
+        return str(int(number))
+    return repr(float(number))
+
+
+def value_text(value: Value | None) -> str:
+    """Return one value as people write it; blanks are made visible.
+
+    Examples
+    --------
+    >>> value_text(52.0), value_text("F"), value_text(None), value_text(" ")
+    ('52', 'F', 'missing', "' '")
+    """
+    if value is None:
+        return "missing"
+    if isinstance(value, str):
+        return value if value.strip() == value and value else repr(value)
+    if isinstance(value, bool):
+        return str(value)
+    return number_text(value)
+
+
+def signed(number: float) -> str:
+    """Return a number with its sign and a real minus; a small one never looks like 0.
+
+    Examples
+    --------
+    >>> signed(-0.623), signed(0.5), signed(-0.0004)
+    ('−0.62', '+0.50', '−0.0004')
+    """
+    text = f"{number:+.1g}" if 0 < abs(number) < 0.005 else f"{number:+.2f}"
+    return text.replace("-", "−")
+
+
+def in_words(
+    column: str,
+    *,
+    low: float | None,
+    high: float | None,
+    values: Sequence[Value] | None,
+    missing: bool,
+    negated: bool,
+    some_missing: bool = True,
+) -> str:
+    """Return one condition in words; `some_missing`: whether missing values need a word.
+
+    Examples
+    --------
+    >>> in_words("age", low=None, high=25.0, values=None, missing=False, negated=False)
+    'age < 25'
+    >>> in_words("town", low=None, high=None, values=["Oslo"], missing=False, negated=True)
+    'town is known and not Oslo'
+    """
+    if values is None:
+        return _range_in_words(column, low, high, missing)
+    if not values:
+        return f"{column} is missing" if missing else f"{column} is not missing"
+    listed = ", ".join(value_text(v) for v in values)
+    if negated:
+        text = f"not one of {listed}" if len(values) > 1 else f"not {listed}"
+        if not some_missing:
+            return f"{column} is {text}"
+        return f"{column} is {text} (or missing)" if missing else f"{column} is known and {text}"
+    text = f"{column} is one of {listed}" if len(values) > 1 else f"{column} = {listed}"
+    return f"{text} (or missing)" if missing else text
+
+
+def _range_in_words(column: str, low: float | None, high: float | None, missing: bool) -> str:
+    if low is None and high is None:
+        return f"{column} is not missing"
+    if low is None:
+        text = f"{column} < {number_text(high or 0.0)}"
+    elif high is None:
+        text = f"{column} ≥ {number_text(low)}"
+    else:
+        text = f"{number_text(low)} ≤ {column} < {number_text(high)}"
+    return f"{text} (or missing)" if missing else text
+
+
+def rule_text(conditions: Sequence[Condition]) -> str:
+    """Return a whole rule in words: "everyone" where it has no condition."""
+    return " and ".join(condition.text for condition in conditions) or "everyone"

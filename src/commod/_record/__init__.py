@@ -1,0 +1,70 @@
+"""What was found, as plain records: frozen, comparable, JSON both ways; nothing here computes.
+
+Every number that is undefined or not known is None, never NaN, so that a record equals its copy
+and JSON can hold it. Names of people's groups, columns and categories are kept as they came: who
+writes them into a page, a table or a file makes them inert there.
+"""
+
+from commod._record.audit import (
+    SCHEMA,
+    Agreement,
+    Audit,
+    Calibration,
+    CalibrationBin,
+    Changes,
+    Check,
+    Fairness,
+    Group,
+    Limit,
+    Provenance,
+    Proxy,
+    Quality,
+    Request,
+    SmallGroup,
+    StabilitySummary,
+    Subgroup,
+    Subgroups,
+)
+from commod._record.explanation import (
+    Card,
+    CardLine,
+    Concept,
+    Condition,
+    Estimate,
+    Segment,
+    Segments,
+)
+from commod._record.plain import from_plain, to_plain
+from commod._record.trade_off import Step, TradeOff
+
+__all__ = [
+    "SCHEMA",
+    "Agreement",
+    "Audit",
+    "Calibration",
+    "CalibrationBin",
+    "Card",
+    "CardLine",
+    "Changes",
+    "Check",
+    "Concept",
+    "Condition",
+    "Estimate",
+    "Fairness",
+    "Group",
+    "Limit",
+    "Provenance",
+    "Proxy",
+    "Quality",
+    "Request",
+    "Segment",
+    "Segments",
+    "SmallGroup",
+    "StabilitySummary",
+    "Step",
+    "Subgroup",
+    "Subgroups",
+    "TradeOff",
+    "from_plain",
+    "to_plain",
+]

@@ -1,0 +1,109 @@
+"""Records to plain Python and back, by their type hints; a file that does not fit is refused."""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+from commod.exceptions import InputError
+
+__all__ = ["from_plain", "to_plain"]
+
+Record = TypeVar("Record")
+
+
+def to_plain(value: Any) -> Any:
+    """Return a record as dicts, lists, text, numbers, booleans and None.
+
+    Fields whose metadata says ``{"plain": False}`` are left out.
+
+    Examples
+    --------
+    >>> from commod._record import Estimate
+    >>> to_plain(Estimate(0.5, 0.4, 0.6))
+    {'value': 0.5, 'low': 0.4, 'high': 0.6}
+    """
+    if is_dataclass(value):
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value) if _is_kept(f)}
+    if isinstance(value, tuple | list):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise AssertionError("a record holds None where a number is undefined: a bug in commod")
+    return value
+
+
+def from_plain(kind: type[Record], data: Any) -> Record:
+    """Return the record that `to_plain` wrote; anything missing, unknown or of a wrong type fails.
+
+    Examples
+    --------
+    >>> from commod._record import Estimate
+    >>> from_plain(Estimate, {"value": 0.5, "low": None, "high": None})
+    Estimate(value=0.5, low=None, high=None)
+    >>> from_plain(Estimate, {"value": "half", "low": None, "high": None})
+    Traceback (most recent call last):
+    commod.exceptions.InputError: Estimate.value must be float | None; got 'half'.
+    """
+    return typing.cast(Record, _read(kind, data, kind.__name__))
+
+
+def _read(hint: Any, data: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _read_record(hint, data, where)
+    if origin in (typing.Union, types.UnionType):
+        return _read_one_of(hint, arguments, data, where)
+    if origin is tuple and isinstance(data, list):
+        return tuple(_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(data))
+    if origin is dict and isinstance(data, dict):
+        return {key: _read(arguments[1], v, f"{where}[{key!r}]") for key, v in data.items()}
+    if (origin is typing.Literal and data in arguments) or _is_plain(hint, data):
+        return float(data) if hint is float else data
+    raise _wrong(hint, data, where)
+
+
+def _is_plain(hint: Any, data: Any) -> bool:
+    """Return whether the data is of this kind; whole numbers are floats, infinite ones are not."""
+    return type(data) is hint or (hint is float and type(data) is int)
+
+
+def _read_one_of(hint: Any, arguments: tuple[Any, ...], data: Any, where: str) -> Any:
+    if type(data) in arguments:
+        return data
+    kinds = [kind for kind in arguments if kind is not type(None)]
+    if len(kinds) == 1 and is_dataclass(kinds[0]):
+        return _read(kinds[0], data, where)
+    for kind in kinds:
+        try:
+            return _read(kind, data, where)
+        except InputError:
+            continue
+    raise _wrong(hint, data, where)
+
+
+def _read_record(kind: type, data: Any, where: str) -> Any:
+    if not isinstance(data, dict):
+        raise _wrong(kind, data, where)
+    hints = typing.get_type_hints(kind)
+    kept = [f.name for f in fields(kind) if _is_kept(f)]
+    unlike = sorted(set(kept) ^ set(data))
+    if unlike:
+        verb = "lacks" if unlike[0] in kept else "has an unknown"
+        raise InputError(f"{where} {verb} field {unlike[0]!r}; expected {', '.join(kept)}.")
+    return kind(**{name: _read(hints[name], data[name], f"{where}.{name}") for name in kept})
+
+
+def _is_kept(field: Any) -> bool:
+    return bool(field.metadata.get("plain", True))
+
+
+def _wrong(hint: Any, data: Any, where: str) -> InputError:
+    name = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+    shown = repr(data)
+    shown = shown if len(shown) <= 80 else shown[:80] + "…"
+    return InputError(f"{where} must be {name}; got {shown}.")

@@ -1,0 +1,593 @@
+"""What an audit says is what one would count by hand, and what it cannot know it says so."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from commod import Audit, Request, audit, bounds, metrics
+from commod._audit.scores import Ranked
+from commod.exceptions import InputError
+
+GROUPS = np.array(["a"] * 6 + ["b"] * 4)
+BEFORE = np.array([1, 1, 1, 0, 0, 0, 1, 0, 0, 0])
+AFTER = np.array([1, 1, 1, 0, 0, 0, 1, 1, 0, 0])
+TRUTH = np.array([1, 1, 0, 0, 0, 1, 1, 1, 0, 1])
+
+
+def small(**options):
+    return audit(
+        options.pop("before", BEFORE),
+        options.pop("after", AFTER),
+        sensitive_features=options.pop("groups", GROUPS),
+        min_group_size=options.pop("min_group_size", 1),
+        **options,
+    )
+
+
+def random_rows(seed, n=400, n_groups=3):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(n_groups, size=n)
+    label = rng.random(n) < 0.35 + 0.1 * group
+    scores = np.clip(0.3 * label + 0.1 * group + rng.normal(0.3, 0.2, n), 0, 1).round(2)
+    edited = np.clip(scores + rng.normal(0, 0.1, n), 0, 1).round(2)
+    return group, label.astype(int), scores, edited
+
+
+# -- by hand --------------------------------------------------------------------------------------
+
+
+def test_ten_people_counted_by_hand():
+    found = small(y_true=TRUTH, request={"target": 0.8})
+    assert (found.n, found.changes.n_changes, found.changes.n_gains) == (10, 1, 1)
+    p_rule = found.fairness[0]
+    assert p_rule.before.value == 0.5  # 1/4 over 3/6
+    assert p_rule.after.value == 1.0  # 2/4 over 3/6
+    a, b = found.groups
+    assert (a.name, a.n, a.n_gains, a.n_losses, a.selected_after.value) == ("a", 6, 0, 0, 0.5)
+    assert (b.n_gains, b.selected_before.value, b.selected_after.value) == (1, 0.25, 0.5)
+    assert (b.true_positive_before.value, b.true_positive_after.value) == (1 / 3, 2 / 3)
+    assert b.false_positive_after.value == 0
+    assert (found.quality.accuracy_before.value, found.quality.accuracy_after.value) == (0.6, 0.7)
+    assert (found.quality.n_mended, found.quality.n_broken) == (1, 0)
+    assert (found.limit.n_fewest, found.limit.times, found.limit.n_gains_only) == (1, 1.0, 1)
+
+
+def test_a_label_that_is_bad_for_people_turns_gains_into_losses():
+    found = small(favorable_label=0, label_names={0: "low risk", 1: "high risk"})
+    assert (found.changes.n_gains, found.changes.n_losses) == (0, 1)
+    assert (found.groups[1].favorable_before.value, found.groups[1].selected_before.value) == (
+        0.75,
+        0.25,
+    )
+    assert "“low risk”" in found.answer[0]
+    assert found.notice.startswith("1 person loses the favourable outcome, 0 gain it.")
+    assert "Most of the changes are losses. 1 person loses" in found._repr_html_()
+    assert small().notice is None
+
+
+def test_most_changes_being_losses_comes_with_what_gains_only_would_take():
+    group, _, scores, _ = random_rows(0)
+    before = (scores > 0.5).astype(int)
+    best = np.flatnonzero(before & (group == 2))
+    after = before.copy()
+    after[best[: len(best) // 2]] = 0
+    found = audit(before, after, sensitive_features=group)
+    reached = metrics.p_rule(None, after, sensitive_features=group)
+    gains = bounds.minimal_changes(
+        before, sensitive_features=group, target=reached, direction="gains_only"
+    )
+    assert found.limit.n_gains_only == gains.n_changes
+    assert f"the same fairness would take at least {gains.n_changes:,} gains" in found.notice
+
+
+# -- against other ways of computing it -----------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.booleans())
+def test_figures_are_those_of_the_metrics_and_the_bounds(seed, favorable_is_one):
+    group, label, scores, edited = random_rows(seed)
+    before, after = (scores > 0.5).astype(int), (edited > 0.5).astype(int)
+    favorable = int(favorable_is_one)
+    found = audit(
+        before,
+        after,
+        sensitive_features=group,
+        y_true=label,
+        scores_before=scores,
+        scores_after=edited,
+        favorable_label=favorable,
+    )
+    for fairness in found.fairness:
+        for decisions, value in ((before, fairness.before), (after, fairness.after)):
+            expected = metrics.fairness_value(
+                fairness.constraints, label, decisions, sensitive_features=group
+            )
+            assert value.value == expected
+            assert value.low <= expected <= value.high
+    counts = metrics.count_changes(
+        before, after, favorable_label=favorable, sensitive_features=group
+    )
+    assert (found.changes.n_gains, found.changes.n_losses) == (counts.n_gains, counts.n_losses)
+    rates = metrics.group_rates(label, after, sensitive_features=group)
+    for line, (name, (n, n_gains, n_losses)) in zip(
+        found.groups, counts.by_group.items(), strict=True
+    ):
+        assert (line.name, line.n) == (str(name), n)
+        assert (line.n_gains, line.n_losses) == (n_gains, n_losses)
+        assert line.selected_after.value == pytest.approx(rates[name]["selection_rate"])
+        assert line.true_positive_after.value == pytest.approx(rates[name]["tpr"])
+        assert line.false_positive_after.value == pytest.approx(rates[name]["fpr"])
+        assert line.mean_score_after == pytest.approx(edited[group == name].mean())
+    limit = bounds.minimal_changes(
+        before, sensitive_features=group, target=found.fairness[0].after.value
+    )
+    assert found.limit.n_fewest == limit.n_changes
+    only_gains = bounds.minimal_changes(
+        before,
+        sensitive_features=group,
+        target=found.fairness[0].after.value,
+        direction="gains_only",
+        favorable_label=favorable,
+    )
+    assert found.limit.n_gains_only == only_gains.n_changes
+    assert found.changes.n_changes >= found.limit.n_fewest
+    assert found.quality.auc_after.value == pytest.approx(roc_auc_score(label, edited))
+    errors = [b.n * abs(b.observed.value - b.mean_score) for b in found.calibration.after]
+    assert found.calibration.error_after == pytest.approx(sum(errors) / 400)
+    assert sum(b.n for b in found.calibration.after) == 400
+    assert sum(b.n * b.mean_score for b in found.calibration.after) == pytest.approx(edited.sum())
+    assert sum(b.n * b.observed.value for b in found.calibration.after) == pytest.approx(sum(label))
+    lowest = found.calibration.after[0]
+    assert lowest.observed.value == pytest.approx(label[np.argsort(edited)][: lowest.n].mean())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_the_interval_of_an_area_is_delongs(seed):
+    rng = np.random.default_rng(seed)
+    label = np.arange(40) < rng.integers(5, 35)
+    scores = rng.integers(0, 12, 40) + 3.0 * label
+    found = Ranked.of(scores).area(label, 0.95)
+    above = (scores[label][:, None] > scores[~label]) + 0.5 * (
+        scores[label][:, None] == scores[~label]
+    )
+    assert found.value == pytest.approx(above.mean())
+    variance = above.mean(axis=1).var(ddof=1) / label.sum()
+    variance += above.mean(axis=0).var(ddof=1) / (~label).sum()
+    if 0 < found.value < 1:
+        reach = 1.959963984540054 * math.sqrt(variance) / (found.value * (1 - found.value))
+        middle = math.log(found.value / (1 - found.value))
+        assert found.low == pytest.approx(1 / (1 + math.exp(reach - middle)))
+        assert found.high == pytest.approx(1 / (1 + math.exp(-middle - reach)))
+
+
+def test_a_perfect_area_is_not_claimed_with_certainty():
+    found = Ranked.of(np.arange(20.0)).area(np.arange(20) >= 10, 0.95)
+    assert found.value == found.high == 1
+    assert found.low < 0.75
+
+
+def test_the_interval_of_an_area_holds_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    truth = 0.5 * (1 + math.erf(1 / 2))  # two normal distributions one deviation apart
+    hits = 0
+    for _ in range(400):
+        label = np.arange(120) < 50
+        area = Ranked.of(rng.normal(1.0 * label)).area(label, 0.9)
+        hits += area.low <= truth <= area.high
+    assert 0.85 <= hits / 400 <= 0.95
+
+
+def test_mcnemars_test_is_the_exact_one():
+    before = np.array([1] * 9 + [0] * 3 + [1] * 30)
+    after = 1 - before
+    after[12:] = before[12:]
+    truth = np.array([0] * 9 + [0] * 3 + [1] * 30)
+    found = audit(before, after, sensitive_features=["a", "b"] * 21, y_true=truth, min_group_size=1)
+    assert (found.quality.n_mended, found.quality.n_broken) == (9, 3)
+    both = 2 * sum(math.comb(12, k) for k in range(4)) / 2**12
+    assert found.quality.p_value == pytest.approx(both)
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def test_json_goes_both_ways_and_is_strict():
+    found = small(y_true=TRUTH, X=np.arange(20.0).reshape(10, 2), request={"target": 0.8})
+    text = found.to_json()
+    assert Audit.from_json(text) == found
+    assert json.loads(text)["schema"] == "commod.audit/1"
+    assert "NaN" not in text
+
+
+@pytest.mark.parametrize(
+    ("mend", "message"),
+    [
+        (lambda d: d | {"schema": "commod.audit/99"}, "schema 'commod.audit/99'"),
+        (lambda d: {k: v for k, v in d.items() if k != "limit"}, "lacks field 'limit'"),
+        (lambda d: d | {"more": 1}, "unknown field 'more'"),
+        (lambda d: d | {"n": "ten"}, "Audit.n must be int"),
+        (lambda d: d | {"checks": [{"code": 1}]}, r"Audit.checks\[0\] lacks field"),
+        (lambda d: [d], "not an audit"),
+    ],
+)
+def test_a_file_that_is_no_audit_is_refused(mend, message):
+    with pytest.raises(InputError, match=message):
+        Audit.from_dict(mend(small().to_dict()))
+
+
+def test_text_that_is_no_json_is_refused():
+    for text in ("{", "", "[1, NaN]", small().to_json().replace('"level": 0.95', '"level": NaN')):
+        with pytest.raises(InputError):
+            Audit.from_json(text)
+
+
+def test_an_audit_cannot_be_altered():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        small().n = 11
+
+
+# -- the ledger -----------------------------------------------------------------------------------
+
+
+def test_the_ledger_has_one_line_per_changed_decision(tmp_path):
+    import hashlib
+
+    X = pd.DataFrame({"age": range(10)}, index=[f"id{i}" for i in range(10)])
+    found = small(X=X, scores_before=BEFORE * 0.5, scores_after=AFTER * 0.5)
+    frame = found.ledger.frame()
+    assert frame.row.tolist() == ["id7"]
+    assert frame[["before", "after", "direction"]].values.tolist() == [[0, 1, "gain"]]
+    assert frame[["score_before", "score_after"]].values.tolist() == [[0.0, 0.5]]
+    assert "group" not in frame
+    path = found.ledger.to_csv(tmp_path / "ledger.csv")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert digest == found.ledger.digest == found.provenance.ledger_digest
+    assert [p.name for p in tmp_path.iterdir()] == ["ledger.csv"]
+
+
+def test_the_group_is_in_the_ledger_only_if_asked_for():
+    assert small(sensitive_in_ledger=True).ledger.columns["group"] == ["b"]
+    lines = list(csv.reader(io.StringIO(small().ledger._bytes.decode())))
+    assert "group" not in lines[0] and "b" not in lines[1]
+
+
+def test_the_digest_of_a_parquet_ledger_is_that_of_the_csv(tmp_path):
+    ids = ["x", 2, None, 4.5, "=1+1", 6, 7, 8, 9, 10]
+    before = np.zeros(10, int)
+    found = small(before=before, after=1 - before, row_ids=ids, request={"pos_label": 1})
+    path = found.ledger.to_parquet(tmp_path / "ledger.parquet")
+    assert type(found.ledger).digest_of(path) == found.ledger.digest
+    assert (
+        type(found.ledger).digest_of(found.ledger.to_csv(tmp_path / "l.csv")) == found.ledger.digest
+    )
+    assert len(pd.read_parquet(path)) == 10
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@sum", "\t=1", "  =1", "\r=1"])
+def test_a_spreadsheet_runs_nothing_from_the_ledger(text):
+    lines = csv.reader(io.StringIO(small(row_ids=[text] * 10).ledger._bytes.decode(), newline=""))
+    assert [line[0] for line in lines] == ["row", "'" + re.sub(r"\s", " ", text)]
+
+
+@pytest.mark.parametrize(
+    "ids", [[(1, "a")] * 10, [-1, "-1"] * 5, pd.date_range("2020", periods=10)]
+)
+def test_ids_of_any_kind_survive_a_file(ids, tmp_path):
+    found = small(after=1 - BEFORE, row_ids=ids).ledger
+    path = found.to_parquet(tmp_path / "ledger.parquet")
+    assert type(found).digest_of(path) == found.digest
+
+
+def test_a_ledger_of_no_changes_is_empty_and_still_pinned():
+    found = small(after=BEFORE)
+    assert len(found.ledger) == 0 and len(found.ledger.digest) == 64
+    assert found.answer[0] == "No decision changes on the 10 audited rows."
+
+
+# -- subgroups ------------------------------------------------------------------------------------
+
+
+def planted(seed, harm):
+    rng = np.random.default_rng(seed)
+    n = 4000
+    group = rng.choice(["a", "b"], n)
+    town = rng.choice(["Oslo", "Rome", "Kyiv"], n)
+    age = rng.integers(18, 70, n)
+    chance = np.where((group == "b") & (town == "Rome"), 0.6 - harm, 0.6)
+    after = (rng.random(n) < chance).astype(int)
+    return group, pd.DataFrame({"town": town, "age": age}), after
+
+
+def test_a_subgroup_that_is_served_badly_is_named():
+    group, X, after = planted(0, harm=0.3)
+    before = np.roll(after, 1)
+    found = audit(before, after, sensitive_features=group, X=X).subgroups
+    worst = found.listed[0]
+    assert worst.name == "b with town = Rome"
+    assert worst.compared_with == "the others with town = Rome"
+    inside = (X.town == "Rome").to_numpy()
+    assert worst.n == (inside & (group == "b")).sum()
+    assert worst.rate.value == pytest.approx(after[inside & (group == "b")].mean())
+    assert worst.rate_before == pytest.approx(before[inside & (group == "b")].mean())
+    assert worst.others == pytest.approx(after[inside & (group == "a")].mean())
+    assert worst.gap.high < 0
+    assert found.level == pytest.approx(1 - 0.05 / found.n_tested)
+
+
+def test_subgroups_that_differ_by_chance_are_hardly_ever_named():
+    named = 0
+    for seed in range(40):
+        group, X, after = planted(seed, harm=0.0)
+        named += bool(audit(after, after, sensitive_features=group, X=X).subgroups.listed)
+    assert named <= 4  # 5 % of 40, and room for luck
+
+
+def test_small_subgroups_are_counted_not_hidden():
+    group, X, after = planted(0, harm=0.3)
+    found = audit(after[:300], after[:300], sensitive_features=group[:300], X=X[:300])
+    assert found.subgroups.n_tested < 2 * 8
+    assert found.subgroups.n_tested + found.subgroups.n_too_small == 2 * (1 + 3 + 4)
+    assert any("subgroups have too few people" in text for text in found.not_known)
+
+
+def test_for_error_rates_only_those_who_deserve_it_are_compared():
+    group, X, after = planted(1, harm=0.3)
+    truth = np.random.default_rng(5).integers(0, 2, len(after))
+    found = audit(
+        after,
+        after,
+        sensitive_features=group,
+        X=X,
+        y_true=truth,
+        request={"constraints": "true_positive_rate_parity"},
+    )
+    worst = found.subgroups.listed[0]
+    members = (group == "b") & (X.town == "Rome").to_numpy() & (truth == 1)
+    assert worst.name == "b with town = Rome" and worst.n == members.sum()
+    assert worst.rate.value == pytest.approx(after[members].mean())
+
+
+# -- what comes in --------------------------------------------------------------------------------
+
+
+def test_groups_of_several_columns_are_named_by_both():
+    sensitive = pd.DataFrame({"sex": ["f", "m"] * 5, "old": [True, False, False, True, True] * 2})
+    found = small(groups=sensitive)
+    assert {g.name for g in found.groups} <= {
+        f"sex = {s}, old = {o}" for s in "fm" for o in (True, False)
+    }
+    assert sum(g.n for g in found.groups) == 10
+
+
+def test_groups_that_read_alike_stay_apart():
+    groups = np.array([1, "1"] * 5, dtype=object)
+    assert [g.name for g in small(groups=groups).groups] == ["1", "'1'"]
+
+
+def test_frames_of_every_kind_give_the_same_audit():
+    group, label, scores, edited = random_rows(3)
+    before, after = (scores > 0.5).astype(int), (edited > 0.5).astype(int)
+    rng = np.random.default_rng(0)
+    raw = {"age": rng.normal(40, 9, 400), "town": rng.choice(["x", "y", "z"], 400).tolist()}
+    raw["age"][:5] = np.nan
+    options = {"y_true": label, "scores_before": scores, "created": "now"}
+    pandas_ = audit(before, after, sensitive_features=group, X=pd.DataFrame(raw), **options)
+    frame = pl.DataFrame(raw).with_columns(pl.col("age").fill_nan(None))
+    polars_ = audit(
+        pl.Series(before), pl.Series(after), sensitive_features=pl.Series(group), X=frame, **options
+    )
+    assert pandas_ == polars_
+    coded = pd.DataFrame(raw).astype({"town": pd.CategoricalDtype(["z", "unused", "x", "y"])})
+    assert audit(before, after, sensitive_features=group, X=coded, **options) == pandas_
+    moved = {**raw, "town": raw["town"][1:] + raw["town"][:1]}
+    other = audit(before, after, sensitive_features=group, X=pd.DataFrame(moved), **options)
+    assert other.provenance.data_digest != pandas_.provenance.data_digest
+    raw["town"] = [t.upper() if i == 399 else t for i, t in enumerate(raw["town"])]
+    other = audit(before, after, sensitive_features=group, X=pd.DataFrame(raw), **options)
+    assert other.provenance.data_digest != pandas_.provenance.data_digest
+
+
+def test_columns_that_cannot_be_read_are_left_out():
+    X = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=10), "age": range(10)})
+    assert small(X=X).segments is not None
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-1, 1), (1.0, 2.0)])
+def test_labels_of_every_kind(labels):
+    table = np.array(labels, dtype=object if isinstance(labels[0], str) else None)
+    found = small(
+        before=table[BEFORE], after=table[AFTER], y_true=table[TRUTH], pos_label=labels[1]
+    )
+    assert found.changes.n_gains == 1 and found.quality.accuracy_after.value == 0.7
+    assert found.ledger.columns["after"] == [labels[1]]
+    assert Audit.from_json(found.to_json()) == found
+
+
+def test_decisions_that_are_all_alike():
+    found = small(before=np.ones(10), after=np.ones(10))
+    assert found.fairness[0].after.value == 1.0
+    nobody = small(before=np.zeros(10), after=np.zeros(10), pos_label=1)
+    assert nobody.fairness[0].after.value is None
+    assert any("not defined" in text for text in nobody.not_known)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"after": AFTER[:5]}, "y_after"),
+        ({"after": np.arange(10)}, "different values"),
+        ({"before": np.where(BEFORE, "yes", "no")}, "one coding"),
+        ({"before": BEFORE + 1, "after": AFTER + 1, "pos_label": 7}, "pos_label=7"),
+        ({"favorable_label": 3}, "favorable_label=3"),
+        ({"request": {"goal": 1}}, "unknown entry 'goal'"),
+        ({"request": "fair"}, "must be a commod.Request"),
+        ({"request": {"target": 3.0}}, "target"),
+        ({"request": {"constraints": "equalized_odds"}}, "y_true is None"),
+        ({"request": {"direction": "up"}}, "direction='up'"),
+        ({"X": np.ones((3, 1))}, "X has 3 rows"),
+        ({"row_ids": [1]}, "row_ids"),
+        ({"scores_after": np.full(10, 2.0)}, "scores_after"),
+        ({"label_names": {5: "x"}}, "label_names"),
+        ({"explanation": "because"}, "commod.explain"),
+        ({"stability": 3}, "commod.stability"),
+        ({"groups": [None, *GROUPS[1:]]}, "missing"),
+        ({"level": 1.5}, "level"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused_with_a_way_out(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        small(**options)
+
+
+# -- what it says ---------------------------------------------------------------------------------
+
+
+def test_what_is_not_given_is_said_to_be_unknown():
+    text = " ".join(small().not_known)
+    for part in ("True labels were not given", "Raw columns were not given", "Refits"):
+        assert part in text
+    full = small(y_true=TRUTH, X=np.ones((10, 1)), scores_before=BEFORE, scores_after=AFTER)
+    assert "were not" not in " ".join(full.not_known).replace(
+        "Refits on resampled rows were not", ""
+    )
+
+
+def test_a_group_too_small_to_say_anything_is_named_and_left_out():
+    groups = np.array(["a"] * 6 + ["b"] * 3 + ["c"])
+    found = small(groups=groups, min_group_size=2)
+    assert [(g.name, g.n, g.needed) for g in found.small_groups] == [("c", 1, 2)]
+    assert [g.compared for g in found.groups] == [True, True, False]
+    assert [g.compared for g in small(groups=groups, min_group_size=3).groups] == [1, 1, 0]
+    assert found.fairness[0].after.value == metrics.p_rule(
+        None, AFTER[:9], sensitive_features=groups[:9]
+    )
+    assert any("too small" in text for text in found.not_known)
+    states = {check.code: check.state for check in found.checks}
+    assert states["CM303"] == "not enough evidence"
+
+
+def state(code, **options):
+    found = small(**options)
+    return {check.code: check.state for check in found.checks}.get(code)
+
+
+def many(times, **options):
+    return {
+        "before": np.tile(BEFORE, times),
+        "after": np.tile(options.pop("after", AFTER), times),
+        "groups": np.tile(GROUPS, times),
+        **options,
+    }
+
+
+def test_each_check_can_pass_fail_and_lack_evidence():
+    asked = {"request": {"target": 0.8}}
+    assert state("CM101", **asked) == "passed"
+    assert state("CM101", after=BEFORE, **asked) == "failed"
+    assert state("CM101", groups=["a"] * 10, **asked) == "not enough evidence"
+    assert state("CM101") is None
+    assert state("CM102", **many(200, **asked)) == "passed"
+    assert state("CM102", **asked) == "not enough evidence"
+    assert state("CM102", **many(200, after=BEFORE, **asked)) == "failed"
+    assert state("CM103") == "passed"
+    assert state("CM103", before=AFTER, after=BEFORE) == "failed"
+    assert state("CM104", request={"max_changes": 0.1}) == "passed"
+    assert state("CM104", request={"max_changes": 0.05}) == "failed"
+    assert state("CM105", request={"direction": "gains_only"}) == "passed"
+    assert state("CM105", request={"direction": "losses_only"}) == "failed"
+    limit = {"request": {"max_accuracy_loss": 0.05}}
+    assert state("CM106", y_true=TRUTH, **limit) == "passed"
+    assert state("CM106", before=AFTER, after=BEFORE, y_true=TRUTH, **limit) == "failed"
+    assert state("CM106", **limit) == "not enough evidence"
+    assert state("CM107", request={"max_volume_change": 0.05}) == "failed"
+    assert state("CM107", request={"max_volume_change": 0.1}) == "passed"
+    worse = {"before": AFTER, "after": BEFORE, "y_true": TRUTH}
+    assert state("CM201", y_true=TRUTH) == "passed"
+    assert state("CM201", **worse) == state("CM202", **worse) == "not enough evidence"
+    much_worse = {**many(30, after=BEFORE), "before": np.tile(AFTER, 30)}
+    much_worse["y_true"] = np.tile(TRUTH, 30)
+    assert state("CM201", **much_worse) == state("CM202", **much_worse) == "failed"
+    assert state("CM202", y_true=TRUTH) == "passed"
+    by_chance = {**many(4, after=BEFORE), "before": np.tile(AFTER, 4)}
+    by_chance["y_true"] = np.concatenate([np.tile(TRUTH, 3), 1 - TRUTH])  # 3 worse, 1 better
+    assert state("CM202", **by_chance) == "not enough evidence"
+    assert state("CM203") == "passed"
+    assert state("CM203", favorable_label=0) == "failed"
+    assert state("CM204") == "passed"
+    assert state("CM204", after=1 - BEFORE) == "failed"
+    assert state("CM403", scores_after=AFTER * 0.9, request={"threshold": 0.5}) == "passed"
+    assert state("CM403", scores_after=BEFORE * 0.9, request={"threshold": 0.5}) == "failed"
+
+
+def test_an_update_that_tells_the_group_fails_the_proxy_check():
+    group = np.repeat(["a", "b"], 200)
+    before = np.tile([0, 1], 200)
+    proxy = np.where(group == "b", 1, before)
+    found = audit(before, proxy, sensitive_features=group)
+    assert [p.by_ratio for p in found.proxies] == [False, False]
+    assert found.proxies[1].update.value == pytest.approx(0.75)
+    assert {c.code: c.state for c in found.checks}["CM302"] == "failed"
+    few = audit(before[160:240], proxy[160:240], sensitive_features=group[160:240])
+    assert {c.code: c.state for c in few.checks}["CM302"] == "not enough evidence"
+    same = audit(before, 1 - before, sensitive_features=group)
+    assert {c.code: c.state for c in same.checks}["CM302"] == "passed"
+
+
+def test_a_group_that_is_never_changed_is_told_as_well():
+    group = np.repeat(["a", "b", "c"], [200, 200, 100])
+    before = np.tile([0, 1], 250)
+    found = audit(before, np.where(group == "c", before, 1 - before), sensitive_features=group)
+    assert [p.update.value for p in found.proxies] == pytest.approx([2 / 3, 2 / 3, 0])
+    check = next(c for c in found.checks if c.code == "CM302")
+    assert check.state == "failed" and "c (1.00)" in check.sentence
+
+
+def test_no_sentence_claims_that_a_law_is_complied_with():
+    group, label, scores, edited = random_rows(1)
+    found = audit(
+        scores > 0.5,
+        edited > 0.5,
+        sensitive_features=group,
+        y_true=label.astype(bool),
+        scores_before=scores,
+        scores_after=edited,
+        request={"target": 0.8},
+        X=np.column_stack([scores, label]),
+    )
+    said = [*found.answer, *(f"{c.title} {c.sentence}" for c in found.checks)]
+    forbidden = re.compile(r"\b(legal|lawful|compl(y|ies|iant|iance)|law|certif\w+|guarantee\w*)\b")
+    assert not [text for text in said if forbidden.search(text.lower())]
+
+
+def test_every_interval_in_a_sentence_says_its_level_and_its_rows():
+    group, label, scores, edited = random_rows(1)
+    found = audit(
+        (scores > 0.5) * 1,
+        (edited > 0.5) * 1,
+        sensitive_features=group,
+        y_true=label,
+        scores_before=scores,
+        scores_after=edited,
+        request=Request(target=0.8),
+        rows="held-out rows",
+        level=0.9,
+    )
+    for text in (*found.answer, *(c.sentence for c in found.checks)):
+        if "between" in text and " and " in text and "%" in text and "interval" in text:
+            assert "90% interval, 400 held-out rows" in text
+    assert any("90% interval, 400 held-out rows" in text for text in found.answer)
