@@ -114,6 +114,11 @@ def test_a_hundred_models_from_the_base_model_to_past_parity(curve):
     assert "300 evaluated rows" in repr(curve)
 
 
+def test_the_target_that_was_stated_is_among_the_default_ones(model, rows):
+    stated = trace(ControlledDebiaser(model, target=0.8125), rows).frame()
+    assert (stated["target"] == 0.8125).any() and len(stated) == 100
+
+
 def test_every_line_is_what_its_model_does_on_the_evaluated_rows(curve, model, new):
     frame = curve.frame()
     for i in [*range(0, 86, 12), *range(87, 100, 4), 99]:

@@ -230,8 +230,8 @@ def test_counts_of_rules_that_describe_something(seed, noise, n):
     gain, loss = changed & ~before, changed & before
     found = find_segments(X, gain, loss, before)
     check_counts(X, gain, loss, before, found)
-    if gain.sum() > 30 and not noise:
-        assert found[0].segments
+    if not noise and 30 < gain.sum() < 0.4 * (~before).sum():
+        assert found[0].n_described_gains > 0.5 * gain.sum()
 
 
 def test_the_interval_is_wilsons_at_the_level(table):

@@ -368,8 +368,9 @@ def frontier(
         The fit rows, as in `update.fit`.
     targets : sequence of float, default=None
         ControlledDebiaser only: one update each, found in one warm-started computation on the same
-        columns. None: 100 updates from the base model to past parity on the fit rows, at up to
-        three degrees of leaning on the first guess (column `lean`).
+        columns. None: 100 updates from the base model to past parity on the fit rows, the update's
+        own target among them, at up to three degrees of leaning on the first guess (column
+        `lean`).
     grid : mapping of str to sequence, default=None
         Values to combine: for COMMOD its lambdas and `random_state` (None: the published grid,
         one batched computation), for ControlledDebiaser `accuracy_weight`, for a rival `strength`
@@ -517,7 +518,7 @@ def _path(
     if wanted is None:
         ends = search.base_value, ideal_fairness(model.constraints)
         way = 1 - np.linspace(1, 0, N_TARGETS + 1)[1:] ** 1.5
-        wanted = (ends[0] + (ends[1] - ends[0]) * way).tolist()
+        wanted = _with_own(model, (ends[0] + (ends[1] - ends[0]) * way).tolist())
         leans = LEANS
     ordered = sorted({float(t) for t in wanted}, reverse=not is_floor)
     for value in ordered:
@@ -532,6 +533,15 @@ def _path(
             for extra in extras:
                 settings = {"target": float("nan"), "lean": last.found.lean}
                 yield settings, search.beyond(last, extra)
+
+
+def _with_own(model: ControlledDebiaser, targets: list[float]) -> list[float]:
+    """Return the targets with the nearest one moved to the update's own, if it lies among them."""
+    own = model.target
+    if own is None or not min(targets) < own < max(targets):
+        return targets
+    nearest = int(np.argmin(np.abs(np.array(targets) - own)))
+    return [*targets[:nearest], own, *targets[nearest + 1 :]]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from commod._encoding import BinTerms, CategoryTerms, ColumnTerms, NumericTerms
-from commod._explain.reasons import added_by_column, start_of, values_of
-from commod._explain.words import number_text, signed, value_text
+from commod._explain.reasons import WORTH_SAYING, added_by_column, start_of, values_of
+from commod._explain.words import cut, number_text, short_value, signed, value_text
 from commod._inputs import Column
 from commod._record.explanation import Direction, Value
 from commod.scorecard import Scorecard
@@ -31,7 +31,7 @@ class Contribution:
     @property
     def text(self) -> str:
         """Return it in words, such as "priors_count = 0: −0.62"."""
-        return f"{self.column} = {value_text(self.value)}: {signed(self.points)}"
+        return f"{self.column} = {short_value(self.value)}: {signed(self.points)}"
 
 
 @dataclass(frozen=True)
@@ -294,8 +294,11 @@ def _sentence(
             f"r = {ratio} is below 0."
         )
         why, sign = "What moved it", -1.0
-    pushing = [c for c in contributions if c.points * sign > 0][:MOST_REASONS]
-    reasons = ", ".join(f"{c.column} = {value_text(c.value)} ({signed(c.points)})" for c in pushing)
+    least = WORTH_SAYING * max((c.points * sign for c in contributions), default=0.0)
+    pushing = [c for c in contributions if c.points * sign > max(least, 0)][:MOST_REASONS]
+    reasons = ", ".join(
+        f"{cut(c.column)} = {short_value(c.value)} ({signed(c.points)})" for c in pushing
+    )
     parts = [head, f"{why} most: {reasons}." if reasons else "", _otherwise(decision, others)]
     return " ".join(filter(None, parts))
 

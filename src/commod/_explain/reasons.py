@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._encoding import Encoding, NumericTerms
-from commod._explain.words import signed, value_text
+from commod._explain.words import cut, short_value, signed
 from commod._inputs import Column
 from commod.scorecard import Scorecard
 
-__all__ = ["added_by_column", "start_of", "strongest"]
+__all__ = ["WORTH_SAYING", "added_by_column", "start_of", "strongest"]
 
 Floats = NDArray[np.float64]
+
+WORTH_SAYING = 0.01  # of the strongest push: less explains nothing
 
 
 def start_of(scorecard: Scorecard) -> float:
@@ -52,7 +54,7 @@ def added_by_column(
 def strongest(
     scorecard: Scorecard, columns: Sequence[Column], towards: Floats, most: int
 ) -> list[str]:
-    """Return the contributions that push most into a direction, as short texts.
+    """Return the contributions that push most into a direction, as short texts; no negligible ones.
 
     `towards` (n,) is −1 where those below 0 are wanted, 1 where those above.
     """
@@ -64,7 +66,7 @@ def strongest(
     order = np.argsort(-pushes, axis=1, kind="stable")[:, :most]
     rank_of = np.full(pushes.shape, -1, dtype=np.intp)
     np.put_along_axis(rank_of, order, np.arange(order.shape[1])[None, :], axis=1)
-    rank_of[pushes <= 0] = -1
+    rank_of[pushes <= WORTH_SAYING * pushes.max(axis=1, keepdims=True, initial=0.0)] = -1
     written = np.full((n, order.shape[1]), "", dtype=object)
     for i, (column, added) in enumerate(found):
         rows = np.flatnonzero(rank_of[:, i] >= 0)
@@ -78,7 +80,7 @@ def _texts(column: Column, added: Floats) -> list[str]:
     texts = []
     for pair in zip(values_of(column), added.tolist(), strict=True):
         if pair not in known:
-            known[pair] = f"{column.name} = {value_text(pair[0])} ({signed(pair[1])})"
+            known[pair] = f"{cut(column.name)} = {short_value(pair[0])} ({signed(pair[1])})"
         texts.append(known[pair])
     return texts
 

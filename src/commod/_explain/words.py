@@ -1,4 +1,4 @@
-"""Numbers, values and conditions in plain words."""
+"""Numbers, values and conditions in plain words; no name makes them longer than can be read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from collections.abc import Sequence
 from commod._record import Condition
 from commod._record.explanation import Value
 
-__all__ = ["in_words", "number_text", "rule_text", "signed", "value_text"]
+__all__ = ["cut", "in_words", "number_text", "rule_text", "short_value", "signed", "value_text"]
+
+LONGEST_NAME = 80
+
+
+def cut(name: str) -> str:
+    """Return a name or a category, its end left out where it is too long to be read.
+
+    Examples
+    --------
+    >>> cut("age"), len(cut("a" * 10_000))
+    ('age', 80)
+    """
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def number_text(number: float) -> str:
@@ -34,10 +47,22 @@ def value_text(value: Value | None) -> str:
     if value is None:
         return "missing"
     if isinstance(value, str):
-        return value if value.strip() == value and value else repr(value)
+        return cut(value) if value.strip() == value and value else repr(cut(value))
     if isinstance(value, bool):
         return str(value)
     return number_text(value)
+
+
+def short_value(value: Value | None) -> str:
+    """Return one value as `value_text` does, a number with at most seven digits that count.
+
+    Examples
+    --------
+    >>> short_value(-2.51926849063594), short_value(123456.0), short_value("F")
+    ('-2.519268', '123456', 'F')
+    """
+    is_number = isinstance(value, float) and not value.is_integer()
+    return f"{value:.7g}" if is_number else value_text(value)
 
 
 def signed(number: float) -> str:
@@ -74,7 +99,8 @@ def in_words(
     if values is None:
         return _range_in_words(column, low, high, missing)
     if not values:
-        return f"{column} is missing" if missing else f"{column} is not missing"
+        return f"{cut(column)} is missing" if missing else f"{cut(column)} is not missing"
+    column = cut(column)
     listed = ", ".join(value_text(v) for v in values)
     if negated:
         text = f"not one of {listed}" if len(values) > 1 else f"not {listed}"
@@ -86,6 +112,7 @@ def in_words(
 
 
 def _range_in_words(column: str, low: float | None, high: float | None, missing: bool) -> str:
+    column = cut(column)
     if low is None and high is None:
         return f"{column} is not missing"
     if low is None:
