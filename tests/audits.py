@@ -194,17 +194,17 @@ def audit(**changes):
         "notice": "182 people lose the favourable outcome, 39 gain it. If nobody were to lose, the "
         "same fairness would take at least 433 gains. The target itself would take 451 gains.",
         "fairness": (
-            Fairness("demographic_parity", "P-rule", True, True,
+            Fairness(2149, "demographic_parity", "P-rule", True, True,
                      Estimate(0.5837, 0.5316, 0.6409), Estimate(0.7912, 0.7261, 0.8622)),
-            Fairness("equalized_odds", "disparate mistreatment", False, False,
+            Fairness(2149, "equalized_odds", "disparate mistreatment", False, False,
                      Estimate(0.4218, 0.3319, 0.5107), Estimate(0.2043, 0.1172, 0.2934)),
-            Fairness("true_positive_rate_parity", "TPR gap", False, False,
+            Fairness(2149, "true_positive_rate_parity", "TPR gap", False, False,
                      Estimate(0.2256, 0.1644, 0.2861), Estimate(0.1119, 0.0497, 0.1738)),
-            Fairness("false_positive_rate_parity", "FPR gap", False, False,
+            Fairness(2149, "false_positive_rate_parity", "FPR gap", False, False,
                      Estimate(0.1962, 0.1413, 0.2506), Estimate(0.0924, None, None)),
         ),
         "changes": Changes(2164, 221, 39, 182, Estimate(0.1021, 0.0900, 0.1157)),
-        "limit": Limit("any", 187, 1.1818, 433, 196, 451),
+        "limit": Limit("any", 221, 187, 1.1818, 433, 196, 451),
         "groups": (
             group("African-American", 1120, 0.4217, 0.4538, 39, 3),
             group("Caucasian", 720, 0.6639, 0.4861, 0, 128),
@@ -222,7 +222,7 @@ def audit(**changes):
             Proxy("Caucasian", True, estimate(0.3977, 0.0247), estimate(0.3688, 0.0244)),
             Proxy("Hispanic", False, estimate(0.4561, 0.0417), None),
         ),
-        "subgroups": Subgroups(57, 19, 50, 0.9991, (
+        "subgroups": Subgroups(57, 2, 19, 50, 0.9991, (
             Subgroup("African-American, age < 25", "favourable outcome", 214,
                      estimate(0.2336, 0.0891), 0.2103, "everybody else", 1950, 0.5421,
                      Estimate(-0.3085, -0.3874, -0.2206)),
@@ -255,6 +255,7 @@ def audit(**changes):
             {"commod": "0.1.0", "python": "3.11.2", "numpy": "2.4.6", "scikit-learn": "1.9.1"},
             "ControlledDebiaser",
             {"target": "0.8", "n_concepts": "2", "random_state": "0", "max_changes": "None"},
+            False, False,
             "5f1d7a84b1e07c0a3c1d2f48d5a0c6be5e1f1c2ad7a4f0b3c6d9e8f7a6b5c4d3",
             "c0ffee84b1e07c0a3c1d2f48d5a0c6be5e1f1c2ad7a4f0b3c6d9e8f7a6b51234",
             221,
@@ -276,9 +277,9 @@ def bare(**changes):
         "answer": (),
         "notice": None,
         "request": Request(),
-        "fairness": (Fairness("demographic_parity", "P-rule", True, True, nothing, nothing),),
+        "fairness": (Fairness(2149, "demographic_parity", "P-rule", True, True, nothing, nothing),),
         "changes": Changes(2164, 0, 0, 0, Estimate(0.0, 0.0, 0.0018)),
-        "limit": Limit("any", None, None, None, None, None),
+        "limit": Limit("any", 0, None, None, None, None, None),
         "groups": tuple(
             group(name, n, 0.5, 0.5, 0, 0, n_positive_labels=None, **unlabelled)
             for name, n in (("a", 1300), ("b", 864))
@@ -288,7 +289,7 @@ def bare(**changes):
         "agreement": None,
         "calibration": None,
         "proxies": (),
-        "subgroups": Subgroups(0, 0, 50, 0.95, ()),
+        "subgroups": Subgroups(0, 0, 0, 50, 0.95, ()),
         "segments": None,
         "card": None,
         "stability": None,

@@ -166,7 +166,9 @@ def test_every_interval_says_its_level_and_its_rows():
     assert len(with_intervals) >= 9
     for table in with_intervals:
         caption = unescape(re.search(r"<caption>(.*?)</caption>", table, re.S)[1])
-        assert re.search(r"9[59][.\d]*% intervals, measured on the 2,164 held-out rows\.", caption)
+        assert re.search(
+            r"9[59][.\d]*% intervals, measured on (2,149 of )?the 2,164 held-out", caption
+        )
     assert "99.91% intervals, measured on the 2,164" in html
     for chart in re.findall(r"<figure.*?</figure>", html, re.S):
         if "whisker" in chart:
@@ -192,6 +194,42 @@ def test_most_changes_being_losses_is_told_first_with_what_gains_alone_would_tak
     gains = replace(FULL, notice=None)
     assert "Most of the changes are losses" not in render_html(gains)
     assert "Most of the changes are losses" not in render_markdown(gains)
+
+
+def test_the_groups_furthest_apart_are_named_before_and_after():
+    def group(name, before, after):
+        return replace(
+            FULL.groups[0],
+            name=name,
+            compared=True,
+            favorable_before=Estimate(before, None, None),
+            favorable_after=Estimate(after, None, None),
+        )
+
+    groups = (group("a", 0.2, 0.55), group("b", 0.5, 0.55), group("c", 0.4, 0.3))
+    text = Page(render_html(replace(FULL, groups=groups))).text
+    assert "Before: of 100 people in group a, 20 get the favourable outcome; in group b, 50" in text
+    assert "After: of 100 people in group c, 30 get the favourable outcome; in group" in text
+
+
+def test_whether_the_group_is_read_is_said_as_it_is():
+    for reads, words in (
+        (True, "reads each person's group when it decides"),
+        (False, "does not see the sensitive attribute when it decides"),
+        (None, "Whether the update sees the sensitive attribute when it decides is not known"),
+    ):
+        found = replace(FULL, provenance=replace(FULL.provenance, reads_group=reads))
+        assert words in Page(render_html(found)).text
+
+
+def test_a_frontier_of_another_constraint_or_of_other_rows_is_told(tmp_path):
+    other = replace(STEPS, constraints="equalized_odds")
+    with pytest.raises(InputError, match="frontier of the same constraint"):
+        report(FULL, tmp_path / "report.html", frontier=other)
+    assert "not the audited rows" in render_html(FULL, replace(STEPS, n_rows=5))
+    asked = FULL.fairness[0]
+    same = replace(STEPS, n_rows=FULL.n, base_fairness=asked.before.value)
+    assert "The audited update itself has P-rule 0.791 with 221 changes" in render_html(FULL, same)
 
 
 def test_the_first_screen_says_rates_by_group_in_plain_words(page):

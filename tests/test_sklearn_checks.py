@@ -102,6 +102,24 @@ EXPECTED_FAILURES = {
 }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_compilations():
+    """Pad all these small tables to one number of rows, and compile without polishing.
+
+    The checks bring dozens of shapes, trained for one epoch each: nearly all their time would be
+    compilation. Padding is the training's own; here it has one size instead of many.
+    """
+    import jax
+
+    from commod._solvers import training
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "padded_size", lambda n: -(-n // 320) * 320)
+        jax.config.update("jax_disable_most_optimizations", False)
+        yield
+        jax.config.update("jax_disable_most_optimizations", False)
+
+
 @parametrize_with_checks(
     [SelfMadeUpdate(), SelfMadeControl(), SelfMadeLPP(), SelfMadeFRAPPE()],
     expected_failed_checks=lambda update: EXPECTED_FAILURES.get(type(update).__name__, {}),

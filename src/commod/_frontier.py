@@ -537,8 +537,8 @@ def _path(
 
 def _with_own(model: ControlledDebiaser, targets: list[float]) -> list[float]:
     """Return the targets with the nearest one moved to the update's own, if it lies among them."""
-    own = model.target
-    if own is None or not min(targets) < own < max(targets):
+    own = model._target
+    if not min(targets) < own < max(targets):
         return targets
     nearest = int(np.argmin(np.abs(np.array(targets) - own)))
     return [*targets[:nearest], own, *targets[nearest + 1 :]]

@@ -211,6 +211,7 @@ _STYLE = """
 .commod-snippet th,.commod-snippet td{padding:.2em .8em .2em 0;text-align:left;vertical-align:top;
  border:0;border-bottom:1px solid rgba(128,128,128,.4);background:transparent;color:inherit}
 .commod-snippet .commod-number{text-align:right}
+.commod-snippet .commod-code{white-space:nowrap}
 """
 _NUMBER = re.compile(r"[+−-]?[\d.,]+%?|not known")
 
@@ -258,7 +259,8 @@ def _cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         value = NOT_KNOWN
     is_number = isinstance(value, int | float) or bool(_NUMBER.fullmatch(str(value)))
-    return f"<td{' class=commod-number' * is_number}>{_bdi(value)}</td>"
+    kind = "commod-number" if is_number else "commod-code" if len(str(value)) <= 8 else ""
+    return f"<td{f' class={kind}' if kind else ''}>{_bdi(value, 300)}</td>"
 
 
 def _bdi(text: Any, limit: int = _LIMIT) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "check_length",
     "check_weights",
     "different_labels",
+    "index_of",
     "iter_columns",
     "n_rows_of",
     "read_columns",
@@ -147,11 +148,12 @@ def iter_columns(
     kinds: Mapping[str, Kind] | None = None,
     skip: Collection[str] = (),
     *,
-    strict: bool = True,
+    unread: list[str] | None = None,
 ) -> Iterator[Column]:
     """Return the columns of `read_columns` one after the other: one at a time is in memory.
 
-    Unless `strict`, a column of a frame that cannot be read comes with all its values missing.
+    Where `unread` is a list, a column of a frame that cannot be read comes with all its values
+    missing, and its name is added to the list.
     """
     known = kinds or {}
     frame = _from_native(X, "X")
@@ -161,18 +163,26 @@ def iter_columns(
     _check_not_empty(frame.shape)
     for series in frame.iter_columns():
         name = str(series.name)
+        blank = _without_values(name, len(series))
         try:
-            unread = _without_values(name, len(series))
-            yield unread if name in skip else _column_of_series(name, series, known)
+            column = blank if name in skip else _column_of_series(name, series, known)
         except InputError:
-            if strict:
+            if unread is None:
                 raise
-            yield unread
+            unread.append(name)
+            column = blank
+        yield column
 
 
 def n_rows_of(X: Any) -> int:
     """Return the number of rows of a table of any kind."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def index_of(values: Any) -> Any:
+    """Return the index of a pandas frame or series, None for anything else."""
+    is_pandas = type(values).__module__.partition(".")[0] == "pandas"
+    return getattr(values, "index", None) if is_pandas else None
 
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:

@@ -8,7 +8,7 @@ from typing import Literal
 from scipy.stats import binomtest
 
 from commod._audit.evidence import Evidence
-from commod._audit.words import goal_of, people_word
+from commod._audit.words import as_asked, counted, goal_of, people_word, told_apart
 from commod._html import shorten
 from commod._record import Check, Estimate
 
@@ -51,7 +51,8 @@ def _target_here(e: Evidence) -> Answer:
     value, metric = e.fairness.after.value, e.fairness.metric
     if value is None:
         return "not enough evidence", f"The {metric} is not defined on these rows."
-    text = f"{metric} {value:.3f} on the {e.n:,} {e.rows}; asked for was {goal_of(e.request)}."
+    shown = as_asked(e.request, value)
+    text = f"{metric} {shown} on the {e.compared.n:,} {e.rows}; asked for was {goal_of(e.request)}."
     return _verdict(_reaches(e, value)), text
 
 
@@ -68,7 +69,8 @@ def _target_beyond(e: Evidence) -> Answer:
     if low is None or high is None:
         return "not enough evidence", "There is no interval on these rows."
     fair, unfair = (high, low) if e.fairness.higher_is_fairer else (low, high)
-    text = f"{e.fairness.metric} between {low:.3f} and {high:.3f} ({e.measured})"
+    ends = [as_asked(e.request, end) for end in (low, high)]
+    text = f"{e.fairness.metric} between {ends[0]} and {ends[1]} ({e.compared_on})"
     if _reaches(e, unfair):
         return "passed", f"{text}: all of it reaches {goal_of(e.request)}."
     if not _reaches(e, fair):
@@ -81,15 +83,16 @@ def _not_less_fair(e: Evidence) -> Answer:
     if before is None or after is None:
         return "not enough evidence", f"The {e.fairness.metric} is not defined before and after."
     passed = after >= before if e.fairness.higher_is_fairer else after <= before
-    return _verdict(passed), f"{e.fairness.metric} {before:.3f} before, {after:.3f} after."
+    shown = told_apart(before, after, ".{}f", 3), told_apart(after, before, ".{}f", 3)
+    return _verdict(passed), f"{e.fairness.metric} {shown[0]} before, {shown[1]} after."
 
 
 def _few_changes(e: Evidence) -> Answer:
     if e.request.max_changes is None:
         return None
     rate = e.changes.n_changes / e.n
-    text = f"{rate:.2%} of the decisions change; allowed were {e.request.max_changes:.2%}."
-    return _verdict(rate <= e.request.max_changes), text
+    most = e.request.max_changes
+    return _verdict(rate <= most), f"{_beside(rate, most, 'of the decisions change')}"
 
 
 def _direction(e: Evidence) -> Answer:
@@ -106,8 +109,8 @@ def _accuracy_limit(e: Evidence) -> Answer:
     if e.quality is None:
         return "not enough evidence", "True labels were not given."
     loss = (e.quality.n_broken - e.quality.n_mended) / e.n
-    text = f"Accuracy falls by {loss:.2%}; allowed were {e.request.max_accuracy_loss:.2%}."
-    return _verdict(loss <= e.request.max_accuracy_loss), text
+    most = e.request.max_accuracy_loss
+    return _verdict(loss <= most), _beside(loss, most, "less accuracy")
 
 
 def _volume(e: Evidence) -> Answer:
@@ -115,11 +118,14 @@ def _volume(e: Evidence) -> Answer:
         return None
     raised, lowered = (int(moves.sum()) for moves in e.counts.moves())
     moved = abs(raised - lowered) / e.n
-    text = (
-        f"The share of “{shorten(e.request.pos_name)}” moves by {moved:.2%}; allowed were "
-        f"{e.request.max_volume_change:.2%}."
-    )
-    return _verdict(moved <= e.request.max_volume_change), text
+    most = e.request.max_volume_change
+    text = _beside(moved, most, f"is how far the share of “{shorten(e.request.pos_name)}” moves")
+    return _verdict(moved <= most), text
+
+
+def _beside(value: float, most: float, words: str) -> str:
+    shown = told_apart(value, most, ".{}%", 2), told_apart(most, value, ".{}%", 2)
+    return f"{shown[0]} {words}; allowed were {shown[1]}."
 
 
 # ---------------------------------------------------------------------------------------------
@@ -130,8 +136,9 @@ def _accuracy(e: Evidence) -> Answer:
     if e.quality is None:
         return None
     text = (
-        f"{e.quality.n_mended:,} errors are mended, {e.quality.n_broken:,} new ones are made "
-        f"(McNemar's exact test: p = {e.quality.p_value:.3g}, {e.n:,} {e.rows})."
+        f"{counted(e.quality.n_mended, 'error')} mended, "
+        f"{counted(e.quality.n_broken, 'new error')} made (McNemar's exact test: "
+        f"p = {e.quality.p_value:.3g}, {e.n:,} {e.rows})."
     )
     if e.quality.n_broken <= e.quality.n_mended:
         return "passed", text
@@ -161,22 +168,24 @@ def _accuracy_of_groups(e: Evidence) -> Answer:
 def _mostly_gains(e: Evidence) -> Answer:
     if not e.changes.n_changes:
         return None
-    text = f"{e.changes.n_gains:,} gains, {e.changes.n_losses:,} losses."
-    if e.changes.n_losses > e.changes.n_gains and e.limit.n_gains_only is not None:
-        text += f" Gains alone would take at least {e.limit.n_gains_only:,} changes."
+    losses = f"{e.changes.n_losses:,} {'loss' if e.changes.n_losses == 1 else 'losses'}"
+    text = f"{counted(e.changes.n_gains, 'gain')}, {losses}."
+    if e.changes.n_losses > e.changes.n_gains and e.limit.n_gains_only:
+        text += f" Gains alone would take at least {counted(e.limit.n_gains_only, 'change')}."
     return _verdict(e.changes.n_gains >= e.changes.n_losses), text
 
 
 def _near_limit(e: Evidence) -> Answer:
-    if not e.changes.n_changes:
+    if not e.limit.n_changes:
         return None
     if e.limit.n_fewest is None:
         return "not enough evidence", "The fewest possible changes are not defined on these rows."
     text = (
-        f"{e.changes.n_changes:,} changes where {e.limit.n_fewest:,} are the fewest possible; "
-        f"the bar is {TIMES_THE_LIMIT:g} times as many."
+        f"{counted(e.limit.n_changes, 'change')} in the groups compared, where "
+        f"{e.limit.n_fewest:,} would be the fewest possible; the bar is {TIMES_THE_LIMIT:g} times "
+        "as many."
     )
-    return _verdict(e.changes.n_changes <= TIMES_THE_LIMIT * e.limit.n_fewest), text
+    return _verdict(e.limit.n_changes <= TIMES_THE_LIMIT * e.limit.n_fewest), text
 
 
 # ---------------------------------------------------------------------------------------------
@@ -189,27 +198,38 @@ def _described(e: Evidence) -> Answer:
     n = e.segments.n_described_gains + e.segments.n_described_losses
     share = n / e.changes.n_changes
     text = (
-        f"{len(e.segments.segments)} rule(s) describe {n:,} of {e.changes.n_changes:,} changes "
+        f"{counted(len(e.segments.segments), 'rule')} for {n:,} of {e.changes.n_changes:,} changes "
         f"({share:.0%}); the bar is {DESCRIBED:.0%}."
     )
     return _verdict(share >= DESCRIBED), text
 
 
 def _proxy(e: Evidence) -> Answer:
+    if e.reads_group:
+        return "failed", "The update reads the group itself when it decides."
     if not e.proxies:
         return None
-    tells = [(p, *_strength(p.update)) for p in e.proxies]
+    tells = [(p.group, *_strength(p.update)) for p in e.proxies]
     bar = f"the bar is {TELLING:g}, where 0.5 is not at all and 1 exactly"
-    what = "−r" if e.proxies[0].by_ratio else "the change"
-    telling = [f"{p.group} ({value:.2f})" for p, value, low, _ in tells if low > TELLING]
-    if telling:
-        return "failed", f"{what} tells who belongs to {_list(telling)}; {bar} ({e.measured})."
-    open_ = [f"{p.group} ({value:.2f})" for p, value, _, high in tells if high > TELLING]
-    if open_:
-        text = f"{what} may tell who belongs to {_list(open_)}; {bar} ({e.measured})."
+    what = "−r" if e.proxies[0].by_ratio else "The change"
+    failed = [told for told in tells if told[2] > TELLING]
+    if failed:
+        return "failed", f"{what} tells who belongs to {_told(failed)}; {bar} ({e.measured})."
+    unsure = [told for told in tells if told[3] > TELLING]
+    if unsure:
+        text = f"{what} may tell who belongs to {_told(unsure)}; {bar} ({e.measured})."
         return "not enough evidence", text
-    most = max(value for _, value, _, _ in tells)
-    return "passed", f"{what} tells no group better than {most:.2f}; {bar} ({e.measured})."
+    most = max(tells, key=lambda told: told[1])
+    if not e.proxies[0].by_ratio:
+        # few changes tell nobody's group, however one-sided they are
+        return "not enough evidence", f"r is not known; the change alone tells {_told([most])}."
+    return "passed", f"{what} tells no group better than {_told([most])}; {bar} ({e.measured})."
+
+
+def _told(tells: list[tuple[str, float, float, float]]) -> str:
+    return _list(
+        [f"{name} ({value:.2f}, {low:.2f} to {high:.2f})" for name, value, low, high in tells]
+    )
 
 
 def _strength(area: Estimate) -> tuple[float, float, float]:
@@ -235,10 +255,11 @@ def _subgroups(e: Evidence) -> Answer:
     if not found.n_tested:
         return "not enough evidence", f"No subgroup has {found.min_size} people and peers."
     level = f"{found.n_tested:,} subgroups compared, {e.level * 100:g}% together, {e.n:,} {e.rows}"
-    if not found.listed:
+    if not found.n_worse:
         return "passed", f"None of the subgroups fares clearly worse than its peers ({level})."
     worst = [f"{s.name} ({s.rate.value:.0%} against {s.others:.0%})" for s in found.listed]
-    return "failed", f"Clearly worse than their peers: {_list(worst)} ({level})."
+    listed = _list(worst, n=found.n_worse)
+    return "failed", f"Clearly worse than their peers: {listed} ({level})."
 
 
 # ---------------------------------------------------------------------------------------------
@@ -251,7 +272,11 @@ def _ranking(e: Evidence) -> Answer:
     before, after = e.quality.auc_before, e.quality.auc_after
     if before.value is None or after.value is None:
         return None
-    text = f"Area under the curve {before.value:.3f} before, {after.value:.3f} after ({e.measured})"
+    shown = [
+        f"{area.value:.3f} ({area.low or 0:.3f} to {1 if area.high is None else area.high:.3f})"
+        for area in (before, after)
+    ]
+    text = f"Area under the curve {shown[0]} before, {shown[1]} after; {e.measured}"
     if before.value - after.value <= AREA_LOSS:
         return "passed", f"{text}."
     if before.low is not None and after.high is not None and after.high < before.low:
@@ -292,8 +317,10 @@ def _stable(e: Evidence) -> Answer:
     return _verdict(found.agreement >= SAME_PEOPLE), text
 
 
-def _list(items: list[str], most: int = 5) -> str:
-    rest = f" and {len(items) - most} more" if len(items) > most else ""
+def _list(items: list[str], most: int = 5, n: int | None = None) -> str:
+    """Return the first few of `n` items; all that are given if None."""
+    n = len(items) if n is None else n
+    rest = f" and {n - most} more" if n > most else ""
     return ", ".join(shorten(item) for item in items[:most]) + rest
 
 

@@ -49,6 +49,9 @@ class Evidence:
     subgroups: Subgroups
     segments: Segments | None
     stability: StabilitySummary | None
+    unread: tuple[str, ...]
+    reads_group: bool | None
+    draws_lots: bool | None
 
     @property
     def fairness(self) -> Fairness:
@@ -59,3 +62,10 @@ class Evidence:
     def measured(self) -> str:
         """Return the level and the rows, for a sentence with an interval."""
         return f"{self.level * 100:g}% interval, {self.n:,} {self.rows}"
+
+    @property
+    def compared_on(self) -> str:
+        """Return the same for a comparison of groups, which leaves small groups out."""
+        left_out = self.n - self.compared.n
+        rest = f" without {left_out:,} of groups too small" if left_out else ""
+        return f"{self.level * 100:g}% interval, {self.compared.n:,} {self.rows}{rest}"

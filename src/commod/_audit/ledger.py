@@ -40,7 +40,7 @@ class Ledger:
 
     Attributes
     ----------
-    columns : dict of str to list
+    columns : dict of str to tuple
         The lines, column by column.
 
     Examples
@@ -54,6 +54,11 @@ class Ledger:
     """
 
     columns: Mapping[str, Sequence[Any]]
+
+    def __post_init__(self) -> None:
+        # what is signed must not change under its digest
+        frozen = {name: tuple(values) for name, values in self.columns.items()}
+        object.__setattr__(self, "columns", frozen)
 
     def __len__(self) -> int:
         return len(self.columns["row"])
@@ -171,11 +176,16 @@ def make_ledger(
 
 def _ids(values: list[Any]) -> list[Any]:
     """Return ids of one plain kind; others, and ids of several kinds, as text."""
-    ids = [plain(value) for value in values]
+    ids = [_text(value) if isinstance(value, tuple) else plain(value) for value in values]
     kinds = {type(value) for value in ids} - {type(None)}
     if len(kinds) > 1 or not kinds <= {str, int, float, bool}:
         return [None if value is None else str(value) for value in ids]
     return ids
+
+
+def _text(parts: tuple[Any, ...]) -> str:
+    """Return the id of a row that several levels of an index name."""
+    return ", ".join(str(plain(part)) for part in parts)
 
 
 def _labels(people: People, decisions: Any) -> list[Any]:

@@ -32,6 +32,7 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 COMMON_POSITIVES = (1, True)
+LABELS = ("pos_label", "favorable_label", "threshold")  # not asked for, but facts of the update
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,10 @@ class People:
 
 
 def read_request(request: Any, explanation: Explanation | None) -> Request:
-    """Return what was asked: as given, else of the explained update, else nothing."""
+    """Return what was asked: as given, what is not given as of the explained update."""
+    known_already = Request() if explanation is None else explanation.request
     if request is None:
-        request = Request() if explanation is None else explanation.request
+        request = known_already
     if isinstance(request, Mapping):
         known = [f.name for f in fields(Request)]
         unknown = [name for name in request if name not in known]
@@ -88,12 +90,15 @@ def read_request(request: Any, explanation: Explanation | None) -> Request:
             raise InputError(
                 f"request has an unknown entry {unknown[0]!r}; it may hold {', '.join(known)}."
             )
-        request = Request(**{name: plain(value) for name, value in request.items()})
+        request = replace(known_already, **{name: plain(v) for name, v in request.items()})
     if not isinstance(request, Request):
         raise InputError(
             f"request must be a commod.Request or a mapping such as {{'target': 0.8}}; got "
             f"{type(request).__name__}."
         )
+    request = replace(
+        request, **{n: getattr(known_already, n) for n in LABELS if getattr(request, n) is None}
+    )
     check_constraints(request.constraints)
     if request.direction not in DIRECTIONS:
         raise InputError(
@@ -113,6 +118,10 @@ def read_people(
     labels: tuple[Any, Any],
 ) -> People:
     """Return the checked rows; `labels` are pos_label and favorable_label, None where not named."""
+    if sensitive_features is None:
+        raise InputError(
+            "sensitive_features is missing. Pass the group of each row: an audit compares groups."
+        )
     given = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     read = {name: read_labels(v, name) for name, v in given.items() if v is not None}
     for name in ("y_before", "y_after"):

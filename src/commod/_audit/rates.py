@@ -25,6 +25,7 @@ def fairness_of_all(counts: Counts, asked: str, level: float) -> tuple[Fairness,
     others = [name for name in CONSTRAINTS if name != asked]
     return tuple(
         Fairness(
+            n=counts.n,
             constraints=name,
             metric=CONSTRAINTS[name],
             higher_is_fairer=name == "demographic_parity",
@@ -134,6 +135,7 @@ def limit_of(counts: Counts, request: Request, n_changes: int, gains_raise: bool
     fewest = _fewest(counts, request, reached, request.direction, gains_raise)
     return Limit(
         direction=request.direction,
+        n_changes=n_changes,
         n_fewest=fewest,
         times=n_changes / fewest if fewest else None,
         n_gains_only=_fewest(counts, request, reached, "gains_only", gains_raise),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from commod._audit.scores import agreement_of, calibration_of, proxies_of, quali
 from commod._audit.subgroups import SubgroupSearch
 from commod._audit.words import answer_of, not_known_of, notice_of
 from commod._explain import Explanation, find_segments
-from commod._inputs import check_length, iter_columns, n_rows_of
+from commod._inputs import check_length, index_of, iter_columns, n_rows_of
 from commod._record import (
     SCHEMA,
     Audit,
@@ -31,7 +33,7 @@ from commod._record import (
     StabilitySummary,
     Subgroups,
 )
-from commod.exceptions import InputError
+from commod.exceptions import DataWarning, InputError
 
 __all__ = ["audit"]
 
@@ -56,7 +58,7 @@ def audit(
     rows: str = "audited rows",
     row_ids: Sequence[Any] | None = None,
     title: str | None = None,
-    level: float = 0.95,
+    level: float | None = None,
     min_group_size: int = 30,
     min_subgroup_size: int = 100,
     sensitive_in_ledger: bool = False,
@@ -83,8 +85,8 @@ def audit(
         From `commod.explain` on the same rows: adds the scorecard, the concepts, their part in
         each change, and what was asked.
     request : Request or mapping, default=None
-        What was asked, such as ``{"target": 0.8, "direction": "gains_only"}``; that of the
-        explanation if None.
+        What was asked, such as ``{"target": 0.8, "direction": "gains_only"}``; what a mapping
+        leaves out, or all of it if None, is that of the explanation.
     stability : Stability, default=None
         From `commod.stability`.
     pos_label : label, default=None
@@ -96,11 +98,12 @@ def audit(
     rows : str, default="audited rows"
         What rows these are ("held-out rows of 2025"); every figure names them.
     row_ids : sequence of length n, default=None
-        How the ledger calls a row: the index of X where it is a pandas frame, else 0, 1, 2, ...
+        How the ledger calls a row: the index of X, or else of y_after, where it is pandas and no
+        label repeats; 0, 1, 2, ... otherwise.
     title : str, default=None
         Heading of the report.
-    level : float, default=0.95
-        Level of the two-sided intervals, in (0.5, 1).
+    level : float, default=None
+        Level of the two-sided intervals, in (0.5, 1); the explanation's, or 0.95, if None.
     min_group_size : int, default=30
         Smaller groups are named, and compared with nothing.
     min_subgroup_size : int, default=100
@@ -143,8 +146,11 @@ def audit(
     >>> [check.code for check in found.checks][:3]
     ['CM101', 'CM102', 'CM103']
     """
-    _check_numbers(level, min_group_size, min_subgroup_size)
     _check_explanation(explanation)
+    level = _level(level, explanation)
+    _check_numbers(level, min_group_size, min_subgroup_size)
+    tables = X, y_before, y_after, y_true, sensitive_features
+    _check_order([*map(index_of, tables), explanation and explanation.index])
     asked = read_request(request, explanation)
     labels = (
         asked.pos_label if pos_label is None else pos_label,
@@ -153,27 +159,29 @@ def audit(
     scores = _scores(explanation, scores_before, scores_after)
     people = read_people(y_before, y_after, y_true, scores, sensitive_features, labels)
     _check_same_rows(people, explanation, X)
+    _warn_about_scores(people)
     asked = named_request(asked, people, label_names or {})
     _check_labels_known(asked, people)
     segments, segment_of = _segments(people, X, explanation, level)
     large = people.groups.sizes >= min_group_size
-    digest, subgroups = _columns(people, X, large, asked.constraints, min_subgroup_size, level)
+    unread: list[str] = []
+    digest, subgroups = _columns(
+        people, X, large, asked.constraints, min_subgroup_size, level, unread
+    )
+    provenance = partial(provenance_of, digest, explanation=explanation, created=created)
     evidence = _measure(people, asked, large, rows, level, min_group_size) | {
         "subgroups": subgroups,
+        "unread": tuple(unread),
+        "reads_group": explanation and explanation.needs_sensitive_features,
+        "draws_lots": explanation and explanation.randomised,
         "segments": segments,
         "stability": _summary(stability),
         "proxies": proxies_of(people, explanation and explanation.ratio, large, level),
     }
     rules = [] if segments is None else [segment.text for segment in segments.segments]
-    ids = _row_ids(row_ids, X, len(people))
+    ids = _row_ids(row_ids, index_of(X) if X is not None else index_of(y_after), len(people))
     ledger = make_ledger(people, ids, (rules, segment_of), explanation, sensitive_in_ledger)
-    return _record(
-        Evidence(**evidence),
-        explanation,
-        title,
-        ledger,
-        provenance_of(digest, ledger, explanation, created),
-    )
+    return _record(Evidence(**evidence), explanation, title, ledger, provenance(ledger))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -194,6 +202,45 @@ def _check_explanation(explanation: Any) -> None:
         )
 
 
+def _level(level: float | None, explanation: Explanation | None) -> float:
+    if explanation is None:
+        return 0.95 if level is None else level
+    if level not in (None, explanation.level):
+        raise InputError(
+            f"level={level!r}, but the explanation has intervals of level {explanation.level:g}: "
+            f"make it with explain(..., level={level!r})."
+        )
+    return explanation.level
+
+
+def _check_order(indexes: Sequence[Any]) -> None:
+    """Refuse pandas tables of the same people in another order: their rows would be mixed up."""
+    first, *others = [i for i in indexes if i is not None and i.is_unique] or [None]
+    for index in others:
+        if len(index) == len(first) and not index.equals(first) and index.isin(first).all():
+            raise InputError(
+                "Two of the pandas tables hold the same index labels in different orders, so their "
+                "rows do not belong together. Bring them into one order: X.loc[y.index]."
+            )
+
+
+def _warn_about_scores(people: People) -> None:
+    """Warn where scores are lower for the positive decision: scores of the other label."""
+    for name, scores, decided in (
+        ("scores_before", people.scores_before, people.before),
+        ("scores_after", people.scores_after, people.after),
+    ):
+        if scores is None or decided.all() or not decided.any():
+            continue
+        if scores[decided].mean() < scores[~decided].mean():
+            warnings.warn(
+                f"{name} are lower where the decision is {people.positive_label!r}: they look like "
+                "scores of the other label. Pass those of pos_label.",
+                DataWarning,
+                stacklevel=3,
+            )
+
+
 def _check_same_rows(people: People, explanation: Explanation | None, X: Any) -> None:
     if X is not None and n_rows_of(X) != len(people):
         raise InputError(f"X has {n_rows_of(X):,} rows and y_before {len(people):,}.")
@@ -204,6 +251,16 @@ def _check_same_rows(people: People, explanation: Explanation | None, X: Any) ->
             f"explanation is of {explanation.n:,} rows and y_before has {len(people):,}: explain "
             "the rows that are audited."
         )
+    favorable = people.positive_label if people.favorable_is_positive else people.negative_label
+    for name, ours, theirs in (
+        ("pos_label", people.positive_label, explanation.pos_label),
+        ("favorable_label", favorable, explanation.favorable_label),
+    ):
+        if ours != theirs:
+            raise InputError(
+                f"{name} is {ours!r} here and {theirs!r} in the explanation, so that gains and "
+                "losses contradict each other. Leave it out, or explain with the same one."
+            )
     n_unlike = int(
         ((explanation.before != people.before) | (explanation.after != people.after)).sum()
     )
@@ -242,9 +299,17 @@ def _summary(stability: Any) -> StabilitySummary | None:
     return stability.summary()
 
 
-def _row_ids(row_ids: Sequence[Any] | None, X: Any, n: int) -> Sequence[Any] | None:
+def _row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence[Any] | None:
     if row_ids is None:
-        return X.index if type(X).__module__.startswith("pandas") else None
+        if index is None or index.is_unique:
+            return index
+        warnings.warn(
+            "Labels of the pandas index repeat, so the ledger calls the rows 0, 1, 2, ... Pass "
+            "row_ids= to name them otherwise.",
+            DataWarning,
+            stacklevel=3,
+        )
+        return None
     ids = list(row_ids)
     check_length(ids, "row_ids", n)
     return ids
@@ -265,12 +330,21 @@ def _segments(
 
 
 def _columns(
-    people: People, X: Any, large: BoolArray, constraints: str, min_size: int, level: float
+    people: People,
+    X: Any,
+    large: BoolArray,
+    constraints: str,
+    min_size: int,
+    level: float,
+    unread: list[str],
 ) -> tuple[str, Subgroups]:
-    """Go once through the raw columns, one at a time: what is in them, who fares badly in them."""
+    """Go once through the raw columns, one at a time: what is in them, who fares badly in them.
+
+    The names of columns that cannot be read are added to `unread`.
+    """
     digest = DataDigest(people)
     search = SubgroupSearch(people, large, constraints, min_size, level)
-    for column in iter_columns(X, strict=False) if X is not None else ():
+    for column in iter_columns(X, unread=unread) if X is not None else ():
         digest.add(column)
         search.add(column)
     return digest.hexdigest(), search.found()

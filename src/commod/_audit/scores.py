@@ -17,7 +17,15 @@ from commod._intervals import share_interval
 from commod._record import Agreement, Calibration, CalibrationBin, Estimate, Proxy, Quality
 from commod.metrics import score_agreement
 
-__all__ = ["Ranked", "agreement_of", "calibration_of", "proxies_of", "quality_of"]
+__all__ = [
+    "Ranked",
+    "agreement_of",
+    "calibration_bins",
+    "calibration_error",
+    "calibration_of",
+    "proxies_of",
+    "quality_of",
+]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -131,17 +139,20 @@ def calibration_of(people: People, level: float) -> Calibration | None:
     """Return mean scores beside what happened, in bins of about as many people each."""
     if people.label is None or people.scores_before is None or people.scores_after is None:
         return None
-    before = _bins(people.scores_before, people.label, level)
-    after = _bins(people.scores_after, people.label, level)
-    return Calibration(before, after, _error(before), _error(after))
+    before = calibration_bins(people.scores_before, people.label, level)
+    after = calibration_bins(people.scores_after, people.label, level)
+    return Calibration(before, after, calibration_error(before), calibration_error(after))
 
 
-def _bins(scores: FloatArray, label: BoolArray, level: float) -> tuple[CalibrationBin, ...]:
+def calibration_bins(
+    scores: FloatArray, happened: BoolArray, level: float
+) -> tuple[CalibrationBin, ...]:
+    """Return at most ten bins of about as many people each; equal scores share a bin."""
     edges = np.unique(np.quantile(scores, np.arange(1, N_BINS) / N_BINS))
     index = np.searchsorted(edges, scores, side="right")
     n = np.bincount(index, minlength=len(edges) + 1).tolist()
     total = np.bincount(index, scores, minlength=len(n)).tolist()
-    hits = np.bincount(index[label], minlength=len(n)).tolist()
+    hits = np.bincount(index[happened], minlength=len(n)).tolist()
     return tuple(
         CalibrationBin(n[i], total[i] / n[i], share(hits[i], n[i], level))
         for i in range(len(n))
@@ -149,7 +160,8 @@ def _bins(scores: FloatArray, label: BoolArray, level: float) -> tuple[Calibrati
     )
 
 
-def _error(bins: tuple[CalibrationBin, ...]) -> float:
+def calibration_error(bins: tuple[CalibrationBin, ...]) -> float:
+    """Return the mean distance of scores and what happened, weighted by people."""
     distances = [b.n * abs((b.observed.value or 0.0) - b.mean_score) for b in bins]
     return sum(distances) / sum(b.n for b in bins)
 

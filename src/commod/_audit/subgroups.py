@@ -79,8 +79,15 @@ class SubgroupSearch:
         large = list(self._large())
         n_all = len(self._slices) * int(self.compared.sum())
         level = 1 - (1 - self.level) / max(len(large), 1)
-        listed = self._worst(large, level)
-        return Subgroups(len(large), n_all - len(large), self.min_size, level, tuple(listed))
+        worse = self._worse(large, level)
+        return Subgroups(
+            n_tested=len(large),
+            n_worse=len(worse),
+            n_too_small=n_all - len(large),
+            min_size=self.min_size,
+            level=level,
+            listed=tuple(worse[:MOST_LISTED]),
+        )
 
     def _large(self) -> Iterator[tuple[str, int, IntArray, IntArray]]:
         """Return (slice, group, counts of its members, counts of the others) where both do."""
@@ -91,7 +98,7 @@ class SubgroupSearch:
                 if min(members.sum(), others.sum()) >= self.min_size:
                     yield name, int(i), members, others
 
-    def _worst(
+    def _worse(
         self, large: Sequence[tuple[str, int, IntArray, IntArray]], level: float
     ) -> list[Subgroup]:
         if not large:
@@ -102,7 +109,7 @@ class SubgroupSearch:
         gap = x1 / n1 - x2 / n2
         low, high = difference_interval(x1, n1, x2, n2, (1 - level) / 2)
         worst = np.flatnonzero((high < 0) & (gap <= -WORTH_SAYING))
-        worst = worst[np.argsort(gap[worst], kind="stable")][:MOST_LISTED]
+        worst = worst[np.argsort(gap[worst], kind="stable")]
         return [
             Subgroup(
                 name=self._name(*large[k][:2]),
@@ -136,8 +143,13 @@ def _slices(column: Column) -> tuple[NDArray[np.int32], list[str]]:
     kept = [int(c) for c in np.argsort(-counts, kind="stable")[:MOST_VALUES] if counts[c]]
     position = np.full(len(column.categories) + 1, len(kept), np.int32)
     position[kept] = np.arange(len(kept))
-    names = [f"{column.name} = {column.categories[c]}" for c in kept]
+    names = [f"{column.name} = {_value(column.categories[c])}" for c in kept]
     return position[column.values], names
+
+
+def _value(category: object) -> str:
+    text = str(category)
+    return text if text.strip() else "“" + text + "”"
 
 
 def _ranges(column: Column) -> tuple[NDArray[np.int32], list[str]]:

@@ -8,7 +8,16 @@ from commod._audit.evidence import Evidence
 from commod._html import shorten
 from commod._record import Estimate, Request
 
-__all__ = ["answer_of", "goal_of", "not_known_of", "notice_of", "people_word"]
+__all__ = [
+    "answer_of",
+    "as_asked",
+    "counted",
+    "goal_of",
+    "not_known_of",
+    "notice_of",
+    "people_word",
+    "told_apart",
+]
 
 
 def people_word(n: int) -> str:
@@ -21,18 +30,55 @@ def goal_of(request: Request) -> str:
     if request.target is None:
         return ""
     bound = "at least" if request.constraints == "demographic_parity" else "at most"
-    return f"{bound} {_value(request, request.target)}"
+    return f"{bound} {as_asked(request, request.target)}"
 
 
-def _value(request: Request, value: float | None) -> str:
+def as_asked(request: Request, value: float | None) -> str:
+    """Return a value of the metric that was asked for, told apart from its target.
+
+    The P-rule is a share in percent, a gap a number; as many digits as it takes.
+    """
     if value is None:
         return "not defined"
-    return f"{value:.1%}" if request.constraints == "demographic_parity" else f"{value:.3f}"
+    is_share = request.constraints == "demographic_parity"
+    return told_apart(value, request.target, ".{}%" if is_share else ".{}f", 1 if is_share else 3)
+
+
+def told_apart(value: float, bar: float | None, kind: str, digits: int) -> str:
+    """Return a number with digits enough to be told from a bar that it does not equal.
+
+    Examples
+    --------
+    >>> told_apart(0.7998, 0.8, ".{}%", 1), told_apart(0.75, 0.8, ".{}%", 1)
+    ('79.98%', '75.0%')
+    """
+    for more in range(digits, 9):
+        text = format(value, kind.format(more))
+        if bar is None or value == bar or text != format(bar, kind.format(more)):
+            return text
+    return repr(value)
+
+
+def counted(n: int, one: str) -> str:
+    """Return a number of things; an s where it is not one.
+
+    Examples
+    --------
+    >>> counted(1, "gain"), counted(1200, "gain")
+    ('1 gain', '1,200 gains')
+    """
+    return f"{n:,} {one}" if n == 1 else f"{n:,} {one}s"
 
 
 def answer_of(found: Evidence) -> tuple[str, ...]:
     """Return the first things a reader should know, most important first."""
-    said = (_who_changes(found), _fairness(found), _distance(found), _accuracy(found))
+    said = (
+        _who_changes(found),
+        _how_decided(found),
+        _fairness(found),
+        _distance(found),
+        _accuracy(found),
+    )
     return tuple(sentence for sentence in said if sentence)
 
 
@@ -42,10 +88,23 @@ def _who_changes(found: Evidence) -> str:
         return f"No decision changes on the {found.n:,} {found.rows}."
     share = changes.n_changes / changes.n
     good = f"“{shorten(found.request.favorable_name)}”"
+    gets = "gets" if changes.n_changes == 1 else "get"
+    loses = "loses" if changes.n_losses == 1 else "lose"
+    gains = "gains" if changes.n_gains == 1 else "gain"
     return (
-        f"{changes.n_changes:,} of {people_word(changes.n)} ({share:.1%}) get another decision: "
-        f"{changes.n_gains:,} gain the favourable outcome {good} and {changes.n_losses:,} lose it."
+        f"{changes.n_changes:,} of {people_word(changes.n)} ({share:.1%}) {gets} another decision: "
+        f"{changes.n_gains:,} {gains} the favourable outcome {good} and {changes.n_losses:,} "
+        f"{loses} it."
     )
+
+
+def _how_decided(found: Evidence) -> str:
+    said = []
+    if found.reads_group:
+        said.append("This update needs each person's group to decide.")
+    if found.draws_lots:
+        said.append("It decides by lot: who changes is partly chance.")
+    return " ".join(said)
 
 
 def notice_of(found: Evidence) -> str | None:
@@ -55,43 +114,60 @@ def notice_of(found: Evidence) -> str | None:
         return None
     said = (
         f"{people_word(changes.n_losses)} {'loses' if changes.n_losses == 1 else 'lose'} the "
-        f"favourable outcome, {changes.n_gains:,} gain it."
+        f"favourable outcome, {changes.n_gains:,} {'gains' if changes.n_gains == 1 else 'gain'} it."
     )
-    if limit.n_gains_only is None:
+    if limit.n_gains_only == 0:
+        said += " The base model was as fair as this without any change."
+    elif limit.n_gains_only is None:
         said += " Gains alone cannot reach the same fairness on these rows."
     else:
         share = limit.n_gains_only / found.n
         said += (
             f" If nobody were to lose, the same fairness would take at least "
-            f"{limit.n_gains_only:,} gains ({share:.1%} of all)."
+            f"{counted(limit.n_gains_only, 'gain')} ({share:.1%} of all)."
         )
-    if limit.n_target_gains_only is not None:
+    if limit.n_target_gains_only:
         share = limit.n_target_gains_only / found.n
         said += (
-            f" The target itself would take at least {limit.n_target_gains_only:,} gains "
-            f"({share:.1%} of all)."
+            " The target itself would take at least "
+            f"{counted(limit.n_target_gains_only, 'gain')} ({share:.1%} of all)."
         )
     return said
 
 
 def _fairness(found: Evidence) -> str:
     request, fairness = found.request, found.fairness
-    if fairness.before.value is None or fairness.after.value is None:
-        return ""
-    before, after = (_in_words(found, when) for when in (False, True))
-    text = f"Before, {before}. Now it is {after}{_between(found, fairness.after)}."
+    before, after = fairness.before.value, fairness.after.value
+    if before is None or after is None:
+        return f"How fair this is cannot be said: {undefined(found)}"
+    text = (
+        f"Before, {_in_words(found, False)}. Now it is {_in_words(found, True)}"
+        f"{_between(found, fairness.after)}."
+    )
+    if after < before if fairness.higher_is_fairer else after > before:
+        text += " This is less fair than before."
     if request.target is None:
         return text
-    value = fairness.after.value
-    reached = value >= request.target if fairness.higher_is_fairer else value <= request.target
+    reached = after >= request.target if fairness.higher_is_fairer else after <= request.target
     verdict = "this is reached" if reached else "this is not reached"
     return f"{text} Asked for was {goal_of(request)}; {verdict} on these rows."
+
+
+def undefined(found: Evidence) -> str:
+    """Return why the metric that was asked for has no value."""
+    metric = found.fairness.metric
+    if len(found.names) < 2:
+        return f"the {metric} compares groups, and fewer than two are large enough here."
+    return (
+        f"the {metric} is not defined on these rows, where nobody gets the decision that is "
+        "counted or a group has nobody with a label that is compared."
+    )
 
 
 def _in_words(found: Evidence, after: bool) -> str:
     """Return who gets the decision least and most often, and what that comes to."""
     request, fairness = found.request, found.fairness
-    value = _value(request, (fairness.after if after else fairness.before).value)
+    value = as_asked(request, (fairness.after if after else fairness.before).value)
     sizes, positives = found.compared.table(request.constraints, after)
     parts = [
         f"{_extremes(found, n, k)}{'' if whom is None else f' {whom}'}"
@@ -128,22 +204,24 @@ def _extremes(found: Evidence, sizes: Any, positives: Any) -> str:
 def _between(found: Evidence, value: Estimate) -> str:
     if value.low is None or value.high is None:
         return ""
-    low, high = _value(found.request, value.low), _value(found.request, value.high)
-    return f" (between {low} and {high}, {found.measured})"
+    low, high = as_asked(found.request, value.low), as_asked(found.request, value.high)
+    return f" (between {low} and {high}, {found.compared_on})"
 
 
 def _distance(found: Evidence) -> str:
-    changes, limit = found.changes, found.limit
-    if limit.n_fewest is None or not changes.n_changes:
+    limit = found.limit
+    if limit.n_fewest is None or not limit.n_changes:
         return ""
     if not limit.n_fewest:
-        return "The same fairness takes no change at all, even by the rules that were set."
+        return "The base model was as fair as this, or fairer, without any change."
     allowed = {"any": "", "gains_only": " by gains alone", "losses_only": " by losses alone"}
-    text = (
+    small = found.changes.n_changes - limit.n_changes
+    rest = f", not counting {small:,} in groups too small to be compared" if small else ""
+    return (
         f"No method could reach the same{allowed[limit.direction]} with fewer than "
-        f"{limit.n_fewest:,} changes, even knowing everybody's group"
+        f"{counted(limit.n_fewest, 'change')}, even knowing everybody's group; this update makes "
+        f"{limit.times or 0:.2f} times as many{rest}."
     )
-    return f"{text}; this update makes {limit.times or 0:.2f} times as many."
 
 
 def _accuracy(found: Evidence) -> str:
@@ -152,8 +230,9 @@ def _accuracy(found: Evidence) -> str:
         return "True outcomes are not known here, so nothing is said about errors."
     before, after = quality.accuracy_before.value or 0.0, quality.accuracy_after.value or 0.0
     return (
-        f"Right decisions go from {before:.1%} to {after:.1%}: {quality.n_mended:,} errors are "
-        f"mended and {quality.n_broken:,} new ones are made."
+        f"Right decisions go from {before:.1%} to {after:.1%}: "
+        f"{counted(quality.n_mended, 'error')} mended, "
+        f"{counted(quality.n_broken, 'new error')} made."
     )
 
 
@@ -201,10 +280,13 @@ def _not_given(found: Evidence) -> list[str]:
 def _too_few(found: Evidence) -> list[str]:
     said = []
     if found.fairness.after.value is None:
+        said.append(f"Fairness is not known: {undefined(found)}")
+    if found.unread:
+        listed = ", ".join(shorten(name, 40) for name in found.unread[:10])
+        more = f" and {len(found.unread) - 10} more" if len(found.unread) > 10 else ""
         said.append(
-            f"The {found.fairness.metric} is not defined on these rows: fewer than two groups are "
-            "large enough, nobody is decided positively, or a group has nobody with a label that "
-            "is compared."
+            f"Columns that are neither numbers nor categories ({listed}{more}) are in no rule and "
+            "no subgroup, and their values are not in the digest of the data."
         )
     if found.small:
         n = sum(group.n for group in found.small)

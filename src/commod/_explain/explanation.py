@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 
 from commod._base_model import BaseScores, ScoreColumn
 from commod._codes import plain
@@ -21,6 +22,7 @@ from commod._inputs import (
     binary_outcome,
     check_length,
     different_labels,
+    index_of,
     n_rows_of,
     read_columns,
     read_labels,
@@ -234,6 +236,21 @@ class Explanation:
     def changed(self) -> Mask:
         """Return whose decision changes, shape (n,)."""
         return self.gain | self.loss
+
+    @property
+    def needs_sensitive_features(self) -> bool | None:
+        """Return whether the update reads each person's group to decide; None if not known."""
+        return None if self._update is None else get_tags(self._update).needs_sensitive_features
+
+    @property
+    def randomised(self) -> bool | None:
+        """Return whether the update draws lots; None if not known."""
+        return None if self._update is None else get_tags(self._update).randomised
+
+    @property
+    def index(self) -> Any:
+        """Return the index of X where it is a pandas frame, None otherwise."""
+        return index_of(self._X)
 
     def concept_of(self, rows: Any) -> Index:
         """Return the concept that pushed each of some rows most towards its change, shape (m,).

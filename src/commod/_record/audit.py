@@ -64,8 +64,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Fairness:
-    """One fairness metric before and after; `asked` marks the one the update was asked for."""
+    """One fairness metric before and after; `asked` marks the one the update was asked for.
 
+    `n` people are in the comparison: those of groups that are large enough.
+    """
+
+    n: int
     constraints: str
     metric: str
     higher_is_fairer: bool
@@ -126,12 +130,14 @@ class Changes:
 class Limit:
     """The fewest changes that reach the same fairness with the sensitive attribute in hand.
 
-    `n_fewest` in the direction that was allowed, `n_gains_only` where nobody may lose; `times` is
+    All of it is about the groups that are compared: `n_changes` were made there. `n_fewest` in the
+    direction that was allowed, `n_gains_only` where nobody may lose; `times` is
     the changes made over `n_fewest`. None where undefined or out of reach. `n_target` and
     `n_target_gains_only` are the same for the target that was asked for.
     """
 
     direction: str
+    n_changes: int
     n_fewest: int | None
     times: float | None
     n_gains_only: int | None
@@ -222,11 +228,13 @@ class Subgroup:
 class Subgroups:
     """Subgroups that remain badly served, worst first, of `n_tested` that were large enough.
 
-    `level` is that of each interval, raised so that all hold together at the audit's level;
-    `n_too_small` were left out, having fewer than `min_size` people.
+    `n_worse` are; the worst of them are listed. `level` is that of each interval, raised so that
+    all hold together at the audit's level; `n_too_small` were left out, having fewer than
+    `min_size` people or as few to compare with.
     """
 
     n_tested: int
+    n_worse: int
     n_too_small: int
     min_size: int
     level: float
@@ -267,18 +275,24 @@ class Check:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the figures come from: versions, seeds, digests (SHA-256)."""
+    """Where the figures come from: versions, seeds, digests (SHA-256).
+
+    `reads_group` and `draws_lots` say whether the update needs each person's group to decide, and
+    whether it decides by lot; None where it is not known.
+    """
 
     created: str
     versions: dict[str, str]
     method: str | None
     settings: dict[str, str]
+    reads_group: bool | None
+    draws_lots: bool | None
     data_digest: str
     ledger_digest: str
     ledger_lines: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """What an update did to whom, measured; made by `commod.audit`, read by `commod.report`.
 
@@ -329,6 +343,18 @@ class Audit:
     def to_json(self, indent: int | None = 2) -> str:
         """Return the audit as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def __repr__(self) -> str:
+        asked = self.fairness[0]
+        before, after = (_html.number(f.value, 3) for f in (asked.before, asked.after))
+        states = [check.state for check in self.checks]
+        checks = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        return (
+            f"Audit of {self.n:,} {_html.shorten(self.rows, 60)}: "
+            f"{self.changes.n_changes:,} changes ({self.changes.n_gains:,} gains, "
+            f"{self.changes.n_losses:,} losses), {asked.metric} "
+            f"{before} → {after}, checks: {checks}"
+        )
 
     def _repr_html_(self) -> str:
         sentences = [*self.answer]

@@ -189,8 +189,8 @@ def refit_histogram(found: StabilitySummary) -> Chart:
         ]
     marks += [
         Mark("path", {"d": f"M0 {bottom}H{WIDTH:g}", "class": "axis"}),
-        _text(0, bottom + 16, "never changes", "tick"),
-        _text(WIDTH, bottom + 16, "changes in every refit", "tick", "end"),
+        _text(0, bottom + 16, "changes in 0 to 10% of refits", "tick"),
+        _text(WIDTH, bottom + 16, "in 90 to 100%", "tick", "end"),
     ]
     label = "People by how often their decision changes in refits, from never to always: "
     return Chart(bottom + 24, label + ", ".join(map(count, found.histogram)), tuple(marks))

@@ -179,7 +179,8 @@ class _Writer:
         yield from ("## Subgroups that remain badly served", "")
         yield (
             f"{count(found.n_tested)} subgroups of at least {count(found.min_size)} people were "
-            f"tested; {count(found.n_too_small)} smaller ones were left out."
+            f"tested; {count(found.n_too_small)} others had too few people, or too few to compare "
+            f"with. {count(found.n_worse)} fare clearly worse than their peers."
         )
         yield ""
         if found.listed:
@@ -197,10 +198,11 @@ class _Writer:
             yield from ("How right the decisions are is not known: no labels were given.", "")
         else:
             yield from self.table(tables.quality(audit, found))
+            p = f"= {number(found.p_value, 3)}" if found.p_value >= 0.001 else "below 0.001"
             yield self.say(
                 f"{count(found.n_mended)} errors became right decisions and "
                 f"{count(found.n_broken)} right decisions became errors (McNemar's exact test: "
-                f"p = {number(found.p_value, 3)})."
+                f"p {p})."
             )
             yield ""
         if audit.calibration is None:

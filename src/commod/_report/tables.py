@@ -287,13 +287,14 @@ def errors(audit: Audit) -> Table:
 
 def fairness(audit: Audit) -> Table:
     """Return every fairness measure before and after."""
+    n = audit.fairness[0].n if audit.fairness else None
     return Table(
         "fairness",
-        f"Fairness measures. {words.measured(audit)}",
+        f"Fairness measures. {words.measured(audit, n)}",
         ("Measure", "What it is", "Before", "After", "Fairer is"),
         tuple(
             (
-                Cell(f.metric, "asked for" if f.asked else ""),
+                Cell(f.metric, "asked for" if f.asked and audit.request.target is not None else ""),
                 sentence(words.meaning(f.constraints, audit.request) or f.constraints),
                 interval(f.before, three_digits),
                 interval(f.after, three_digits),

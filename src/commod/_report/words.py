@@ -18,6 +18,7 @@ __all__ = [
     "NO_PROOF",
     "Names",
     "asked_fairness",
+    "beside",
     "counted",
     "described",
     "extremes",
@@ -25,6 +26,7 @@ __all__ = [
     "meaning",
     "measured",
     "outcome",
+    "reader",
     "requests",
     "tally",
 ]
@@ -94,8 +96,8 @@ def measured(audit: Audit, n: int | None = None, level: float | None = None) -> 
     '95% intervals, measured on the 2,164 held-out rows.'
     """
     share = level_words(audit.level if level is None else level)
-    rows = f"{count(audit.n if n is None else n)} {shorten(audit.rows, 60)}"
-    return f"{share} intervals, measured on the {rows}."
+    some = "" if n in (None, audit.n) else f"{count(n)} of "
+    return f"{share} intervals, measured on {some}the {count(audit.n)} {shorten(audit.rows, 60)}."
 
 
 def asked_fairness(audit: Audit) -> Fairness | None:
@@ -133,6 +135,32 @@ def reached(audit: Audit) -> tuple[str, str]:
     state = next((check.state for check in audit.checks if check.code == "CM101"), None)
     said = {"passed": "reached on these rows", "failed": "not reached on these rows"}
     return ("", "") if state not in said else (state, said[state])
+
+
+def reader(audit: Audit) -> str:
+    """Return whether the update reads the sensitive attribute when it decides."""
+    said = {
+        True: "The update reads each person's group when it decides.",
+        False: "The update does not see the sensitive attribute when it decides, but its columns "
+        "may stand in for it.",
+        None: "Whether the update sees the sensitive attribute when it decides is not known here; "
+        "other columns may stand in for it.",
+    }
+    lots = " It decides by lot." if audit.provenance.draws_lots else ""
+    return said[audit.provenance.reads_group] + lots
+
+
+def beside(audit: Audit, trade_off: TradeOff) -> str:
+    """Return how the audited update stands to the steps of the trade-off."""
+    asked = asked_fairness(audit)
+    same = asked is not None and trade_off.n_rows == audit.n
+    if not same or asked is None or asked.before.value != trade_off.base_fairness:
+        return "These are not the audited rows: the figures are not to be compared one by one."
+    return (
+        f"They were measured on the audited rows. The audited update itself has {asked.metric} "
+        f"{number(asked.after.value, 3)} with {count(audit.changes.n_changes)} changes; it was "
+        "fitted by itself, so that a step with the same target may differ from it."
+    )
 
 
 def setting(value: str) -> str:
@@ -191,23 +219,21 @@ def requests(request: Request) -> list[tuple[str, str]]:
     return lines
 
 
-def extremes(groups: tuple[Group, ...]) -> tuple[Group, Group] | None:
-    """Return the compared groups that got the favourable outcome least and most often before."""
-    known = [g for g in groups if g.compared and g.favorable_before.value is not None]
-    if len(known) < 2:
-        return None
-    ordered = sorted(known, key=lambda g: g.favorable_before.value or 0.0)
-    return ordered[0], ordered[-1]
+def extremes(groups: tuple[Group, ...], when: str) -> list[tuple[str, float]]:
+    """Return the compared groups with the lowest and highest favourable rate, before or after."""
+    rates = [(g.name, getattr(g, f"favorable_{when}").value) for g in groups if g.compared]
+    known = sorted((r for r in rates if r[1] is not None), key=lambda rate: rate[1])
+    return [known[0], known[-1]] if len(known) > 1 else []
 
 
 def in_words(names: Names, groups: tuple[Group, ...]) -> list[str]:
-    """Return the rates of the two groups that were furthest apart, before and after."""
-    found = extremes(groups)
-    if found is None:
-        return []
+    """Return the rates of the two groups that are furthest apart, before and after."""
     said = []
     for when in ("before", "after"):
-        low, high = ((names(g.name, 40), getattr(g, f"favorable_{when}").value) for g in found)
+        found = extremes(groups, when)
+        if not found:
+            return []
+        low, high = ((names(name, 40), rate) for name, rate in found)
         said.append(
             f"{when.capitalize()}: of 100 people in group {low[0]}, {of_hundred(low[1])} get the "
             f"favourable outcome; in group {high[0]}, {of_hundred(high[1])}."
@@ -268,10 +294,16 @@ def refits(found: StabilitySummary) -> str:
         f"applied to {count(found.n_rows)} people. Two refits have {percent(found.agreement)} of "
         f"their changed people in common on average. {count(found.n_always)} people change in "
         f"every refit, {count(found.n_sometimes)} in some but not all. Over the refits the share "
-        f"of changes lay between {percent(found.changes_low)} and {percent(found.changes_high)}, "
-        f"the fairness that was asked for between {number(found.fairness_low, 3)} and "
-        f"{number(found.fairness_high, 3)}."
+        f"of changes lay between {percent(found.changes_low)} and {percent(found.changes_high)}"
+        f"{_fairness_range(found)}."
     )
+
+
+def _fairness_range(found: StabilitySummary) -> str:
+    if found.fairness_low is None or found.fairness_high is None:
+        return ""
+    low, high = number(found.fairness_low, 3), number(found.fairness_high, 3)
+    return f", the fairness that was asked for between {low} and {high}"
 
 
 def elsewhere(audit: Audit) -> str:

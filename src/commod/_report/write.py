@@ -56,6 +56,11 @@ def report(audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None) 
             "commod.audit(y_before, y_after, sensitive_features=…) or Audit.from_json."
         )
     trade_off = _trade_off(frontier)
+    if trade_off is not None and trade_off.constraints != audit.request.constraints:
+        raise InputError(
+            f"The frontier trades {trade_off.constraints} and the audit asked for "
+            f"{audit.request.constraints}: pass a frontier of the same constraint."
+        )
     if kind == ".html":
         text = render_html(audit, trade_off)
     else:
