@@ -103,21 +103,16 @@ EXPECTED_FAILURES = {
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_compilations():
-    """Pad all these small tables to one number of rows, and compile without polishing.
+def one_number_of_rows():
+    """Pad all these small tables alike: dozens of sizes would each be compiled for one epoch.
 
-    The checks bring dozens of shapes, trained for one epoch each: nearly all their time would be
-    compilation. Padding is the training's own; here it has one size instead of many.
+    Padding is the training's own; here it has one size instead of many.
     """
-    import jax
-
     from commod._solvers import training
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "padded_size", lambda n: -(-n // 320) * 320)
-        jax.config.update("jax_disable_most_optimizations", False)
         yield
-        jax.config.update("jax_disable_most_optimizations", False)
 
 
 @parametrize_with_checks(

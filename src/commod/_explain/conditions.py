@@ -1,15 +1,17 @@
 """The best condition of every column, from counts of right and wrong rows in its bins.
 
 The quality of a rule is the F-measure of its precision and of the share of the rows to describe
-that it does describe, lowered a little by each thing a reader has to take in.
+that it does describe, lowered a little by each thing a reader has to take in. A rule that is wrong
+too often describes nobody, however many it reaches: for each column the best condition of all is
+found, and where that one is not right often enough the best that is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,16 @@ from numpy.typing import NDArray
 from commod._binning import _roundest
 from commod._explain.bins import Binned
 
-__all__ = ["Measure", "Part", "best_parts", "in_range", "log_choices", "with_end_moved"]
+__all__ = [
+    "LEAST_PRECISION",
+    "Found",
+    "Measure",
+    "Part",
+    "best_parts",
+    "in_range",
+    "log_choices",
+    "with_end_moved",
+]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -30,6 +41,8 @@ EXTRA_WORD = 0.3  # "or missing", "not"
 MOST_VALUES = 6  # categories that a condition lists
 MOST_EXCEPTIONS = 3  # categories that it excepts
 ROUNDER = 0.01  # of the quality: what a rounder edge may cost
+LEAST_PRECISION = 0.5  # a rule that is wrong more often than right does not say who changes
+LEAST_ODDS = 2.0  # against chance: below, a rule says hardly anything
 
 
 @dataclass(frozen=True)
@@ -83,12 +96,29 @@ def log_choices(part: Part, binned: Binned) -> float:
 class Measure:
     """How good a rule is: a right row stands for `right_weight` people, a wrong one likewise.
 
-    `n_people` are to be described.
+    `n_people` are to be described. A rule needs `least_right` right rows, and `least_ratio` of
+    them for each wrong one.
     """
 
     right_weight: float
     wrong_weight: float
     n_people: float
+    least_right: float = 1.0
+    least_ratio: float = 0.0
+
+    @classmethod
+    def of(
+        cls, n_right: int, n_wrong: int, weights: tuple[float, float], least_right: float
+    ) -> Measure:
+        """Return the measure of rules for so many rows, of which a rule must beat the odds."""
+        odds = LEAST_ODDS * n_right / n_wrong if n_wrong else 0.0
+        even = LEAST_PRECISION / (1 - LEAST_PRECISION) * weights[1] / weights[0]
+        return cls(*weights, weights[0] * n_right, least_right, max(odds, even))
+
+    def is_enough(self, right: Any, wrong: Any) -> Mask:
+        """Return whether so many right and wrong rows are right often enough to say who changes."""
+        right = np.asarray(right, dtype=np.float64)
+        return (right >= self.least_right) & (right >= self.least_ratio * np.asarray(wrong))
 
     def f(self, right: Any, wrong: Any) -> Floats:
         """Return the F-measure of so many right and wrong rows, in [0, 1]."""
@@ -101,10 +131,18 @@ class Measure:
         return self.f(right, wrong) * (1 - PRICE * cost)
 
 
+class Found(NamedTuple):
+    """A condition, the quality it would give a rule, and whether that is right often enough."""
+
+    quality: float
+    is_enough: bool
+    part: Part
+
+
 def best_parts(
     measure: Measure, binned: Binned, right: Floats, wrong: Floats, cost: float
-) -> Iterator[tuple[float, Part]]:
-    """Yield the quality and the best conditions of each column for a rule that costs `cost`.
+) -> Iterator[Found]:
+    """Yield the best conditions of each column for a rule that costs `cost`.
 
     `right` and `wrong` (c, width) count the rows of the rule in each bin.
     """
@@ -122,7 +160,7 @@ def best_parts(
 
 def _ranges(
     measure: Measure, binned: Binned, right: Floats, wrong: Floats, cost: float
-) -> Iterator[tuple[float, Part]]:
+) -> Iterator[Found]:
     """Yield the best range of each number: of all ranges of bins, with and without missing."""
     ranges = binned.ranges
     inside = [_sums(counts, ranges.first, ranges.stop) for counts in (right, wrong)]
@@ -131,17 +169,19 @@ def _ranges(
     costs = np.where(ranges.is_none, 1 / PRICE, 1.0 + EXTRA_END * ranges.is_inner)
     no_choice = ranges.is_whole & ~has_missing[:, None]  # everybody is in the range
     plain = measure.quality(inside[0], inside[1], cost + costs) * ~no_choice
-    yield from _best_ranges(binned, plain, costs, missing=False)
+    enough = measure.is_enough(*inside)
+    yield from _best_ranges(binned, plain, enough, costs, missing=False)
     if not has_missing.any():
         return
     added = [sums + some[:, None] for sums, some in zip(inside, missing, strict=True)]
     costs = costs + EXTRA_WORD
     is_choice = ~ranges.is_whole & has_missing[:, None]
     either = measure.quality(added[0], added[1], cost + costs) * is_choice
-    yield from _best_ranges(binned, either, costs, missing=True)
+    yield from _best_ranges(binned, either, measure.is_enough(*added), costs, missing=True)
     alone = measure.quality(missing[0], missing[1], cost + 1)
+    enough = measure.is_enough(*missing)
     for i in np.flatnonzero(has_missing).tolist():
-        yield float(alone[i]), Part(i, 1.0, chosen=(), missing=True)
+        yield Found(float(alone[i]), bool(enough[i]), Part(i, 1.0, chosen=(), missing=True))
 
 
 def _sums(counts: Floats, first: NDArray[np.intp], stop: NDArray[np.intp]) -> Floats:
@@ -151,10 +191,10 @@ def _sums(counts: Floats, first: NDArray[np.intp], stop: NDArray[np.intp]) -> Fl
 
 
 def _best_ranges(
-    binned: Binned, quality: Floats, costs: Floats, *, missing: bool
-) -> Iterator[tuple[float, Part]]:
+    binned: Binned, quality: Floats, enough: Mask, costs: Floats, *, missing: bool
+) -> Iterator[Found]:
     ranges = binned.ranges
-    for i, place in enumerate(quality.argmax(axis=1).tolist()):
+    for i, place in _best_places(quality, enough):
         if quality[i, place] <= 0:
             continue
         first, stop = int(ranges.first[place]), int(ranges.stop[place])
@@ -162,7 +202,16 @@ def _best_ranges(
         low = edges[first - 1] if first else None
         high = edges[stop - 1] if stop <= len(edges) else None
         part = Part(i, float(costs[i, place]), low=low, high=high, missing=missing)
-        yield float(quality[i, place]), part
+        yield Found(float(quality[i, place]), bool(enough[i, place]), part)
+
+
+def _best_places(quality: Floats, enough: Mask) -> Iterator[tuple[int, int]]:
+    """Yield each row with its best place, and with the best that is enough where that is not."""
+    best = quality.argmax(axis=1)
+    yield from enumerate(best.tolist())
+    rows = np.flatnonzero(~enough[np.arange(len(best)), best] & enough.any(axis=1))
+    strict = np.where(enough[rows], quality[rows], -np.inf).argmax(axis=1)
+    yield from zip(rows.tolist(), strict.tolist(), strict=True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -171,47 +220,90 @@ def _best_ranges(
 
 def _lists(
     measure: Measure, binned: Binned, right: Floats, wrong: Floats, cost: float, negated: bool
-) -> Iterator[tuple[float, Part]]:
+) -> Iterator[Found]:
     """Yield the best short list of categories, or of exceptions, of each column."""
-    n = binned.n_numeric
-    most = int(binned.n_values[n:].max())
     everybody = [counts.sum(axis=1) for counts in (right, wrong)]
-    bins = [*range(most), binned.width - 1]  # rare ones cannot be listed
-    right, wrong = right[:, bins], wrong[:, bins]
+    bins = [*range(int(binned.n_values[binned.n_numeric :].max())), binned.width - 1]
+    counts = right[:, bins], wrong[:, bins]  # rare ones cannot be listed
     # What a category adds to a ratio of sums is told by the ratio itself (Dinkelbach): it is taken
     # from the rule as it is, and then from the best list found.
     level = measure.f(*everybody)
     for _ in range(2):
-        order = _worth_listing(measure, right, wrong, level, negated)
-        listed = [
-            np.cumsum(np.take_along_axis(counts, order, axis=1), axis=1)
-            for counts in (right, wrong)
-        ]
+        people = measure.right_weight * counts[0], measure.wrong_weight * counts[1]
+        adds = (1 + BETA_2) * people[0] - level[:, None] * (people[0] + people[1])
+        lists = _Lists.of(measure, everybody, counts, adds, cost, negated)
+        level = np.maximum(level, measure.f(*lists.rows).max(axis=1))
+    best = lists.quality.argmax(axis=1)
+    yield from lists.found(binned, enumerate(best.tolist()))
+    # what is wrong too often is sought again, the categories with most right rows first
+    again = np.flatnonzero(~lists.is_enough[np.arange(len(best)), best])
+    if not len(again):
+        return
+    share = people[0] / np.maximum(people[0] + people[1], 1e-300)
+    lists = _Lists.of(measure, everybody, counts, share, cost, negated)
+    quality = np.where(lists.is_enough, lists.quality, -1.0)[again]
+    places = zip(again.tolist(), quality.argmax(axis=1).tolist(), strict=True)
+    yield from lists.found(binned, [(i, k) for i, k in places if lists.is_enough[i, k]])
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Lists of the first 1, 2, … categories in the `order` of each column.
+
+    `rows` are the right and the wrong rows each list leaves, `quality` and `is_enough` what that
+    is worth, all of shape (columns, longest list).
+    """
+
+    order: NDArray[np.intp]
+    rows: tuple[Floats, Floats]
+    quality: Floats
+    is_enough: Mask
+    costs: Floats
+    n_bins: int
+    negated: bool
+
+    @classmethod
+    def of(
+        cls,
+        measure: Measure,
+        everybody: Sequence[Floats],
+        counts: tuple[Floats, Floats],
+        worth: Floats,
+        cost: float,
+        negated: bool,
+    ) -> _Lists:
+        """Return lists of what is worth most, or all but what is worth least where `negated`."""
+        worth = np.where(counts[0] + counts[1] == 0, -np.inf, -worth if negated else worth)
+        most = MOST_EXCEPTIONS if negated else MOST_VALUES
+        order = np.argsort(-worth, axis=1, kind="stable")[:, :most]
+        right, wrong = (
+            np.cumsum(np.take_along_axis(some, order, axis=1), axis=1) for some in counts
+        )
         if negated:
-            listed = [all_[:, None] - some for all_, some in zip(everybody, listed, strict=True)]
-        f = measure.f(*listed)
-        level = np.maximum(level, f.max(axis=1))
-    costs = 1 + EXTRA_VALUE * np.arange(order.shape[1]) + EXTRA_WORD * negated
-    quality = f * (1 - PRICE * (cost + costs))
-    for i, k in enumerate(quality.argmax(axis=1).tolist()):
-        places = order[i, : k + 1].tolist()
-        n_values = binned.columns[n + i].n_values
-        chosen = tuple(sorted(place for place in places if place < n_values))
-        missing = (most in places) != negated
-        if chosen or most in places:
-            part = Part(n + i, float(costs[k]), chosen=chosen, missing=missing, negated=negated)
-            yield float(quality[i, k]), part
+            right, wrong = everybody[0][:, None] - right, everybody[1][:, None] - wrong
+        costs = 1.0 + EXTRA_VALUE * np.arange(order.shape[1], dtype=np.float64)
+        costs += EXTRA_WORD * negated
+        return cls(
+            order=order,
+            rows=(right, wrong),
+            quality=measure.quality(right, wrong, cost + costs),
+            is_enough=measure.is_enough(right, wrong),
+            costs=costs,
+            n_bins=worth.shape[1],
+            negated=negated,
+        )
 
-
-def _worth_listing(
-    measure: Measure, right: Floats, wrong: Floats, level: Floats, negated: bool
-) -> NDArray[np.intp]:
-    """Return the categories to list, first those that add most at this quality."""
-    people = measure.right_weight * right
-    adds = (1 + BETA_2) * people - level[:, None] * (people + measure.wrong_weight * wrong)
-    adds = np.where(right + wrong == 0, -np.inf, -adds if negated else adds)
-    most = MOST_EXCEPTIONS if negated else MOST_VALUES
-    return np.argsort(-adds, axis=1, kind="stable")[:, :most]
+    def found(self, binned: Binned, places: Iterable[tuple[int, int]]) -> Iterator[Found]:
+        """Yield the lists at some places: a column, and one less than how many are listed."""
+        n, last = binned.n_numeric, self.n_bins - 1  # the last bin is that of missing values
+        for i, k in places:
+            listed = self.order[i, : k + 1].tolist()
+            n_values = binned.columns[n + i].n_values
+            chosen = tuple(sorted(place for place in listed if place < n_values))
+            missing = (last in listed) != self.negated
+            if chosen or last in listed:
+                part = Part(n + i, float(self.costs[k]), None, None, chosen, missing, self.negated)
+                yield Found(float(self.quality[i, k]), bool(self.is_enough[i, k]), part)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -242,7 +334,8 @@ def with_end_moved(
         below = np.searchsorted(some, near[1:])
         n_missing = int((rows & np.isnan(values)).sum()) if part.missing else 0
         counts.append((len(some) - below if is_low else below) + n_missing)
-    moved = _round_edge(near, measure.f(*counts))
+    quality, enough = measure.f(*counts), measure.is_enough(*counts)
+    moved = _round_edge(near, quality * enough if enough.any() else quality)
     return replace(part, low=moved) if is_low else replace(part, high=moved)
 
 

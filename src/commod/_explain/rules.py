@@ -3,6 +3,10 @@
 A rule is a conjunction of conditions on different columns. A beam search adds the best range or the
 best list of categories of any column, found for all columns in one count; then each condition is
 sought again beside the others, and the ends of ranges are moved to the best round numbers.
+
+The best rule may be one that is wrong too often to say who changes, because it reaches so many. So
+the search keeps two beams, that of the best rules of all, from which narrower ones grow, and that
+of the best ones that are right often enough.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._explain.bins import Binned
-from commod._explain.conditions import Measure, Part, best_parts, log_choices, with_end_moved
+from commod._explain.conditions import Found, Measure, Part, best_parts, log_choices, with_end_moved
 
 __all__ = ["Rule", "Task", "best_of_each_length", "polished"]
 
@@ -33,11 +37,17 @@ class Rule:
     parts: tuple[Part, ...]
     rows: Mask
     quality: float
+    is_enough: bool = True
 
     @property
     def cost(self) -> float:
         """Return how much there is to read, in conditions."""
         return sum(part.cost for part in self.parts)
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Return what rules are compared by: first whether they are right often enough."""
+        return self.is_enough, self.quality
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,8 @@ class Task:
     """What a rule is to describe: the rows `right`, and none of the rows `wrong`.
 
     Both are masks over the binned rows; a row that is neither does not count. A right row stands
-    for `right_weight` people, a wrong one for `wrong_weight`.
+    for `right_weight` people, a wrong one for `wrong_weight`. A rule must describe `least_right`
+    of the right rows at least.
     """
 
     binned: Binned
@@ -54,12 +65,13 @@ class Task:
     right_weight: float
     wrong_weight: float
     max_conditions: int
+    least_right: float = 1.0
 
     @cached_property
     def measure(self) -> Measure:
         """Return how good rules are."""
-        n_people = self.right_weight * int(self.right.sum())
-        return Measure(self.right_weight, self.wrong_weight, n_people)
+        counts = int(self.right.sum()), int(self.wrong.sum())
+        return Measure.of(*counts, (self.right_weight, self.wrong_weight), self.least_right)
 
     def rule(self, parts: tuple[Part, ...], rows: Mask | None = None) -> Rule:
         """Return the rule of these conditions."""
@@ -68,8 +80,9 @@ class Task:
             for part in parts:
                 rows &= part.mask(self.binned)
         cost = sum(part.cost for part in parts)
-        quality = self.measure.quality((rows & self.right).sum(), (rows & self.wrong).sum(), cost)
-        return Rule(parts, rows, float(quality))
+        counts = np.count_nonzero(rows & self.right), np.count_nonzero(rows & self.wrong)
+        quality, is_enough = self.measure.quality(*counts, cost), self.measure.is_enough(*counts)
+        return Rule(parts, rows, float(quality), bool(is_enough))
 
     def log_choices(self, rule: Rule) -> float:
         """Return the logarithm of how many rules of this form there are to choose from."""
@@ -77,55 +90,62 @@ class Task:
 
 
 def best_of_each_length(task: Task) -> list[Rule]:
-    """Return the best rule found with each number of conditions, the best of all first."""
+    """Return the best rule of each length that is right often enough, the best of all first.
+
+    Where there is none, the best of all: ends between those of the bins may make it one.
+    """
     beam = [task.rule(())]
     best: list[Rule] = []
+    loose: list[Rule] = []
     for _ in range(task.max_conditions):
-        grown = [(q, i, part) for i, r in enumerate(beam) for q, part in _extensions(task, r)]
-        grown.sort(key=lambda found: -found[0])
-        if not grown:
-            break
+        grown = [(found, i) for i, rule in enumerate(beam) for found in _extensions(task, rule)]
+        grown.sort(key=lambda entry: -entry[0].quality)
         beam = _different(task, beam, grown)
-        if best and beam[0].quality <= best[0].quality:
+        top = max((rule for rule in beam if rule.is_enough), key=_quality, default=None)
+        if not beam or (best and (top is None or top.quality <= best[0].quality)):
             break
-        best.insert(0, beam[0])
-    return best
+        loose.append(beam[0])
+        if top is not None:
+            best.insert(0, top)
+    return best or sorted(loose, key=_quality, reverse=True)
 
 
-def _different(
-    task: Task, rules: Sequence[Rule], grown: Sequence[tuple[float, int, Part]]
-) -> list[Rule]:
-    """Return the best rules that do not describe the same rows."""
+def _quality(rule: Rule) -> float:
+    return rule.quality
+
+
+def _different(task: Task, rules: Sequence[Rule], grown: Sequence[tuple[Found, int]]) -> list[Rule]:
+    """Return the best rules, and the best that are enough, that do not describe the same rows."""
     kept: list[Rule] = []
-    for _, i, part in grown:
-        rows = rules[i].rows & part.mask(task.binned)
+    n_enough = 0
+    for found, i in grown:
+        if len(kept) >= BEAM and (n_enough >= BEAM or not found.is_enough):
+            continue
+        rows = rules[i].rows & found.part.mask(task.binned)
         if not any(np.array_equal(rows, other.rows) for other in kept):
-            kept.append(task.rule((*rules[i].parts, part), rows))
-        if len(kept) == BEAM:
-            break
+            kept.append(task.rule((*rules[i].parts, found.part), rows))
+            n_enough += kept[-1].is_enough
     return kept
 
 
-def _extensions(task: Task, rule: Rule) -> list[tuple[float, Part]]:
-    """Return the best conditions on other columns with the quality they would give, best first."""
+def _extensions(task: Task, rule: Rule) -> list[Found]:
+    """Return the best conditions on other columns, and the best that are enough, best first."""
     binned = task.binned
     right, wrong = (
         binned.count(np.flatnonzero(rule.rows & some)) for some in (task.right, task.wrong)
     )
     used = {part.column for part in rule.parts}
-    found = [
-        (quality, part)
-        for quality, part in best_parts(task.measure, binned, right, wrong, rule.cost)
-        if part.column not in used
-    ]
-    return sorted(found, key=lambda f: -f[0])[:BEAM]
+    every = best_parts(task.measure, binned, right, wrong, rule.cost)
+    ordered = sorted((f for f in every if f.part.column not in used), key=lambda f: -f.quality)
+    enough = [f for f in ordered if f.is_enough][:BEAM]
+    return ordered[:BEAM] + [f for f in enough if f not in ordered[:BEAM]]
 
 
 def polished(task: Task, rule: Rule) -> Rule:
     """Return the rule with each condition dropped, sought again or moved where that is better."""
     for _ in range(N_MENDED):
         mended = _mended(task, rule)
-        if mended.quality <= rule.quality + NO_BETTER:
+        if not _is_better(mended.rank, rule):
             break
         rule = mended
     rounded = _rounded(task, rule)
@@ -135,13 +155,21 @@ def polished(task: Task, rule: Rule) -> Rule:
 def _mended(task: Task, rule: Rule) -> Rule:
     for i in reversed(range(len(rule.parts))):
         others = task.rule(rule.parts[:i] + rule.parts[i + 1 :])
-        if others.parts and others.quality >= rule.quality:
+        if others.parts and others.rank >= rule.rank:
             rule = others
             continue
-        best = next(iter(_extensions(task, others)), None)
-        if best is not None and best[0] > rule.quality + NO_BETTER:
-            rule = task.rule((*rule.parts[:i], best[1], *rule.parts[i + 1 :]))
+        best = max(_extensions(task, others), key=_rank, default=None)
+        if best is not None and _is_better(_rank(best), rule):
+            rule = task.rule((*rule.parts[:i], best.part, *rule.parts[i + 1 :]))
     return rule
+
+
+def _rank(found: Found) -> tuple[bool, float]:
+    return found.is_enough, found.quality
+
+
+def _is_better(rank: tuple[bool, float], rule: Rule) -> bool:
+    return rank > (rule.is_enough, rule.quality + NO_BETTER)
 
 
 def _rounded(task: Task, rule: Rule) -> Rule:
@@ -154,5 +182,6 @@ def _rounded(task: Task, rule: Rule) -> Rule:
             if (part.low if is_low else part.high) is not None:
                 part = with_end_moved(task.measure, task.binned, part, *left, is_low=is_low)
         if part is not rule.parts[i]:
-            rule = task.rule((*rule.parts[:i], part, *rule.parts[i + 1 :]))
+            moved = task.rule((*rule.parts[:i], part, *rule.parts[i + 1 :]))
+            rule = moved if moved.is_enough or not rule.is_enough else rule
     return rule

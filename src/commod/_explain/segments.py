@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc
 
 from commod._explain.bins import Binned, cut_columns
-from commod._explain.conditions import Part, in_range
+from commod._explain.conditions import LEAST_PRECISION, Part, in_range
 from commod._explain.rules import Rule, Task, best_of_each_length, polished
 from commod._explain.source import Source, Table
 from commod._explain.words import in_words, number_text, rule_text
@@ -35,7 +35,6 @@ LEAST_NEW = 0.05  # of the changes: a rule that adds less is not worth reading
 LEAST_SIZE = 5  # rows of a rule: one of fewer names people
 LEAST_OWN = 0.02  # of the changes: a rule that describes no more by itself alone is left out
 ALL = 0.9  # of the universe: from here on "everyone" describes the changes
-LEAST_ODDS = 2.0  # against chance: below, a rule says hardly anything
 CHANCE = 0.1  # of finding a rule as good among as many where nothing is to be found
 
 
@@ -152,11 +151,12 @@ class SegmentFinder:
             described = rows & changed
             new = described & (segment_of < 0)
             n_new = int(new.sum())
-            # on all rows a rule may add nothing, and a column may hold what cannot be read
-            if not n_new or not texts.keys() >= set(conditions):
+            n_all, size, n_changed = (int(m.sum()) for m in (changed, rows, described))
+            # on all rows a rule may add nothing, be wrong too often, or read what cannot be read
+            is_right = n_new and n_changed >= LEAST_PRECISION * size
+            if not is_right or not texts.keys() >= set(conditions):
                 continue
             segment_of[new] = len(segments)
-            n_all, size, n_changed = (int(m.sum()) for m in (changed, rows, described))
             written = tuple(c.record(texts[c]) for c in conditions)
             segments.append(
                 Segment(
@@ -263,8 +263,8 @@ def _cover(binned: Binned, sample: _Sample, max_rules: int, max_conditions: int)
     rules: list[Rule] = []
     while len(rules) < max_rules and left.sum() >= LEAST_NEW * n_changed:
         weights = sample.changed_weight, sample.other_weight
-        task = Task(binned, left, ~changed, *weights, max_conditions)
-        rule = _worth_reading(task, LEAST_NEW * n_changed)
+        task = Task(binned, left, ~changed, *weights, max_conditions, LEAST_NEW * n_changed)
+        rule = _worth_reading(task)
         if rule is None:
             break
         rules.append(rule)
@@ -272,18 +272,17 @@ def _cover(binned: Binned, sample: _Sample, max_rules: int, max_conditions: int)
     return _needed(rules, changed)
 
 
-def _worth_reading(task: Task, n_least: float) -> Rule | None:
+def _worth_reading(task: Task) -> Rule | None:
     """Return the best rule, a shorter one where that could be luck; None where none is left."""
     for rule in best_of_each_length(task):
-        for tried in (polished(task, rule), rule) if _is_enough(rule, task, n_least) else ():
-            if _is_enough(tried, task, n_least):
+        for tried in (polished(task, rule), rule) if _is_no_luck(rule, task) else ():
+            if tried.is_enough and _is_no_luck(tried, task):
                 return tried
     return None
 
 
-def _is_enough(rule: Rule, task: Task, n_least: float) -> bool:
-    n_new = int((rule.rows & task.right).sum())
-    return n_new >= n_least and rule.rows.sum() >= LEAST_SIZE and _beats_chance(rule, task)
+def _is_no_luck(rule: Rule, task: Task) -> bool:
+    return rule.rows.sum() >= LEAST_SIZE and _beats_chance(rule, task)
 
 
 def _weighted_share(sample: _Sample, rows: Mask) -> float:
@@ -292,13 +291,11 @@ def _weighted_share(sample: _Sample, rows: Mask) -> float:
 
 
 def _beats_chance(rule: Rule, task: Task) -> bool:
-    """Return whether far more rows are right than among all; odds do not depend on the sampling."""
+    """Return whether more rows are right than the luckiest of as many rules would have had."""
     n_right, n_wrong = int((rule.rows & task.right).sum()), int((rule.rows & task.wrong).sum())
     all_right, all_wrong = int(task.right.sum()), int(task.wrong.sum())
     if n_right == all_right and not n_wrong and len(rule.parts) == 1:  # exactly the changed rows
         return True
-    if n_right * all_wrong < LEAST_ODDS * n_wrong * all_right:
-        return False
     luck = bdtrc(n_right - 1, n_right + n_wrong, all_right / (all_right + all_wrong))
     return bool(luck * np.exp(task.log_choices(rule)) <= CHANCE)
 
