@@ -169,19 +169,25 @@ def audit(
         people, X, large, asked.constraints, min_subgroup_size, level, unread
     )
     provenance = partial(provenance_of, digest, explanation=explanation, created=created)
-    evidence = _measure(people, asked, large, rows, level, min_group_size) | {
-        "subgroups": subgroups,
-        "unread": tuple(unread),
-        "reads_group": explanation and explanation.needs_sensitive_features,
-        "draws_lots": explanation and explanation.randomised,
-        "segments": segments,
-        "stability": _summary(stability),
-        "proxies": proxies_of(people, explanation and explanation.ratio, large, level),
-    }
+    found = _measure(
+        people,
+        asked,
+        large,
+        rows,
+        level,
+        min_group_size,
+        subgroups=subgroups,
+        unread=tuple(unread),
+        reads_group=explanation and explanation.needs_sensitive_features,
+        draws_lots=explanation and explanation.randomised,
+        segments=segments,
+        stability=_summary(stability),
+        proxies=proxies_of(people, explanation and explanation.ratio, large, level),
+    )
     rules = [] if segments is None else [segment.text for segment in segments.segments]
     ids = _row_ids(row_ids, index_of(X) if X is not None else index_of(y_after), len(people))
     ledger = make_ledger(people, ids, (rules, segment_of), explanation, sensitive_in_ledger)
-    return _record(Evidence(**evidence), explanation, title, ledger, provenance(ledger))
+    return _record(found, explanation, title, ledger, provenance(ledger))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -351,9 +357,15 @@ def _columns(
 
 
 def _measure(
-    people: People, asked: Request, large: BoolArray, rows: str, level: float, min_group_size: int
-) -> dict[str, Any]:
-    """Return what follows from decisions, labels, groups and scores alone."""
+    people: People,
+    asked: Request,
+    large: BoolArray,
+    rows: str,
+    level: float,
+    min_group_size: int,
+    **given: Any,
+) -> Evidence:
+    """Add to what is given all that follows from decisions, labels, groups and scores alone."""
     names, gains_raise = people.group_names, people.favorable_is_positive
     counts = count_people(
         people.groups.codes, len(names), people.before, people.after, people.label
@@ -362,26 +374,27 @@ def _measure(
     # people of groups too small to be compared change too, but no limit knows of them
     n_compared = sum(int(moves.sum()) for moves in compared.moves())
     sizes = zip(names, counts.sizes.tolist(), large.tolist(), strict=True)
-    return {
-        "rows": rows,
-        "n": len(people),
-        "level": level,
-        "request": asked,
-        "people": people,
-        "counts": counts,
-        "compared": compared,
-        "names": tuple(name for name, is_large in zip(names, large, strict=True) if is_large),
-        "all_fairness": fairness_of_all(compared, asked.constraints, level),
-        "changes": changes_of(counts, gains_raise, level),
-        "limit": limit_of(compared, asked, n_compared, gains_raise),
-        "groups": groups_of(counts, people, large, level),
-        "small": tuple(
+    return Evidence(
+        rows=rows,
+        n=len(people),
+        level=level,
+        request=asked,
+        people=people,
+        counts=counts,
+        compared=compared,
+        names=tuple(name for name, is_large in zip(names, large, strict=True) if is_large),
+        all_fairness=fairness_of_all(compared, asked.constraints, level),
+        changes=changes_of(counts, gains_raise, level),
+        limit=limit_of(compared, asked, n_compared, gains_raise),
+        groups=groups_of(counts, people, large, level),
+        small=tuple(
             SmallGroup(name, n, min_group_size) for name, n, is_large in sizes if not is_large
         ),
-        "quality": quality_of(people, counts, level),
-        "agreement": agreement_of(people),
-        "calibration": calibration_of(people, level),
-    }
+        quality=quality_of(people, counts, level),
+        agreement=agreement_of(people),
+        calibration=calibration_of(people, level),
+        **given,
+    )
 
 
 def _record(

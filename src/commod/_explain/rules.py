@@ -90,24 +90,21 @@ class Task:
 
 
 def best_of_each_length(task: Task) -> list[Rule]:
-    """Return the best rule of each length that is right often enough, the best of all first.
-
-    Where there is none, the best of all: ends between those of the bins may make it one.
-    """
+    """Return the best rule of each length that is right often enough, the best of all first."""
     beam = [task.rule(())]
     best: list[Rule] = []
-    loose: list[Rule] = []
     for _ in range(task.max_conditions):
         grown = [(found, i) for i, rule in enumerate(beam) for found in _extensions(task, rule)]
         grown.sort(key=lambda entry: -entry[0].quality)
         beam = _different(task, beam, grown)
+        if beam and not beam[0].is_enough:  # ends between those of the bins may make it so
+            beam.append(_rounded(task, beam[0]))
         top = max((rule for rule in beam if rule.is_enough), key=_quality, default=None)
         if not beam or (best and (top is None or top.quality <= best[0].quality)):
             break
-        loose.append(beam[0])
         if top is not None:
             best.insert(0, top)
-    return best or sorted(loose, key=_quality, reverse=True)
+    return best
 
 
 def _quality(rule: Rule) -> float:

@@ -276,13 +276,13 @@ def _worth_reading(task: Task) -> Rule | None:
     """Return the best rule, a shorter one where that could be luck; None where none is left."""
     for rule in best_of_each_length(task):
         for tried in (polished(task, rule), rule) if _is_no_luck(rule, task) else ():
-            if tried.is_enough and _is_no_luck(tried, task):
+            if _is_no_luck(tried, task):
                 return tried
     return None
 
 
 def _is_no_luck(rule: Rule, task: Task) -> bool:
-    return rule.rows.sum() >= LEAST_SIZE and _beats_chance(rule, task)
+    return rule.is_enough and rule.rows.sum() >= LEAST_SIZE and _beats_chance(rule, task)
 
 
 def _weighted_share(sample: _Sample, rows: Mask) -> float:
