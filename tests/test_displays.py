@@ -12,7 +12,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, ScoreColumn, frontier
+from commod import ControlledDebiaser, ScoreColumn, audit, frontier
 from commod._displays import CalibrationDisplay, ChangeDisplay, ConceptDisplay, FrontierDisplay
 from commod._displays.calibration import Reliability
 from commod._explain import explain
@@ -142,6 +142,21 @@ def test_what_is_no_fitted_update_is_refused(model, data):
         ChangeDisplay.from_predictions([0], [1], sensitive_features=None)
 
 
+def test_a_label_under_another_name_is_refused_by_that_name():
+    decisions = ["yes", "no"], ["yes", "yes"]
+    groups = {"sensitive_features": ["a", "b"]}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'pos_label'"):
+        ChangeDisplay.from_predictions(*decisions, **groups, pos_label="yes")
+    with pytest.raises(InputError, match=r"favorable_label=1 is not .*\['yes', 'no'\].*as fav"):
+        ChangeDisplay.from_predictions(*decisions, **groups)
+    with pytest.raises(InputError, match=r"favorable_label=1 is not among .* y_after: \['yes'\]"):
+        ChangeDisplay.from_predictions([1, 0], ["yes", "yes"], **groups)
+    display = ChangeDisplay.from_predictions(*decisions, **groups, favorable_label="yes")
+    assert display.by_group == {"a": (1, 0, 0), "b": (1, 1, 0)}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'labels'"):
+        ChangeDisplay.from_estimator(None, None, **groups, labels=1)
+
+
 # -- calibration -----------------------------------------------------------------------------------
 
 
@@ -149,28 +164,58 @@ def test_reliability_is_that_of_scikit_learn():
     random = np.random.RandomState(0)
     scores = random.rand(500) ** 2
     happened = random.rand(500) < scores
-    curve = Reliability.of(happened, scores, n_bins=10)
-    observed, mean_score = calibration_curve(happened, scores, n_bins=10)
-    there = curve.n > 0
-    np.testing.assert_allclose(curve.observed[there], observed)
-    np.testing.assert_allclose(curve.mean_score[there], mean_score)
-    assert curve.n.sum() == 500
+    curve = Reliability.of(happened, scores)
+    observed, mean_score = calibration_curve(happened, scores, n_bins=10, strategy="quantile")
+    np.testing.assert_allclose([one.observed.value for one in curve.bins], observed)
+    np.testing.assert_allclose([one.mean_score for one in curve.bins], mean_score)
+    assert sum(one.n for one in curve.bins) == sum(curve.people) == 500
+
+
+def test_calibration_is_that_of_the_audit(update, model, data):
+    """One number for the same scores: the picture and the report must not disagree."""
+    scores = [m.predict_proba(data.data)[:, 1] for m in (model, update)]
+    found = audit(
+        model.predict(data.data),
+        update.predict(data.data),
+        sensitive_features=data.sensitive_features,
+        y_true=data.target,
+        scores_before=scores[0],
+        scores_after=scores[1],
+        pos_label=1,
+        level=0.9,
+    ).calibration
+    display = CalibrationDisplay.from_predictions(data.target, *scores, level=0.9)
+    assert (display.before.bins, display.after.bins) == (found.before, found.after)
+    assert (display.before.error, display.after.error) == (found.error_before, found.error_after)
+
+
+def test_no_point_stands_for_a_handful_and_each_has_its_interval():
+    """Three people with high scores, none of whom came true, are no bin of their own."""
+    scores = np.append(np.linspace(0.05, 0.3, 297), [0.91, 0.93, 0.95])
+    happened = np.append(np.arange(297) % 6 == 0, [False] * 3).astype(int)
+    display = CalibrationDisplay.from_predictions(happened, scores, scores)
+    assert {one.n for one in display.before.bins} == {30}
+    intervals = display.ax_.collections[0].get_segments()
+    expected = [
+        [(one.mean_score, one.observed.low), (one.mean_score, one.observed.high)]
+        for one in display.before.bins
+    ]
+    np.testing.assert_allclose(intervals, expected)
+    assert all(high[1] - low[1] > 0.1 for low, high in expected)
 
 
 def test_calibration_of_an_update_is_that_of_its_scores(update, model, data):
-    display = CalibrationDisplay.from_estimator(update, data.data, data.target, n_bins=7)
+    display = CalibrationDisplay.from_estimator(update, data.data, data.target, level=0.8)
     expected = CalibrationDisplay.from_predictions(
         data.target,
         model.predict_proba(data.data)[:, 1],
         update.predict_proba(data.data)[:, 1],
-        n_bins=7,
+        level=0.8,
     )
-    for one, other in ((display.before, expected.before), (display.after, expected.after)):
-        np.testing.assert_array_equal(one.n, other.n)
-        np.testing.assert_allclose(one.observed, other.observed)
+    assert (display.before, display.after) == (expected.before, expected.after)
     _, before, after = display.ax_.get_lines()
-    there = display.after.n > 0
-    np.testing.assert_allclose(after.get_ydata(), display.after.observed[there])
+    shares = [one.observed.value for one in display.after.bins]
+    np.testing.assert_allclose(after.get_ydata(), shares)
     assert before.get_label() == f"before: {display.before.error:.1%} off on average"
     assert "closer to the dotted line is better" in display.ax_.get_ylabel()
 
@@ -179,11 +224,11 @@ def test_calibration_counts_the_positive_label_whatever_it_is_called():
     labels = np.array(["$no$", "yes"])
     y = labels[[0, 1, 1, 0]]
     scores = [0.1, 0.9, 0.8, 0.3]
-    display = CalibrationDisplay.from_predictions(y, scores, scores, pos_label="$no$", n_bins=2)
-    np.testing.assert_allclose(display.before.observed, [1.0, 0.0])
+    display = CalibrationDisplay.from_predictions(y, scores, scores, pos_label="$no$")
+    assert [one.observed.value for one in display.before.bins] == [1, 1, 0, 0]
     display.figure_.canvas.draw()
-    with pytest.raises(InputError, match="n_bins=0 must be"):
-        CalibrationDisplay.from_predictions(y, scores, scores, pos_label="yes", n_bins=0)
+    with pytest.raises(InputError, match="level=95 must be a number between 0 and 1"):
+        CalibrationDisplay.from_predictions(y, scores, scores, pos_label="yes", level=95)
     with pytest.raises(InputError, match="scores_after has 3 rows, but 4 were expected"):
         CalibrationDisplay.from_predictions(y, scores, scores[:3], pos_label="yes")
 
@@ -288,5 +333,5 @@ def test_updates_of_a_score_column_can_be_drawn():
     y = np.arange(400) % 2
     update = ControlledDebiaser(ScoreColumn("score"), target=0.95).fit(X, y, sensitive_features=s)
     display = CalibrationDisplay.from_estimator(update, X, y)
-    assert display.before.n.sum() == 400
+    assert sum(one.n for one in display.before.bins) == 400
     assert ConceptDisplay.from_estimator(update, X).figure_ is not display.figure_

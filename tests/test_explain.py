@@ -8,16 +8,26 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn
+from commod._encoding import Encoding, NumericTerms
 from commod._explain import explain, find_segments
+from commod._explain.edited import edited_rows
+from commod._explain.reasons import added_by_column
+from commod._explain.words import value_text
+from commod._html import points
 from commod._intervals import share_interval
 from commod._record import from_plain, to_plain
 from commod._record.explanation import Card, Segments
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import BayesPlugIn, MinimalFlip, RejectOption
+from commod.scorecard import Scorecard
 from commod.updates._held_out import halves
 
 N = 900
@@ -251,8 +261,8 @@ def test_records_go_through_json(why):
 
 
 def some_rows(why):
-    changed = np.flatnonzero(why.changed)[:25].tolist()
-    return changed + np.flatnonzero(~why.changed)[:25].tolist()
+    changed = np.flatnonzero(why.changed)[:12].tolist()
+    return changed + np.flatnonzero(~why.changed)[:12].tolist()
 
 
 def test_contributions_add_up_to_r(why):
@@ -262,6 +272,71 @@ def test_contributions_add_up_to_r(why):
         assert total == pytest.approx(why.raw_ratio[row], abs=1e-9)
         points = [c.points for c in person.contributions]
         assert points == sorted(points, reverse=person.direction is None)
+
+
+def on_fit_rows(update, rows):
+    """Return what each column adds to r on the rows that were fitted on."""
+    X, y, s = rows
+    if getattr(update, "confidence", None) is not None:  # one half finds the update
+        search = clone(update)._prepare(X, y, s, None)
+        X = X.iloc[halves(search, search.random_state)[0]]
+    columns = update._read_rows(X)[1]
+    added = {c.name: values for c, values in added_by_column(update.scorecard_, columns)}
+    return added, update.raw_ratio(X)
+
+
+def test_a_person_starts_from_the_mean_r_of_the_fit_rows(update, why, rows):
+    added, ratio = on_fit_rows(update, rows)
+    assert why.person(0).start == pytest.approx(ratio.mean(), abs=1e-6)
+    np.testing.assert_allclose(sum(added.values()), ratio - ratio.mean(), atol=1e-6)
+
+
+def test_a_column_adds_nothing_on_average_over_the_fit_rows(update, rows):
+    added, _ = on_fit_rows(update, rows)
+    for values in added.values():  # columns of categories that share a concept: nearly
+        assert abs(values.mean()) < 0.35 * values.std() + 1e-6
+
+
+def test_the_columns_of_a_concept_add_up_to_its_push(update, why, new):
+    columns = update._read_rows(new)[1]
+    added = {c.name: values for c, values in added_by_column(update.scorecard_, columns)}
+    pushes = -update.scorecard_.contributions * update.concepts(new)
+    for concept in why.card.concepts:
+        own = {line.column for line in concept.lines}
+        others = [c for c in why.card.concepts if c is not concept]
+        if own.isdisjoint(line.column for c in others for line in c.lines):
+            total = sum(added[name] for name in own)
+            np.testing.assert_allclose(-total, pushes[:, concept.number], atol=1e-6)
+
+
+def test_a_category_that_decides_is_a_reason():
+    rng = np.random.default_rng(0)
+    s = rng.choice(["a", "b"], 2000)
+    smoker = rng.random(2000) < np.where(s == "b", 0.6, 0.2)
+    X = pd.DataFrame({"smoker": smoker, "x": rng.normal(size=2000)})
+    X["score"] = 1 / (1 + np.exp(-(0.5 - 1.5 * smoker + X["x"])))
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9).fit(X, sensitive_features=s)
+    why, rows = explain(update, X), np.flatnonzero(smoker)
+    rows = rows[why.gain[rows]]
+    assert len(rows) > 20
+    for row, text in zip(rows.tolist(), why.reasons(rows), strict=True):
+        assert "smoker = True (−" in text
+        assert text.split("; ")[0] in why.person(row).sentence
+    # it is the same update with points for not smoking and next to none for smoking
+    card = update.scorecard_
+    own = np.array(card.encoding.term_columns) == "smoker"
+    (j,) = np.flatnonzero((card.concept_points[:, own] != 0).any(axis=1)).tolist()
+    by = (0.03 - card.points[own].min()) / card.contributions[j]
+    home = np.arange(len(card.contributions)) == j
+    other = copy.copy(update)
+    other.scorecard_ = replace(
+        card,
+        intercept=card.intercept - card.contributions[j] * by,
+        concept_points=card.concept_points + by * np.outer(home, own),
+        concept_intercepts=card.concept_intercepts - by * home,
+    )
+    np.testing.assert_allclose(other.ratio(X), update.ratio(X), atol=1e-12)
+    assert explain(other, X).reasons(rows) == why.reasons(rows)
 
 
 def test_people_have_their_own_values_and_decisions(why, new):
@@ -285,23 +360,29 @@ def edited(X, row, column, value):
     return one
 
 
+def all_edited(X, people):
+    """Return one edited row for each alternative of some people, and the alternatives."""
+    pairs = [(person, other) for person in people for other in person.kept_by]
+    rows = [edited(X, person.row, other.column, other.value) for person, other in pairs]
+    return pd.concat(rows) if rows else X.iloc[:0], pairs
+
+
 def test_what_would_have_kept_a_decision_really_keeps_it(update, why, new):
-    for row in np.flatnonzero(why.changed)[:40].tolist():
-        for other in why.person(row).kept_by:
-            again = edited(new, row, other.column, other.value)
-            assert update.predict(again)[0] == why.y_before[row]
-            if "margin" not in [c.name for c in update._read_rows(new[:1])[1]]:
-                assert update.raw_ratio(again)[0] == pytest.approx(other.ratio, abs=1e-9)
+    people = [why.person(row) for row in np.flatnonzero(why.changed)[:15].tolist()]
+    again, pairs = all_edited(new, people)
+    assert len(pairs) > 0
+    assert update.predict(again).tolist() == [person.before for person, _ in pairs]
+    if not update.condition_on_logit:
+        ratios = [other.ratio for _, other in pairs]
+        np.testing.assert_allclose(update.raw_ratio(again), ratios, atol=1e-9)
 
 
 def test_what_would_have_changed_a_decision_really_changes_it(update, why, new):
-    stayed = np.flatnonzero(~why.changed)[:40].tolist()
-    for row in stayed:
-        person = why.person(row)
-        for other in person.kept_by:
-            assert person.closed is None
-            again = edited(new, row, other.column, other.value)
-            assert update.predict(again)[0] != why.y_before[row]
+    people = [why.person(row) for row in np.flatnonzero(~why.changed)[:15].tolist()]
+    again, pairs = all_edited(new, people)
+    assert all(person.closed is None for person, _ in pairs)
+    if pairs:
+        assert not (update.predict(again) == [person.before for person, _ in pairs]).any()
 
 
 def test_a_smaller_change_of_a_number_would_not_do(simple, new):
@@ -371,6 +452,7 @@ def test_a_person_alone_is_explained_alike(simple, new):
     alone = explain(simple, new.iloc[[row]]).person(0)
     among = why.person(row)
     assert alone.contributions == among.contributions
+    assert alone.start == among.start
     assert {a.value for a in alone.kept_by} == {a.value for a in among.kept_by}
     assert any(not a.is_seen for a in alone.kept_by)
 
@@ -435,6 +517,26 @@ def test_the_text_shows_the_total_beside_the_concepts(simple, new):
     assert text.index("Why: r =") < text.index("Concept 0 (")
 
 
+def test_no_line_that_counts_looks_like_nothing(simple, new):
+    small = copy.copy(simple)
+    small.scorecard_ = replace(
+        simple.scorecard_, contributions=simple.scorecard_.contributions / 1e4
+    )
+    text = repr(explain(small, new))
+    for line in explain(small, new).card.lines[:8]:
+        assert f"{points(line.points)} " in text
+    assert "0.0000 " not in text
+
+
+def test_the_text_says_where_no_rule_describes_a_direction(new):
+    before = (np.arange(N) % 2).astype(int)
+    after = np.where((new["age"] < 30) & (before == 0), 1, before)
+    after[np.flatnonzero(before)[::70]] = 0
+    text = repr(explain(None, new, y_before=before, y_after=after))
+    assert "gain  age < 30" in text
+    assert "No short rule describes the 7 losses." in text
+
+
 # -- what was asked -------------------------------------------------------------------------------
 
 
@@ -478,6 +580,165 @@ def biased():
     data = make_biased(1200, bias=1.5, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
     return model, data.data, data.target, np.asarray(data.sensitive_features)
+
+
+class Fussy:
+    """A base model that refuses rows with an age it never saw."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, ages):
+        self.ages = ages
+
+    def predict_proba(self, X):
+        if not np.isin(X["age"], self.ages).all():
+            raise RuntimeError("never seen")
+        score = 1 / (1 + np.exp(-X["z"].to_numpy(dtype=float)))
+        return np.column_stack([1 - score, score])
+
+
+def one_hot(X, y):
+    towns = OneHotEncoder(handle_unknown="ignore"), ["town", "is_new"]
+    numbers = make_pipeline(SimpleImputer(), StandardScaler()), ["age", "income"]
+    model = make_pipeline(make_column_transformer(towns, numbers), LogisticRegression())
+    return model.fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def reading(rows):
+    """Return an update of a base model that reads the same columns as r."""
+    X, y, s = rows
+    X = X.drop(columns="score").assign(age=X["age"].astype(int), town=X["town"].astype("category"))
+    y = (y + X["is_new"] + (X["town"] == "Oslo") + (X["age"] < 40) < 2).astype(int)
+    update = ControlledDebiaser(one_hot(X, y), target=0.9, random_state=0)
+    return update.fit(X, y, sensitive_features=s), X
+
+
+def test_alternatives_hold_although_the_base_model_reads_the_column_too(reading):
+    update, X = reading
+    why = explain(update, X)
+    rows = [*np.flatnonzero(why.changed)[:20], *np.flatnonzero(~why.changed)[:10]]
+    people = [why.person(int(row)) for row in rows]
+    for person in people:
+        assert person.score == "asked"
+        assert "as it is" not in person.sentence
+        again = edited_rows(
+            X, person.row, [(other.column, other.value) for other in person.kept_by]
+        )
+        assert again.dtypes.equals(X.dtypes)
+        is_kept = update.predict(again)[1:] == person.before
+        assert (is_kept == (person.direction is not None)).all()
+        ratios = [other.ratio for other in person.kept_by]
+        np.testing.assert_allclose(update.raw_ratio(again)[1:], ratios)
+        for other in person.kept_by:
+            assert other.text == f"{other.column} = {value_text(other.value)}"
+    assert sum(len(person.kept_by) for person in people) > 10
+    assert any("was found that would" in person.sentence for person in people)
+
+
+def test_polars_and_arrays_are_asked_alike(reading, biased):
+    update, X = reading
+    _, numbers, y, s = biased
+    frame = explain(update, X)
+    row = int(np.flatnonzero(frame.changed)[0])
+    polars = copy.copy(update)
+    polars.estimator = FromPandas(update.estimator)
+    one, other = frame.person(row), explain(polars, pl.from_pandas(X)).person(row)
+    assert (one.kept_by, one.score, one.sentence) == (other.kept_by, "asked", other.sentence)
+    array = LogisticRegression().fit(numbers.to_numpy(), y)
+    debiaser = ControlledDebiaser(array, target=0.9).fit(
+        numbers.to_numpy(), y, sensitive_features=s
+    )
+    why = explain(debiaser, numbers.to_numpy())
+    people = [why.person(int(row)) for row in np.flatnonzero(why.changed)[:10]]
+    assert {person.score for person in people} == {"asked"}
+    for person in people:
+        for a in person.kept_by:
+            again = edited_rows(numbers.to_numpy(), person.row, [(a.column, a.value)])
+            assert debiaser.predict(again)[1] == person.before
+
+
+class FromPandas:
+    """A base model that reads pandas frames, asked about those of polars."""
+
+    def __init__(self, model):
+        self.model = model
+        self.classes_ = model.classes_
+
+    def predict_proba(self, X):
+        return self.model.predict_proba(X.to_pandas())
+
+
+def test_a_base_model_that_does_not_answer_is_said_to_be_taken_as_it_is(rows):
+    X, y, s = rows
+    X = X[["age"]].assign(z=np.log(X["score"] / (1 - X["score"])))
+    X.loc[X["age"] == 43, "age"] = 44.0
+    update = ControlledDebiaser(Fussy(X["age"].unique()), target=0.9, locked_features=["z"])
+    update.fit(X, y, sensitive_features=s)
+    turned = copy.copy(update)
+    turned.scorecard_ = Scorecard(
+        encoding=Encoding((NumericTerms("age", 40.0, False),)),
+        intercept=-42.5,
+        contributions=np.array([1.0]),
+        concept_points=np.array([[1.0]]),
+        concept_intercepts=np.array([-40.0]),
+    )  # who is younger than 43 changes, and nobody is 43
+    why = explain(turned, X)
+    row = int(np.flatnonzero(why.changed)[0])
+    person = why.person(row)
+    assert person.score == "not asked"
+    assert person.sentence.endswith(
+        "With the base score as it is, one other value would have kept it: age ≥ 43."
+    )
+    turned.estimator = Fussy([*X["age"].unique(), 43.0])
+    person = why.person(row)
+    assert (person.score, person.kept_by[0].text) == ("asked", "age = 43")
+    assert person.sentence.endswith(" One other value would have kept it: age = 43.")
+
+
+def test_a_score_that_is_given_stays_as_it_is(simple, new):
+    why = explain(simple, new)
+    for row in some_rows(why):
+        person = why.person(row)
+        assert person.score == "given"
+        assert " With the score as it is, " in person.sentence
+
+
+# -- ids ------------------------------------------------------------------------------------------
+
+
+def test_a_person_is_found_by_the_label_of_the_row(simple, new):
+    named = new.set_axis([f"ID{i}" for i in range(N)])
+    why = explain(simple, named)
+    row = int(np.flatnonzero(why.changed)[0])
+    person = why.person(id=f"ID{row}")
+    assert person == why.person(row)
+    assert (person.row, person.id) == (row, f"ID{row}")
+    assert person.sentence.startswith(f"Row {row} (ID{row}) changes from ")
+    counted = explain(simple, new)
+    assert counted.person(id=row) == counted.person(row)
+    assert counted.person(row).id is None
+    assert counted.person(row).sentence == person.sentence.replace(f" (ID{row})", "")
+    moved = explain(simple, new.set_axis(range(1000, 1000 + N)))
+    assert f"Row {row} (id {1000 + row}) changes" in moved.person(id=1000 + row).sentence
+    pairs = explain(simple, new.set_axis(pd.MultiIndex.from_product([range(30), range(30)])))
+    assert pairs.person(id=(1, 2)) == pairs.person(32)
+
+
+def test_labels_that_name_no_row_or_several(simple, new):
+    why = explain(simple, new.set_axis(["a", "b", "b", *(f"c{i}" for i in range(N - 3))]))
+    with pytest.raises(
+        InputError, match=r"id='z' is not in the index of X \(the first .* 'a', 'b'"
+    ):
+        why.person(id="z")
+    with pytest.raises(InputError, match=r"id='b' is the label of 2 rows of X"):
+        why.person(id="b")
+    with pytest.raises(InputError, match="Pass either the row"):
+        why.person()
+    with pytest.raises(InputError, match="Pass either the row"):
+        why.person(0, id="a")
+    with pytest.raises(InputError, match=r"X is DataFrame and has none. Pass the row"):
+        explain(simple, pl.from_pandas(new)).person(id="a")
 
 
 @pytest.mark.parametrize("kind", [RejectOption, MinimalFlip, BayesPlugIn])

@@ -67,6 +67,9 @@ def test_a_fitted_update_shows_status_figures_and_points(update):
         assert sentence in text
     assert f"{update.base_fairness_:.3f}" in text and f"{update.fairness_:.3f}" in text
     assert f"{update.change_rate_:.1%}" in text
+    accuracy = f"{update.accuracy_:.3f}"  # one spelling, in the sentence and in the table
+    assert accuracy in update.status_ and accuracy in page.words
+    assert f"{update.accuracy_:.1%}" not in text
     for name, points in update.scorecard_.rows():
         assert name in page.words
         assert any(word.startswith("+" if points > 0 else "−") for word in page.words)

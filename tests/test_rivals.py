@@ -30,6 +30,7 @@ from commod.rivals import (
 from commod.rivals._lots import draw_lots
 from commod.rivals.base import wanted_fairness
 
+N = 480  # rows, columns and layers as in the tests of the methods that train: one compilation
 QUICK = {"epochs": 4, "batch_size": 128}  # of the methods that train
 CONSTRAINTS = (
     "demographic_parity",
@@ -46,6 +47,7 @@ def methods(model, **shared):
     for update in found.values():
         if "epochs" in update.get_params():
             update.set_params(**QUICK)
+    found["AdversarialDebiasing"].set_params(hidden=(16,))
     return found
 
 
@@ -55,7 +57,7 @@ every_method = pytest.mark.parametrize("name", NAMES)
 
 @pytest.fixture(scope="module")
 def data():
-    return make_biased(600, bias=1.5, n_categories=3, random_state=0)
+    return make_biased(N, bias=1.5, n_categories=3, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +67,14 @@ def scores(data):
     return model.predict_proba(numbers)[:, 1]
 
 
+def with_gaps(X):
+    return X.assign(x3=X["x3"].where(np.arange(len(X)) % 5 > 0))
+
+
 @pytest.fixture(scope="module")
 def rows(data, scores):
-    return data.data.assign(score=scores), data.target, np.asarray(data.sensitive_features)
+    X = with_gaps(data.data).assign(score=scores)
+    return X, data.target, np.asarray(data.sensitive_features)
 
 
 def fit(update, rows, **how):
@@ -181,10 +188,13 @@ def test_a_decision_depends_on_its_row_alone(name, rows):
 @every_method
 def test_fairness_improves_along_the_sweep(name, rows):
     update = methods(ScoreColumn("score"))[name]
-    update.set_params(**({"epochs": 30} if "epochs" in update.get_params() else {}))
+    strengths = update.default_strengths
+    if "epochs" in update.get_params():
+        update.set_params(epochs=30)
+        strengths = strengths[2], strengths[-1]
     X, y, group = rows
-    fairest = max(m.fairness_ for m in fit_strengths(update, update.default_strengths, X, y,
-                                                     sensitive_features=group))  # fmt: skip
+    found = fit_strengths(update, strengths, X, y, sensitive_features=group)
+    fairest = max(model.fairness_ for model in found)
     assert fairest > update_base(update, rows) + 0.15
 
 
@@ -207,11 +217,11 @@ def test_several_strengths_at_once_equal_each_alone(name, rows):
 @every_method
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 def test_three_groups_and_every_constraint_stay_above_the_limit(name, constraints):
-    data = make_biased(700, group_shares=(0.5, 0.3, 0.2), bias=1.5, random_state=2)
-    model = LogisticRegression().fit(data.data, data.target)
-    update = methods(model, constraints=constraints)[name]
+    data = make_biased(N, group_shares=(0.5, 0.3, 0.2), bias=1.5, n_categories=3, random_state=2)
+    X = with_gaps(data.data).assign(score=data.proba_target)
+    update = methods(ScoreColumn("score"), constraints=constraints)[name]
     strengths = [0, update.default_strengths[-1]]
-    curve = frontier(update, data.data, data.target, sensitive_features=data.sensitive_features,
+    curve = frontier(update, X, data.target, sensitive_features=data.sensitive_features,
                      grid={"strength": strengths})  # fmt: skip
     assert not (curve.frame()["change_rate"] < curve.frame()["limit"] - 1e-9).any()
     assert curve.needs_sensitive_features == update.needs_sensitive_features
@@ -245,9 +255,11 @@ def test_frames_of_either_kind_give_the_same_decisions(name, rows):
 
 
 @every_method
-def test_the_check_for_methods_of_ones_own_passes(name, rows):
-    X, y, group = rows
-    check_rival(methods(ScoreColumn("score"))[name], X, y, sensitive_features=group)
+def test_the_check_for_methods_of_ones_own_passes(name):
+    data = make_biased(2 * N, bias=1.5, n_categories=3, random_state=0)  # it fits on half of them
+    X = with_gaps(data.data).assign(score=data.proba_target)
+    update = methods(ScoreColumn("score"))[name]
+    check_rival(update, X, data.target, sensitive_features=data.sensitive_features)
 
 
 class Careless(RejectOption):
@@ -276,7 +288,7 @@ class Careless(RejectOption):
     ("broken", "said"),
     [
         ("neutral", "strength=0 must change nothing"),
-        ("shape", r"must return shape \(300,\)"),
+        ("shape", r"must return shape \(240,\)"),
         ("range", "chances between 0 and 1"),
         ("lots", "sets randomised=True"),
         ("order", "depend on its row alone"),

@@ -13,6 +13,7 @@ from commod._explain import find_segments
 from commod._explain.bins import cut_columns
 from commod._explain.conditions import MOST_VALUES, Part
 from commod._explain.rules import Task, polished
+from commod._explain.words import cut
 from commod._inputs import read_columns
 from commod.exceptions import InputError
 
@@ -61,7 +62,7 @@ def check_counts(X, gain, loss, before, found):
         new = rows & changed & (again < 0)
         assert segment.n_new == new.sum() > 0
         again[new] = i
-        assert segment.precision.value == segment.n_changed / segment.size
+        assert segment.precision.value == segment.n_changed / segment.size > 0.5
         assert 0 <= segment.precision.low <= segment.precision.value <= segment.precision.high <= 1
         assert segment.coverage == segment.n_changed / changed.sum()
         assert len({c.column for c in segment.conditions}) == len(segment.conditions)
@@ -161,6 +162,85 @@ def test_a_rule_survives_some_noise(table):
 def test_changes_without_a_pattern_have_no_rule(table, share, seed):
     gain = np.random.default_rng(seed).random(N) < share
     assert gains(table, gain)[0].segments == ()
+
+
+def test_a_wide_rule_that_hardly_beats_chance_does_not_hide_the_narrow_ones():
+    # most people change, so the rule that reaches most of them is best and yet says little
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"claims": rng.poisson(2.5, N), "smoker": rng.random(N) < 0.3})
+    gain = (0.6 * X["claims"] + 1.2 * X["smoker"] + rng.normal(0, 0.9, N) > 1).to_numpy()
+    found = gains(X, gain)
+    check_counts(X, gain, nobody(N), nobody(N), found)
+    assert gain.mean() > 0.7
+    assert [s.text for s in found[0].segments[:2]] == ["claims ≥ 3", "smoker = True"]
+    for segment in found[0].segments[:2]:
+        n_wrong = segment.size - segment.n_changed
+        assert segment.n_changed * (~gain).sum() >= 2 * n_wrong * gain.sum()
+
+
+def test_the_same_holds_for_lists_of_categories():
+    # a: most people, a little above the mean; b, c: few, and nearly all of them
+    rng = np.random.default_rng(0)
+    k = rng.choice(list("abcd"), 2000, p=[0.5, 0.1, 0.1, 0.3])
+    share = {"a": 0.6, "b": 0.95, "c": 0.95, "d": 0.3}
+    gain = rng.random(2000) < np.array([share[v] for v in k])
+    segments, _ = gains(pd.DataFrame({"k": k}), gain)
+    assert [segment.text for segment in segments.segments] == ["k is one of b, c"]
+    segments, _ = gains(pd.DataFrame({"k": np.where(k == "d", None, k)}), gain)
+    assert [segment.text for segment in segments.segments] == ["k is one of b, c"]
+
+
+def test_a_rule_that_is_wrong_more_often_than_right_describes_nobody(table):
+    # no loss but among the old, of whom few lose: far from chance, and still no description
+    before = np.ones(N, dtype=bool)
+    loss = (table["age"] >= 60).to_numpy() & (np.random.default_rng(0).random(N) < 0.2)
+    assert 10 < loss.sum() < 0.3 * (table["age"] >= 60).sum()
+    X = pd.DataFrame({"is_old": table["age"] >= 60})
+    found, segment_of = find_segments(X, nobody(N), loss, before)
+    assert found.segments == ()
+    assert found.n_described_losses == 0
+    assert (segment_of == -1).all()
+
+
+def test_a_rule_right_half_of_the_time_on_the_sample_is_held_to_it_on_all_rows(monkeypatch):
+    # on the rows the rules were sought on every second one changes, elsewhere nobody does
+    X = pd.DataFrame({"k": np.repeat(["p", "q"], [2_000, 40_000])})
+    gain = (np.arange(len(X)) < 2_000) & (np.arange(len(X)) % 20 < 9)
+    assert gain[:2_000].mean() == 0.45
+    monkeypatch.setattr("commod._explain.conditions.LEAST_PRECISION", 0.4)
+    assert gains(X, gain)[0].segments == ()
+    monkeypatch.setattr("commod._explain.segments.LEAST_PRECISION", 0.4)
+    assert gains(X, gain)[0].segments[0].text == "k = p"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a, b", "k = “a, b”"),
+        ("salt and pepper", "k = “salt and pepper”"),
+        ("one or two", "k = “one or two”"),
+        ("x=1", "k = “x=1”"),
+        ("missing", "k = “missing”"),
+        ("", "k = “”"),
+        (" ", "k = “ ”"),
+        ("7", "k = “7”"),
+        ("1e5", "k = “1e5”"),
+        ("Andorra la Vella", "k = Andorra la Vella"),
+        (True, "k = True"),
+    ],
+)
+def test_a_value_that_could_be_misread_is_quoted(value, text):
+    others = [False] * 40 if value is True else ["u", "v"] * 20
+    X = pd.DataFrame({"k": [value] * 20 + others})
+    assert gains(X, np.arange(60) < 20)[0].segments[0].text == text
+
+
+def test_a_column_whose_name_is_a_number_is_called_a_column():
+    x = np.arange(200)
+    X = pd.DataFrame({0: x % 4, 1: x // 40, "2.5": x % 2})
+    texts = [s.text for s in gains(X, (x % 4 == 2) & (x >= 80))[0].segments]
+    assert set(texts[0].split(" and ")) == {"column 0 = 2", "column 1 ≥ 2"}
+    assert gains(X, x % 2 == 1)[0].segments[0].text == "column 2.5 = 1"
 
 
 def test_no_more_rules_and_conditions_than_asked_for(table):
@@ -386,7 +466,7 @@ def test_names_and_values_are_kept_as_they_came():
     X = pd.DataFrame({long: [0, 1] * 50, "v": ["🙂", long] * 50})
     segments, _ = gains(X, np.arange(100) % 2 == 0)
     (segment,) = segments.segments
-    assert segment.text in (f"{long} = 0", "v = 🙂")
+    assert segment.text in (f"{cut(long)} = 0", "v = 🙂")
     assert segment.conditions[0].column in X.columns
 
 

@@ -266,6 +266,66 @@ def test_nobody_is_drawn_twice_except_by_the_bootstrap(model):
             assert (len(set(ids)) < n) == bool(repeated)
 
 
+@pytest.fixture(scope="module")
+def policies():
+    """Numbers that tell the group a little, and policies: most of them of four people each."""
+    data = make_biased(600, bias=1.5, random_state=0)
+    policy = np.array([f"p{i // 4}" for i in range(600)], dtype=object)
+    policy[:40] = "large"
+    policy[40:48] = None
+    X = data.data.assign(score=data.proba_target, policy=policy)
+    return X, data.target, np.asarray(data.sensitive_features)
+
+
+@pytest.mark.parametrize("sample", ["subsample", "bootstrap"])
+@pytest.mark.parametrize(("smallest", "n_policies"), [(2, 140), (5, 2), (9, 1)])
+def test_refits_have_no_category_that_the_fit_would_not_have(
+    policies, sample, smallest, n_policies
+):
+    update = ControlledDebiaser(
+        ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=smallest
+    )
+    X, y, s = policies
+    full = set(clone(update).fit(X, y, sensitive_features=s).term_names_)
+    assert sum(name.startswith("policy") for name in full) == n_policies
+    assert set(refit(update, policies, sample=sample, n_refits=2).lines) <= full
+
+
+def test_an_id_column_without_points_is_in_no_refit(policies):
+    X, y, s = policies
+    X = X.assign(policy=np.array([f"p{i // 4}" for i in range(600)], dtype=object))
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9).fit(X, y, sensitive_features=s)
+    assert "policy" not in {column.name for column in update.scorecard_.encoding.columns}
+    found = refit(update, (X, y, s))
+    assert found.columns and "policy" not in found.columns
+
+
+def test_small_categories_that_the_fit_has_take_part_in_refits(policies):
+    X, y, s = policies
+    X = X.assign(policy=np.where(np.arange(600) < 12, "small", "other"))
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=10)
+    assert "policy = small" in refit(update, (X, y, s), n_refits=2).lines
+
+
+def test_the_base_model_of_a_refit_reads_the_table_as_it_is(policies):
+    """Rare categories are hidden from the update, never from the model that decides."""
+    seen = []
+
+    class Reads:
+        classes_ = np.array([0, 1])
+
+        def fit(self, X, y):
+            return self
+
+        def predict_proba(self, X):
+            seen.append(set(X["policy"]))
+            return np.column_stack([1 - X["score"], X["score"]])
+
+    X, y, s = policies
+    refit(ControlledDebiaser(Reads(), target=0.8), (X.fillna({"policy": "none"}), y, s))
+    assert set().union(*seen) == set(X["policy"].fillna("none"))
+
+
 def test_the_update_is_left_alone_and_keeps_its_seed(watched, rows):
     update = watched(random_state=3)
     refit(update, rows)
@@ -331,8 +391,10 @@ def test_an_aware_rival_is_given_the_groups(model, rows):
         refit(update, rows, X_eval=rows[0])
 
 
-def test_commod_refits_are_counted_too(model, rows):
+def test_commod_refits_are_counted_too(model):
+    data = make_biased(1200, bias=1.5, random_state=0)  # halves of 600, as in other tests
     update = COMMOD(model, epochs=20, lambda_fair=5, warmup_epochs=2, random_state=0)
+    rows = data.data, data.target, data.sensitive_features
     found = refit(update, rows, n_refits=2)
     assert found.n_refits == 2 and found.lines
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._audit.scores import calibration_bins, calibration_error
 from commod._displays._style import axes_or_new, base_scores_of, check_update, given_groups
 from commod._drawing import AFTER, BEFORE, plain_text
 from commod._inputs import binary_outcome, check_length, read_labels
+from commod._record import CalibrationBin
 from commod.exceptions import InputError
 from commod.metrics._scores import _read_scores
 
@@ -20,43 +22,38 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibrationDisplay", "Reliability"]
 
-Floats = NDArray[np.float64]
+N_STEPS = 20  # of the histogram
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Reliability:
-    """People in equal steps of their score: mean score, share that happened, how many; (n_bins,).
+    """Scores against what happened, in the bins of an audit: about as many people in each.
 
-    Both are NaN where a step has nobody.
+    `people` counts everybody in equal steps of the score, for the histogram.
 
     Examples
     --------
     >>> import numpy as np
-    >>> curve = Reliability.of(np.array([True, False, True]), np.array([0.1, 0.2, 0.9]), n_bins=2)
-    >>> curve.observed, curve.n, round(curve.error, 3)
-    (array([0.5, 1. ]), array([2, 1]), 0.267)
+    >>> curve = Reliability.of(np.array([True, False, True]), np.array([0.1, 0.1, 0.9]))
+    >>> [(one.n, one.observed.value) for one in curve.bins], round(curve.error, 3)
+    ([(2, 0.5), (1, 1.0)], 0.3)
     """
 
-    mean_score: Floats
-    observed: Floats
-    n: NDArray[np.intp]
+    bins: tuple[CalibrationBin, ...]
+    people: tuple[int, ...]
 
     @classmethod
-    def of(cls, happened: NDArray[np.bool_], scores: Floats, n_bins: int) -> Reliability:
-        """Sort people into `n_bins` equal steps of their score."""
-        step = np.minimum((scores * n_bins).astype(np.intp), n_bins - 1)
-        n = np.bincount(step, minlength=n_bins)
-        with np.errstate(invalid="ignore"):
-            mean_score = np.bincount(step, scores, minlength=n_bins) / n
-            observed = np.bincount(step, happened, minlength=n_bins) / n
-        return cls(mean_score, observed, n)
+    def of(
+        cls, happened: NDArray[np.bool_], scores: NDArray[np.float64], level: float = 0.95
+    ) -> Reliability:
+        """Sort people into bins; their shares have intervals at `level`."""
+        counts, _ = np.histogram(scores, N_STEPS, (0.0, 1.0))
+        return cls(calibration_bins(scores, happened, level), tuple(counts.tolist()))
 
     @property
     def error(self) -> float:
         """Return the mean distance of score and share, weighted by people, in [0, 1]."""
-        there = self.n > 0
-        gaps = np.abs(self.mean_score - self.observed)[there]
-        return float(np.average(gaps, weights=self.n[there]))
+        return calibration_error(self.bins)
 
 
 class CalibrationDisplay:
@@ -65,7 +62,7 @@ class CalibrationDisplay:
     Parameters
     ----------
     before, after : Reliability
-        The base model's scores and the edited ones, in the same steps.
+        The base model's scores and the edited ones, each in bins of about as many people.
     pos_label : label
         The label that scores are about.
 
@@ -77,6 +74,7 @@ class CalibrationDisplay:
 
     Notes
     -----
+    Bins and error are those of `commod.audit`; the lines through the points are Wilson's intervals.
     Edited scores order decisions and are no calibrated probabilities: most updates move away from
     the diagonal where they change decisions. This picture says by how much.
 
@@ -84,7 +82,7 @@ class CalibrationDisplay:
     --------
     >>> from commod import CalibrationDisplay
     >>> display = CalibrationDisplay.from_predictions(
-    ...     [0, 1, 0, 1], [0.1, 0.9, 0.2, 0.8], [0.1, 0.9, 0.6, 0.8], n_bins=5
+    ...     [0, 1, 0, 1], [0.1, 0.9, 0.2, 0.8], [0.1, 0.9, 0.6, 0.8]
     ... )
     >>> round(display.before.error, 3), round(display.after.error, 3)
     (0.15, 0.25)
@@ -108,7 +106,7 @@ class CalibrationDisplay:
         X: Any,
         y: Any,
         *,
-        n_bins: int = 10,
+        level: float = 0.95,
         sensitive_features: Any = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -121,8 +119,8 @@ class CalibrationDisplay:
         X : table of shape (n, n_features)
         y : array-like of shape (n,)
             True labels.
-        n_bins : int, default=10
-            Equal steps of the score.
+        level : float, default=0.95
+            Of the intervals.
         sensitive_features : array-like, default=None
             For methods that decide by group.
         ax : matplotlib Axes, default=None
@@ -136,7 +134,7 @@ class CalibrationDisplay:
             base_scores_of(update, X),
             proba[:, column],
             pos_label=update.pos_label_,
-            n_bins=n_bins,
+            level=level,
             ax=ax,
         )
 
@@ -148,7 +146,7 @@ class CalibrationDisplay:
         scores_after: Any,
         *,
         pos_label: Any = 1,
-        n_bins: int = 10,
+        level: float = 0.95,
         ax: Axes | None = None,
     ) -> Self:
         """Return the picture of two columns of scores.
@@ -160,23 +158,23 @@ class CalibrationDisplay:
         scores_before, scores_after : array-like of shape (n,)
             Scores in [0, 1] for `pos_label`.
         pos_label : label, default=1
-        n_bins : int, default=10
-            Equal steps of the score.
+        level : float, default=0.95
+            Of the intervals.
         ax : matplotlib Axes, default=None
             A new figure if None.
         """
-        if not isinstance(n_bins, int | np.integer) or isinstance(n_bins, bool) or n_bins < 1:
-            raise InputError(f"n_bins={n_bins!r} must be a whole number of at least 1.")
+        if not isinstance(level, float | np.floating) or not 0 < level < 1:
+            raise InputError(f"level={level!r} must be a number between 0 and 1, such as 0.95.")
         happened = binary_outcome(read_labels(y_true, "y_true"), "y_true", pos_label)
         curves = {}
         for name, given in (("scores_before", scores_before), ("scores_after", scores_after)):
             scores = _read_scores(given, name)
             check_length(scores, name, len(happened))
-            curves[name[7:]] = Reliability.of(happened, scores, int(n_bins))
+            curves[name[7:]] = Reliability.of(happened, scores, float(level))
         return cls(**curves, pos_label=pos_label).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the curves, and below them how many people have such scores.
+        """Draw the curves with their intervals, and below how many people have such scores.
 
         Parameters
         ----------
@@ -190,16 +188,17 @@ class CalibrationDisplay:
         ax = axes_or_new(ax, 5.5, 5.8)
         below = _axes_below(ax)
         ax.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":", label="what scores promise")
-        steps = np.linspace(0, 1, len(self.before.n) + 1)
+        steps = np.linspace(0, 1, N_STEPS + 1)
         drawn: tuple[tuple[str, Reliability, dict[str, Any]], ...] = (
             ("before", self.before, {"color": BEFORE, "marker": "s", "ls": "--"}),
             ("after", self.after, {"color": AFTER, "marker": "o", "ls": "-"}),
         )
         for name, curve, style in drawn:
-            there = curve.n > 0
             label = f"{name}: {curve.error:.1%} off on average"
-            ax.plot(curve.mean_score[there], curve.observed[there], label=label, **style)
-            below.stairs(curve.n, steps, color=style["color"], ls=style["ls"], lw=1.8)
+            scores, shares, low, high = _points(curve.bins)
+            ax.plot(scores, shares, label=label, **style)
+            ax.vlines(scores, low, high, colors=style["color"], lw=1.2, alpha=0.6)
+            below.stairs(curve.people, steps, color=style["color"], ls=style["ls"], lw=1.8)
         self._label(ax, below)
         self.ax_, self.histogram_ax_, self.figure_ = ax, below, ax.figure
         return self
@@ -217,6 +216,12 @@ class CalibrationDisplay:
         below.set_ylabel("people")
         for each in (ax, below):
             each.spines[["top", "right"]].set_visible(False)
+
+
+def _points(bins: tuple[CalibrationBin, ...]) -> NDArray[np.float64]:
+    """Return mean score, share and the ends of its interval, shape (4, n_bins)."""
+    seen = [(b.mean_score, b.observed.value, b.observed.low, b.observed.high) for b in bins]
+    return np.array(seen, dtype=np.float64).T
 
 
 def _axes_below(ax: Axes) -> Axes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from commod._displays._style import axes_or_new, check_update, given_groups, width_of
 from commod._drawing import AFTER, LOSS_STYLE, plain_text
-from commod._inputs import read_groups
+from commod._inputs import different_labels, read_groups, read_labels
 from commod.exceptions import InputError
 from commod.metrics import count_changes
 
@@ -59,7 +59,13 @@ class ChangeDisplay:
 
     @classmethod
     def from_estimator(
-        cls, update: Any, X: Any, *, sensitive_features: Any, ax: Axes | None = None, **kwargs: Any
+        cls,
+        update: Any,
+        X: Any,
+        *,
+        sensitive_features: Any,
+        ax: Axes | None = None,
+        max_groups: int = 20,
     ) -> Self:
         """Return the picture of whom a fitted update changes among the rows of X.
 
@@ -72,7 +78,7 @@ class ChangeDisplay:
             The group of each row; several columns mean their intersections.
         ax : matplotlib Axes, default=None
             A new figure if None.
-        **kwargs
+        max_groups : int, default=20
             As in `plot`.
         """
         check_update(update, "ChangeDisplay.from_estimator")
@@ -83,7 +89,7 @@ class ChangeDisplay:
             changes.gain.astype(int),
             sensitive_features=_checked(sensitive_features, len(changes.gain)),
         )
-        return cls(by_group=counts.by_group).plot(ax, **kwargs)
+        return cls(by_group=counts.by_group).plot(ax, max_groups=max_groups)
 
     @classmethod
     def from_predictions(
@@ -94,7 +100,7 @@ class ChangeDisplay:
         sensitive_features: Any,
         favorable_label: Any = 1,
         ax: Axes | None = None,
-        **kwargs: Any,
+        max_groups: int = 20,
     ) -> Self:
         """Return the picture of the changes between two sets of decisions.
 
@@ -108,18 +114,20 @@ class ChangeDisplay:
             The label that is good for the person.
         ax : matplotlib Axes, default=None
             A new figure if None.
-        **kwargs
+        max_groups : int, default=20
             As in `plot`.
         """
         if sensitive_features is None:
             raise InputError("sensitive_features is missing. Pass the group of each row.")
+        _check_favorable(favorable_label, y_before, "y_before")
+        _check_favorable(favorable_label, y_after, "y_after")
         counts = count_changes(
             y_before,
             y_after,
             favorable_label=favorable_label,
             sensitive_features=sensitive_features,
         )
-        return cls(by_group=counts.by_group).plot(ax, **kwargs)
+        return cls(by_group=counts.by_group).plot(ax, max_groups=max_groups)
 
     def plot(self, ax: Axes | None = None, *, max_groups: int = 20) -> Self:
         """Draw losses to the left and gains to the right, as shares of each group.
@@ -180,6 +188,17 @@ class ChangeDisplay:
 def _checked(sensitive_features: Any, n_rows: int) -> Any:
     read_groups(sensitive_features, n_rows)
     return sensitive_features
+
+
+def _check_favorable(favorable_label: Any, labels: Any, name: str) -> None:
+    """Refuse a favourable label that decisions with these labels cannot mean."""
+    values = different_labels(read_labels(labels, name))
+    is_other_kind = [isinstance(v, str) for v in values[:1]] != [isinstance(favorable_label, str)]
+    if favorable_label not in values and (len(values) == 2 or (values and is_other_kind)):
+        raise InputError(
+            f"favorable_label={favorable_label!r} is not among the values of {name}: {values}. "
+            "Pass the label that is good for the person as favorable_label=."
+        )
 
 
 def _write_count(ax: Axes, side: int, y: float, count: int, n: int) -> None:

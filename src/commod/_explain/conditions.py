@@ -9,7 +9,7 @@ found, and where that one is not right often enough the best that is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ EXTRA_WORD = 0.3  # "or missing", "not"
 MOST_VALUES = 6  # categories that a condition lists
 MOST_EXCEPTIONS = 3  # categories that it excepts
 ROUNDER = 0.01  # of the quality: what a rounder edge may cost
-LEAST_PRECISION = 0.5  # a rule that is wrong more often than right does not say who changes
+LEAST_PRECISION = 0.5  # a rule that is not right more often than wrong does not say who changes
 LEAST_ODDS = 2.0  # against chance: below, a rule says hardly anything
 
 
@@ -96,8 +96,8 @@ def log_choices(part: Part, binned: Binned) -> float:
 class Measure:
     """How good a rule is: a right row stands for `right_weight` people, a wrong one likewise.
 
-    `n_people` are to be described. A rule needs `least_right` right rows, and `least_ratio` of
-    them for each wrong one.
+    `n_people` are to be described. A rule needs `least_right` right rows, and more than
+    `least_ratio` of them for each wrong one.
     """
 
     right_weight: float
@@ -118,7 +118,7 @@ class Measure:
     def is_enough(self, right: Any, wrong: Any) -> Mask:
         """Return whether so many right and wrong rows are right often enough to say who changes."""
         right = np.asarray(right, dtype=np.float64)
-        return (right >= self.least_right) & (right >= self.least_ratio * np.asarray(wrong))
+        return (right >= self.least_right) & (right > self.least_ratio * np.asarray(wrong))
 
     def f(self, right: Any, wrong: Any) -> Floats:
         """Return the F-measure of so many right and wrong rows, in [0, 1]."""
@@ -150,8 +150,7 @@ def best_parts(
     if n:
         yield from _ranges(measure, binned, right[:n], wrong[:n], cost)
     if n < len(binned.columns):
-        for negated in (False, True):
-            yield from _lists(measure, binned, right[n:], wrong[n:], cost, negated)
+        yield from _lists(measure, binned, right[n:], wrong[n:], cost)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -219,91 +218,83 @@ def _best_places(quality: Floats, enough: Mask) -> Iterator[tuple[int, int]]:
 
 
 def _lists(
-    measure: Measure, binned: Binned, right: Floats, wrong: Floats, cost: float, negated: bool
+    measure: Measure, binned: Binned, right: Floats, wrong: Floats, cost: float
 ) -> Iterator[Found]:
-    """Yield the best short list of categories, or of exceptions, of each column."""
-    everybody = [counts.sum(axis=1) for counts in (right, wrong)]
+    """Yield the best short list of categories, and of exceptions, of each column."""
+    everybody = np.stack([right.sum(axis=1), wrong.sum(axis=1)])
     bins = [*range(int(binned.n_values[binned.n_numeric :].max())), binned.width - 1]
-    counts = right[:, bins], wrong[:, bins]  # rare ones cannot be listed
+    counts = np.stack([right[:, bins], wrong[:, bins]])  # rare ones cannot be listed
+    people = measure.right_weight * counts[0]
+    size = people + measure.wrong_weight * counts[1]
     # What a category adds to a ratio of sums is told by the ratio itself (Dinkelbach): it is taken
     # from the rule as it is, and then from the best list found.
-    level = measure.f(*everybody)
+    level = np.stack([measure.f(*everybody)] * 2)[:, :, None]
     for _ in range(2):
-        people = measure.right_weight * counts[0], measure.wrong_weight * counts[1]
-        adds = (1 + BETA_2) * people[0] - level[:, None] * (people[0] + people[1])
-        lists = _Lists.of(measure, everybody, counts, adds, cost, negated)
-        level = np.maximum(level, measure.f(*lists.rows).max(axis=1))
-    best = lists.quality.argmax(axis=1)
-    yield from lists.found(binned, enumerate(best.tolist()))
-    # what is wrong too often is sought again, the categories with most right rows first
-    again = np.flatnonzero(~lists.is_enough[np.arange(len(best)), best])
-    if not len(again):
-        return
-    share = people[0] / np.maximum(people[0] + people[1], 1e-300)
-    lists = _Lists.of(measure, everybody, counts, share, cost, negated)
-    quality = np.where(lists.is_enough, lists.quality, -1.0)[again]
-    places = zip(again.tolist(), quality.argmax(axis=1).tolist(), strict=True)
-    yield from lists.found(binned, [(i, k) for i, k in places if lists.is_enough[i, k]])
+        lists = _Lists.of((1 + BETA_2) * people - level * size, counts, everybody)
+        level = np.maximum(level, measure.f(*lists.rows).max(axis=2, keepdims=True))
+    quality, enough = lists.worth(measure, cost)
+    best = quality.argmax(axis=2)
+    yield from lists.found(binned, best, quality, enough)
+    # what is wrong too often is sought again, the categories most often right first
+    again = ~np.take_along_axis(enough, best[:, :, None], axis=2)
+    if again.any():
+        lists = _Lists.of(np.stack([people / np.maximum(size, 1e-300)] * 2), counts, everybody)
+        quality, enough = lists.worth(measure, cost)
+        quality = quality * (enough & again)
+        yield from lists.found(binned, quality.argmax(axis=2), quality, enough)
 
 
 @dataclass(frozen=True)
 class _Lists:
-    """Lists of the first 1, 2, … categories in the `order` of each column.
+    """The first 1, 2, … categories in the `order` of each column, and all but these.
 
-    `rows` are the right and the wrong rows each list leaves, `quality` and `is_enough` what that
-    is worth, all of shape (columns, longest list).
+    `order` has shape (2, columns, longest); `rows` (2, 2, columns, longest) are the right and the
+    wrong rows that each list leaves, `costs` what it costs to read, in conditions.
     """
 
     order: NDArray[np.intp]
-    rows: tuple[Floats, Floats]
-    quality: Floats
-    is_enough: Mask
+    rows: Floats
     costs: Floats
-    n_bins: int
-    negated: bool
 
     @classmethod
-    def of(
-        cls,
-        measure: Measure,
-        everybody: Sequence[Floats],
-        counts: tuple[Floats, Floats],
-        worth: Floats,
-        cost: float,
-        negated: bool,
-    ) -> _Lists:
-        """Return lists of what is worth most, or all but what is worth least where `negated`."""
-        worth = np.where(counts[0] + counts[1] == 0, -np.inf, -worth if negated else worth)
-        most = MOST_EXCEPTIONS if negated else MOST_VALUES
-        order = np.argsort(-worth, axis=1, kind="stable")[:, :most]
-        right, wrong = (
-            np.cumsum(np.take_along_axis(some, order, axis=1), axis=1) for some in counts
-        )
-        if negated:
-            right, wrong = everybody[0][:, None] - right, everybody[1][:, None] - wrong
-        costs = 1.0 + EXTRA_VALUE * np.arange(order.shape[1], dtype=np.float64)
-        costs += EXTRA_WORD * negated
-        return cls(
-            order=order,
-            rows=(right, wrong),
-            quality=measure.quality(right, wrong, cost + costs),
-            is_enough=measure.is_enough(right, wrong),
-            costs=costs,
-            n_bins=worth.shape[1],
-            negated=negated,
-        )
+    def of(cls, worth: Floats, counts: Floats, everybody: Floats) -> _Lists:
+        """Return lists of what is worth most, and of all but what is worth least."""
+        _, n_columns, n_bins = counts.shape
+        absent = counts[0] + counts[1] == 0
+        rising = np.where(absent, np.inf, worth * _SIGNS)
+        order = np.argsort(rising, axis=2, kind="stable")[:, :, :MOST_VALUES]
+        places = order + n_bins * np.arange(n_columns)[:, None]
+        rows = counts.reshape(2, -1)[:, places].cumsum(axis=3)
+        rows[:, 1] = everybody[:, :, None] - rows[:, 1]
+        rows[0, 1, :, MOST_EXCEPTIONS:] = 0.0  # too long to be read: as if nobody were right
+        extra = EXTRA_VALUE * np.arange(order.shape[2])
+        return cls(order, rows, 1.0 + extra + EXTRA_WORD * (_SIGNS > 0))
 
-    def found(self, binned: Binned, places: Iterable[tuple[int, int]]) -> Iterator[Found]:
-        """Yield the lists at some places: a column, and one less than how many are listed."""
-        n, last = binned.n_numeric, self.n_bins - 1  # the last bin is that of missing values
-        for i, k in places:
-            listed = self.order[i, : k + 1].tolist()
-            n_values = binned.columns[n + i].n_values
-            chosen = tuple(sorted(place for place in listed if place < n_values))
-            missing = (last in listed) != self.negated
-            if chosen or last in listed:
-                part = Part(n + i, float(self.costs[k]), None, None, chosen, missing, self.negated)
-                yield Found(float(self.quality[i, k]), bool(self.is_enough[i, k]), part)
+    def worth(self, measure: Measure, cost: float) -> tuple[Floats, Mask]:
+        """Return the quality of each list in a rule that costs `cost`, and whether it is enough."""
+        right, wrong = self.rows
+        return measure.quality(right, wrong, cost + self.costs), measure.is_enough(right, wrong)
+
+    def found(
+        self, binned: Binned, best: NDArray[np.intp], quality: Floats, enough: Mask
+    ) -> Iterator[Found]:
+        """Yield the best list of each column, and the best of exceptions, where there is one."""
+        last = int(binned.n_values[binned.n_numeric :].max())  # the bin of missing values
+        for negated in (False, True):
+            for i, k in enumerate(best[int(negated)].tolist()):
+                place = int(negated), i, k
+                listed = self.order[int(negated), i, : k + 1].tolist()
+                column = binned.n_numeric + i
+                n_values = binned.columns[column].n_values
+                chosen = tuple(sorted(b for b in listed if b < n_values))
+                if quality[place] > 0 and (chosen or last in listed):
+                    cost = float(self.costs[int(negated), 0, k])
+                    missing = (last in listed) != negated
+                    part = Part(column, cost, None, None, chosen, missing, negated)
+                    yield Found(float(quality[place]), bool(enough[place]), part)
+
+
+_SIGNS = np.array([-1.0, 1.0])[:, None, None]  # the most first, and the least first
 
 
 # ---------------------------------------------------------------------------------------------

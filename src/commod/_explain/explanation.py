@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,9 @@ from sklearn.utils import get_tags
 
 from commod._base_model import BaseScores, ScoreColumn
 from commod._codes import plain
+from commod._explain.as_text import card_in_lines, segments_in_lines, shortened
 from commod._explain.cards import CardMaker, push_of
+from commod._explain.edited import edited_rows
 from commod._explain.person import Decision, Person, explain_person
 from commod._explain.reasons import strongest
 from commod._explain.segments import find_segments
@@ -28,8 +32,8 @@ from commod._inputs import (
     read_labels,
     take_rows,
 )
-from commod._record import Card, Concept, Request, Segments
-from commod._record.explanation import Direction
+from commod._record import Card, Request, Segments
+from commod._record.explanation import Direction, Value
 from commod.exceptions import InputError
 from commod.rivals.base import Rival
 from commod.scorecard import Scorecard, decide, edited_scores
@@ -46,7 +50,6 @@ Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
 CHUNK = 50_000  # rows that are terms at the same time
-LONGEST_SETTING = 60
 
 
 def explain(
@@ -275,8 +278,8 @@ class Explanation:
         """Return the strongest pushes of each of some rows, as short texts.
 
         Points below 0 push towards a change: they are listed for people whose decision changes,
-        and those that kept it for the others. A number counts by its distance from the mean of the
-        fit rows. Empty without a scorecard.
+        and those that kept it for the others. A column counts by its distance from what it adds on
+        average over the fit rows, as in `person`. Empty without a scorecard.
         """
         rows = self._positions(rows)
         if self.card is None:
@@ -288,15 +291,37 @@ class Explanation:
             texts += strongest(scorecard, self._columns(rows[part]), towards, most)
         return texts
 
-    def person(self, row: int) -> Person:
-        """Return why the decision of one row, counted from 0, changed or stayed."""
+    def person(self, row: int | None = None, *, id: Any = None) -> Person:
+        """Return why one decision changed or stayed.
+
+        Parameters
+        ----------
+        row : int
+            The row, counted from 0.
+        id : label, default=None
+            Instead of the row: its label in the index of X, as the ledger of an audit has it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from commod import ControlledDebiaser, ScoreColumn, explain
+        >>> X = pd.DataFrame(
+        ...     {"score": [0.4, 0.6] * 100, "age": range(200)}, index=[f"P{i}" for i in range(200)]
+        ... )
+        >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.9)
+        >>> update = update.fit(X, sensitive_features=(X["age"] < 100) & (X["score"] < 0.5))
+        >>> why = explain(update, X)
+        >>> why.person(4) == why.person(id="P4")
+        True
+        """
         scorecard = self._scorecard()
-        (row,) = self._positions([row]).tolist()
+        (row,) = self._positions([self._row_of(row, id)]).tolist()
         assert self.ratio is not None and self.raw_ratio is not None
         assert self.scores_before is not None and self.scores_after is not None
         direction: Direction | None = "gain" if self.gain[row] else "loss"
         decision = Decision(
             row=row,
+            id=self._id_of(row),
             before=plain(self.y_before[row]),
             after=plain(self.y_after[row]),
             direction=direction if self.changed[row] else None,
@@ -307,7 +332,15 @@ class Explanation:
             closed=self._why_closed(row),
         )
         columns = self._columns(np.array([row]))
-        return explain_person(decision, scorecard, columns, self._range_of, (MARGIN_COLUMN,))
+        is_given = isinstance(self._update.estimator, ScoreColumn)
+        return explain_person(
+            decision,
+            scorecard,
+            columns,
+            self._range_of,
+            fixed=(MARGIN_COLUMN,),
+            trial=None if is_given else partial(self._try, row),
+        )
 
     def frame(self) -> pd.DataFrame:
         """Return one line per segment as a pandas frame."""
@@ -334,7 +367,7 @@ class Explanation:
             f"{n_gains + n_losses:,} of {self.n:,} people change: {n_gains:,} gains, {n_losses:,} "
             f"losses of the favourable outcome ({self.favorable_label})."
         )
-        return "\n".join([head, *_segments_in_lines(self.segments), *_card_in_lines(self.card)])
+        return "\n".join([head, *segments_in_lines(self.segments), *card_in_lines(self.card)])
 
     # -- looking into rows again ------------------------------------------------------------------
 
@@ -352,6 +385,55 @@ class Explanation:
                 f"{rows.ravel()[:3].tolist()}."
             )
         return rows.astype(np.intp)
+
+    def _row_of(self, row: int | None, label: Any) -> Any:
+        """Return the position that was asked for, or that of a label in the index of X."""
+        if (row is None) == (label is None):
+            raise InputError("Pass either the row, counted from 0, or its label as id=.")
+        if label is None:
+            return row
+        if self.index is None:
+            raise InputError(
+                f"id={label!r} is a label in the index of a pandas frame, but X is "
+                f"{type(self._X).__name__} and has none. Pass the row, counted from 0."
+            )
+        try:
+            found = self.index.get_loc(label)
+        except (KeyError, TypeError):
+            raise InputError(
+                f"id={label!r} is not in the index of X (the first labels are "
+                f"{', '.join(repr(plain(i)) for i in self.index[:3])})."
+            ) from None
+        if not isinstance(found, int | np.integer):
+            n = int(np.size(np.arange(self.n)[found]))
+            raise InputError(
+                f"id={label!r} is the label of {n} rows of X, so it is not clear which is meant. "
+                "Pass the row, counted from 0."
+            )
+        return int(found)
+
+    def _id_of(self, row: int) -> Any:
+        """Return the label of a row in the index of X, None where that counts from 0."""
+        index = self.index
+        if index is None or np.array_equal(index, np.arange(self.n)):
+            return None
+        label = plain(index[row])
+        return label if isinstance(label, str | bool | int | float) else str(label)
+
+    def _try(self, row: int, edits: Sequence[tuple[str, Value]]) -> list[tuple[float, bool]] | None:
+        """Return r, and whether the decision is another, with each edit; None if not known."""
+        update = self._update
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a base model, about values it never saw
+                base, columns = update._read_rows(edited_rows(self._X, row, edits))
+        except Exception:  # a base model may refuse a row in any way it likes
+            return None
+        raw = update.scorecard_.ratio(columns)
+        decided = decide(base.scores, update._effective(base.decisions, raw), base.threshold)
+        if decided[0] != self.after[row]:  # X is no longer what was explained
+            return None
+        return list(zip(raw[1:].tolist(), (decided[1:] != decided[0]).tolist(), strict=True))
 
     def _scorecard(self) -> Scorecard:
         if self.card is None:
@@ -561,61 +643,4 @@ def _settings(update: Any) -> dict[str, str]:
         return {}
     params = update.get_params()
     del params["estimator"]
-    return {name: _short(v if isinstance(v, str) else repr(v)) for name, v in params.items()}
-
-
-def _short(text: str, most: int = LONGEST_SETTING) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-# ---------------------------------------------------------------------------------------------
-# As text
-
-
-def _segments_in_lines(segments: Segments) -> list[str]:
-    if not segments.segments:
-        return (
-            ["Nobody changes."]
-            if not segments.n_gains + segments.n_losses
-            else ["No short rule describes who changes."]
-        )
-    lines = [
-        f"  {s.direction}  {_short(s.text, 120)}  {s.n_changed:,} of {s.size:,} change"
-        for s in segments.segments
-    ]
-    described = segments.n_described_gains + segments.n_described_losses
-    n = segments.n_gains + segments.n_losses
-    return ["Who changes:", *lines, f"  Together they describe {described:,} of {n:,} changes."]
-
-
-def _card_in_lines(card: Card | None) -> list[str]:
-    if card is None:
-        return []
-    if not card.lines:
-        return [f"Why: r = {card.intercept:.4g} for everybody; a decision changes where r < 0."]
-    lines = [f"Why: r = {card.intercept:+.4g} and points; a decision changes where r < 0:"]
-    lines += _lines(card.lines)
-    for concept in card.concepts:
-        lines.append(_concept_in_words(concept))
-        lines += _lines(concept.lines)
-    return lines
-
-
-def _lines(lines: Sequence[Any], most: int = 8) -> list[str]:
-    shown = [
-        f"  {line.points:+10.4f} {line.unit + ' ' if line.unit else ''}{_short(line.term)}"
-        for line in lines[:most]
-    ]
-    rest = len(lines) - most
-    return [*shown, f"  and {rest} weaker lines"] if rest > 0 else shown
-
-
-def _concept_in_words(concept: Concept) -> str:
-    shares = [
-        "nobody" if e.value is None else f"{e.value:.1%}"
-        for e in (concept.change_if_active, concept.change_if_inactive)
-    ]
-    return (
-        f"Concept {concept.number} ({_short(concept.name)}), points towards a change; where active "
-        f"{shares[0]} change, elsewhere {shares[1]}:"
-    )
+    return {name: shortened(v if isinstance(v, str) else repr(v)) for name, v in params.items()}

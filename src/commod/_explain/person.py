@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 
 from commod._encoding import BinTerms, CategoryTerms, ColumnTerms, NumericTerms
 from commod._explain.reasons import WORTH_SAYING, added_by_column, start_of, values_of
-from commod._explain.words import cut, number_text, short_value, signed, value_text
+from commod._explain.words import column_text, number_text, short_value, signed, value_text
 from commod._inputs import Column
 from commod._record.explanation import Direction, Value
 from commod.scorecard import Scorecard
 
-__all__ = ["Alternative", "Contribution", "Decision", "Person", "explain_person"]
+__all__ = ["Alternative", "Contribution", "Decision", "Person", "Trial", "explain_person"]
 
 MOST_REASONS = 3  # in the sentence
+MOST_TRIED = 10  # values of one column that the base model is asked about
+
+# Returns, for values of single columns, r with each and whether the decision becomes another;
+# None where that cannot be asked.
+Trial = Callable[[Sequence[tuple[str, Value]]], Sequence[tuple[float, bool]] | None]
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one column adds to r for one person; below 0 it pushes towards a change."""
+    """What one column adds to r for one person, beyond what it adds on average over the fit rows.
+
+    Below 0 it pushes towards a change.
+    """
 
     column: str
     value: Value | None
@@ -31,7 +41,7 @@ class Contribution:
     @property
     def text(self) -> str:
         """Return it in words, such as "priors_count = 0: −0.62"."""
-        return f"{self.column} = {short_value(self.value)}: {signed(self.points)}"
+        return f"{column_text(self.column)} = {short_value(self.value)}: {signed(self.points)}"
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class Alternative:
     """Another value of one column, all else as it is, with which it would have been otherwise.
 
     `ratio` is the r it gives. `is_seen` is False for a number beyond those of the explained
-    people. The base score is taken as it is: a base model that reads the column may score anew.
+    people.
     """
 
     column: str
@@ -53,10 +63,12 @@ class Alternative:
 class Decision:
     """What was decided about one person: labels, direction, scores, and the r that acts.
 
-    `closed` says why the decision could not change, None where it could.
+    `id` is the label of the row in the index of X, None where that counts from 0. `closed` says
+    why the decision could not change, None where it could.
     """
 
     row: int
+    id: Value | None
     before: Value
     after: Value
     direction: Direction | None
@@ -74,12 +86,16 @@ class Person(Decision):
     Attributes
     ----------
     start : float
-        r for somebody with the average numbers of the fit rows and no category that has points.
+        r of the average person: the mean of r over the fit rows.
     contributions : tuple of Contribution
         raw_ratio = start + their points; first what pushed most to where the decision went.
     kept_by : tuple of Alternative
         For a changed decision the smallest change of each single column that would have kept it;
         for one that stayed the smallest that would have changed it. Empty where none would.
+    score : {"asked", "given", "not asked"}
+        How `kept_by` was found: the base model was asked about each edited row, and all of them
+        would have; the score is a column of X and stays as it is; or the base model refused to
+        answer, and its score is taken as it is.
     sentence : str
         All of it in plain words.
     """
@@ -87,6 +103,7 @@ class Person(Decision):
     start: float
     contributions: tuple[Contribution, ...]
     kept_by: tuple[Alternative, ...]
+    score: Literal["asked", "given", "not asked"]
     sentence: str
 
     def __repr__(self) -> str:
@@ -99,6 +116,7 @@ def explain_person(
     columns: Sequence[Column],
     seen: Callable[[str], tuple[float, float]],
     fixed: Sequence[str] = (),
+    trial: Trial | None = None,
 ) -> Person:
     """Return the reasons of one person.
 
@@ -112,6 +130,8 @@ def explain_person(
         Returns the lowest and the highest value of a number among the explained people.
     fixed : sequence of str
         Columns that are nobody's to change.
+    trial : function, default=None
+        Decides about the person with other values; None where the score does not depend on them.
     """
     is_change = decision.direction is not None
     found = [
@@ -119,20 +139,43 @@ def explain_person(
         for column, added in added_by_column(scorecard, columns)
     ]
     found.sort(key=lambda c: c.points if is_change else -c.points)
-    others: list[Alternative] = []
+    proposed: list[Alternative] = []
     if decision.closed is None:
         wanted = _is_kept if is_change else _is_changed
-        others = [
-            a for a in _alternatives(scorecard, columns, wanted, seen) if a.column not in fixed
-        ]
-        others.sort(key=lambda a: not a.is_seen)
+        every = _alternatives(scorecard, columns, wanted, seen)
+        proposed = [a for a in every if a.column not in fixed]
+    others = None if trial is None else _tried(proposed, trial)
+    score: Literal["asked", "given", "not asked"]
+    score = "given" if trial is None else "not asked" if others is None else "asked"
+    first = _first_of_each_column(proposed if others is None else others)
+    first.sort(key=lambda a: not a.is_seen)
     return Person(
         **vars(decision),
         start=start_of(scorecard),
         contributions=tuple(found),
-        kept_by=tuple(others),
-        sentence=_sentence(decision, found, others),
+        kept_by=tuple(first),
+        score=score,
+        sentence=_sentence(decision, found, first, score),
     )
+
+
+def _tried(proposed: Sequence[Alternative], trial: Trial) -> list[Alternative] | None:
+    """Return the values that really make the decision another; None where that cannot be asked."""
+    if not proposed:
+        return []
+    answers = trial([(a.column, a.value) for a in proposed])
+    if answers is None:
+        return None
+    return [
+        # of one value only: the base model was asked about no other
+        replace(a, ratio=ratio, text=f"{column_text(a.column)} = {value_text(a.value)}")
+        for a, (ratio, is_other) in zip(proposed, answers, strict=True)
+        if is_other
+    ]
+
+
+def _first_of_each_column(others: Sequence[Alternative]) -> list[Alternative]:
+    return list({a.column: a for a in reversed(others)}.values())[::-1]
 
 
 def _is_kept(ratio: float) -> bool:
@@ -153,6 +196,10 @@ def _alternatives(
     wanted: Callable[[float], bool],
     seen: Callable[[str], tuple[float, float]],
 ) -> Iterator[Alternative]:
+    """Yield values with which r is on the other side of 0, the smallest change of a column first.
+
+    They are at most MOST_TRIED of a column.
+    """
     first = 0
     for spec in scorecard.encoding.columns:
         points = scorecard.points[first : first + spec.n_terms]
@@ -160,15 +207,16 @@ def _alternatives(
         if not points.any():
             continue
         what_if = _WhatIf(scorecard, columns, spec)
-        for value, text in _candidates(spec, points, what_if, wanted):
-            ratio = what_if.ratio(value)
-            if wanted(ratio):
-                is_seen = True
-                if isinstance(spec, NumericTerms):
-                    low, high = seen(spec.name)
-                    is_seen = low <= float(value) <= high
-                yield Alternative(spec.name, value, ratio, is_seen, text)
-                break
+        rated = (
+            (value, what_if.ratio(value), text)
+            for value, text in _candidates(spec, points, what_if, wanted)
+        )
+        for value, ratio, text in islice((r for r in rated if wanted(r[1])), MOST_TRIED):
+            is_seen = True
+            if isinstance(spec, NumericTerms):
+                low, high = seen(spec.name)
+                is_seen = low <= float(value) <= high
+            yield Alternative(spec.name, value, ratio, is_seen, text)
 
 
 @dataclass(frozen=True)
@@ -223,20 +271,21 @@ def _categories(
     for i in np.argsort(np.abs(points - mine), kind="stable").tolist():
         value = spec.categories[i]
         if value is not None and value != own:
-            yield value, f"{spec.name} = {value_text(value)}"
+            yield value, f"{column_text(spec.name)} = {value_text(value)}"
 
 
 def _bins(spec: BinTerms, what_if: _WhatIf) -> Iterator[tuple[Value, str]]:
     """Yield a value of each bin, the nearest bins first."""
     own = what_if.value
     here = spec.edges[0] if own is None else float(own)
+    is_whole = own is not None and here == int(here)
     ends = (-math.inf, *spec.edges, math.inf)
     bins = list(zip(ends[:-1], ends[1:], spec.term_names, strict=False))
     for low, high, text in sorted(bins, key=lambda b: max(b[0] - here, here - b[1], 0.0)):
         if own is not None and low <= here < high:
             continue
         if here < low:
-            yield low, text
+            yield (math.ceil(low) + 0.0 if is_whole and math.ceil(low) < high else low), text
         else:
             below = high - 1 if high == int(high) else math.nextafter(high, -math.inf)
             yield (below if below >= low else low), text
@@ -263,7 +312,7 @@ def _numbers(
             count = math.ceil(steps) + extra if up else math.floor(steps) - extra
             value = round(count * unit, max(digits, 0)) + 0.0
             if wanted(what_if.ratio(value)) and (is_whole or _is_near(value, edge, here)):
-                yield value, f"{spec.name} {sign} {number_text(value)}"
+                yield value, f"{column_text(spec.name)} {sign} {number_text(value)}"
                 return
 
 
@@ -277,19 +326,24 @@ def _is_near(value: float, edge: float, here: float) -> bool:
 
 
 def _sentence(
-    decision: Decision, contributions: Sequence[Contribution], others: Sequence[Alternative]
+    decision: Decision,
+    contributions: Sequence[Contribution],
+    others: Sequence[Alternative],
+    score: str,
 ) -> str:
+    who = f"Row {decision.row}"
+    if decision.id is not None:
+        number = "" if isinstance(decision.id, str) else "id "
+        who += f" ({number}{value_text(decision.id)})"
     if decision.closed is not None:
-        return f"Row {decision.row} keeps {value_text(decision.before)}: {decision.closed}."
+        return f"{who} keeps {value_text(decision.before)}: {decision.closed}."
     ratio = signed(decision.ratio).removeprefix("+")
     if decision.direction is None:
-        head = (
-            f"Row {decision.row} keeps {value_text(decision.before)}: r = {ratio} is not below 0."
-        )
+        head = f"{who} keeps {value_text(decision.before)}: r = {ratio} is not below 0."
         why, sign = "What keeps it", 1.0
     else:
         head = (
-            f"Row {decision.row} changes from {value_text(decision.before)} to "
+            f"{who} changes from {value_text(decision.before)} to "
             f"{value_text(decision.after)}, a {decision.direction} of the favourable outcome: "
             f"r = {ratio} is below 0."
         )
@@ -297,20 +351,32 @@ def _sentence(
     least = WORTH_SAYING * max((c.points * sign for c in contributions), default=0.0)
     pushing = [c for c in contributions if c.points * sign > max(least, 0)][:MOST_REASONS]
     reasons = ", ".join(
-        f"{cut(c.column)} = {short_value(c.value)} ({signed(c.points)})" for c in pushing
+        f"{column_text(c.column)} = {short_value(c.value)} ({signed(c.points)})" for c in pushing
     )
-    parts = [head, f"{why} most: {reasons}." if reasons else "", _otherwise(decision, others)]
+    otherwise = _otherwise(decision, others, score)
+    parts = [head, f"{why} most: {reasons}." if reasons else "", otherwise]
     return " ".join(filter(None, parts))
 
 
-def _otherwise(decision: Decision, others: Sequence[Alternative]) -> str:
+def _otherwise(decision: Decision, others: Sequence[Alternative], score: str) -> str:
     would = "change it" if decision.direction is None else "have kept it"
+    given = {"given": "With the score as it is, ", "not asked": "With the base score as it is, "}
+    head = given.get(score, "")
     seen = [other.text for other in others if other.is_seen]
     if seen:
-        return f"One other value would {would}: {' or '.join(seen[:MOST_REASONS])}."
-    if others:
-        return (
-            f"No value of a single column that is found among these people would {would}, only "
+        text = f"one other value would {would}: {' or '.join(seen[:MOST_REASONS])}."
+    elif others and score == "asked":
+        text = (
+            f"no other value of a single column was found that would {would}, except one that none "
+            f"of these people has: {others[0].text}."
+        )
+    elif others:
+        text = (
+            f"no value of a single column that is found among these people would {would}, only "
             f"{others[0].text}."
         )
-    return f"No other value of a single column would {would}."
+    elif score == "asked":  # r is known for every value, the score only where it was asked for
+        text = f"no other value of a single column was found that would {would}."
+    else:
+        text = f"no other value of a single column would {would}."
+    return head + text if head else text[0].upper() + text[1:]

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtrc
 
 from commod._explain.bins import Binned
 from commod._explain.conditions import Found, Measure, Part, best_parts, log_choices, with_end_moved
@@ -28,6 +29,7 @@ Mask = NDArray[np.bool_]
 BEAM = 3
 N_MENDED = 3  # times that each condition is sought again, at most
 NO_BETTER = 1e-12
+CHANCE = 0.1  # of finding a rule as good among as many where nothing is to be found
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,15 @@ class Task:
         quality, is_enough = self.measure.quality(*counts, cost), self.measure.is_enough(*counts)
         return Rule(parts, rows, float(quality), bool(is_enough))
 
-    def log_choices(self, rule: Rule) -> float:
-        """Return the logarithm of how many rules of this form there are to choose from."""
-        return sum(log_choices(part, self.binned) for part in rule.parts)
+    def beats_chance(self, rule: Rule) -> bool:
+        """Return whether more rows are right than the luckiest of as many rules would have had."""
+        n_right, n_wrong = (np.count_nonzero(rule.rows & some) for some in (self.right, self.wrong))
+        all_right, all_wrong = np.count_nonzero(self.right), np.count_nonzero(self.wrong)
+        if n_right == all_right and not n_wrong and len(rule.parts) == 1:  # exactly the right rows
+            return True
+        luck = bdtrc(n_right - 1, n_right + n_wrong, all_right / (all_right + all_wrong))
+        n_choices = np.exp(sum(log_choices(part, self.binned) for part in rule.parts))
+        return bool(luck * n_choices <= CHANCE)
 
 
 def best_of_each_length(task: Task) -> list[Rule]:
@@ -97,8 +105,8 @@ def best_of_each_length(task: Task) -> list[Rule]:
         grown = [(found, i) for i, rule in enumerate(beam) for found in _extensions(task, rule)]
         grown.sort(key=lambda entry: -entry[0].quality)
         beam = _different(task, beam, grown)
-        if beam and not beam[0].is_enough:  # ends between those of the bins may make it so
-            beam.append(_rounded(task, beam[0]))
+        if beam and not beam[0].is_enough and task.beats_chance(beam[0]):
+            beam.append(_rounded(task, beam[0]))  # ends between those of the bins may be enough
         top = max((rule for rule in beam if rule.is_enough), key=_quality, default=None)
         if not beam or (best and (top is None or top.quality <= best[0].quality)):
             break

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc
 
 from commod._explain.bins import Binned, cut_columns
 from commod._explain.conditions import LEAST_PRECISION, Part, in_range
 from commod._explain.rules import Rule, Task, best_of_each_length, polished
 from commod._explain.source import Source, Table
-from commod._explain.words import in_words, number_text, rule_text
+from commod._explain.words import column_text, in_words, number_text, rule_text
 from commod._inputs import Column, check_length
 from commod._intervals import share_interval
 from commod._record import Condition, Estimate, Segment, Segments
@@ -35,7 +34,6 @@ LEAST_NEW = 0.05  # of the changes: a rule that adds less is not worth reading
 LEAST_SIZE = 5  # rows of a rule: one of fewer names people
 LEAST_OWN = 0.02  # of the changes: a rule that describes no more by itself alone is left out
 ALL = 0.9  # of the universe: from here on "everyone" describes the changes
-CHANCE = 0.1  # of finding a rule as good among as many where nothing is to be found
 
 
 def find_segments(
@@ -153,7 +151,7 @@ class SegmentFinder:
             n_new = int(new.sum())
             n_all, size, n_changed = (int(m.sum()) for m in (changed, rows, described))
             # on all rows a rule may add nothing, be wrong too often, or read what cannot be read
-            is_right = n_new and n_changed >= LEAST_PRECISION * size
+            is_right = n_new and n_changed > LEAST_PRECISION * size
             if not is_right or not texts.keys() >= set(conditions):
                 continue
             segment_of[new] = len(segments)
@@ -282,22 +280,12 @@ def _worth_reading(task: Task) -> Rule | None:
 
 
 def _is_no_luck(rule: Rule, task: Task) -> bool:
-    return rule.is_enough and rule.rows.sum() >= LEAST_SIZE and _beats_chance(rule, task)
+    return rule.is_enough and rule.rows.sum() >= LEAST_SIZE and task.beats_chance(rule)
 
 
 def _weighted_share(sample: _Sample, rows: Mask) -> float:
     weights = sample.weights
     return float(weights[rows].sum() / weights.sum())
-
-
-def _beats_chance(rule: Rule, task: Task) -> bool:
-    """Return whether more rows are right than the luckiest of as many rules would have had."""
-    n_right, n_wrong = int((rule.rows & task.right).sum()), int((rule.rows & task.wrong).sum())
-    all_right, all_wrong = int(task.right.sum()), int(task.wrong.sum())
-    if n_right == all_right and not n_wrong and len(rule.parts) == 1:  # exactly the changed rows
-        return True
-    luck = bdtrc(n_right - 1, n_right + n_wrong, all_right / (all_right + all_wrong))
-    return bool(luck * np.exp(task.log_choices(rule)) <= CHANCE)
 
 
 def _needed(rules: list[Rule], changed: Mask) -> list[Rule]:
@@ -359,7 +347,7 @@ class _Condition:
         if self.values is None and column.kind == "numeric":
             there = column.values[holds & ~missing]
             if len(there) and not self.missing and there.min() == there.max():
-                return f"{self.column} = {number_text(float(there[0]))}"
+                return f"{column_text(self.column)} = {number_text(float(there[0]))}"
         return in_words(
             self.column,
             low=self.low,

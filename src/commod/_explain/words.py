@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from commod._record import Condition
 from commod._record.explanation import Value
 
-__all__ = ["cut", "in_words", "number_text", "rule_text", "short_value", "signed", "value_text"]
+__all__ = [
+    "column_text",
+    "cut",
+    "in_words",
+    "number_text",
+    "rule_text",
+    "short_value",
+    "signed",
+    "value_text",
+]
 
 LONGEST_NAME = 80
+_PART_OF_A_RULE = re.compile("[,;=<>≤≥“”]|\\b(and|or)\\b|^missing$")
 
 
 def cut(name: str) -> str:
@@ -21,6 +32,27 @@ def cut(name: str) -> str:
     ('age', 80)
     """
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def column_text(name: str) -> str:
+    """Return the name of a column as a rule has it; one that is a number is said to be a column.
+
+    Examples
+    --------
+    >>> column_text("age"), column_text("2"), column_text(" ")
+    ('age', 'column 2', 'column “ ”')
+    """
+    is_blank = name.strip() != name or not name
+    return f"column {value_text(name) if is_blank else name}" if _is_odd(name) else cut(name)
+
+
+def _is_odd(text: str) -> bool:
+    """Return whether text is blank at an end, or looks like a number."""
+    try:
+        float(text)
+    except ValueError:
+        return text.strip() != text or not text
+    return True
 
 
 def number_text(number: float) -> str:
@@ -37,17 +69,20 @@ def number_text(number: float) -> str:
 
 
 def value_text(value: Value | None) -> str:
-    """Return one value as people write it; blanks are made visible.
+    """Return one value as people write it; text that could be read as something else is quoted.
 
     Examples
     --------
-    >>> value_text(52.0), value_text("F"), value_text(None), value_text(" ")
-    ('52', 'F', 'missing', "' '")
+    >>> value_text(52.0), value_text("F"), value_text(None), value_text(" "), value_text("52")
+    ('52', 'F', 'missing', '“ ”', '“52”')
+    >>> value_text("North, not Oslo"), value_text("missing")
+    ('“North, not Oslo”', '“missing”')
     """
     if value is None:
         return "missing"
     if isinstance(value, str):
-        return cut(value) if value.strip() == value and value else repr(cut(value))
+        is_odd = _is_odd(value) or _PART_OF_A_RULE.search(value)
+        return f"“{cut(value)}”" if is_odd else cut(value)
     if isinstance(value, bool):
         return str(value)
     return number_text(value)
@@ -98,9 +133,9 @@ def in_words(
     """
     if values is None:
         return _range_in_words(column, low, high, missing)
+    column = column_text(column)
     if not values:
-        return f"{cut(column)} is missing" if missing else f"{cut(column)} is not missing"
-    column = cut(column)
+        return f"{column} is missing" if missing else f"{column} is not missing"
     listed = ", ".join(value_text(v) for v in values)
     if negated:
         text = f"not one of {listed}" if len(values) > 1 else f"not {listed}"
@@ -112,7 +147,7 @@ def in_words(
 
 
 def _range_in_words(column: str, low: float | None, high: float | None, missing: bool) -> str:
-    column = cut(column)
+    column = column_text(column)
     if low is None and high is None:
         return f"{column} is not missing"
     if low is None:

@@ -247,7 +247,9 @@ class StabilitySummary:
 
     `agreement` is the mean share of the changed people two refits have in common (Jaccard index);
     `columns` maps a raw column to the share of refits whose scorecard uses it; `histogram` counts
-    people by how often their decision changes, in ten equal steps from never to always.
+    people by how often their decision changes, in ten equal steps of the share of refits: the first
+    is 0 to below 10 %, the last 90 to 100 %. So its ends hold more than those who never and always
+    change: `n_always` and `n_sometimes` are exact, and the rest of `n_rows` never changes.
     """
 
     n_refits: int

@@ -52,7 +52,8 @@ class Segment:
 
     Of the `size` people with the base decision that can change in this direction and who satisfy
     all conditions, `n_changed` change: their share is `precision`. `coverage` is the share of all
-    changes in this direction; `n_new` counts those that no earlier segment describes.
+    changes in this direction; `n_new` counts those that no earlier segment describes. A rule is
+    right more often than wrong: what describes fewer of its own people describes nobody.
     """
 
     direction: Direction

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from commod._codes import code_array, joint_codes
 from commod._evaluation import EvaluationRows
 from commod._frontier import groups_compared, read_evaluated
 from commod._inputs import (
+    Column,
     Groups,
+    Scalar,
     check_length,
     n_rows_of,
     read_columns,
@@ -90,7 +92,8 @@ def stability(
     sides and promise too much, and every smallest size would count copies. The price: a refit has
     half the evidence, so a promise is kept with more changes, or not at all. `min_group_size` and
     `min_category_size` are lowered by the same share, so that the same groups and about the same
-    categories take part.
+    categories take part. A category that fewer than `min_category_size` of all rows share has no
+    points in the update, and can have none in a refit either, however often it is drawn.
 
     Rows are drawn within each group, and within each true label of it where `y` is given: no group
     vanishes and all refits have the same number of rows. So COMMOD is compiled once (for sizes it
@@ -182,7 +185,8 @@ def _sample_words(share: float | None) -> str:
 class _Rows:
     """The rows to draw from; `cells` has the rows of each group (and label), and how many to draw.
 
-    `group` (n,) or (n, n_sensitive) holds the values of the sensitive attribute.
+    `group` (n,) or (n, n_sensitive) holds the values of the sensitive attribute, `common` the
+    categories of each column that enough rows share to have points; None is "missing".
     """
 
     X: Any
@@ -191,6 +195,7 @@ class _Rows:
     group: NDArray[Any]
     share: float | None
     cells: list[tuple[NDArray[np.intp], int]]
+    common: dict[str, frozenset[Scalar | None]]
 
     @classmethod
     def read(
@@ -206,7 +211,8 @@ class _Rows:
         values[:] = [v if groups.parts else (v,) for v in groups.labels]
         cells = _cells(groups, labels, share, update.min_group_size)
         group = values[groups.codes] if groups.parts else values[groups.codes, 0]
-        return cls(X, labels, sensitive_features, group, share, cells)
+        common = _common_categories(X, update)
+        return cls(X, labels, sensitive_features, group, share, cells, common)
 
     def draw(self, random: np.random.RandomState) -> dict[str, Any]:
         """Return what `fit` takes: rows of every cell, in their order."""
@@ -240,7 +246,21 @@ def _cells(
     return cells
 
 
-def _fresh(update: BaseUpdate, share: float | None, random: np.random.RandomState) -> BaseUpdate:
+def _common_categories(X: Any, update: BaseUpdate) -> dict[str, frozenset[Scalar | None]]:
+    """Return the categories of each column that may have points in a fit on all rows."""
+    smallest = getattr(update, "min_category_size", None)
+    if not isinstance(smallest, int | np.integer):
+        return {}
+    common = {}
+    for column in read_columns(X, skip=update._unread()):
+        if column.kind == "category":
+            n_rows = np.bincount(column.values + 1, minlength=len(column.categories) + 1)
+            sizes = zip((None, *column.categories), n_rows.tolist(), strict=True)
+            common[column.name] = frozenset(c for c, n in sizes if n >= smallest)
+    return common
+
+
+def _fresh(update: BaseUpdate, rows: _Rows, random: np.random.RandomState) -> BaseUpdate:
     """Return an unfitted copy for one refit: silent, with a seed, its smallest sizes to scale."""
     copied: BaseUpdate = clone(update)
     known = copied.get_params()
@@ -250,9 +270,37 @@ def _fresh(update: BaseUpdate, share: float | None, random: np.random.RandomStat
     if "random_state" in known and known["random_state"] is None:
         changed["random_state"] = int(random.randint(MAX_SEED))
     for name in ("min_group_size", "min_category_size"):
-        if share is not None and isinstance(known.get(name), int | np.integer):
-            changed[name] = max(1, math.ceil(share * known[name]))
-    return copied.set_params(**changed)
+        if rows.share is not None and isinstance(known.get(name), int | np.integer):
+            # never 1 where it was not: a rare category would be let in again, row by row
+            changed[name] = max(min(2, known[name]), math.ceil(rows.share * known[name]))
+    copied.set_params(**changed)
+    features = copied._features
+
+    def without_rare(columns: Sequence[Column]) -> list[Column]:
+        return [_hide_rare(column, rows.common) for column in features(columns)]
+
+    # the columns of the update alone: the base model reads X as it is
+    copied._features = without_rare  # type: ignore[method-assign]
+    return copied
+
+
+def _hide_rare(column: Column, common: Mapping[str, frozenset[Scalar | None]]) -> Column:
+    """Return a column in which each row of a rare category has a category of its own.
+
+    Nothing that one row alone has gets points. Making them "missing" would not do: that is a
+    category like another, and a common one then.
+    """
+    if column.kind != "category" or column.name not in common:
+        return column
+    kept = common[column.name]
+    is_rare = np.array([c not in kept for c in (*column.categories, None)])[column.values]
+    if not is_rare.any():
+        return column
+    n_known, n_rare = len(column.categories), int(is_rare.sum())
+    values = column.values.copy()
+    values[is_rare] = n_known + np.arange(n_rare)
+    nameless = (f"\0rare {i}" for i in range(n_rare))
+    return replace(column, values=values, categories=(*column.categories, *nameless))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -383,7 +431,7 @@ def _refit_each(
     evaluation: EvaluationRows | None = None
     for done in range(n_refits):
         drawn = rows.draw(random)
-        model = _fresh(update, rows.share, random)
+        model = _fresh(update, rows, random)
         changes = _refit(model, drawn, people, tally)
         if changes is not None:
             if not tally.changes:

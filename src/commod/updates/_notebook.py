@@ -42,7 +42,8 @@ def _before_and_after(update: BaseUpdate) -> Table:
     metric = CONSTRAINTS[update.constraints]
     rows = [[metric, number(update.base_fairness_, 3), number(update.fairness_, 3)]]
     if not np.isnan(update.accuracy_):
-        rows.append(["accuracy", percent(update.base_accuracy_), percent(update.accuracy_)])
+        # as the sentence above writes it: one number, one spelling
+        rows.append(["accuracy", number(update.base_accuracy_, 3), number(update.accuracy_, 3)])
     rows += [
         ["decisions changed", "–", percent(update.change_rate_)],
         ["people who gain the favourable outcome", "–", count(update.n_gains_)],
