@@ -23,6 +23,16 @@ def law_school():
     return fetch_law_school(data_home=home, download_if_missing=False)
 
 
+@pytest.fixture(scope="module")
+def quick_compilation():
+    """Compile JAX programs without polishing them: for modules with many that run briefly."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
     """What `commod demo` prints, and the folder of what it writes."""

@@ -24,6 +24,8 @@ from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
 from commod.rivals import AdversarialDebiasing, fit_strengths
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 N = 480
 QUICK = {
     "epochs": 20,

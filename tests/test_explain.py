@@ -132,7 +132,7 @@ def test_segments_are_those_of_the_decisions_on_columns_that_r_may_read(update, 
 
 
 def test_many_rows_in_pieces_are_the_same(update, why, new, monkeypatch):
-    monkeypatch.setattr("commod._explain.explanation.CHUNK", 77)
+    monkeypatch.setattr("commod._explain.decisions.CHUNK", 77)
     pieces = explain(update, new)
     assert np.array_equal(pieces.ratio, why.ratio)
     assert pieces.concept_of(range(N)).tolist() == why.concept_of(range(N)).tolist()

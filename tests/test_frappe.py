@@ -20,6 +20,8 @@ from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
 from commod.rivals import FRAPPE, fit_strengths
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 N = 480
 QUICK = {"epochs": 30, "batch_size": 128, "random_state": 0, "progress": False}
 

@@ -30,6 +30,8 @@ from commod.rivals import (
 from commod.rivals._lots import draw_lots
 from commod.rivals.base import wanted_fairness
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 N = 480  # rows, columns and layers as in the tests of the methods that train: one compilation
 QUICK = {"epochs": 4, "batch_size": 128}  # of the methods that train
 CONSTRAINTS = (

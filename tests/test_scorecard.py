@@ -299,6 +299,11 @@ def test_the_table_shows_the_points_on_the_raw_columns_first():
     ]
 
 
+def test_points_of_a_large_number_do_not_look_like_nothing():
+    card = scorecard([1.25e-5], encoding=Encoding((NumericTerms("income", 0.0, False),)))
+    assert "+1.25e-05 per unit" in repr(card)
+
+
 def test_bins_are_lines_of_their_own_and_not_per_unit():
     bins = BinTerms("age", (25.0, 45.0), has_missing_term=True)
     card = scorecard([0.5, 0.0, -1.0, 2.0], encoding=Encoding((bins,)))

@@ -145,10 +145,15 @@ class Scorecard:
         width = max((len(name) for name, _ in rows), default=0)
         units = {c.name for c in self.encoding.columns if isinstance(c, NumericTerms)}
         lines = [
-            f"  {name:<{width}}  {points:+10.4f}{' per unit' if name in units else ''}"
+            f"  {name:<{width}}  {_points_text(points):>10}{' per unit' if name in units else ''}"
             for name, points in rows
         ]
         return "\n".join([title, *lines])
+
+
+def _points_text(points: float) -> str:
+    """Return points in a table; small ones, per unit of a large number, never look like 0."""
+    return f"{points:+.4f}" if abs(points) >= 0.001 else f"{points:+.3g}"
 
 
 def _column_terms(data: dict[str, Any]) -> ColumnTerms:

@@ -14,8 +14,16 @@ from sklearn.utils import get_tags
 
 from commod._base_model import BaseScores, ScoreColumn
 from commod._codes import plain
-from commod._explain.as_text import card_in_lines, segments_in_lines, shortened
-from commod._explain.cards import CardMaker, push_of
+from commod._explain.as_text import card_in_lines, segments_in_lines
+from commod._explain.cards import push_of
+from commod._explain.decisions import (
+    check_labels,
+    chunks,
+    of_labels,
+    of_update,
+    request_of,
+    settings_of,
+)
 from commod._explain.edited import edited_rows
 from commod._explain.person import Decision, Person, explain_person
 from commod._explain.reasons import strongest
@@ -23,22 +31,16 @@ from commod._explain.segments import find_segments
 from commod._explain.source import Table
 from commod._inputs import (
     Column,
-    binary_outcome,
     check_length,
-    different_labels,
     index_of,
-    n_rows_of,
     read_columns,
-    read_labels,
     take_rows,
 )
 from commod._record import Card, Request, Segments
 from commod._record.explanation import Direction, Value
 from commod.exceptions import InputError
-from commod.rivals.base import Rival
-from commod.scorecard import Scorecard, decide, edited_scores
-from commod.updates.base import MARGIN_COLUMN, BaseUpdate, LinearUpdate
-from commod.updates.controlled import ControlledDebiaser
+from commod.scorecard import Scorecard, decide
+from commod.updates.base import MARGIN_COLUMN, LinearUpdate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +50,6 @@ __all__ = ["Explanation", "explain"]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
-
-CHUNK = 50_000  # rows that are terms at the same time
 
 
 def explain(
@@ -113,14 +113,14 @@ def explain(
     if not 0 < level < 1:
         raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
     if update is None:
-        known = _of_labels(X, y_before, y_after, pos_label, favorable_label)
+        known = of_labels(X, y_before, y_after, pos_label, favorable_label)
     else:
         if y_before is not None or y_after is not None:
             raise InputError(
                 "y_before and y_after are for update=None: the decisions of an update are its own."
             )
-        _check_labels(update, pos_label, favorable_label)
-        known = _of_update(update, X, sensitive_features, level)
+        check_labels(update, pos_label, favorable_label)
+        known = of_update(update, X, sensitive_features, level)
     raised, lowered = ~known.before & known.after, known.before & ~known.after
     gain_raises = known.favorable_label == known.pos_label
     gain, loss = (raised, lowered) if gain_raises else (lowered, raised)
@@ -147,9 +147,9 @@ def explain(
         negative_label=plain(known.negative_label),
         favorable_label=plain(known.favorable_label),
         level=level,
-        request=_request(update, known),
+        request=request_of(update, known),
         method=None if update is None else type(update).__name__,
-        settings=_settings(update),
+        settings=settings_of(update),
         scores_before=known.scores_before,
         scores_after=known.scores_after,
         ratio=known.ratio,
@@ -267,7 +267,7 @@ class Explanation:
             return found
         scorecard = self._scorecard()
         used = np.array([concept.number for concept in self.card.concepts])
-        for part in _chunks(len(rows)):
+        for part in chunks(len(rows)):
             terms = scorecard.encoding.encode(self._columns(rows[part]))
             pushes = np.column_stack([push_of(scorecard, j, terms) for j in used.tolist()])
             pushed = self.changed[rows[part]] & (pushes.max(axis=1) > 0)
@@ -286,7 +286,7 @@ class Explanation:
             return [""] * len(rows)
         scorecard = self._scorecard()
         texts: list[str] = []
-        for part in _chunks(len(rows)):
+        for part in chunks(len(rows)):
             towards = np.where(self.changed[rows[part]], -1.0, 1.0)
             texts += strongest(scorecard, self._columns(rows[part]), towards, most)
         return texts
@@ -476,171 +476,3 @@ class Explanation:
         chosen = scores[rows]
         base = BaseScores(np.column_stack([1 - chosen, chosen]), float(update.threshold))
         return update._ratio_columns(base, update._features(columns))
-
-
-def _chunks(n: int) -> list[slice]:
-    return [slice(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
-
-
-# ---------------------------------------------------------------------------------------------
-# What is known of an update, a rival or a pair of models
-
-
-@dataclass(frozen=True)
-class _Known:
-    before: Mask
-    after: Mask
-    y_before: NDArray[Any]
-    y_after: NDArray[Any]
-    pos_label: Any
-    negative_label: Any
-    favorable_label: Any
-    scores_before: Floats | None = None
-    scores_after: Floats | None = None
-    ratio: Floats | None = None
-    raw_ratio: Floats | None = None
-    card: Card | None = None
-    skip: frozenset[str] = frozenset()
-
-
-def _of_labels(X: Any, y_before: Any, y_after: Any, pos_label: Any, favorable_label: Any) -> _Known:
-    if y_before is None or y_after is None:
-        raise InputError("Without an update, pass the decisions: y_before=..., y_after=....")
-    n = n_rows_of(X)
-    before, after = read_labels(y_before, "y_before"), read_labels(y_after, "y_after")
-    check_length(before, "y_before", n)
-    check_length(after, "y_after", n)
-    values = list(dict.fromkeys([*different_labels(before), *different_labels(after)]))
-    if pos_label is None:
-        if 1 not in values:
-            raise InputError(
-                f"The decisions are {values[:4]}: pass the label that counts as positive as "
-                "pos_label=."
-            )
-        pos_label = 1
-    both = np.concatenate([before, after]) if before.dtype == after.dtype else None
-    if both is not None:
-        binary_outcome(both, "y_before and y_after", pos_label)
-    elif len(values) > 2 or pos_label not in values:
-        raise InputError(f"The decisions are {values[:4]}; expected two, pos_label among them.")
-    others = [value for value in values if value != pos_label]
-    favorable = pos_label if favorable_label is None else favorable_label
-    if favorable not in (pos_label, *others):
-        raise InputError(f"favorable_label={favorable!r} is none of the decisions: {values}.")
-    return _Known(
-        before=np.asarray(before == pos_label, dtype=bool),
-        after=np.asarray(after == pos_label, dtype=bool),
-        y_before=before,
-        y_after=after,
-        pos_label=pos_label,
-        negative_label=others[0] if others else None,
-        favorable_label=favorable,
-    )
-
-
-def _check_labels(update: Any, pos_label: Any, favorable_label: Any) -> None:
-    for name, given in (("pos_label", pos_label), ("favorable_label", favorable_label)):
-        own = getattr(update, f"{name}_", None)
-        if given is not None and own is not None and given != own:
-            raise InputError(
-                f"{name}={given!r}, but the update was fitted with {plain(own)!r}. Leave it out."
-            )
-
-
-def _of_update(update: Any, X: Any, sensitive_features: Any, level: float) -> _Known:
-    if isinstance(update, LinearUpdate):
-        found = _of_scorecard(update, X, level)
-    elif isinstance(update, Rival):
-        found = _of_rival(update, X, sensitive_features)
-    else:
-        raise InputError(
-            f"explain takes an update of commod or commod.rivals; got {type(update).__name__}. For "
-            "any other model: explain(None, X, y_before=..., y_after=...)."
-        )
-    return found
-
-
-def _of_scorecard(update: LinearUpdate, X: Any, level: float) -> _Known:
-    base, columns = update._read_rows(X)
-    scorecard, maker = update.scorecard_, CardMaker(update.scorecard_)
-    n, decisions = len(base.scores), base.decisions
-    raw, ratio, after = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
-    for part in _chunks(n):  # all rows as terms at once would be a second X
-        terms = scorecard.encoding.encode([column.take(part) for column in columns])
-        raw[part] = terms.total(scorecard.points, scorecard.intercept)
-        ratio[part] = update._effective(decisions[part], raw[part])
-        after[part] = decide(base.scores[part], ratio[part], base.threshold)
-        maker.add(terms, after[part] != decisions[part])
-    return _Known(
-        before=decisions,
-        after=after,
-        **_labels_and_skip(update, decisions, after),
-        scores_before=base.scores,
-        scores_after=edited_scores(base.scores, ratio, base.threshold),
-        ratio=ratio,
-        raw_ratio=raw,
-        card=maker.card(level),
-    )
-
-
-def _of_rival(update: Rival, X: Any, sensitive_features: Any) -> _Known:
-    groups = {}
-    if update.needs_sensitive_features:
-        if sensitive_features is None:
-            raise InputError(
-                f"{type(update).__name__} decides by group: pass explain(update, X, "
-                "sensitive_features=...) with the group of each row."
-            )
-        groups = {"sensitive_features": sensitive_features}
-    rows = update._read_rows(X, **groups)
-    before, after = rows.base.decisions, update._made(rows)
-    return _Known(
-        before=before,
-        after=after,
-        **_labels_and_skip(update, before, after),
-        scores_before=rows.base.scores,
-        scores_after=update._scores(rows, update._decided(rows)),
-    )
-
-
-def _labels_and_skip(update: BaseUpdate, before: Mask, after: Mask) -> dict[str, Any]:
-    is_score = isinstance(update.estimator, ScoreColumn)
-    return {
-        "y_before": update._labels_of(before),
-        "y_after": update._labels_of(after),
-        "pos_label": update.pos_label_,
-        "negative_label": update.classes_[update.classes_ != update.pos_label_][0],
-        "favorable_label": update.favorable_label_,
-        # what r must not or cannot read is no reason for a change
-        "skip": update._unread() | ({update.estimator.name} if is_score else frozenset()),
-    }
-
-
-def _request(update: Any, known: _Known) -> Request:
-    labels = {"pos_label": plain(known.pos_label), "favorable_label": plain(known.favorable_label)}
-    if update is None:
-        return Request(**labels)
-    asked: dict[str, Any] = {}
-    if isinstance(update, ControlledDebiaser):
-        names = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
-        asked = {name: _number(getattr(update, name)) for name in names}
-        asked["direction"] = update.direction
-        asked["target"] = None if update._is_budget else float(update.target_)
-    return Request(
-        constraints=update.constraints,
-        threshold=float(update.threshold),
-        **labels,
-        **asked,
-    )
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _settings(update: Any) -> dict[str, str]:
-    if update is None:
-        return {}
-    params = update.get_params()
-    del params["estimator"]
-    return {name: shortened(v if isinstance(v, str) else repr(v)) for name, v in params.items()}
