@@ -377,7 +377,7 @@ class Audit:
                     *_before_after("measure", fairness, "number"),
                 ),
                 (f"Favourable outcomes on the {where}, {level}", *_before_after("group", rates)),
-                (f"People on the {where}", ("group", "people", "gain", "lose"), people),
+                (f"Changes by group, of the {where}", ("group", "people", "gain", "lose"), people),
                 ("Checks", ("code", "answer", "question", "why"), checks),
             ],
         )
