@@ -445,8 +445,13 @@ def check_weights(
     return weight
 
 
-def binary_outcome(labels: NDArray[Any], name: str, pos_label: Any) -> NDArray[np.bool_]:
-    """Return where `labels` equal `pos_label`; more than two different labels are refused."""
+def binary_outcome(
+    labels: NDArray[Any], name: str, pos_label: Any, parameter: str = "pos_label"
+) -> NDArray[np.bool_]:
+    """Return where `labels` equal `pos_label`; more than two different labels are refused.
+
+    `parameter` is what the caller calls the label.
+    """
     if not len(labels):
         raise InputError(f"{name} has 0 rows; at least 1 is needed.")
     values = different_labels(labels)
@@ -460,8 +465,8 @@ def binary_outcome(labels: NDArray[Any], name: str, pos_label: Any) -> NDArray[n
         len(values) == 2 or isinstance(values[0], str) != isinstance(pos_label, str)
     ):
         raise InputError(
-            f"pos_label={pos_label!r} is not among the values of {name}: {values}. "
-            "Pass the label whose rate is to be counted as pos_label=."
+            f"{parameter}={pos_label!r} is not among the values of {name}: {values}. "
+            f"Pass the label that is meant as {parameter}=."
         )
     return np.asarray(labels == pos_label, dtype=bool)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from commod._displays._style import axes_or_new, check_update, given_groups, width_of
 from commod._drawing import AFTER, LOSS_STYLE, plain_text
-from commod._inputs import different_labels, read_groups, read_labels
+from commod._inputs import read_groups
 from commod.exceptions import InputError
 from commod.metrics import count_changes
 
@@ -119,8 +119,6 @@ class ChangeDisplay:
         """
         if sensitive_features is None:
             raise InputError("sensitive_features is missing. Pass the group of each row.")
-        _check_favorable(favorable_label, y_before, "y_before")
-        _check_favorable(favorable_label, y_after, "y_after")
         counts = count_changes(
             y_before,
             y_after,
@@ -188,17 +186,6 @@ class ChangeDisplay:
 def _checked(sensitive_features: Any, n_rows: int) -> Any:
     read_groups(sensitive_features, n_rows)
     return sensitive_features
-
-
-def _check_favorable(favorable_label: Any, labels: Any, name: str) -> None:
-    """Refuse a favourable label that decisions with these labels cannot mean."""
-    values = different_labels(read_labels(labels, name))
-    is_other_kind = [isinstance(v, str) for v in values[:1]] != [isinstance(favorable_label, str)]
-    if favorable_label not in values and (len(values) == 2 or (values and is_other_kind)):
-        raise InputError(
-            f"favorable_label={favorable_label!r} is not among the values of {name}: {values}. "
-            "Pass the label that is good for the person as favorable_label=."
-        )
 
 
 def _write_count(ax: Axes, side: int, y: float, count: int, n: int) -> None:

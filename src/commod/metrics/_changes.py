@@ -119,7 +119,8 @@ def count_changes(
     """
     before, after = _read_some_labels(y_before, "y_before"), read_labels(y_after, "y_after")
     check_length(after, "y_after", len(before))
-    was, is_now = _binary_pair((before, "y_before"), (after, "y_after"), favorable_label)
+    pair = (before, "y_before"), (after, "y_after")
+    was, is_now = _binary_pair(*pair, favorable_label, "favorable_label")
     gains, losses = ~was & is_now, was & ~is_now
     by_group: dict[Hashable, tuple[int, int, int]] = {}
     if sensitive_features is not None:

@@ -153,12 +153,15 @@ def _read_some_labels(values: Any, name: str) -> NDArray[Any]:
 
 
 def _binary_pair(
-    first: tuple[NDArray[Any], str], second: tuple[NDArray[Any], str], pos_label: Any
+    first: tuple[NDArray[Any], str],
+    second: tuple[NDArray[Any], str],
+    pos_label: Any,
+    parameter: str = "pos_label",
 ) -> tuple[BoolArray, BoolArray]:
     """Return where each equals `pos_label`; the other label must be the same in both."""
     (a, a_name), (b, b_name) = first, second
-    a_positive = binary_outcome(a, a_name, pos_label)
-    b_positive = binary_outcome(b, b_name, pos_label)
+    a_positive = binary_outcome(a, a_name, pos_label, parameter)
+    b_positive = binary_outcome(b, b_name, pos_label, parameter)
     # Each has at most one other label by now, so one row of each tells it.
     others = _other_label(a, a_positive) + _other_label(b, b_positive)
     if len(set(others)) > 1:
