@@ -214,7 +214,8 @@ def audit(**changes):
         "small_groups": (SmallGroup("Asian", 11, 30), SmallGroup("Native American", 4, 30)),
         "quality": Quality(Estimate(0.6742, 0.6541, 0.6936), Estimate(0.6603, 0.6401, 0.6801),
                            95, 126, 0.0441,
-                           Estimate(0.7318, 0.7107, 0.7529), Estimate(0.7124, 0.6908, 0.7341)),
+                           Estimate(0.7318, 0.7107, 0.7529), Estimate(0.7124, 0.6908, 0.7341),
+                           Estimate(0.0194, 0.0112, 0.0276)),
         "agreement": Agreement(0.0843, 0.9127, 0.8846, 0.3361),
         "calibration": Calibration(bins(0.0), bins(0.0213), 0.0318, 0.0531),
         "proxies": (
@@ -232,7 +233,7 @@ def audit(**changes):
         "segments": segments(),
         "card": card(),
         "stability": StabilitySummary(
-            50, 1850, 0.6731, 61, 318,
+            50, 50, None, 1850, 0.6731, 61, 318,
             {"age": 1.0, "priors_count": 0.98, "sex": 0.74, "c_charge_degree": 0.36},
             (1471, 103, 64, 47, 39, 28, 22, 17, 13, 46), 0.7413, 0.8337, 0.0822, 0.1249,
         ),

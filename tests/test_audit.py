@@ -19,9 +19,19 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from commod import Audit, Request, audit, bounds, explain, metrics
+from commod import (
+    Audit,
+    ControlledDebiaser,
+    Request,
+    ScoreColumn,
+    audit,
+    bounds,
+    explain,
+    metrics,
+)
 from commod._audit.checks import QUESTIONS
-from commod._audit.scores import Ranked
+from commod._audit.scores import Ranked, area_loss
+from commod._record import StabilitySummary
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.rivals import MinimalFlip
@@ -534,6 +544,168 @@ def test_columns_left_out_are_named():
     X = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=10), "age": range(10)})
     assert any("(when)" in text for text in small(X=X).not_known)
     assert not any("(when)" in text for text in small(X=X[["age"]]).not_known)
+
+
+def biased_update(**options):
+    rows = make_biased(2000, random_state=0)
+    model = LogisticRegression().fit(rows.data, rows.target)
+    update = ControlledDebiaser(model, target=0.8, random_state=0, progress=False, **options)
+    group = {"sensitive_features": rows.sensitive_features}
+    return update.fit(rows.data, rows.target, **group), rows, group
+
+
+def test_a_direction_does_not_hide_how_well_r_tells_the_group():
+    update, rows, group = biased_update(direction="losses_only")
+    why = explain(update, rows.data)
+    found = audit(why.y_before, why.y_after, explanation=why, **group)
+    for proxy, name in zip(found.proxies, np.unique(rows.sensitive_features), strict=True):
+        area = roc_auc_score(rows.sensitive_features == name, -update.raw_ratio(rows.data))
+        assert proxy.update.value == pytest.approx(area)
+
+
+def telling_case():
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["F", "M"], 800)
+    X = pd.DataFrame({"sex": sex, "w": rng.normal(size=800)})
+    before = (rng.random(800) < np.where(sex == "F", 0.3, 0.6)).astype(int)
+    after = np.where((sex == "F") & (X.w > 0), 1, before)
+    return X, sex, before, after
+
+
+def test_columns_that_tell_the_group_stay_out_of_the_ledger_unless_it_is_asked_for():
+    X, sex, before, after = telling_case()
+    found = audit(before, after, sensitive_features=sex, X=X)
+    assert not any("sex" in rule for rule in found.ledger.columns["rule"])
+    model = ScoreColumn("score")
+    scored = X.assign(score=np.where(before == 1, 0.8, 0.2) + 0.01 * X.w)
+    update = ControlledDebiaser(model, target=0.9, random_state=0, progress=False)
+    with pytest.warns(DataWarning, match="tells the sensitive group"):
+        update.fit(scored, sensitive_features=sex)
+    why = explain(update, scored)
+    quiet, asked = (
+        audit(
+            why.y_before,
+            why.y_after,
+            sensitive_features=sex,
+            explanation=why,
+            sensitive_in_ledger=wanted,
+        )
+        for wanted in (False, True)
+    )
+    told = [*quiet.ledger.columns["rule"], *quiet.ledger.columns["reasons"]]
+    assert len(quiet.ledger) > 0 and not any("sex" in text for text in told)
+    assert any("sex" in text for text in asked.ledger.columns["reasons"])
+    assert quiet.provenance.reads_group is True
+    assert {c.code: c.state for c in quiet.checks}["CM302"] == "failed"
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_the_loss_of_area_is_delongs_for_the_same_people(seed):
+    rng = np.random.default_rng(seed)
+    label = np.arange(40) < rng.integers(5, 35)
+    before, after = rng.integers(0, 12, (2, 40)) + 3.0 * label
+
+    def wins(scores):
+        return (scores[label][:, None] > scores[~label]) + 0.5 * (
+            scores[label][:, None] == scores[~label]
+        )
+
+    found = area_loss(before, after, label, 0.95)
+    moved = wins(before) - wins(after)
+    assert found.value == pytest.approx(moved.mean())
+    variance = moved.mean(axis=1).var(ddof=1) / label.sum()
+    variance += moved.mean(axis=0).var(ddof=1) / (~label).sum()
+    assert found.high - found.value == pytest.approx(1.959963984540054 * math.sqrt(variance))
+
+
+def test_a_small_loss_of_order_is_seen_because_the_people_are_the_same():
+    rng = np.random.default_rng(0)
+    label = rng.random(3000) < 0.5
+    scores = 1 / (1 + np.exp(-(1.3 * label + rng.normal(size=3000))))
+    worse = np.clip(scores + rng.normal(0, 0.09, 3000), 0, 1)
+    decided = (scores > 0.5).astype(int)
+    found = audit(
+        decided,
+        decided,
+        sensitive_features=rng.choice(["a", "b"], 3000),
+        y_true=label.astype(int),
+        scores_before=scores,
+        scores_after=worse,
+    )
+    assert {c.code: c.state for c in found.checks}["CM401"] == "failed"
+    assert found.quality.auc_after.high > found.quality.auc_before.low  # their intervals overlap
+
+
+def test_scores_in_another_order_are_refused():
+    scores = pd.Series(BEFORE * 0.5)
+    with pytest.raises(InputError, match="different orders"):
+        small(after=pd.Series(AFTER), scores_before=scores.iloc[::-1])
+
+
+def test_what_is_asked_is_checked_and_its_names_are_kept():
+    for wrong in ({"max_changes": 300}, {"confidence": 95}, {"max_changes": "x"}, {"threshold": 2}):
+        with pytest.raises(InputError):
+            small(request=wrong)
+    asked = Request(pos_name="hired", favorable_name="hired")
+    assert "“hired”" in small(request=asked).answer[0]
+
+
+def test_a_group_of_one_person_is_counted_and_not_told():
+    groups = np.array(["a"] * 5 + ["b"] * 4 + ["c"])
+    found = small(groups=groups, min_group_size=3, y_true=TRUTH)
+    alone = found.groups[2]
+    assert (alone.name, alone.n, alone.n_gains, alone.favorable_after.value) == ("c", 1, None, None)
+    assert alone.accuracy_after.value is None and Audit.from_json(found.to_json()) == found
+
+
+def test_one_group_is_told_from_nobody():
+    states = {c.code: c for c in small(groups=["all"] * 10).checks}
+    assert states["CM302"].state == states["CM303"].state == "not enough evidence"
+    assert "0.50" not in states["CM302"].sentence
+
+
+def test_a_parquet_ledger_of_any_name_and_ids_has_the_same_digest(tmp_path):
+    ids = ["bad \udc80", *range(8), 2**70]
+    for row_ids in (ids, [2**70 + i for i in range(10)]):
+        found = small(after=1 - BEFORE, row_ids=row_ids).ledger
+        assert type(found).digest_of(found.to_parquet(tmp_path / "ledger.pq")) == found.digest
+
+
+def test_a_private_file_stays_private_and_a_link_a_link(tmp_path):
+    private, link = tmp_path / "private.csv", tmp_path / "link.csv"
+    private.write_text("old")
+    private.chmod(0o600)
+    link.symlink_to(private)
+    assert small().ledger.to_csv(link) == link
+    assert link.is_symlink() and private.read_text().startswith('"row"')
+    assert private.stat().st_mode & 0o777 == 0o600
+    assert {p.name for p in tmp_path.iterdir()} == {"private.csv", "link.csv"}
+
+
+def test_infinite_numbers_in_a_file_are_refused():
+    with pytest.raises(InputError, match=r"Audit\.level"):
+        Audit.from_json(small().to_json().replace('"level": 0.95', '"level": 1e999'))
+
+
+def test_refits_that_failed_leave_a_check_open():
+    steady = StabilitySummary(
+        n_refits=3,
+        n_asked=9,
+        failure="too few rows",
+        n_rows=10,
+        agreement=0.9,
+        n_always=1,
+        n_sometimes=0,
+        columns={},
+        histogram=(9, 0, 0, 0, 0, 0, 0, 0, 0, 1),
+        fairness_low=None,
+        fairness_high=None,
+        changes_low=0.1,
+        changes_high=0.1,
+    )
+    check = next(c for c in small(stability=steady).checks if c.code == "CM501")
+    assert check.state == "not enough evidence" and "too few rows" in check.sentence
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-1, 1), (1.0, 2.0)])

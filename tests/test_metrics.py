@@ -456,13 +456,13 @@ def test_change_rate_refuses_what_has_no_share():
         change_rate([0, 1], [0, 1], sample_weight=[0, 0])
 
 
-@quick
-@given(st.lists(st.tuples(binary, binary, st.sampled_from("abc")), min_size=1, max_size=25))
 def test_count_changes_calls_the_label_what_the_caller_calls_it():
     with pytest.raises(InputError, match=r"favorable_label=1 is not .* as favorable_label="):
         count_changes(["yes", "no"], ["no", "no"])
 
 
+@quick
+@given(st.lists(st.tuples(binary, binary, st.sampled_from("abc")), min_size=1, max_size=25))
 def test_count_changes_counts_people_by_direction_and_group(rows):
     before, after, group = zip(*rows, strict=True)
     found = count_changes(before, after, sensitive_features=group)

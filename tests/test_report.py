@@ -212,9 +212,16 @@ def test_the_groups_furthest_apart_are_named_before_and_after():
     assert "After: of 100 people in group c, 30 get the favourable outcome; in group" in text
 
 
+def test_thousands_of_groups_do_not_fill_the_page():
+    groups = tuple(replace(FULL.groups[0], name=f"g{i}", compared=i > 4990) for i in range(5000))
+    html = render_html(replace(FULL, groups=groups))
+    assert len(html) < 1_000_000
+    assert "g4999" in html and "4,940 more groups are in the audit" in html
+
+
 def test_whether_the_group_is_read_is_said_as_it_is():
     for reads, words in (
-        (True, "reads each person's group when it decides"),
+        (True, "reads each person's group, or a column that tells it, when it decides"),
         (False, "does not see the sensitive attribute when it decides"),
         (None, "Whether the update sees the sensitive attribute when it decides is not known"),
     ):

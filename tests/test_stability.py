@@ -24,7 +24,7 @@ from commod._stability import stability
 from commod._stability.plot import plain_text
 from commod._stability.result import agreement_of
 from commod.datasets import make_biased
-from commod.exceptions import InputError, TargetWarning, TrainingWarning
+from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
 from commod.metrics import fairness_value
 from commod.rivals import MinimalFlip
 from commod.rivals.base import Rival
@@ -131,7 +131,7 @@ def watched(model):
 
 def jaccard(a, b):
     either = len(a | b)
-    return len(a & b) / either if either else 1.0
+    return len(a & b) / either
 
 
 @given(arrays(bool, array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=7)))
@@ -141,7 +141,7 @@ def test_agreement_is_the_mean_jaccard_index_of_all_pairs(changed):
     if not changed.any():
         assert math.isnan(value)
     else:
-        pairs = [jaccard(a, b) for a, b in itertools.combinations(sets, 2)]
+        pairs = [jaccard(a, b) for a, b in itertools.combinations(sets, 2) if a | b]
         assert value == pytest.approx(np.mean(pairs))
 
 
@@ -469,12 +469,23 @@ def test_training_that_caught_the_interrupt_ends_the_refits(monkeypatch, watched
     def warn_third(self, learning_rows):
         learn(self, learning_rows)
         if len(self.seen) == 3:
-            warnings.warn("Training was interrupted.", TrainingWarning, stacklevel=2)
+            warnings.warn("Training was interrupted.", InterruptionWarning, stacklevel=2)
 
     monkeypatch.setattr(Watched, "_learn", warn_third)
-    with pytest.warns(TrainingWarning, match="Interrupted after 2 of 30 refits"):
+    with pytest.warns(InterruptionWarning, match="Interrupted after 2 of 30 refits"):
         found = refit(watched(), rows, n_refits=30)
     assert found.n_refits == 2
+
+
+def test_another_warning_of_training_interrupts_nothing(monkeypatch, watched, rows):
+    learn = Watched._learn
+
+    def warn(self, learning_rows):
+        learn(self, learning_rows)
+        warnings.warn("Training collapsed.", TrainingWarning, stacklevel=2)
+
+    monkeypatch.setattr(Watched, "_learn", warn)
+    assert refit(watched(), rows, n_refits=3).n_refits == 3
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+import stat
 from pathlib import Path
 
 from commod.exceptions import InputError
@@ -16,24 +17,20 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
 
     A reader sees the old file or the new one, and an interrupted run leaves neither half.
     """
-    target = Path(path)
+    target = Path(path).resolve()  # a link stays a link: what it points to is replaced
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {str(target.parent)!r} to write {target.name!r} in.")
     if target.is_dir():
         raise InputError(f"{str(target)!r} is a folder; name a file in it.")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
+    beside = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files that only their owner may read
-        os.replace(name, target)
+        if target.exists():  # a private file stays private
+            os.chmod(beside, stat.S_IMODE(target.stat().st_mode))
+        os.replace(beside, target)
     except BaseException:
-        os.unlink(name)
+        os.unlink(beside)
         raise
-    return target
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    return Path(path)

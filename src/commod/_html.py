@@ -43,7 +43,7 @@ class Estimate(Protocol):
 # C0 and C1 controls, lone surrogates, and characters that turn the direction of what follows:
 # invisible, or able to make a name read as another.
 _UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2060\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 )
 _LIMIT = 80
 

@@ -44,7 +44,11 @@ class DataWarning(CommodWarning):
 
 
 class TrainingWarning(CommodWarning):
-    """Training ended in a state the user should know about: it was interrupted."""
+    """Training ended in a state the user should know about: interrupted, or collapsed."""
+
+
+class InterruptionWarning(TrainingWarning):
+    """Training was interrupted by the user; what was learned until then was kept."""
 
 
 class TargetWarning(CommodWarning):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Literal
 
@@ -22,6 +23,7 @@ DESCRIBED = 0.8  # share of the changes that the segments describe
 TELLING = 0.7  # area under the curve, from which on −r is said to tell a group
 AREA_LOSS = 0.01
 CALIBRATION_LOSS = 0.02
+ENOUGH_REFITS = 0.8  # of those that were asked for
 SAME_PEOPLE = 0.7  # overlap of the people that two refits change
 
 
@@ -206,10 +208,10 @@ def _described(e: Evidence) -> Answer:
 
 def _proxy(e: Evidence) -> Answer:
     if e.reads_group:
-        return "failed", "The update reads the group itself when it decides."
-    if not e.proxies:
-        return None
-    tells = [(p.group, *_strength(p.update)) for p in e.proxies]
+        return "failed", "The update reads the group, or a column that tells it, when it decides."
+    tells = [(p.group, *told) for p in e.proxies if (told := _strength(p.update)) is not None]
+    if not tells:
+        return "not enough evidence", "There are no two groups large enough to be told apart."
     bar = f"the bar is {TELLING:g}, where 0.5 is not at all and 1 exactly"
     what = "−r" if e.proxies[0].by_ratio else "The change"
     failed = [told for told in tells if told[2] > TELLING]
@@ -232,19 +234,21 @@ def _told(tells: list[tuple[str, float, float, float]]) -> str:
     )
 
 
-def _strength(area: Estimate) -> tuple[float, float, float]:
+def _strength(area: Estimate) -> tuple[float, float, float] | None:
     """Return how well a group is told, whichever side it is on, and the ends of its interval."""
     value, low, high = area.value, area.low, area.high
     if value is None or low is None or high is None:
-        return 0.5, 0.5, 1.0
+        return None
     if value >= 0.5:
         return value, low, high
     return 1 - value, 1 - high, 1 - low
 
 
 def _large_groups(e: Evidence) -> Answer:
-    if not e.small:
+    if not e.small and len(e.names) > 1:
         return "passed", f"All {len(e.names)} groups have enough people to be compared."
+    if not e.small:
+        return "not enough evidence", "There is one group only."
     listed = _list([f"{group.name} ({group.n:,})" for group in e.small])
     text = f"Too small to say anything (under {e.small[0].needed} people): {listed}."
     return "not enough evidence", text
@@ -269,19 +273,19 @@ def _subgroups(e: Evidence) -> Answer:
 def _ranking(e: Evidence) -> Answer:
     if e.quality is None or e.quality.auc_before is None or e.quality.auc_after is None:
         return None
-    before, after = e.quality.auc_before, e.quality.auc_after
-    if before.value is None or after.value is None:
+    before, after, loss = e.quality.auc_before.value, e.quality.auc_after.value, e.quality.auc_loss
+    if before is None or after is None or loss is None or loss.value is None:
         return None
-    shown = [
-        f"{area.value:.3f} ({area.low or 0:.3f} to {1 if area.high is None else area.high:.3f})"
-        for area in (before, after)
-    ]
-    text = f"Area under the curve {shown[0]} before, {shown[1]} after; {e.measured}"
-    if before.value - after.value <= AREA_LOSS:
-        return "passed", f"{text}."
-    if before.low is not None and after.high is not None and after.high < before.low:
-        return "failed", f"{text}: the scores order people worse than before."
-    return "not enough evidence", f"{text}: perhaps the scores order people worse than before."
+    text = f"Area under the curve {before:.3f} before, {after:.3f} after"
+    if loss.low is None or loss.high is None:
+        return "not enough evidence", f"{text}; too few people for an interval of the difference."
+    text += (
+        f": a loss of {loss.value:.3f} (between {loss.low:.3f} and {loss.high:.3f}, {e.measured}); "
+        f"the bar is {AREA_LOSS:g}."
+    )
+    if loss.high <= AREA_LOSS:
+        return "passed", text
+    return ("failed" if loss.low > AREA_LOSS else "not enough evidence"), text
 
 
 def _calibration(e: Evidence) -> Answer:
@@ -292,7 +296,11 @@ def _calibration(e: Evidence) -> Answer:
         f"Scores are off what happened by {before:.3f} on average before and {after:.3f} after. "
         "An edited score orders decisions; it is no probability."
     )
-    return _verdict(after <= before + CALIBRATION_LOSS), text
+    worse = after - before - CALIBRATION_LOSS
+    if worse <= 0:
+        return "passed", text
+    chance = 1 / math.sqrt(e.n)  # twice the most that a mean of so many outcomes varies by chance
+    return ("failed" if worse > chance else "not enough evidence"), text
 
 
 def _scores_agree(e: Evidence) -> Answer:
@@ -310,6 +318,9 @@ def _stable(e: Evidence) -> Answer:
     found = e.stability
     if found.agreement is None:
         return "not enough evidence", "No refit changes anybody."
+    if found.n_refits < ENOUGH_REFITS * found.n_asked:
+        made = f"{found.n_refits} of {found.n_asked} refits were made"
+        return "not enough evidence", f"Only {made}: {found.failure or 'interrupted'}."
     text = (
         f"Two of {found.n_refits} refits have {found.agreement:.0%} of the people they change in "
         f"common, on average ({found.n_rows:,} rows); the bar is {SAME_PEOPLE:.0%}."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ledger", "make_ledger"]
 
-FORMULA_STARTS = ("=", "+", "-", "@")
+FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 BREAKS = str.maketrans("\r\n\t\v\f\x00\x85\u2028\u2029", " " * 9)  # one change is one line
 
 
@@ -87,6 +87,12 @@ class Ledger:
         parquet.write_table(self._arrow(), buffer)
         return write_whole(path, buffer.getvalue())
 
+    def with_groups(self, people: People) -> Ledger:
+        """Return the same ledger with the group of each person."""
+        names = np.array(people.group_names, dtype=object)
+        groups = names[people.groups.codes[people.changed]].tolist()
+        return Ledger({**self.columns, "group": groups})
+
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the CSV file that `to_csv` writes, in hexadecimal."""
@@ -101,16 +107,16 @@ class Ledger:
         path : str or Path
             What `to_csv` or `to_parquet` wrote.
         """
-        path = Path(path)
-        if path.suffix != ".parquet":
-            return hashlib.sha256(path.read_bytes()).hexdigest()
-        table = _pyarrow("pyarrow.parquet").read_table(path)
+        content = Path(path).read_bytes()
+        if content[:4] != b"PAR1":  # how every Parquet file begins, whatever its name
+            return hashlib.sha256(content).hexdigest()
+        table = _pyarrow("pyarrow.parquet").read_table(io.BytesIO(content))
         return Ledger({name: table[name].to_pylist() for name in table.column_names}).digest
 
     @property
     def _bytes(self) -> bytes:
         text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
+        writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writerow(self.columns)
         writer.writerows(zip(*map(_cells, self.columns.values()), strict=True))
         return text.getvalue().encode("utf-8", "backslashreplace")
@@ -153,9 +159,12 @@ def make_ledger(
     row_ids: Sequence[Any] | None,
     rules: tuple[Sequence[str], Any],
     explanation: Explanation | None,
-    with_group: bool,
+    hidden: Sequence[str],
 ) -> Ledger:
-    """Return the ledger; `rules` are texts and, for each row (n,), an index into them or −1."""
+    """Return the ledger; `rules` are texts and, for each row (n,), an index into them or −1.
+
+    Columns in `hidden` tell a person's group and are not among the reasons.
+    """
     rows = np.flatnonzero(people.changed)
     texts = np.array([*rules[0], ""], dtype=object)
     columns: dict[str, Sequence[Any]] = {
@@ -166,20 +175,23 @@ def make_ledger(
         "score_after": _some(people.scores_after, rows),
         "direction": np.where(people.gain[rows], "gain", "loss").tolist(),
         "rule": texts[rules[1][rows]].tolist(),
-        **_why(explanation, rows),
+        **_why(explanation, rows, hidden),
     }
-    if with_group:
-        names = np.array(people.group_names, dtype=object)
-        columns["group"] = names[people.groups.codes[rows]].tolist()
     return Ledger(columns)
 
 
 def _ids(values: list[Any]) -> list[Any]:
     """Return ids of one plain kind; others, and ids of several kinds, as text."""
-    ids = [_text(value) if isinstance(value, tuple) else plain(value) for value in values]
+    ids: list[Any] = [
+        _text(value) if isinstance(value, tuple) else plain(value) for value in values
+    ]
     kinds = {type(value) for value in ids} - {type(None)}
-    if len(kinds) > 1 or not kinds <= {str, int, float, bool}:
-        return [None if value is None else str(value) for value in ids]
+    is_large = kinds == {int} and any(abs(v) >= 2**63 for v in ids if v is not None)
+    if len(kinds) > 1 or is_large or not kinds <= {str, int, float, bool}:
+        ids = [None if value is None else str(value) for value in ids]
+        kinds = {str}
+    if kinds == {str}:  # what UTF-8 cannot hold is written as \\udc80, here and in every file
+        return [v and v.encode("utf-8", "backslashreplace").decode() for v in ids]
     return ids
 
 
@@ -198,8 +210,10 @@ def _some(scores: Any, rows: Any) -> list[float | None]:
     return [None] * len(rows) if scores is None else scores[rows].tolist()
 
 
-def _why(explanation: Explanation | None, rows: Any) -> dict[str, Sequence[Any]]:
+def _why(
+    explanation: Explanation | None, rows: Any, hidden: Sequence[str]
+) -> dict[str, Sequence[Any]]:
     if explanation is None or explanation.card is None:
         return {"concept": [None] * len(rows), "reasons": [""] * len(rows)}
     concepts = [None if c < 0 else c for c in explanation.concept_of(rows).tolist()]
-    return {"concept": concepts, "reasons": explanation.reasons(rows)}
+    return {"concept": concepts, "reasons": explanation.reasons(rows, skip=hidden)}

@@ -20,7 +20,7 @@ from commod._inputs import (
     read_groups,
     read_labels,
 )
-from commod._record import Request
+from commod._record import Request, from_plain, to_plain
 from commod.bounds._counts import check_constraints, read_target
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
@@ -32,6 +32,7 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 COMMON_POSITIVES = (1, True)
+SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")
 LABELS = ("pos_label", "favorable_label", "threshold")  # not asked for, but facts of the update
 
 
@@ -104,8 +105,13 @@ def read_request(request: Any, explanation: Explanation | None) -> Request:
         raise InputError(
             f"direction={request.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}."
         )
+    request = from_plain(Request, to_plain(request))  # refuses entries of a wrong kind
     if request.target is not None:
         read_target(request.constraints, request.target)
+    for name in SHARES:
+        value = getattr(request, name)
+        if value is not None and not 0 <= value <= 1:
+            raise InputError(f"request: {name}={value!r} is a share and lies between 0 and 1.")
     return request
 
 
@@ -220,6 +226,6 @@ def named_request(request: Request, people: People, names: Mapping[Any, str]) ->
         request,
         pos_label=plain(people.positive_label),
         favorable_label=plain(favorable),
-        pos_name=str(names.get(people.positive_label, people.positive_label)),
-        favorable_name=str(names.get(favorable, favorable)),
+        pos_name=str(names.get(people.positive_label, request.pos_name or people.positive_label)),
+        favorable_name=str(names.get(favorable, request.favorable_name or favorable)),
     )

@@ -67,7 +67,12 @@ class DataDigest:
 
 
 def provenance_of(
-    digest: str, ledger: Ledger, *, explanation: Explanation | None, created: str | None
+    digest: str,
+    ledger: Ledger,
+    *,
+    explanation: Explanation | None,
+    reads_group: bool | None,
+    created: str | None,
 ) -> Provenance:
     """Return versions, settings and digests; `created` is now, in UTC, where None."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -79,7 +84,7 @@ def provenance_of(
         },
         method=None if explanation is None else explanation.method,
         settings={} if explanation is None else dict(explanation.settings),
-        reads_group=None if explanation is None else explanation.needs_sensitive_features,
+        reads_group=reads_group,
         draws_lots=None if explanation is None else explanation.randomised,
         data_digest=digest,
         ledger_digest=ledger.digest,

@@ -18,6 +18,7 @@ from commod.metrics._fairness import CONSTRAINTS
 __all__ = ["changes_of", "fairness_of_all", "groups_of", "limit_of"]
 
 NOTHING = Estimate(None, None, None)
+SMALLEST_TOLD = 5  # people, in a group that is not compared anyway
 
 
 def fairness_of_all(counts: Counts, asked: str, level: float) -> tuple[Fairness, ...]:
@@ -77,9 +78,12 @@ def groups_of(
         else np.bincount(people.groups.codes, scores, minlength=len(compared)) / counts.sizes
         for scores in (people.scores_before, people.scores_after)
     ]
-    groups = []
+    groups: list[Group] = []
     for i, name in enumerate(people.group_names):
         one = counts.of_groups([i])
+        if not compared[i] and one.n < SMALLEST_TOLD:
+            groups.append(_untold(name, one))
+            continue
         scores = [None if mean is None else number(mean[i]) for mean in mean_scores]
         groups.append(
             Group(
@@ -95,6 +99,27 @@ def groups_of(
             )
         )
     return tuple(groups)
+
+
+def _untold(name: str, one: Counts) -> Group:
+    """Return a group of so few people that a rate would tell one person's decision."""
+    rates = ("favorable", "selected", "accuracy", "true_positive", "false_positive")
+    fields: dict[str, Any] = {
+        f"{rate}_{when}": NOTHING if i < 2 or one.has_labels else None
+        for i, rate in enumerate(rates)
+        for when in ("before", "after")
+    }
+    return Group(
+        name=name,
+        n=one.n,
+        n_positive_labels=None,
+        compared=False,
+        n_gains=None,
+        n_losses=None,
+        **fields,
+        mean_score_before=None,
+        mean_score_after=None,
+    )
 
 
 def _moves(one: Counts, gains_raise: bool) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,14 @@ from commod._record import (
     Audit,
     Provenance,
     Request,
+    Segment,
     Segments,
     SmallGroup,
     StabilitySummary,
     Subgroups,
 )
 from commod.exceptions import DataWarning, InputError
+from commod.updates.base import tells_group
 
 __all__ = ["audit"]
 
@@ -109,7 +110,8 @@ def audit(
     min_subgroup_size : int, default=100
         The same for subgroups.
     sensitive_in_ledger : bool, default=False
-        Whether the ledger names each changed person's group.
+        Whether the ledger names each changed person's group. If not, its rules and reasons leave
+        out columns of X that tell the group exactly.
     created : str, default=None
         Date and time to write down; now, in UTC, if None.
 
@@ -147,9 +149,10 @@ def audit(
     ['CM101', 'CM102', 'CM103']
     """
     _check_explanation(explanation)
+    X = explanation.X if X is None and explanation is not None else X
     level = _level(level, explanation)
     _check_numbers(level, min_group_size, min_subgroup_size)
-    tables = X, y_before, y_after, y_true, sensitive_features
+    tables = X, y_before, y_after, y_true, scores_before, scores_after, sensitive_features
     _check_order([*map(index_of, tables), explanation and explanation.index])
     asked = read_request(request, explanation)
     labels = (
@@ -162,13 +165,14 @@ def audit(
     _warn_about_scores(people)
     asked = named_request(asked, people, label_names or {})
     _check_labels_known(asked, people)
-    segments, segment_of = _segments(people, X, explanation, level)
+    telling = tuple(_telling(people, X))
+    segments, segment_of = _segments(people, X, explanation, level, telling)
     large = people.groups.sizes >= min_group_size
     unread: list[str] = []
     digest, subgroups = _columns(
         people, X, large, asked.constraints, min_subgroup_size, level, unread
     )
-    provenance = partial(provenance_of, digest, explanation=explanation, created=created)
+    reads_group = _reads_group(explanation, telling)
     found = _measure(
         people,
         asked,
@@ -178,16 +182,22 @@ def audit(
         min_group_size,
         subgroups=subgroups,
         unread=tuple(unread),
-        reads_group=explanation and explanation.needs_sensitive_features,
+        reads_group=reads_group,
         draws_lots=explanation and explanation.randomised,
         segments=segments,
         stability=_summary(stability),
-        proxies=proxies_of(people, explanation and explanation.ratio, large, level),
+        proxies=proxies_of(people, explanation and explanation.raw_ratio, large, level),
     )
-    rules = [] if segments is None else [segment.text for segment in segments.segments]
+    hidden = () if sensitive_in_ledger else telling
+    rules = [] if segments is None else [_rule(segment, hidden) for segment in segments.segments]
     ids = _row_ids(row_ids, index_of(X) if X is not None else index_of(y_after), len(people))
-    ledger = make_ledger(people, ids, (rules, segment_of), explanation, sensitive_in_ledger)
-    return _record(found, explanation, title, ledger, provenance(ledger))
+    ledger = make_ledger(people, ids, (rules, segment_of), explanation, hidden)
+    if sensitive_in_ledger:
+        ledger = ledger.with_groups(people)
+    provenance = provenance_of(
+        digest, ledger, explanation=explanation, reads_group=reads_group, created=created
+    )
+    return _record(found, explanation, title, ledger, provenance)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -326,13 +336,38 @@ def _row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence[Any]
 
 
 def _segments(
-    people: People, X: Any, explanation: Explanation | None, level: float
+    people: People, X: Any, explanation: Explanation | None, level: float, telling: Sequence[str]
 ) -> tuple[Segments | None, NDArray[Any]]:
     if explanation is not None:
         return explanation.segments, explanation.segment_of
     if X is None:
         return None, np.full(len(people), -1)
-    return find_segments(X, people.gain, people.loss, people.favorable(people.before), level=level)
+    return find_segments(
+        X, people.gain, people.loss, people.favorable(people.before), level=level, skip=telling
+    )
+
+
+def _telling(people: People, X: Any) -> Iterator[str]:
+    """Return the columns that tell a person's group, or one of the sensitive columns, exactly."""
+    if X is None:
+        return
+    codes = (people.groups.codes, *people.groups.parts)
+    for column in iter_columns(X, unread=[]):
+        if any(tells_group(column, part) for part in codes):
+            yield column.name
+
+
+def _reads_group(explanation: Explanation | None, telling: Sequence[str]) -> bool | None:
+    if explanation is None or explanation.needs_sensitive_features is None:
+        return None
+    lines = () if explanation.card is None else explanation.card.lines
+    return explanation.needs_sensitive_features or any(line.column in telling for line in lines)
+
+
+def _rule(segment: Segment, hidden: Sequence[str]) -> str:
+    """Return a rule for the ledger: empty where it would tell the person's group."""
+    tells = any(condition.column in hidden for condition in segment.conditions)
+    return "" if tells else segment.text
 
 
 def _columns(

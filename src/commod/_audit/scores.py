@@ -20,6 +20,7 @@ from commod.metrics import score_agreement
 __all__ = [
     "Ranked",
     "agreement_of",
+    "area_loss",
     "calibration_bins",
     "calibration_error",
     "calibration_of",
@@ -46,6 +47,13 @@ class Ranked:
         values, codes = np.unique(scores, return_inverse=True)
         return cls(codes, len(values))
 
+    def placements(self, positive: BoolArray) -> FloatArray:
+        """Return for a positive the share of negatives below it, for a negative the reverse."""
+        positives = np.bincount(self.codes[positive], minlength=self.n_values)
+        negatives = np.bincount(self.codes, minlength=self.n_values) - positives
+        below, above = _placements(positives, negatives)
+        return np.where(positive, below[self.codes], above[self.codes])
+
     def area(self, positive: BoolArray, level: float) -> Estimate:
         """Return the chance that a positive has a higher score than a negative, ties half.
 
@@ -63,12 +71,43 @@ class Ranked:
         n_positive, n_negative = int(positives.sum()), int(negatives.sum())
         if not n_positive or not n_negative:
             return Estimate(None, None, None)
-        below = (np.cumsum(negatives) - negatives / 2) / n_negative  # of each value, as a positive
-        above = 1 - (np.cumsum(positives) - positives / 2) / n_positive
+        below, above = _placements(positives, negatives)
         area = float(below @ positives) / n_positive
         variance = _variance(below, positives) + _variance(above, negatives)
         low, high = _area_interval(area, variance, min(n_positive, n_negative), (1 - level) / 2)
         return Estimate(area, low, high)
+
+
+def _placements(
+    positives: NDArray[np.int64], negatives: NDArray[np.int64]
+) -> tuple[FloatArray, FloatArray]:
+    """Return for each value the share of negatives below it, and of positives above, ties half."""
+    below = (np.cumsum(negatives) - negatives / 2) / negatives.sum()
+    above = 1 - (np.cumsum(positives) - positives / 2) / positives.sum()
+    return below, above
+
+
+def area_loss(before: FloatArray, after: FloatArray, positive: BoolArray, level: float) -> Estimate:
+    """Return the area before minus the area after, with DeLong's interval of paired areas.
+
+    Examples
+    --------
+    >>> label = np.array([False, False, True, True])
+    >>> area_loss(np.array([0.1, 0.4, 0.5, 0.8]), np.array([0.1, 0.4, 0.3, 0.8]), label, 0.95).value
+    0.25
+    """
+    if positive.all() or not positive.any():
+        return Estimate(None, None, None)
+    first, second = (Ranked.of(scores).placements(positive) for scores in (before, after))
+    loss, variance = 0.0, 0.0
+    for rows in (positive, ~positive):
+        moved = first[rows] - second[rows]
+        loss = float(moved.mean())  # the same for both: each is the difference of the areas
+        variance += float(moved.var(ddof=1)) / len(moved) if len(moved) > 1 else math.nan
+    if math.isnan(variance):
+        return Estimate(loss, None, None)
+    reach = float(-ndtri((1 - level) / 2)) * math.sqrt(variance)
+    return Estimate(loss, loss - reach, loss + reach)
 
 
 def _variance(values: FloatArray, counts: NDArray[np.int64]) -> float:
@@ -111,11 +150,18 @@ def quality_of(people: People, counts: Counts, level: float) -> Quality | None:
         p_value=float(binomtest(n_mended, n_changed).pvalue) if n_changed else 1.0,
         auc_before=_area_of(people.scores_before, people.label, level),
         auc_after=_area_of(people.scores_after, people.label, level),
+        auc_loss=_loss_of(people, level),
     )
 
 
 def _area_of(scores: FloatArray | None, label: BoolArray, level: float) -> Estimate | None:
     return None if scores is None else Ranked.of(scores).area(label, level)
+
+
+def _loss_of(people: People, level: float) -> Estimate | None:
+    if people.label is None or people.scores_before is None or people.scores_after is None:
+        return None
+    return area_loss(people.scores_before, people.scores_after, people.label, level)
 
 
 def agreement_of(people: People) -> Agreement | None:

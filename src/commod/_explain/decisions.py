@@ -203,4 +203,10 @@ def settings_of(update: Any) -> dict[str, str]:
         return {}
     params = update.get_params()
     del params["estimator"]
-    return {name: shortened(v if isinstance(v, str) else repr(v)) for name, v in params.items()}
+    return {name: _setting(value) for name, value in params.items()}
+
+
+def _setting(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    # an address in memory is no setting, and another one each time
+    return type(value).__name__ if " at 0x" in text else shortened(text)

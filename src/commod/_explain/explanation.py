@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import get_tags
+from sklearn.utils import check_scalar, get_tags
 
 from commod._base_model import BaseScores, ScoreColumn
 from commod._codes import plain
@@ -110,8 +110,10 @@ def explain(
     >>> len(why.segments.segments) > 0, len(why.card.concepts)
     (True, 2)
     """
-    if not 0 < level < 1:
-        raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+    if not isinstance(level, float) or not 0.5 < level < 1:
+        raise InputError(f"level={level!r} must lie between 0.5 and 1, such as 0.95.")
+    check_scalar(max_segments, "max_segments", (int, np.integer), min_val=1)
+    check_scalar(max_conditions, "max_conditions", (int, np.integer), min_val=1)
     if update is None:
         known = of_labels(X, y_before, y_after, pos_label, favorable_label)
     else:
@@ -251,6 +253,11 @@ class Explanation:
         return None if self._update is None else get_tags(self._update).randomised
 
     @property
+    def X(self) -> Any:  # noqa: N802
+        """Return the table of the explained people, as it was given."""
+        return self._X
+
+    @property
     def index(self) -> Any:
         """Return the index of X where it is a pandas frame, None otherwise."""
         return index_of(self._X)
@@ -274,12 +281,13 @@ class Explanation:
             found[part] = np.where(pushed, used[pushes.argmax(axis=1)], -1)
         return found
 
-    def reasons(self, rows: Any, most: int = 3) -> list[str]:
+    def reasons(self, rows: Any, most: int = 3, skip: Collection[str] = ()) -> list[str]:
         """Return the strongest pushes of each of some rows, as short texts.
 
         Points below 0 push towards a change: they are listed for people whose decision changes,
         and those that kept it for the others. A column counts by its distance from what it adds on
-        average over the fit rows, as in `person`. Empty without a scorecard.
+        average over the fit rows, as in `person`. Empty without a scorecard. Columns in `skip` are
+        not named.
         """
         rows = self._positions(rows)
         if self.card is None:
@@ -288,7 +296,7 @@ class Explanation:
         texts: list[str] = []
         for part in chunks(len(rows)):
             towards = np.where(self.changed[rows[part]], -1.0, 1.0)
-            texts += strongest(scorecard, self._columns(rows[part]), towards, most)
+            texts += strongest(scorecard, self._columns(rows[part]), towards, most, skip)
         return texts
 
     def person(self, row: int | None = None, *, id: Any = None) -> Person:

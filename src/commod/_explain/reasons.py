@@ -10,7 +10,7 @@ several columns of categories or bins share a concept, the mean of their sum alo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,25 +125,30 @@ def added_by_column(
 
 
 def strongest(
-    scorecard: Scorecard, columns: Sequence[Column], towards: Floats, most: int
+    scorecard: Scorecard,
+    columns: Sequence[Column],
+    towards: Floats,
+    most: int,
+    skip: Collection[str] = (),
 ) -> list[str]:
     """Return the contributions that push most into a direction, as short texts; no negligible ones.
 
     `towards` (n,) is −1 where those below 0 are wanted, 1 where those above.
     """
-    found = list(added_by_column(scorecard, columns))
+    added = added_by_column(scorecard, columns)
+    found = [(column, values) for column, values in added if column.name not in skip]
     n = len(towards)
     if not found:
         return [""] * n
-    pushes = np.column_stack([added for _, added in found]) * towards[:, None]
+    pushes = np.column_stack([values for _, values in found]) * towards[:, None]
     order = np.argsort(-pushes, axis=1, kind="stable")[:, :most]
     rank_of = np.full(pushes.shape, -1, dtype=np.intp)
     np.put_along_axis(rank_of, order, np.arange(order.shape[1])[None, :], axis=1)
     rank_of[pushes <= WORTH_SAYING * pushes.max(axis=1, keepdims=True, initial=0.0)] = -1
     written = np.full((n, order.shape[1]), "", dtype=object)
-    for i, (column, added) in enumerate(found):
+    for i, (column, values) in enumerate(found):
         rows = np.flatnonzero(rank_of[:, i] >= 0)
-        written[rows, rank_of[rows, i]] = _texts(column.take(rows), added[rows])
+        written[rows, rank_of[rows, i]] = _texts(column.take(rows), values[rows])
     return ["; ".join(filter(None, parts)) for parts in written.tolist()]
 
 

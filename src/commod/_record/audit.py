@@ -83,15 +83,16 @@ class Group:
     """One group before and after; rates that need labels are None without them.
 
     `favorable` is the share with the favourable outcome; `selected` that with `pos_label`. True
-    and false positive rates are of `pos_label`.
+    and false positive rates are of `pos_label`. Of a group of fewer than five people that is not
+    compared the size alone is told.
     """
 
     name: str
     n: int
     n_positive_labels: int | None
     compared: bool
-    n_gains: int
-    n_losses: int
+    n_gains: int | None
+    n_losses: int | None
     favorable_before: Estimate
     favorable_after: Estimate
     selected_before: Estimate
@@ -149,7 +150,8 @@ class Limit:
 class Quality:
     """How right decisions and scores are; `p_value` is McNemar's exact test of equal accuracy.
 
-    `n_mended` errors became right decisions, `n_broken` right decisions became errors.
+    `n_mended` errors became right decisions, `n_broken` right decisions became errors. `auc_loss`
+    is the area before minus the area after, both of the same people.
     """
 
     accuracy_before: Estimate
@@ -159,6 +161,7 @@ class Quality:
     p_value: float
     auc_before: Estimate | None
     auc_after: Estimate | None
+    auc_loss: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -245,6 +248,7 @@ class Subgroups:
 class StabilitySummary:
     """What refits on resamples say; see `commod.stability`.
 
+    `n_refits` of `n_asked` succeeded; `failure` is the first error of those that did not.
     `agreement` is the mean share of the changed people two refits have in common (Jaccard index);
     `columns` maps a raw column to the share of refits whose scorecard uses it; `histogram` counts
     people by how often their decision changes, in ten equal steps of the share of refits: the first
@@ -253,6 +257,8 @@ class StabilitySummary:
     """
 
     n_refits: int
+    n_asked: int
+    failure: str | None
     n_rows: int
     agreement: float | None
     n_always: int
@@ -279,8 +285,8 @@ class Check:
 class Provenance:
     """Where the figures come from: versions, seeds, digests (SHA-256).
 
-    `reads_group` and `draws_lots` say whether the update needs each person's group to decide, and
-    whether it decides by lot; None where it is not known.
+    `reads_group` and `draws_lots` say whether the update reads each person's group, or a column
+    that tells it exactly, to decide, and whether it decides by lot; None where it is not known.
     """
 
     created: str
@@ -365,8 +371,9 @@ class Audit:
         where = f"{self.n:,} {_html.shorten(self.rows, 60)}"
         level = f"{self.level * 100:g}% intervals"
         fairness = [(f.metric, f.before, f.after) for f in self.fairness]
-        rates = [(g.name, g.favorable_before, g.favorable_after) for g in self.groups]
-        people = [(g.name, g.n, g.n_gains, g.n_losses) for g in self.groups]
+        groups = sorted(self.groups, key=lambda group: not group.compared)[:30]
+        rates = [(g.name, g.favorable_before, g.favorable_after) for g in groups]
+        people = [(g.name, g.n, g.n_gains, g.n_losses) for g in groups]
         checks = [(c.code, c.state, c.title, c.sentence) for c in self.checks]
         return _html.snippet(
             self.title,

@@ -69,11 +69,13 @@ def _read(hint: Any, data: Any, where: str) -> Any:
 
 def _is_plain(hint: Any, data: Any) -> bool:
     """Return whether the data is of this kind; whole numbers are floats, infinite ones are not."""
+    if type(data) is float and not math.isfinite(data):
+        return False
     return type(data) is hint or (hint is float and type(data) is int)
 
 
 def _read_one_of(hint: Any, arguments: tuple[Any, ...], data: Any, where: str) -> Any:
-    if type(data) in arguments:
+    if type(data) in arguments and _is_plain(type(data), data):
         return data
     kinds = [kind for kind in arguments if kind is not type(None)]
     if len(kinds) == 1 and is_dataclass(kinds[0]):

@@ -136,8 +136,8 @@ class _Writer:
         yield from self.table(
             tables.scorecard(
                 audit.card,
-                "Total points on r; a decision changes where r is below 0. Spread is the standard "
-                f"deviation of what a line adds to r, on the {count(audit.n)} "
+                "Total points on r; a decision changes where r is below 0 and it may. Spread is "
+                f"the standard deviation of what a line adds to r, on the {count(audit.n)} "
                 f"{shorten(audit.rows, 60)}.",
             )
         )

@@ -22,6 +22,7 @@ from commod._record import (
     CardLine,
     Concept,
     Estimate,
+    Group,
     Quality,
     Segments,
     StabilitySummary,
@@ -34,6 +35,7 @@ __all__ = ["Cell", "Table"]
 LINES = 12  # of a scorecard before the rest is folded away
 MOST_LINES = 400  # even unfolded; the whole of it is in the audit's JSON
 COLUMNS = 30  # that recur in refits
+MOST_GROUPS = 60
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,17 @@ def three_digits(value: float | None) -> str:
 # tables -------------------------------------------------------------------------------------------
 
 
+def shown_groups(audit: Audit) -> list[Group]:
+    """Return the groups that are shown: those that are compared first, and not thousands."""
+    ordered = sorted(audit.groups, key=lambda group: not group.compared)
+    return ordered[:MOST_GROUPS]
+
+
+def _left_out(n: int) -> str:
+    more = n - MOST_GROUPS
+    return f"{count(more)} more groups are in the audit's JSON." if more > 0 else ""
+
+
 def rates(audit: Audit) -> Table:
     """Return the favourable outcome by group, before and after: the numbers of the first chart."""
     return Table(
@@ -121,8 +134,9 @@ def rates(audit: Audit) -> Table:
         ("Group", "People", "Before", "After"),
         tuple(
             (name(g.name), figure(g.n), interval(g.favorable_before), interval(g.favorable_after))
-            for g in audit.groups
+            for g in shown_groups(audit)
         ),
+        more=_left_out(len(audit.groups)),
     )
 
 
@@ -240,8 +254,9 @@ def outcomes(audit: Audit) -> Table:
                 interval(g.selected_before),
                 interval(g.selected_after),
             )
-            for g in audit.groups
+            for g in shown_groups(audit)
         ),
+        more=_left_out(len(audit.groups)),
     )
 
 
@@ -280,8 +295,9 @@ def errors(audit: Audit) -> Table:
                 figure(g.mean_score_before, three_digits, "no scores"),
                 figure(g.mean_score_after, three_digits, "no scores"),
             )
-            for g in audit.groups
+            for g in shown_groups(audit)
         ),
+        more=_left_out(len(audit.groups)),
     )
 
 
@@ -321,6 +337,11 @@ def quality(audit: Audit, found: Quality) -> Table:
                 name("Area under the curve (AUC) of the scores"),
                 interval(found.auc_before, three_digits, "no scores"),
                 interval(found.auc_after, three_digits, "no scores"),
+            ),
+            (
+                name("Its loss, before minus after"),
+                Cell(""),
+                interval(found.auc_loss, three_digits, "no scores"),
             ),
         ),
         sortable=False,
@@ -422,7 +443,10 @@ def small_groups(audit: Audit) -> Table:
         "small-groups",
         "Groups with too few people to say anything; they are in no comparison.",
         ("Group", "People", "Needed"),
-        tuple((name(g.name), figure(g.n), figure(g.needed)) for g in audit.small_groups),
+        tuple(
+            (name(g.name), figure(g.n), figure(g.needed)) for g in audit.small_groups[:MOST_GROUPS]
+        ),
+        more=_left_out(len(audit.small_groups)),
     )
 
 

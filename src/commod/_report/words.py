@@ -137,10 +137,15 @@ def reached(audit: Audit) -> tuple[str, str]:
     return ("", "") if state not in said else (state, said[state])
 
 
+def direction(request: Request) -> str:
+    """Return which way decisions may change, in words."""
+    return _DIRECTIONS.get(request.direction, request.direction)
+
+
 def reader(audit: Audit) -> str:
     """Return whether the update reads the sensitive attribute when it decides."""
     said = {
-        True: "The update reads each person's group when it decides.",
+        True: "The update reads each person's group, or a column that tells it, when it decides.",
         False: "The update does not see the sensitive attribute when it decides, but its columns "
         "may stand in for it.",
         None: "Whether the update sees the sensitive attribute when it decides is not known here; "
@@ -290,13 +295,20 @@ def step_sentence(trade_off: TradeOff, place: int) -> str:
 def refits(found: StabilitySummary) -> str:
     """Return what refits on resamples say."""
     return (
-        f"The update was refitted {count(found.n_refits)} times on resamples of its rows and "
-        f"applied to {count(found.n_rows)} people. Two refits have {percent(found.agreement)} of "
-        f"their changed people in common on average. {count(found.n_always)} people change in "
-        f"every refit, {count(found.n_sometimes)} in some but not all. Over the refits the share "
+        f"The update was refitted {count(found.n_refits)} times on resamples of its rows"
+        f"{_failed(found)} and applied to {count(found.n_rows)} people. Two refits have "
+        f"{percent(found.agreement)} of their changed people in common on average. "
+        f"{count(found.n_always)} people change in every refit, {count(found.n_sometimes)} in some "
+        "but not all. Over the refits the share "
         f"of changes lay between {percent(found.changes_low)} and {percent(found.changes_high)}"
         f"{_fairness_range(found)}."
     )
+
+
+def _failed(found: StabilitySummary) -> str:
+    n = found.n_asked - found.n_refits
+    why = f", the first with: {shorten(found.failure, 200)}" if found.failure else ""
+    return f" ({count(n)} of {count(found.n_asked)} refits were not made{why})" if n else ""
 
 
 def _fairness_range(found: StabilitySummary) -> str:

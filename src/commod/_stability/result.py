@@ -152,6 +152,8 @@ class Stability:
         known = self.fairness[~np.isnan(self.fairness)]
         return StabilitySummary(
             n_refits=self.n_refits,
+            n_asked=self.n_asked,
+            failure=self.failures[0] if self.failures else None,
             n_rows=len(self),
             agreement=None if math.isnan(self.agreement) else self.agreement,
             n_always=self.n_always,
@@ -248,7 +250,7 @@ class Stability:
 def agreement_of(changed: NDArray[np.bool_]) -> float:
     """Return the mean Jaccard index of all pairs of lines of `changed`, shape (n_refits, n).
 
-    A pair that changes nobody counts 1; NaN where nobody ever changes.
+    A pair in which nobody changes says nothing and is left out; NaN where nobody ever changes.
 
     Examples
     --------
@@ -265,8 +267,8 @@ def agreement_of(changed: NDArray[np.bool_]) -> float:
     sizes = np.diag(both)
     either = sizes[:, None] + sizes[None, :] - both
     pairs = np.triu_indices(len(changed), k=1)
-    shared = np.where(either == 0, 1.0, both / np.where(either == 0, 1.0, either))
-    return float(shared[pairs].mean())
+    told = either[pairs] > 0
+    return float((both[pairs][told] / either[pairs][told]).mean())
 
 
 def count_uses(

@@ -28,7 +28,7 @@ from commod._inputs import (
     take_rows,
 )
 from commod._stability.result import Stability, agreement_of, count_uses
-from commod.exceptions import InputError, TrainingWarning
+from commod.exceptions import InputError, InterruptionWarning
 from commod.scorecard import Scorecard
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, Changes
@@ -138,7 +138,7 @@ def stability(
     if interrupted:
         warnings.warn(
             f"Interrupted after {found.n_refits} of {n_refits} refits; these were kept.",
-            TrainingWarning,
+            InterruptionWarning,
             stacklevel=2,
         )
     return found
@@ -454,7 +454,7 @@ def _refit(
         except Exception as error:
             tally.failures.append(error)
             changes = None
-    if any(issubclass(w.category, TrainingWarning) for w in caught):
+    if any(issubclass(w.category, InterruptionWarning) for w in caught):
         raise KeyboardInterrupt  # training caught it, and what it learned is half a model
     tally.warn(caught)
     return changes

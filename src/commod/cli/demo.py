@@ -28,6 +28,7 @@ Direction = Literal["any", "gains_only", "losses_only"]
 
 LABELS = {0: "low risk", 1: "high risk"}
 LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)  # of COMMOD's trade-off
+N_REFITS = 10  # for stability; more would say more and take longer
 N_LINES = 15  # of the scorecard; the report has more
 
 
@@ -141,6 +142,10 @@ def _run(method: str, options: dict[str, Any], seed: int, console: Console) -> D
             update.fit(**fit_rows)
         with console.status("The trade-off: the same for other targets ..."):
             curve = commod.frontier(update, **fit_rows, **_grid(method), **measured)
+        with console.status(f"{N_REFITS} refits on halves of the rows ..."):
+            steady = commod.stability(
+                update, **fit_rows, **measured, n_refits=N_REFITS, progress=False, random_state=seed
+            )
     why = commod.explain(update, X.loc[test])
     found = commod.audit(
         model.predict(X.loc[test]),
@@ -149,6 +154,7 @@ def _run(method: str, options: dict[str, Any], seed: int, console: Console) -> D
         y_true=y[test],
         X=X.loc[test],
         explanation=why,
+        stability=steady,
         label_names=LABELS,
         rows="people neither the model nor the update has seen",
         title="Recidivism model (COMPAS): who changes, and why",
@@ -225,8 +231,9 @@ def _print_why(demo: Demo, console: Console) -> None:
     card = demo.found.card
     assert card is not None
     console.print(
-        f"\nA decision changes exactly where r(x) < 0. r starts at {card.intercept:+.3f}; each "
-        "line adds its points (a number counts per unit). A minus pushes towards a change."
+        f"\nA decision changes where r(x) < 0{_if_it_may(demo)}. r starts at "
+        f"{card.intercept:+.3f}; each line adds its points (a number counts per unit). A minus "
+        "pushes towards a change."
     )
     more = max(0, len(card.lines) - N_LINES)
     title = f"The update as a scorecard{f', its {N_LINES} strongest lines' if more else ''}"
@@ -245,6 +252,10 @@ def _print_why(demo: Demo, console: Console) -> None:
     changed = demo.why.gain | demo.why.loss
     if changed.any():
         console.print(f"\nOne person: {demo.why.person(int(changed.argmax())).sentence}")
+
+
+def _if_it_may(demo: Demo) -> str:
+    return "" if demo.found.request.direction == "any" else " and the direction allows it"
 
 
 def _table(title: str, headings: tuple[str, ...]) -> Table:

@@ -22,7 +22,7 @@ __all__ = ["draw"]
 def draw(demo: Demo, folder: Path) -> None:
     """Save the three pictures in a folder."""
     axes = _axes(7.5, 2.4)
-    by_group = {group.name: (group.n, group.n_gains, group.n_losses) for group in demo.found.groups}
+    by_group = {g.name: (g.n, g.n_gains or 0, g.n_losses or 0) for g in demo.found.groups}
     _save(ChangeDisplay(by_group=by_group).plot(axes), folder / "changes.png")
     assert demo.found.card is not None
     _save(ConceptDisplay(card=demo.found.card).plot(_axes(9.5, 5.5)), folder / "concepts.png")

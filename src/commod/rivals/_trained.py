@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commod._encoding import Encoding, TermTable, learn_encoding
 from commod._solvers.problem import Training
-from commod.exceptions import TrainingWarning
+from commod.exceptions import InterruptionWarning
 from commod.rivals.base import LearningRows, Rival
 from commod.updates.base import check_number
 
@@ -76,7 +76,7 @@ class TrainedRival(Rival):
             model._remember(trained, i)
             model._store(trained, i, rows, encoding, terms)
         if trained.interrupted:
-            warnings.warn(edited[0]._interruption(), TrainingWarning, stacklevel=4)
+            warnings.warn(edited[0]._interruption(), InterruptionWarning, stacklevel=4)
 
     def _remember(self, training: Training, i: int) -> None:
         self.history_ = {name: values[i].tolist() for name, values in training.history.items()}

@@ -55,6 +55,7 @@ __all__ = [
     "check_locked",
     "check_number",
     "expected_moves",
+    "tells_group",
     "warn_about_group_columns",
 ]
 
@@ -557,7 +558,7 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
     for column in rows.columns:
         if column.name in locked:
             continue
-        if any(_tells(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)):
+        if any(tells_group(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)):
             warnings.warn(
                 f"Column {column.name!r} of X tells the sensitive group exactly, so the update "
                 "would use the sensitive attribute when it predicts. Put it into locked_features "
@@ -567,7 +568,7 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
             )
 
 
-def _tells(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
+def tells_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
     """Return whether few values, shared by several rows each, determine the group."""
     for n in (10_000, len(codes)):  # most columns are told apart by their first rows
         values, groups = code_array(column.values[:n]).codes + 1, codes[:n]  # 0 for missing

@@ -22,7 +22,7 @@ from commod._solvers.problem import (
     standardise,
     training_margins,
 )
-from commod.exceptions import InputError, TrainingWarning
+from commod.exceptions import InputError, InterruptionWarning
 from commod.scorecard import decide
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds, readable_concepts, safe_moments
@@ -385,7 +385,7 @@ def _fit_together(
         model._take_reading(first)
         model._store(rows, encoding, terms, solution, i)
     if solution.interrupted:
-        warnings.warn(first.status_, TrainingWarning, stacklevel=3)
+        warnings.warn(first.status_, InterruptionWarning, stacklevel=3)
 
 
 def _train(models: list[COMMOD], problem: Problem) -> Solution:
