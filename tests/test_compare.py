@@ -294,7 +294,7 @@ def test_without_labels_accuracy_is_unknown_and_the_rest_is_there(model, rows):
 def test_a_grid_of_commod_models_is_a_method_too(model, rows, monkeypatch):
     from commod import _frontier
 
-    monkeypatch.setattr(_frontier, "DEFAULT_GRID", {"lambda_fair": (0.0, 4.0)})
+    monkeypatch.setattr(_frontier.run, "DEFAULT_GRID", {"lambda_fair": (0.0, 4.0)})
     found = run([COMMOD(model, epochs=2, random_state=0)], rows)
     assert found.frame()["strength"].tolist() == [0.0, 4.0]
 

@@ -431,7 +431,7 @@ def check_steps(curve, sign=1):
     pairs = {(line["fairness"], line["n_changes"]) for line in best}
     steps = [(step.fairness, step.n_changes) for step in found.steps]
     assert set(steps) <= pairs
-    assert len(steps) == min(len(pairs), _frontier.MOST_STEPS)
+    assert len(steps) == min(len(pairs), _frontier.curve.MOST_STEPS)
     assert steps == sorted(steps, key=lambda step: sign * step[0])
     assert [step[1] for step in steps] == sorted(step[1] for step in steps)
     ends = sorted(pairs, key=lambda pair: sign * pair[0])
@@ -469,7 +469,7 @@ def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new
 
 
 def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
-    monkeypatch.setattr(_frontier, "MOST_STEPS", 5)
+    monkeypatch.setattr(_frontier.curve, "MOST_STEPS", 5)
     few = Frontier(curve.constraints, curve._points, curve._rows, (True, True), curve.rows_word)
     assert len(check_steps(few).steps) == 5
 
@@ -511,7 +511,7 @@ def test_the_trade_off_survives_pickling_and_json(curve):
 
 
 def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
-    monkeypatch.setattr("commod._frontier.SegmentFinder", None)
+    monkeypatch.setattr("commod._frontier.described.SegmentFinder", None)
     update = ControlledDebiaser(model, random_state=0)
     bare = trace(update, rows, targets=[0.6, 0.8], describe=False).trade_off()
     assert bare.steps
