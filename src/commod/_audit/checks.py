@@ -74,10 +74,10 @@ def _target_beyond(e: Evidence) -> Answer:
     ends = [as_asked(e.request, end) for end in (low, high)]
     text = f"{e.fairness.metric} between {ends[0]} and {ends[1]} ({e.compared_on})"
     if _reaches(e, unfair):
-        return "passed", f"{text}: all of it reaches {goal_of(e.request)}."
+        return "passed", f"{text}: all of it is {goal_of(e.request)}."
     if not _reaches(e, fair):
-        return "failed", f"{text}: none of it reaches {goal_of(e.request)}."
-    return "not enough evidence", f"{text}: a part of it does not reach {goal_of(e.request)}."
+        return "failed", f"{text}: none of it is {goal_of(e.request)}."
+    return "not enough evidence", f"{text}: a part of it is not {goal_of(e.request)}."
 
 
 def _not_less_fair(e: Evidence) -> Answer:
