@@ -287,8 +287,26 @@ def _bins(spec: BinTerms, what_if: _WhatIf) -> Iterator[tuple[Value, str]]:
         if here < low:
             yield (math.ceil(low) + 0.0 if is_whole and math.ceil(low) < high else low), text
         else:
-            below = high - 1 if high == int(high) else math.nextafter(high, -math.inf)
-            yield (below if below >= low else low), text
+            yield _just_below(high, max(low, high - abs(here) - 1), is_whole), text
+
+
+def _just_below(high: float, low: float, is_whole: bool) -> float:
+    """Return the largest readable number under `high` that is not under `low`.
+
+    Examples
+    --------
+    >>> _just_below(2.5, 1.5, True), _just_below(1.0, 0.0, False), _just_below(2.5, 2.2, True)
+    (2.0, 0.99, 2.49)
+    """
+    whole = math.ceil(high) - 1.0
+    if is_whole and whole >= low:
+        return whole
+    for digits in range(2, 17):
+        unit = 10.0**-digits
+        number = round(math.ceil(high / unit - 1e-6) * unit - unit, digits)
+        if low <= number < high:
+            return number
+    return low
 
 
 def _numbers(
