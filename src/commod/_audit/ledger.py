@@ -87,12 +87,6 @@ class Ledger:
         parquet.write_table(self._arrow(), buffer)
         return write_whole(path, buffer.getvalue())
 
-    def with_groups(self, people: People) -> Ledger:
-        """Return the same ledger with the group of each person."""
-        names = np.array(people.group_names, dtype=object)
-        groups = names[people.groups.codes[people.changed]].tolist()
-        return Ledger({**self.columns, "group": groups})
-
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the CSV file that `to_csv` writes, in hexadecimal."""
@@ -160,6 +154,8 @@ def make_ledger(
     rules: tuple[Sequence[str], Any],
     explanation: Explanation | None,
     hidden: Sequence[str],
+    *,
+    with_group: bool,
 ) -> Ledger:
     """Return the ledger; `rules` are texts and, for each row (n,), an index into them or −1.
 
@@ -177,6 +173,9 @@ def make_ledger(
         "rule": texts[rules[1][rows]].tolist(),
         **_why(explanation, rows, hidden),
     }
+    if with_group:
+        names = np.array(people.group_names, dtype=object)
+        columns["group"] = names[people.groups.codes[rows]].tolist()
     return Ledger(columns)
 
 

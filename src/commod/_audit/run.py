@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,6 @@ from commod._record import (
     Segments,
     SmallGroup,
     StabilitySummary,
-    Subgroups,
 )
 from commod.exceptions import DataWarning, InputError
 from commod.updates.base import tells_group
@@ -165,14 +165,11 @@ def audit(
     _warn_about_scores(people)
     asked = named_request(asked, people, label_names or {})
     _check_labels_known(asked, people)
-    telling = tuple(_telling(people, X))
-    segments, segment_of = _segments(people, X, explanation, level, telling)
     large = people.groups.sizes >= min_group_size
-    unread: list[str] = []
-    digest, subgroups = _columns(
-        people, X, large, asked.constraints, min_subgroup_size, level, unread
-    )
-    reads_group = _reads_group(explanation, telling)
+    search = SubgroupSearch(people, large, asked.constraints, min_subgroup_size, level)
+    columns = _read_columns(people, X, search)
+    segments, segment_of = _segments(people, X, explanation, level, columns.telling)
+    reads_group = _reads_group(explanation, columns.telling)
     found = _measure(
         people,
         asked,
@@ -180,22 +177,22 @@ def audit(
         rows,
         level,
         min_group_size,
-        subgroups=subgroups,
-        unread=tuple(unread),
+        subgroups=search.found(),
+        unread=columns.unread,
         reads_group=reads_group,
         draws_lots=explanation and explanation.randomised,
         segments=segments,
         stability=_summary(stability),
         proxies=proxies_of(people, explanation and explanation.raw_ratio, large, level),
     )
-    hidden = () if sensitive_in_ledger else telling
+    hidden = () if sensitive_in_ledger else columns.telling
     rules = [] if segments is None else [_rule(segment, hidden) for segment in segments.segments]
     ids = _row_ids(row_ids, index_of(X) if X is not None else index_of(y_after), len(people))
-    ledger = make_ledger(people, ids, (rules, segment_of), explanation, hidden)
-    if sensitive_in_ledger:
-        ledger = ledger.with_groups(people)
+    ledger = make_ledger(
+        people, ids, (rules, segment_of), explanation, hidden, with_group=sensitive_in_ledger
+    )
     provenance = provenance_of(
-        digest, ledger, explanation=explanation, reads_group=reads_group, created=created
+        columns.digest, ledger, explanation=explanation, reads_group=reads_group, created=created
     )
     return _record(found, explanation, title, ledger, provenance)
 
@@ -347,16 +344,6 @@ def _segments(
     )
 
 
-def _telling(people: People, X: Any) -> Iterator[str]:
-    """Return the columns that tell a person's group, or one of the sensitive columns, exactly."""
-    if X is None:
-        return
-    codes = (people.groups.codes, *people.groups.parts)
-    for column in iter_columns(X, unread=[]):
-        if any(tells_group(column, part) for part in codes):
-            yield column.name
-
-
 def _reads_group(explanation: Explanation | None, telling: Sequence[str]) -> bool | None:
     if explanation is None or explanation.needs_sensitive_features is None:
         return None
@@ -370,25 +357,27 @@ def _rule(segment: Segment, hidden: Sequence[str]) -> str:
     return "" if tells else segment.text
 
 
-def _columns(
-    people: People,
-    X: Any,
-    large: BoolArray,
-    constraints: str,
-    min_size: int,
-    level: float,
-    unread: list[str],
-) -> tuple[str, Subgroups]:
-    """Go once through the raw columns, one at a time: what is in them, who fares badly in them.
+@dataclass(frozen=True)
+class _Columns:
+    """The digest of the data, the columns that tell a group exactly, those that cannot be read."""
 
-    The names of columns that cannot be read are added to `unread`.
-    """
+    digest: str
+    telling: tuple[str, ...]
+    unread: tuple[str, ...]
+
+
+def _read_columns(people: People, X: Any, search: SubgroupSearch) -> _Columns:
+    """Go once through the raw columns, one at a time, and let the search look at each."""
     digest = DataDigest(people)
-    search = SubgroupSearch(people, large, constraints, min_size, level)
+    sensitive = (people.groups.codes, *people.groups.parts)
+    telling: list[str] = []
+    unread: list[str] = []
     for column in iter_columns(X, unread=unread) if X is not None else ():
         digest.add(column)
         search.add(column)
-    return digest.hexdigest(), search.found()
+        if any(tells_group(column, codes) for codes in sensitive):
+            telling.append(column.name)
+    return _Columns(digest.hexdigest(), tuple(telling), tuple(unread))
 
 
 def _measure(
