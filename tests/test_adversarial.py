@@ -9,6 +9,7 @@ from scipy.special import expit, log_softmax
 
 from commod._solvers import adversarial
 from commod._solvers.adversarial import Shape, Weights
+from commod._solvers.networks import Form
 from commod._solvers.problem import Penalties, Problem, Schedule
 
 
@@ -41,6 +42,7 @@ def schedule(**changes):
     return Schedule(
         **{
             "n_concepts": 2,
+            "ratio_hidden": (5,),
             "epochs": 12,
             "batch_size": 32,
             "warmup_epochs": 1,
@@ -60,10 +62,10 @@ def penalties(fair=1.0, ratio=0.1, sparsity=0.0, diversity=0.0):
     return Penalties(*(c.astype(np.float32) for c in columns))
 
 
-def train(problem, seeds=(0,), progress=None, weights=None, **changes):
-    return adversarial.train(
-        problem, weights or penalties(), np.array(seeds), schedule(**changes), progress
-    )
+def train(
+    problem, seeds=(0,), progress=None, weights=None, solver=adversarial.train_concepts, **changes
+):
+    return solver(problem, weights or penalties(), np.array(seeds), schedule(**changes), progress)
 
 
 # compiled whole: one by one, its operations would be compiled for each shape
@@ -83,7 +85,7 @@ def dense_terms(problem):
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     problem = make_problem(sees_label=sees_label, n_groups=n_groups)
-    shape = Shape(2, n_groups, (4,), sees_label)
+    shape = Shape(Form(2, (problem.n_terms,)), n_groups, (4,), sees_label)
     rng = np.random.default_rng(1)
     d = problem.n_terms
     W, v, b = rng.normal(size=(2, d)), rng.normal(size=2), 0.7
@@ -117,9 +119,30 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     assert float(loss) == pytest.approx(total, rel=1e-4)
 
 
+def test_the_loss_of_layers_has_no_penalty_on_concepts():
+    problem = make_problem()
+    shape = Shape(Form(0, (problem.n_terms, 5, 1)), 2, (4,), False)
+    rng = np.random.default_rng(1)
+    A, a, B, b = rng.normal(size=(problem.n_terms, 5)), rng.normal(size=5), rng.normal(size=5), 0.7
+    r = np.maximum(dense_terms(problem) @ A + a, 0) @ B + b
+    ratio = jnp.concatenate([A.ravel(), a, B, jnp.array([b])])
+    adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
+    weights = Weights(*map(jnp.float32, (2.0, 0.3, 5.0, 5.0)))
+    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, shape)
+    label, guess, distance, changed = parts.tolist()
+    edited = r * problem.margin - 0.4
+    errors = np.logaddexp(0, edited) - problem.label * edited
+    assert label == pytest.approx(np.average(errors, weights=problem.weight), rel=2e-5)
+    assert distance == pytest.approx(
+        np.average((r - 1) ** 2, weights=problem.ratio_weight), rel=1e-4
+    )
+    assert changed == pytest.approx(np.average(r < 0, weights=problem.weight), rel=1e-5)
+    assert float(loss) == pytest.approx(label - 2 * guess + 0.3 * distance, rel=1e-5)
+
+
 def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
     problem = make_problem()
-    shape = Shape(2, 2, (4,), False)
+    shape = Shape(Form(2, (problem.n_terms,)), 2, (4,), False)
     with jax.enable_x64(True):
         rows = adversarial._rows(problem)
         rows = jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, rows)
@@ -213,9 +236,8 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
 
 def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
     problem = make_problem()
-    start = adversarial._initial_states(
-        jnp.zeros(1, jnp.uint32), Shape(2, 2, (4,), False), problem.n_terms
-    )
+    shape = Shape(Form(2, (problem.n_terms,)), 2, (4,), False)
+    start = adversarial._initial_states(jnp.zeros(1, jnp.uint32), shape)
     state = jax.tree.map(lambda leaf: leaf[0], start)
 
     def weight(now, highest, adaptive=True):

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from commod import ScoreColumn
 from commod._solvers import frappe as solver
 from commod._solvers import training
+from commod._solvers.networks import Form
 from commod._solvers.problem import AdditivePenalties, AdditiveProblem, Pacing
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
@@ -101,7 +102,7 @@ def make_problem(n=90, n_groups=2, n_lines=1, length=0.1, seed=0):
 
 
 def shape_of(problem, hidden=()):
-    return solver.Shape(0, (3, *hidden, 1), problem.n_lines, problem.n_groups)
+    return solver.Shape(Form(0, (3, *hidden, 1)), problem.n_lines, problem.n_groups)
 
 
 discrepancy = jax.jit(solver._discrepancy, static_argnames="shape")
@@ -398,6 +399,7 @@ def test_an_mlp_is_not_linear_and_has_no_concepts(rows):
     assert abs(half - (low + high) / 2) > 1e-3
     with pytest.raises(InputError, match=r"mlp.* has no concepts"):
         update.concepts(X)
+    assert "Scorecard" not in update._repr_html_()
 
 
 @pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])

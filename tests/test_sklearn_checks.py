@@ -55,6 +55,15 @@ class SelfMadeUpdate(SelfMade, COMMOD):
         self.progress = False
 
 
+class SelfMadeNetwork(SelfMade, COMMOD):
+    """COMMOD with layers that stay at r = 1: training is that of `SelfMadeUpdate`."""
+
+    def __init__(self, estimator=None, *, ratio="mlp", epochs=0, random_state=0):
+        super().__init__(estimator, ratio=ratio, epochs=epochs, random_state=random_state)
+        self.min_group_size = 1
+        self.progress = False
+
+
 class SelfMadeControl(SelfMade, ControlledDebiaser):
     """ControlledDebiaser, whose groups may be small."""
 
@@ -116,7 +125,7 @@ def one_number_of_rows():
 
 
 @parametrize_with_checks(
-    [SelfMadeUpdate(), SelfMadeControl(), SelfMadeLPP(), SelfMadeFRAPPE()],
+    [SelfMadeUpdate(), SelfMadeNetwork(), SelfMadeControl(), SelfMadeLPP(), SelfMadeFRAPPE()],
     expected_failed_checks=lambda update: EXPECTED_FAILURES.get(type(update).__name__, {}),
 )
 @pytest.mark.filterwarnings("ignore")

@@ -207,14 +207,16 @@ def test_layers_run_as_written_out(terms):
     np.testing.assert_allclose(found, np.maximum(first @ B + b, 0) @ C + c, atol=1e-5)
 
 
-def test_a_last_layer_of_zeros_gives_exactly_zero(terms):
+@pytest.mark.parametrize(
+    ("n_concepts", "sizes", "constant"), [(0, (4, 1), 0.0), (0, (4, 1), 1.0), (3, (), 1.0)]
+)
+def test_what_starts_as_a_constant_is_exactly_that(terms, n_concepts, sizes, constant):
     arrays = standardise(*terms)
-    sizes = (arrays.n_terms, 4, 1)
-    flat = networks.start_layers(jax.random.key(0), sizes, last_is_zero=True)
-    assert flat.any()
-    batch = Batch(**vars(arrays))
-    found = networks.run_layers(flat, sizes, lambda m, bias: networks.on_terms(m, bias, batch))
-    assert not found.any()
+    form = networks.Form(n_concepts, (arrays.n_terms, *sizes))
+    flat = form.start(jax.random.key(0), constant)
+    found = form.run(flat, Batch(**vars(arrays)))
+    assert set(np.asarray(found).tolist()) == {constant}
+    assert len(np.unique(flat)) > 5, "it could never move"
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])

@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._encoding import BinTerms, CategoryTerms, ColumnTerms, Encoding, NumericTerms
+from commod._encoding import (
+    BinTerms,
+    CategoryTerms,
+    ColumnTerms,
+    Encoding,
+    NumericTerms,
+    TermTable,
+)
 from commod._inputs import Column
 
 __all__ = ["Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
@@ -71,7 +78,11 @@ class Scorecard:
 
     def ratio(self, columns: Sequence[Column]) -> NDArray[np.float64]:
         """Return r(x) of each row, shape (n,)."""
-        return self.encoding.encode(columns).total(self.points, self.intercept)
+        return self.evaluate(self.encoding.encode(columns))
+
+    def evaluate(self, terms: TermTable) -> NDArray[np.float64]:
+        """Return the same for rows that are terms already."""
+        return terms.total(self.points, self.intercept)
 
     def concepts(self, columns: Sequence[Column]) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k)."""

@@ -77,7 +77,7 @@ class ConceptDisplay:
         Parameters
         ----------
         update : fitted update with a scorecard
-            ControlledDebiaser or COMMOD.
+            ControlledDebiaser, or COMMOD with ratio="concepts".
         X : table of shape (n, n_features)
         ax : matplotlib Axes, default=None
             As in `plot`.
@@ -85,13 +85,14 @@ class ConceptDisplay:
             As in `plot`.
         """
         check_update(update, "ConceptDisplay.from_estimator")
-        if not hasattr(update, "scorecard_"):
+        scorecard = getattr(update, "scorecard_", None)
+        if scorecard is None:
             raise InputError(
-                f"{type(update).__name__} has no scorecard, hence no concepts. ChangeDisplay shows "
-                "whom it changes."
+                f"This {type(update).__name__} has no scorecard, hence no concepts. ChangeDisplay "
+                "shows whom it changes."
             )
-        terms = update.scorecard_.encoding.encode(update._read_rows(X)[1])
-        card = make_card(update.scorecard_, terms, update.changes(X).changed)  # no segments needed
+        terms = scorecard.encoding.encode(update._read_rows(X)[1])
+        card = make_card(scorecard, terms, update.changes(X).changed)  # no segments needed
         return cls(card=card).plot(ax, **kwargs)
 
     @classmethod

@@ -23,8 +23,9 @@ from commod._record import Card, Request
 from commod.exceptions import InputError
 from commod.rivals.base import Rival
 from commod.scorecard import decide, edited_scores
-from commod.updates.base import BaseUpdate, LinearUpdate
+from commod.updates.base import BaseUpdate
 from commod.updates.controlled import ControlledDebiaser
+from commod.updates.ratio import RatioUpdate
 
 __all__ = ["Known", "check_labels", "chunks", "of_labels", "of_update", "request_of", "settings_of"]
 
@@ -106,8 +107,8 @@ def check_labels(update: Any, pos_label: Any, favorable_label: Any) -> None:
 
 def of_update(update: Any, X: Any, sensitive_features: Any, level: float) -> Known:
     """Return what is known of an update on some rows."""
-    if isinstance(update, LinearUpdate):
-        found = _of_scorecard(update, X, level)
+    if isinstance(update, RatioUpdate):
+        found = _of_ratio(update, X, level)
     elif isinstance(update, Rival):
         found = _of_rival(update, X, sensitive_features)
     else:
@@ -118,17 +119,19 @@ def of_update(update: Any, X: Any, sensitive_features: Any, level: float) -> Kno
     return found
 
 
-def _of_scorecard(update: LinearUpdate, X: Any, level: float) -> Known:
+def _of_ratio(update: RatioUpdate, X: Any, level: float) -> Known:
     base, columns = update._read_rows(X)
-    scorecard, maker = update.scorecard_, CardMaker(update.scorecard_)
+    function, scorecard = update._ratio_function(), update.scorecard_
+    maker = None if scorecard is None else CardMaker(scorecard)
     n, decisions = len(base.scores), base.decisions
     raw, ratio, after = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
     for part in chunks(n):  # all rows as terms at once would be a second X
-        terms = scorecard.encoding.encode([column.take(part) for column in columns])
-        raw[part] = terms.total(scorecard.points, scorecard.intercept)
+        terms = function.encoding.encode([column.take(part) for column in columns])
+        raw[part] = function.evaluate(terms)
         ratio[part] = update._effective(decisions[part], raw[part])
         after[part] = decide(base.scores[part], ratio[part], base.threshold)
-        maker.add(terms, after[part] != decisions[part])
+        if maker is not None:
+            maker.add(terms, after[part] != decisions[part])
     return Known(
         before=decisions,
         after=after,
@@ -137,7 +140,7 @@ def _of_scorecard(update: LinearUpdate, X: Any, level: float) -> Known:
         scores_after=edited_scores(base.scores, ratio, base.threshold),
         ratio=ratio,
         raw_ratio=raw,
-        card=maker.card(level),
+        card=None if maker is None else maker.card(level),
     )
 
 

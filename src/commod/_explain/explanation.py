@@ -40,7 +40,7 @@ from commod._record import Card, Request, Segments
 from commod._record.explanation import Direction, Value
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard, decide
-from commod.updates.base import MARGIN_COLUMN, LinearUpdate
+from commod.updates.ratio import MARGIN_COLUMN, RatioUpdate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,8 +71,9 @@ def explain(
     Parameters
     ----------
     update : fitted update, or None
-        A COMMOD or ControlledDebiaser gives everything; a rival has no scorecard, so that its
-        decisions alone are described. None: any two models, given by `y_before` and `y_after`.
+        A COMMOD or ControlledDebiaser gives everything; a rival, or a COMMOD with ratio="mlp", has
+        no scorecard, so that its decisions alone are described. None: any two models, given by
+        `y_before` and `y_after`.
     X : table of shape (n, n_features)
         The people to explain. It is not copied: person and reasons look into it again.
     sensitive_features : array-like of shape (n,) or (n, n_sensitive), default=None
@@ -190,7 +191,7 @@ class Explanation:
     scores_before, scores_after : ndarray of shape (n,), or None
         Scores of `pos_label` in [0, 1].
     ratio, raw_ratio : ndarray of shape (n,), or None
-        The r that acts on each person, and the scorecard's where a direction holds r at 1.
+        The r that acts on each person, and the one learned, where a direction holds r at 1.
     card : Card or None
         The total scorecard beside its concepts; None without a scorecard.
     segments : Segments
@@ -437,7 +438,7 @@ class Explanation:
                 base, columns = update._read_rows(edited_rows(self._X, row, edits))
         except Exception:  # a base model may refuse a row in any way it likes
             return None
-        raw = update.scorecard_.ratio(columns)
+        raw = update._ratio_of(columns)
         decided = decide(base.scores, update._effective(base.decisions, raw), base.threshold)
         if decided[0] != self.after[row]:  # X is no longer what was explained
             return None
@@ -447,7 +448,8 @@ class Explanation:
         if self.card is None:
             raise InputError(
                 f"{self.method or 'A pair of models'} has no scorecard, so nobody's points are "
-                "known. Explain a ControlledDebiaser or a COMMOD, or look at segments."
+                'known. Explain a ControlledDebiaser or a COMMOD(ratio="concepts"), or look at '
+                "segments."
             )
         return self._update.scorecard_
 
@@ -478,8 +480,8 @@ class Explanation:
     def _columns(self, rows: Index) -> list[Column]:
         """Return what the scorecard reads of some rows."""
         update, scores = self._update, self.scores_before
-        assert isinstance(update, LinearUpdate) and scores is not None
-        kinds = update.scorecard_.encoding.kinds
+        assert isinstance(update, RatioUpdate) and scores is not None
+        kinds = update._ratio_function().encoding.kinds
         columns = read_columns(take_rows(self._X, rows), kinds, update._unread())
         chosen = scores[rows]
         base = BaseScores(np.column_stack([1 - chosen, chosen]), float(update.threshold))

@@ -22,9 +22,10 @@ from commod.rivals.base import Rival, fit_strengths
 from commod.scorecard import Scorecard, decide
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, eta_of
-from commod.updates.base import BaseUpdate, LinearUpdate
+from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD, DEFAULT_GRID, fit_grid
 from commod.updates.controlled import ControlledDebiaser, ideal_fairness
+from commod.updates.ratio import RatioUpdate
 
 __all__ = ["frontier"]
 
@@ -241,7 +242,7 @@ class _Builder:
         fitted._store_update(self.search, self.found)
         return fitted.scorecard_
 
-    def __call__(self) -> LinearUpdate:
+    def __call__(self) -> RatioUpdate:
         goal = ideal_fairness(self.model.constraints) if np.isnan(self.target) else self.target
         fitted = clone(self.model).set_params(target=goal)
         fitted._take_reading(self.model)
@@ -289,15 +290,15 @@ def _commod(
     seconds = perf_counter() - begin
     first = models[0]
     base, columns = first._read_rows(eval_rows[0])
-    terms = first.scorecard_.encoding.encode(columns)
+    terms = first._ratio_function().encoding.encode(columns)
     points = []
     for setting, model in zip(settings, models, strict=True):
-        card = model.scorecard_
-        ratio = terms.total(card.points, card.intercept)
-        names = {**setting, "n_terms": card.n_terms_used}
+        card, ratio = model.scorecard_, model._ratio_function().evaluate(terms)
+        names = setting if card is None else {**setting, "n_terms": card.n_terms_used}
         after = decide(base.scores, ratio, base.threshold)
         points.append(Point(names, after, Fitted(model)))
     rows = read_evaluated(first, groups_compared(update, X, sensitive_features), base, eval_rows)
+    card_terms = None if first.scorecard_ is None else terms
     return Frontier(
         update.constraints,
         points,
@@ -306,7 +307,7 @@ def _commod(
         word,
         fit_seconds=seconds,
         method=type(update).__name__,
-        describe=Described.on(rows, columns, terms) if describe else None,
+        describe=Described.on(rows, columns, card_terms) if describe else None,
     )
 
 

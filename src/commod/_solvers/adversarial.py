@@ -7,7 +7,8 @@ adversary, r minimises
     + λ_diversity mean_{i<j} cos(W_i, W_j)²,      r(x) = b + Σ_j v_j (W_j · x),
 
 while h minimises L_S; λ_fair shrinks with the adversary's advantage (`_fair_weight`). Both learn by
-Adam on the same minibatches, several steps of h for each of r.
+Adam on the same minibatches, several steps of h for each of r. Where r is layers of units instead,
+there are no concepts, and the loss ends with λ_ratio.
 """
 
 from __future__ import annotations
@@ -24,38 +25,42 @@ from jax import Array
 from numpy.typing import NDArray
 
 from commod._solvers.networks import (
-    bottleneck,
+    Form,
     concept_penalties,
+    layers,
     run_layers,
     shrink,
     split_bottleneck,
-    start_bottleneck,
     start_layers,
 )
-from commod._solvers.problem import Penalties, Problem, Schedule, Solution
+from commod._solvers.problem import Layers, Penalties, Problem, Schedule, Solution
 from commod._solvers.training import (
     Clock,
     Method,
+    Trained,
     adam,
     descend,
     descend_often,
     padded,
+    train,
     weighted_mean,
 )
-from commod._solvers.training import train as train_models
 
-__all__ = ["train"]
+__all__ = ["train_concepts", "train_layers"]
 
 HISTORY = ("label", "adversary", "ratio", "sparsity", "diversity", "change_rate")
+LAYERS_HISTORY = ("label", "adversary", "ratio", "change_rate")
 EXTRA_WEIGHT = 4.0  # times λ_fair, while the adversary is as good as on the base model
 MEMORY = 0.95  # of the running mean of the adversary's advantage
 NO_ADVANTAGE = 1e-3  # nats: below, the base model tells nothing about the group
 
+Report = Callable[[int, int], None]
+
 
 class Shape(NamedTuple):
-    """What the compiled program depends on besides the sizes of its arrays."""
+    """What the compiled program depends on besides the sizes of its arrays; `form` is r's."""
 
-    n_concepts: int
+    form: Form
     n_groups: int
     hidden: tuple[int, ...]
     sees_label: bool
@@ -116,28 +121,21 @@ class State(NamedTuple):
     key: Array
 
 
-def train(
+def train_concepts(
     problem: Problem,
     penalties: Penalties,
     seeds: NDArray[np.int64],
     schedule: Schedule,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Report | None = None,
 ) -> Solution:
-    """Return m trained ratios, one for each entry of `penalties` and of `seeds`.
+    """Return m ratios of concepts, one for each entry of `penalties` and of `seeds`.
 
     `on_progress(done, total)` is called between chunks of epochs. A keyboard interrupt ends the
     training after the last finished chunk and gives back what was learned so far.
     """
-    k = schedule.n_concepts
-    shape = Shape(k, problem.n_groups, schedule.adversary_hidden, problem.adversary_sees_label)
-    states = _initial_states(jnp.asarray(seeds, dtype=jnp.uint32), shape, problem.n_terms)
-    weights = Weights(*(jnp.asarray(a) for a in vars(penalties).values()))
-    trained = train_models(
-        _method(shape), states, weights, _rows(problem), _settings(schedule), schedule, on_progress
-    )
-    concepts, contributions, intercept = split_bottleneck(
-        np.asarray(trained.states.ratio, dtype=np.float64), k
-    )
+    form = Form(schedule.n_concepts, (problem.n_terms,))
+    trained, flat = _train(problem, penalties, seeds, schedule, form, on_progress)
+    concepts, contributions, intercept = split_bottleneck(flat, form.n_concepts)
     return Solution(
         weights=concepts,
         contributions=contributions if trained.begun else np.zeros_like(contributions),
@@ -148,11 +146,50 @@ def train(
     )
 
 
+def train_layers(
+    problem: Problem,
+    penalties: Penalties,
+    seeds: NDArray[np.int64],
+    schedule: Schedule,
+    on_progress: Report | None = None,
+) -> Layers:
+    """Return m ratios of ReLU layers that end in one unit; none hidden makes r linear.
+
+    As `train_concepts`; `penalties` on concepts are not looked at.
+    """
+    form = Form(0, (problem.n_terms, *schedule.ratio_hidden, 1))
+    trained, flat = _train(problem, penalties, seeds, schedule, form, on_progress)
+    return Layers(
+        layers=layers(flat, form.sizes),
+        history=trained.history,
+        epochs_done=trained.epochs_done,
+        interrupted=trained.interrupted,
+    )
+
+
+def _train(
+    problem: Problem,
+    penalties: Penalties,
+    seeds: NDArray[np.int64],
+    schedule: Schedule,
+    form: Form,
+    on_progress: Report | None,
+) -> tuple[Trained, NDArray[np.float64]]:
+    """Return the training and the parameters of r, one row per model."""
+    shape = Shape(form, problem.n_groups, schedule.adversary_hidden, problem.adversary_sees_label)
+    states = _initial_states(jnp.asarray(seeds, dtype=jnp.uint32), shape)
+    weights = Weights(*(jnp.asarray(a) for a in vars(penalties).values()))
+    trained = train(
+        _method(shape), states, weights, _rows(problem), _settings(schedule), schedule, on_progress
+    )
+    return trained, np.asarray(trained.states.ratio, dtype=np.float64)
+
+
 def _method(shape: Shape) -> Method:
     return Method(
         step=_step,
         shape=shape,
-        figures=HISTORY,
+        figures=HISTORY if shape.form.n_concepts else LAYERS_HISTORY,
         values=("numeric", "codes", "margin", "label", "group", "surprise"),
         weights=("weight", "adversary_weight", "ratio_weight"),
     )
@@ -205,15 +242,15 @@ def _settings(schedule: Schedule) -> Settings:
     )
 
 
-@partial(jax.jit, static_argnames=("shape", "n_terms"))
-def _initial_states(seeds: Array, shape: Shape, n_terms: int) -> State:
-    return jax.vmap(partial(_initial_state, shape=shape, n_terms=n_terms))(seeds)
+@partial(jax.jit, static_argnames=("shape",))
+def _initial_states(seeds: Array, shape: Shape) -> State:
+    return jax.vmap(partial(_initial_state, shape=shape))(seeds)
 
 
-def _initial_state(seed: Array, shape: Shape, n_terms: int) -> State:
+def _initial_state(seed: Array, shape: Shape) -> State:
     """Start at r = 1 exactly."""
     key, ratio_key, adversary_key = jax.random.split(jax.random.key(seed), 3)
-    ratio = start_bottleneck(ratio_key, shape.n_concepts, n_terms, intercept=1.0)
+    ratio = shape.form.start(ratio_key, 1.0)
     adversary = start_layers(adversary_key, shape.adversary_sizes)
     zero = jnp.zeros(())
     return State(ratio, adam.init(ratio), adversary, adam.init(adversary), zero, zero, key)
@@ -237,21 +274,18 @@ def _ratio_loss(
     ratio: Array, adversary: Array, batch: Rows, weights: Weights, shape: Shape
 ) -> tuple[Array, Array]:
     """Return the loss of the ratio, its L1 on W left to the proximal step, and its parts."""
-    r = bottleneck(ratio, batch, shape.n_concepts)
+    r = shape.form.run(ratio, batch)
     edited = r * batch.margin
     errors = optax.sigmoid_binary_cross_entropy(edited + batch.offset, batch.label)
     label = weighted_mean(errors, batch.weight)
     guess = _adversary_loss(adversary, edited, batch, shape)
     distance = weighted_mean((r - 1) ** 2, batch.ratio_weight)
-    path, alike = concept_penalties(ratio, shape.n_concepts)
-    loss = (
-        label
-        - weights.fair * guess
-        + weights.ratio * distance
-        + weights.sparsity * path
-        + weights.diversity * alike
-    )
+    loss = label - weights.fair * guess + weights.ratio * distance
     changed = weighted_mean((r < 0).astype(r.dtype), batch.weight)
+    if not shape.form.n_concepts:
+        return loss, jnp.stack([label, guess, distance, changed])
+    path, alike = concept_penalties(ratio, shape.form.n_concepts)
+    loss = loss + weights.sparsity * path + weights.diversity * alike
     return loss, jnp.stack([label, guess, distance, path, alike, changed])
 
 
@@ -263,7 +297,7 @@ def _step(
     state: State, weights: Weights, batch: Rows, settings: Settings, clock: Clock, shape: Shape
 ) -> tuple[State, Array]:
     """Take several steps of the adversary, then one of the ratio (none while warming up)."""
-    edited = bottleneck(state.ratio, batch, shape.n_concepts) * batch.margin
+    edited = shape.form.run(state.ratio, batch) * batch.margin
 
     def gradient_of(adversary: Array) -> Array:
         return jax.grad(_adversary_loss)(adversary, edited, batch, shape)
@@ -282,7 +316,8 @@ def _step(
     )
     rate = clock.decay * settings.rate
     ratio, optimizer = descend(state.ratio, gradient, state.ratio_optimizer, rate)
-    ratio = shrink(ratio, optimizer, rate, weights.sparsity, shape.n_concepts)
+    if shape.form.n_concepts:
+        ratio = shrink(ratio, optimizer, rate, weights.sparsity, shape.form.n_concepts)
     ratio, optimizer = jax.tree.map(
         lambda new, old: jnp.where(clock.age >= 0, new, old),
         (ratio, optimizer),

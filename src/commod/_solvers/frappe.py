@@ -23,17 +23,7 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.networks import (
-    bottleneck,
-    concept_penalties,
-    layers,
-    on_terms,
-    run_layers,
-    shrink,
-    split_bottleneck,
-    start_bottleneck,
-    start_layers,
-)
+from commod._solvers.networks import Form, concept_penalties, layers, shrink, split_bottleneck
 from commod._solvers.problem import AdditivePenalties, AdditiveProblem, Layers, Pacing, Solution
 from commod._solvers.training import (
     Clock,
@@ -57,13 +47,9 @@ Report = Callable[[int, int], None]
 
 
 class Shape(NamedTuple):
-    """What the compiled program depends on besides the sizes of its arrays.
+    """What the compiled program depends on besides the sizes of its arrays; `form` is T's."""
 
-    T is a bottleneck of `n_concepts`, or, where that is 0, layers of `sizes`, terms first.
-    """
-
-    n_concepts: int
-    sizes: tuple[int, ...]
+    form: Form
     n_lines: int
     n_groups: int
 
@@ -123,10 +109,10 @@ def train_layers(
     on_progress: Report | None = None,
 ) -> Layers:
     """Return m terms of ReLU layers that end in one unit; none hidden makes T linear."""
-    shape = Shape(0, (problem.n_terms, *hidden, 1), problem.n_lines, problem.n_groups)
-    trained, flat = _train(problem, penalties, seeds, pacing, shape, on_progress)
+    form = Form(0, (problem.n_terms, *hidden, 1))
+    trained, flat = _train(problem, penalties, seeds, pacing, form, on_progress)
     return Layers(
-        layers=layers(flat, shape.sizes),
+        layers=layers(flat, form.sizes),
         history=trained.history,
         epochs_done=trained.epochs_done,
         interrupted=trained.interrupted,
@@ -142,8 +128,8 @@ def train_concepts(
     on_progress: Report | None = None,
 ) -> Solution:
     """Return m terms T = intercept + contributions @ (W @ x)."""
-    shape = Shape(n_concepts, (problem.n_terms,), problem.n_lines, problem.n_groups)
-    trained, flat = _train(problem, penalties, seeds, pacing, shape, on_progress)
+    form = Form(n_concepts, (problem.n_terms,))
+    trained, flat = _train(problem, penalties, seeds, pacing, form, on_progress)
     concepts, contributions, intercept = split_bottleneck(flat, n_concepts)
     return Solution(
         weights=concepts,
@@ -160,18 +146,18 @@ def _train(
     penalties: AdditivePenalties,
     seeds: NDArray[np.int64],
     pacing: Pacing,
-    shape: Shape,
+    form: Form,
     on_progress: Report | None,
 ) -> tuple[Trained, NDArray[np.float64]]:
     """Return the training and the parameters of T, one row per model."""
-    rows = _rows(problem)
+    rows, shape = _rows(problem), Shape(form, problem.n_lines, problem.n_groups)
     settings = _settings(rows, shape, pacing.learning_rate, problem.kernel_length)
     states = _initial_states(jnp.asarray(seeds, dtype=jnp.uint32), shape)
     weights = Weights(*(jnp.asarray(a) for a in vars(penalties).values()))
     method = Method(
         step=_step,
         shape=shape,
-        figures=HISTORY + CONCEPT_HISTORY if shape.n_concepts else HISTORY,
+        figures=HISTORY + CONCEPT_HISTORY if form.n_concepts else HISTORY,
         values=("numeric", "codes", "margin", "cell"),
         weights=("weight", "fairness_weight"),
     )
@@ -221,10 +207,7 @@ def _initial_states(seeds: Array, shape: Shape) -> State:
 def _initial_state(seed: Array, shape: Shape) -> State:
     """Start at T = 0 exactly."""
     key, term_key = jax.random.split(jax.random.key(seed))
-    if shape.n_concepts:
-        term = start_bottleneck(term_key, shape.n_concepts, shape.sizes[0], intercept=0.0)
-    else:
-        term = start_layers(term_key, shape.sizes, last_is_zero=True)
+    term = shape.form.start(term_key, 0.0)
     return State(term, adam.init(term), key)
 
 
@@ -232,27 +215,20 @@ def _initial_state(seed: Array, shape: Shape) -> State:
 # Losses
 
 
-def _term(term: Array, batch: Rows, shape: Shape) -> Array:
-    """Return T(x) of a batch, shape (batch,)."""
-    if shape.n_concepts:
-        return bottleneck(term, batch, shape.n_concepts)
-    return run_layers(term, shape.sizes, lambda matrix, bias: on_terms(matrix, bias, batch))[:, 0]
-
-
 def _loss(
     term: Array, batch: Rows, weights: Weights, settings: Settings, shape: Shape
 ) -> tuple[Array, Array]:
     """Return the loss of T, an L1 on W left to the proximal step, and its parts."""
     logit = batch.margin + batch.offset
-    edited = logit + _term(term, batch, shape)
+    edited = logit + shape.form.run(term, batch)
     divergence = weighted_mean(_divergence(logit, edited), batch.weight)
     discrepancy = _discrepancy(jax.nn.sigmoid(edited), batch, settings, shape)
     turned = (edited > batch.offset) != (logit > batch.offset)
     changed = weighted_mean(turned.astype(edited.dtype), batch.weight)
     loss = divergence + weights.fair * discrepancy
-    if not shape.n_concepts:
+    if not shape.form.n_concepts:
         return loss, jnp.stack([divergence, discrepancy, changed])
-    path, alike = concept_penalties(term, shape.n_concepts)
+    path, alike = concept_penalties(term, shape.form.n_concepts)
     loss += weights.sparsity * path + weights.diversity * alike
     return loss, jnp.stack([divergence, discrepancy, changed, path, alike])
 
@@ -323,6 +299,6 @@ def _step(
     gradient, parts = jax.grad(_loss, has_aux=True)(state.term, batch, weights, settings, shape)
     rate = clock.decay * settings.rate
     term, optimizer = descend(state.term, gradient, state.optimizer, rate)
-    if shape.n_concepts:
-        term = shrink(term, optimizer, rate, weights.sparsity, shape.n_concepts)
+    if shape.form.n_concepts:
+        term = shrink(term, optimizer, rate, weights.sparsity, shape.form.n_concepts)
     return State(term, optimizer, state.key), parts

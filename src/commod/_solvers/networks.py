@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ import optax
 from jax import Array
 
 __all__ = [
+    "Form",
     "bottleneck",
     "concept_penalties",
     "layer_lengths",
@@ -86,14 +87,15 @@ def layers(flat: Any, sizes: Sizes) -> list[tuple[Any, Any]]:
     ]
 
 
-def start_layers(key: Array, sizes: Sizes, *, last_is_zero: bool = False) -> Array:
-    """Return the flat vector of layers that begin at random; the output is 0 if the last is."""
+def start_layers(key: Array, sizes: Sizes, *, constant: float | None = None) -> Array:
+    """Return the flat vector of layers that begin at random, or with a constant as their output."""
     keys = jax.random.split(key, len(sizes) - 1)
     parts = []
     for i, (rows, columns) in enumerate(pairwise(sizes)):
-        is_zero = last_is_zero and i == len(keys) - 1
-        matrix = jnp.zeros((rows, columns)) if is_zero else _glorot(keys[i], rows, columns)
-        parts += [matrix.ravel(), jnp.zeros(columns)]
+        if constant is not None and i == len(keys) - 1:
+            parts += [jnp.zeros(rows * columns), jnp.full(columns, constant)]
+        else:
+            parts += [_glorot(keys[i], rows, columns).ravel(), jnp.zeros(columns)]
     return jnp.concatenate(parts)
 
 
@@ -163,3 +165,30 @@ def shrink(
     threshold = sparsity * step * jnp.abs(contributions)[:, None]
     concepts = jnp.sign(concepts) * jnp.maximum(jnp.abs(concepts) - threshold, 0.0)
     return jnp.concatenate([concepts.ravel(), contributions, intercept[None]])
+
+
+# ---------------------------------------------------------------------------------------------
+# One or the other
+
+
+class Form(NamedTuple):
+    """What a trained function of the terms is; part of what a program is compiled for.
+
+    A bottleneck of `n_concepts`, or, where that is 0, layers of `sizes`: terms first, one output.
+    """
+
+    n_concepts: int
+    sizes: Sizes
+
+    def start(self, key: Array, constant: float) -> Array:
+        """Return the flat vector of a function that begins as a constant."""
+        if self.n_concepts:
+            return start_bottleneck(key, self.n_concepts, self.sizes[0], constant)
+        return start_layers(key, self.sizes, constant=constant)
+
+    def run(self, flat: Array, batch: Any) -> Array:
+        """Return the value of each row of a batch, shape (batch,)."""
+        if self.n_concepts:
+            return bottleneck(flat, batch, self.n_concepts)
+        values = run_layers(flat, self.sizes, lambda matrix, bias: on_terms(matrix, bias, batch))
+        return values[:, 0]

@@ -13,9 +13,9 @@ from scipy.special import expit, logit
 from commod._encoding import Encoding, TermTable
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers, standardise
 from commod.exceptions import InputError, TrainingWarning
-from commod.rivals._network import Network, raw_network
 from commod.rivals._trained import TrainedRival, unit_weights
 from commod.rivals.base import LearningRows, Rows
+from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
 from commod.updates.base import Decisions, FitRows, check_number

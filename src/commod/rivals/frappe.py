@@ -23,10 +23,10 @@ from commod._solvers.problem import (
     training_margins,
 )
 from commod.exceptions import InputError
-from commod.rivals._network import Network, raw_network
 from commod.rivals._trained import TrainedRival, unit_weights
 from commod.rivals.base import LearningRows, Rows
 from commod.scorecard import Scorecard, on_their_side
+from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import (
     check_layers,

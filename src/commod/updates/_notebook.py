@@ -25,7 +25,7 @@ MOST_NAMED = 2
 def notebook_html(update: BaseUpdate, diagram: str) -> str:
     """Return a fitted update as a piece of HTML, scikit-learn's own diagram folded below."""
     tables = [_before_and_after(update)]
-    if hasattr(update, "scorecard_"):
+    if getattr(update, "scorecard_", None) is not None:
         tables += _scorecard(update)
     shown = snippet(type(update).__name__, _sentences(update.status_), tables)
     folded = f"<details><summary>Parameters and attributes</summary>{diagram}</details>"

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from commod._encoding import Encoding, TermTable, learn_encoding
 from commod._inputs import check_weights
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
+    Layers,
     Penalties,
     Problem,
     Schedule,
@@ -24,15 +27,16 @@ from commod._solvers.problem import (
 )
 from commod.exceptions import InputError, InterruptionWarning
 from commod.scorecard import decide
+from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds, readable_concepts, safe_moments
 from commod.updates.base import (
     FitRows,
-    LinearUpdate,
     check_locked,
     check_number,
     warn_about_group_columns,
 )
+from commod.updates.ratio import RatioFunction, RatioUpdate
 
 __all__ = ["COMMOD", "DEFAULT_GRID", "fit_grid"]
 
@@ -40,14 +44,17 @@ DEFAULT_GRID = {
     "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
     "lambda_ratio": (0.05, 0.1, 0.2, 0.5),
 }
+RATIOS = ("concepts", "mlp")
+OF_CONCEPTS = ("concept_weights_", "concept_contributions_", "intercept_")
 
 
-class COMMOD(LinearUpdate):
+class COMMOD(RatioUpdate):
     """The smallest explainable update of a fitted classifier, trained as in the COMMOD paper.
 
     Learns g(x) = sigmoid(r(x)·z(x) + logit(threshold)) with z the margin of the base model and
-    r(x) = b + Σ_j v_j (W_j · x) a linear combination of k sparse concepts. A decision changes
-    exactly where r(x) < 0. The sensitive attribute is seen by `fit` alone.
+    r(x) = b + Σ_j v_j (W_j · x) a linear combination of k sparse concepts, or, to compare, a small
+    network. A decision changes exactly where r(x) < 0. The sensitive attribute is seen by `fit`
+    alone.
 
     Parameters
     ----------
@@ -57,14 +64,21 @@ class COMMOD(LinearUpdate):
         What the adversary looks at: "demographic_parity" (the edited margin), "equalized_odds" (the
         margin and the true label), "true_positive_rate_parity" or "false_positive_rate_parity"
         (rows of one true label).
+    ratio : str, default="concepts"
+        What r is: the bottleneck of sparse "concepts", which is a scorecard, or an "mlp" of hidden
+        layers, which bends where no scorecard can and says nothing about itself. Read and set it
+        with `get_params` and `set_params`: `ratio(X)` is a method.
+    ratio_hidden : tuple of int, default=(64,)
+        Sizes of the hidden layers (ReLU) of the "mlp"; () makes r linear, without concepts.
     n_concepts : int, default=2
-        k, the number of concepts.
+        k, the number of concepts, for "concepts".
     lambda_fair : float, default=2.0
         Weight of the adversary's loss: how much fairness matters. 0 leaves it out.
     lambda_ratio : float, default=0.1
         Weight of mean (r − 1)², which is never below the share of changed decisions.
     lambda_sparsity : float, default=0.003
-        Weight of the L1 path norm Σ_j |v_j| ‖W_j‖₁, in standard deviations of the terms.
+        Weight of the L1 path norm Σ_j |v_j| ‖W_j‖₁, in standard deviations of the terms. An "mlp"
+        has no concepts, and neither this weight nor the next means anything to it.
     lambda_diversity : float, default=0.1
         Weight of the mean squared cosine between concepts.
     epochs : int, default=150
@@ -111,14 +125,17 @@ class COMMOD(LinearUpdate):
 
     Attributes
     ----------
-    scorecard_ : Scorecard
-        r and its concepts as points on the raw columns.
+    scorecard_ : Scorecard or None
+        r and its concepts as points on the raw columns; None for an "mlp".
     concept_weights_ : ndarray of shape (k, d)
-        W, per standard deviation of a term, rows of norm 1, exact zeros.
+        W, per standard deviation of a term, rows of norm 1, exact zeros; as the next two, not
+        there for an "mlp".
     concept_contributions_ : ndarray of shape (k,)
         v, sorted by size; a positive one raises r, that is, keeps decisions.
     intercept_ : float
         Mean of r over the fit rows.
+    network_ : Network or None
+        The layers of an "mlp".
     term_names_ : list of str
         Names of the d terms.
     history_ : dict of str to list of float
@@ -159,11 +176,15 @@ class COMMOD(LinearUpdate):
     (800,)
     """
 
+    network_: Network | None
+
     def __init__(
         self,
         estimator: Any,
         *,
         constraints: str = "demographic_parity",
+        ratio: str = "concepts",
+        ratio_hidden: Sequence[int] = (64,),
         n_concepts: int = 2,
         lambda_fair: float = 2.0,
         lambda_ratio: float = 0.1,
@@ -191,6 +212,8 @@ class COMMOD(LinearUpdate):
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
+        self._ratio = ratio  # `ratio` is what returns r
+        self.ratio_hidden = ratio_hidden
         self.n_concepts = n_concepts
         self.lambda_fair = lambda_fair
         self.lambda_ratio = lambda_ratio
@@ -215,6 +238,18 @@ class COMMOD(LinearUpdate):
         self.favorable_label = favorable_label
         self.progress = progress
         self.random_state = random_state
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the update; those of the base model are not the update's."""
+        params = super().get_params(deep)
+        return {**params, "ratio": self._ratio} if "ratio" in params else params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the update; those of the base model, never refitted, are refused."""
+        kind = params.pop("ratio", self._ratio)  # as an attribute it would hide the method
+        super().set_params(**params)
+        self._ratio = kind
+        return self
 
     def fit(
         self,
@@ -254,6 +289,15 @@ class COMMOD(LinearUpdate):
         return self
 
     def _check_parameters(self) -> None:
+        if "ratio" in vars(self):
+            raise InputError(
+                f"ratio={vars(self)['ratio']!r} was assigned and hides the method ratio(X). Use "
+                "set_params(ratio=...), on a clone."
+            )
+        if self._ratio not in RATIOS:
+            raise InputError(
+                f"ratio={self._ratio!r} is not known; choose one of {', '.join(RATIOS)}."
+            )
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
             check_number(self, name, low=0.0)
         for name in ("learning_rate", "adversary_learning_rate"):
@@ -262,11 +306,13 @@ class COMMOD(LinearUpdate):
             check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
             check_number(self, name, low=1, whole=True)
+        check_layers(self, "ratio_hidden")
         check_layers(self, "adversary_hidden")
 
     def _schedule(self) -> Schedule:
         return Schedule(
             n_concepts=int(self.n_concepts),
+            ratio_hidden=tuple(int(size) for size in self.ratio_hidden),
             epochs=int(self.epochs),
             batch_size=int(self.batch_size),
             warmup_epochs=int(self.warmup_epochs),
@@ -279,20 +325,21 @@ class COMMOD(LinearUpdate):
         )
 
     def _store(
-        self, rows: FitRows, encoding: Encoding, terms: TermTable, solution: Solution, i: int
+        self,
+        rows: FitRows,
+        encoding: Encoding,
+        terms: TermTable,
+        trained: Solution | Layers,
+        i: int,
     ) -> None:
-        """Keep the i-th trained model: scorecard, history and what it does to the fit rows."""
-        mean, scale, _ = safe_moments(terms, rows.weight)
-        trained = Concepts(
-            solution.weights[i], solution.contributions[i], float(solution.intercept[i])
-        )
-        concepts = readable_concepts(
-            trained, encoding, terms, rows.weight, whole_columns=bool(self.concepts_by_column)
-        )
-        self._store_scorecard(encoding, concepts, mean, scale)
-        self.history_ = {name: values[i].tolist() for name, values in solution.history.items()}
-        self.n_iter_ = solution.epochs_done
-        ratio = terms.total(self.scorecard_.points, self.scorecard_.intercept)
+        """Keep the i-th trained model: r, history and what it does to the fit rows."""
+        if isinstance(trained, Layers):
+            self._store_network(rows, encoding, terms, trained, i)
+        else:
+            self._store_concepts(rows, encoding, terms, trained, i)
+        self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
+        self.n_iter_ = trained.epochs_done
+        ratio = self._ratio_function().evaluate(terms)
         self._store_outcome(rows, decide(rows.base.scores, ratio, rows.base.threshold))
         is_known = not np.isnan(self.base_fairness_)
         if self.n_iter_ and not self.change_rate_ and self.lambda_fair and is_known:
@@ -300,9 +347,59 @@ class COMMOD(LinearUpdate):
                 f" No decision changes at lambda_fair={self.lambda_fair:g} and lambda_ratio="
                 f"{self.lambda_ratio:g}: raise the first or lower the second to change some."
             )
-        if solution.interrupted:
+        if trained.interrupted:
             note = f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."
             self.status_ = f"{note} {self.status_}"
+
+    def _store_concepts(
+        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: Solution, i: int
+    ) -> None:
+        mean, scale, _ = safe_moments(terms, rows.weight)
+        concepts = readable_concepts(
+            Concepts(trained.weights[i], trained.contributions[i], float(trained.intercept[i])),
+            encoding,
+            terms,
+            rows.weight,
+            whole_columns=bool(self.concepts_by_column),
+        )
+        self.network_ = None
+        self._store_scorecard(encoding, concepts, mean, scale)
+
+    def _store_network(
+        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: Layers, i: int
+    ) -> None:
+        layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
+        self.network_ = raw_network(encoding, layers, terms, rows.weight)
+        self.term_names_ = encoding.term_names
+        self.scorecard_ = None
+        for name in OF_CONCEPTS:  # of an earlier fit
+            self.__dict__.pop(name, None)
+
+    # -- applying -----------------------------------------------------------------------------
+
+    def _ratio_function(self) -> RatioFunction:
+        return super()._ratio_function() if self.network_ is None else self.network_
+
+    def concepts(self, X: Any) -> NDArray[np.float64]:
+        """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
+
+        ratio(X) = intercept_ + concepts(X) @ concept_contributions_, up to rounding. Not for "mlp".
+        """
+        check_is_fitted(self)
+        if self.scorecard_ is None:
+            raise InputError(
+                "ratio='mlp' has no concepts: they are parts of a linear ratio. Fit "
+                'COMMOD(ratio="concepts") or a ControlledDebiaser.'
+            )
+        return super().concepts(X)
+
+    @available_if(lambda self: self._ratio == "mlp")  # type: ignore[untyped-decorator]
+    def to_patch(self) -> None:
+        """Refuse: layers cannot be written down as a patch, which is a scorecard in a file."""
+        raise InputError(
+            "ratio='mlp' has no scorecard, and a patch is one: it needs a linear ratio. Fit "
+            'COMMOD(ratio="concepts") or a ControlledDebiaser.'
+        )
 
 
 def fit_grid(
@@ -318,7 +415,7 @@ def fit_grid(
     """Return fitted copies of `update`, one for each setting, trained in one batched computation.
 
     A setting may change `lambda_fair`, `lambda_ratio`, `lambda_sparsity`, `lambda_diversity` and
-    `random_state`; the rest is shared. Each copy equals one fitted alone.
+    `random_state`; the rest is shared, what r is too. Each copy equals one fitted alone.
 
     Examples
     --------
@@ -380,15 +477,15 @@ def _fit_together(
     )
     terms = encoding.encode(columns)
     problem = _problem(rows, terms, distance_weight, first.constraints)
-    solution = _train(models, problem)
+    trained = _train(models, problem)
     for i, model in enumerate(models):
         model._take_reading(first)
-        model._store(rows, encoding, terms, solution, i)
-    if solution.interrupted:
+        model._store(rows, encoding, terms, trained, i)
+    if trained.interrupted:
         warnings.warn(first.status_, InterruptionWarning, stacklevel=3)
 
 
-def _train(models: list[COMMOD], problem: Problem) -> Solution:
+def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
     from commod._solvers import adversarial  # JAX is loaded by the first fit, never before
 
     penalties = Penalties(
@@ -397,10 +494,10 @@ def _train(models: list[COMMOD], problem: Problem) -> Solution:
             for name in ("fair", "ratio", "sparsity", "diversity")
         )
     )
-    with progress_bar("COMMOD", models[0].progress) as report:
-        return adversarial.train(
-            problem, penalties, draw_seeds(models), models[0]._schedule(), report
-        )
+    first, seeds = models[0], draw_seeds(models)
+    train = adversarial.train_layers if first._ratio == "mlp" else adversarial.train_concepts
+    with progress_bar("COMMOD", first.progress) as report:
+        return train(problem, penalties, seeds, first._schedule(), report)
 
 
 def _problem(

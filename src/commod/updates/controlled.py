@@ -23,12 +23,12 @@ from commod.updates._search import Search, Update, check_monotone
 from commod.updates._words import LimitsInWords, round_up, sign
 from commod.updates.base import (
     FitRows,
-    LinearUpdate,
     by_column,
     check_locked,
     check_number,
     warn_about_group_columns,
 )
+from commod.updates.ratio import RatioUpdate
 
 __all__ = ["ControlledDebiaser", "ideal_fairness"]
 
@@ -37,7 +37,7 @@ N_PROMISED = 24  # models between the target and parity that a promise is sought
 CONCEPT_ROWS = 20_000  # rows on which columns are grouped into concepts
 
 
-class ControlledDebiaser(LinearUpdate):
+class ControlledDebiaser(RatioUpdate):
     """The update with the fewest changes that meets a stated constraint.
 
     Learns r(x), a scorecard on the raw columns, such that decisions change exactly where r(x) < 0,
@@ -424,7 +424,7 @@ class ControlledDebiaser(LinearUpdate):
         return fairness <= self._target
 
     def _ratio_on(self, terms: TermTable) -> NDArray[np.float64]:
-        return terms.total(self.scorecard_.points, self.scorecard_.intercept)
+        return self._ratio_function().evaluate(terms)
 
     # -- promises ---------------------------------------------------------------------
 

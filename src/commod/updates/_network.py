@@ -40,7 +40,10 @@ class Network:
 
     def output(self, columns: Sequence[Column]) -> NDArray[np.float64]:
         """Return the last unit's value for each row, shape (n,)."""
-        terms = self.encoding.encode(columns)
+        return self.evaluate(self.encoding.encode(columns))
+
+    def evaluate(self, terms: TermTable) -> NDArray[np.float64]:
+        """Return the same for rows that are terms already."""
         total = np.empty(len(terms))
         for start in range(0, len(terms), ROWS_AT_ONCE):
             some = np.arange(start, min(start + ROWS_AT_ONCE, len(terms)))
