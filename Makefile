@@ -6,10 +6,10 @@ ifneq ($(wildcard ../shared/data/law_school.csv),)
 export COMMOD_DATA_HOME ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint format types contracts check figures bench clean
+.PHONY: help setup demo test lint format types contracts check figures paper paper-quick bench clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("commod needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -49,6 +49,12 @@ check: lint types contracts test ## what CI runs
 
 figures: .venv/develop ## measure every promised figure beside its bar (about two hours)
 	$(BIN)/python benchmarks/figures.py $(FIGURES)
+
+paper: .venv/develop ## every table and figure of the paper, resumable (under an hour on two cores)
+	$(BIN)/python -m experiments
+
+paper-quick: .venv/develop ## the same with few splits and points (minutes)
+	$(BIN)/python -m experiments --quick
 
 bench: .venv/develop ## speed of fits and frontiers against other libraries', and of audits
 	$(BIN)/python benchmarks/audit_speed.py

@@ -1,0 +1,52 @@
+"""The methods of the paper and ours: how each is made for a split, and swept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commod import ControlledDebiaser
+from commod.rivals import lineup
+from experiments.protocol import FAVORABLE, N_CONCEPTS, Split
+
+LIMIT = "exact limit"
+FEWER = "ControlledDebiaser (31 targets)"
+WEIGHED = "ControlledDebiaser (errors count)"  # 31 targets, an error costs as much as a change
+PAPERS = ("RejectOption", "LPP (aware)", "LPP", "AdversarialDebiasing", "FRAPPE", "COMMOD")
+METHODS = (*PAPERS, "ControlledDebiaser", FEWER, WEIGHED)
+BLIND = ("LPP", "AdversarialDebiasing", "FRAPPE", "COMMOD")  # of the paper's, to decide
+AWARE = ("RejectOption", "LPP (aware)", LIMIT)
+LABELS = {
+    "RejectOption": "ROC, sees the group",
+    "LPP (aware)": "LPP, sees the group",
+    "AdversarialDebiasing": "AdvDebias (Zhang)",
+}
+MANY_ROWS = 10_000  # above, epochs are fewer: as many steps as on the paper's tables
+FEWER_EPOCHS = {
+    "COMMOD": {"epochs": 30, "warmup_epochs": 2, "ramp_epochs": 4},
+    "FRAPPE": {"epochs": 40},
+    "AdversarialDebiasing": {"epochs": 10, "warmup_epochs": 2},
+}
+
+
+def label_of(method: str) -> str:
+    """Return the method's name in tables and pictures."""
+    return LABELS.get(method, method)
+
+
+def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
+    """Return an unfitted method for a split, with our defaults and the paper's n_concepts."""
+    shared = {"constraints": notion, "favorable_label": FAVORABLE[split.name]}
+    if method in (FEWER, WEIGHED):
+        weight = 1.0 if method == WEIGHED else 0.0
+        update: Any = ControlledDebiaser(
+            split.model, accuracy_weight=weight, random_state=0, **shared
+        )
+    else:
+        update = lineup(split.model, random_state=0, **shared)[method]
+    if method == "COMMOD":
+        update.set_params(n_concepts=N_CONCEPTS[split.name])
+    if "progress" in update.get_params():
+        update.set_params(progress=False)
+    if len(split.train.y) > MANY_ROWS:
+        update.set_params(**FEWER_EPOCHS.get(method, {}))
+    return update.set_params(**settings)

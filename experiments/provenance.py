@@ -1,0 +1,70 @@
+"""Where a run was made: commit, versions, seeds, machine and time; apart from the tables.
+
+The tables are the same whenever the same code is run on the same machine, this is not.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from experiments.run import HERE, Done, versions
+from experiments.settings import Settings
+
+
+def describe(
+    settings: Settings, done: Done, jobs: int, seconds: float, left_out: dict[str, str]
+) -> dict[str, Any]:
+    """Return everything the page says about the run."""
+    return {
+        "settings": settings.name,
+        "commit": _commit(),
+        "versions": versions(),
+        "machine": _machine(),
+        "splits": {f"{table}, {notion}": n for (table, notion), n in settings.splits.items()},
+        "few_splits": settings.few_splits,
+        "sensitivity_seeds": settings.sensitivity_seeds,
+        "n_cells": len(done),
+        "n_kept": done.n_kept,
+        "cell_seconds": round(done.seconds),
+        "wall_seconds": round(seconds),
+        "jobs": jobs,
+        "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "left_out": left_out,
+    }
+
+
+def _commit() -> str:
+    """Return the commit, and whether library or experiments differ from it."""
+    told = _git("rev-parse", "--short=12", "HEAD")
+    changed = _git("status", "--porcelain", "--", "src", "experiments/*.py")
+    return (told or "unknown") + (" with local changes" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=HERE.parent, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "unknown"

@@ -1,0 +1,89 @@
+"""Sensitivity: what the base model and the lambdas explain of fairness, accuracy and changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LinearRegression
+
+from commod import frontier
+from experiments.methods import make
+from experiments.paper import COMPAS, DP, LAW_SCHOOL, R_SQUARED
+from experiments.protocol import make_split, quietly
+from experiments.run import Cell, Done
+from experiments.settings import Settings
+
+INPUTS = ["base_fairness", "base_accuracy", "lambda_ratio", "lambda_fair"]
+WEIGHTS = {"adaptive": True, "constant": False}  # ours, and the paper's, of the adversary's loss
+SECONDS = {LAW_SCHOOL: 14, COMPAS: 32}
+BOTH = "both tables"
+
+
+def cells(settings: Settings) -> list[Cell]:
+    """Return one cell per table, kind of weight and seed: a split, its base model, a grid."""
+    grid = {name: list(values) for name, values in settings.sensitivity_grid.items()}
+    return [
+        Cell("sensitivity", {"table": table, "weight": weight, "seed": seed, "grid": grid}, seconds)
+        for table, seconds in SECONDS.items()
+        for weight in WEIGHTS
+        for seed in range(settings.sensitivity_seeds)
+    ]
+
+
+def compute(table: str, weight: str, seed: int, grid: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what COMMOD reaches at each point of the grid; the seed also trains the network."""
+    rows = make_split(table, seed)
+    update = make("COMMOD", rows, DP, adaptive_fairness=WEIGHTS[weight], random_state=seed)
+    with quietly():
+        curve = frontier(update, **rows.fit_rows, **rows.test_rows, grid=grid, describe=False)
+    lines = curve.frame()[["lambda_fair", "lambda_ratio", "fairness", "accuracy", "change_rate"]]
+    base = {"base_fairness": curve.base_fairness, "base_accuracy": curve.base_accuracy}
+    return lines.assign(**base).to_dict("records")
+
+
+def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the runs, and the regressions with coefficients and coefficients of determination."""
+    runs = done.frame(cells(settings)).drop(columns="grid")
+    parts = [
+        (str(table), str(weight), part)
+        for (table, weight), part in runs.groupby(["table", "weight"])
+    ]
+    parts += [(BOTH, str(weight), part) for weight, part in runs.groupby("weight")]
+    lines = [
+        regression(part, outcome) | {"table": table, "weight": weight, "paper": paper}
+        for table, weight, part in parts
+        for outcome, paper in R_SQUARED.items()
+    ]
+    found = pd.DataFrame(lines)
+    return {
+        "sensitivity_runs": runs,
+        "sensitivity": found[["table", "weight", *found.columns.drop(["table", "weight"])]],
+    }
+
+
+def regression(runs: pd.DataFrame, outcome: str) -> dict[str, Any]:
+    """Return the coefficients of the paper's regression and three readings of its R².
+
+    `r2` is the usual one; `r2_uncentred` divides by the sum of squares about 0 instead of about
+    the mean, as regressions without an intercept report it; `r2_means` is the usual one of the
+    means over seeds at each point of the grid, explained by the lambdas.
+    """
+    known = runs.dropna(subset=[outcome])
+    X, y = known[INPUTS].to_numpy(), known[outcome].to_numpy()
+    model = LinearRegression().fit(X, y)
+    left = float(((y - model.predict(X)) ** 2).sum())
+    means = known.groupby(["lambda_fair", "lambda_ratio"])[outcome].mean().reset_index()
+    lambdas = means[["lambda_ratio", "lambda_fair"]].to_numpy()
+    by_lambda = LinearRegression().fit(lambdas, means[outcome])
+    return {
+        "outcome": outcome,
+        "n_runs": len(known),
+        "r2": 1 - left / float(((y - y.mean()) ** 2).sum()),
+        "r2_uncentred": 1 - left / float((y**2).sum()),
+        "r2_means": by_lambda.score(lambdas, means[outcome]),
+        "intercept": float(model.intercept_),
+        **dict(zip((f"b_{name}" for name in INPUTS), model.coef_.tolist(), strict=True)),
+        "residual_sd": float(np.sqrt(left / max(len(y) - len(INPUTS) - 1, 1))),
+    }

@@ -1,0 +1,82 @@
+"""How much is computed: everything, or the same with few splits and points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.paper import COMPAS, DP, EO, LAW_SCHOOL
+from experiments.protocol import ADULT
+
+Sweep = Mapping[str, Any]  # what `frontier` is asked for: grid or targets; empty for the default
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Splits, seeds and points of a run.
+
+    `splits` maps (table, notion) to a number of splits, 0..n-1; `sweeps` maps a method to what its
+    frontier is asked for (nothing: the library's default sweep).
+    """
+
+    name: str
+    splits: Mapping[tuple[str, str], int]
+    sweeps: Mapping[str, Sweep]
+    few_splits: int
+    sensitivity_seeds: int
+    sensitivity_grid: Mapping[str, tuple[float, ...]]
+    architecture_grid: Mapping[str, tuple[float, ...]]
+
+    def sweep_of(self, method: str) -> dict[str, Any]:
+        """Return what the method's frontier is asked for."""
+        return dict(self.sweeps.get(method, {}))
+
+
+FULL = Settings(
+    name="full",
+    splits={
+        (LAW_SCHOOL, DP): 10,
+        (LAW_SCHOOL, EO): 10,
+        (COMPAS, DP): 10,
+        (COMPAS, EO): 5,
+        (ADULT, DP): 3,
+        (ADULT, EO): 3,
+    },
+    sweeps={},
+    few_splits=5,
+    sensitivity_seeds=20,
+    sensitivity_grid={
+        "lambda_fair": (0.5, 0.8, 1.2, 1.5),
+        "lambda_ratio": (0.01, 0.04, 0.1),
+    },
+    architecture_grid={
+        "lambda_fair": (0.0, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
+        "lambda_ratio": (0.05, 0.2),
+    },
+)
+
+FEW = {"grid": {"strength": (0.3, 0.6, 0.9)}}
+QUICK = Settings(
+    name="quick",
+    splits={
+        (LAW_SCHOOL, DP): 2,
+        (LAW_SCHOOL, EO): 1,
+        (COMPAS, DP): 1,
+        (COMPAS, EO): 1,
+        (ADULT, DP): 1,
+        (ADULT, EO): 1,
+    },
+    sweeps={
+        "COMMOD": {"grid": {"lambda_fair": (0.5, 1.0, 2.0, 4.5), "lambda_ratio": (0.05, 0.2)}},
+        "AdversarialDebiasing": {"grid": {"strength": (0.1, 0.5, 1.0, 2.0)}},
+        "FRAPPE": {"grid": {"strength": (0.5, 2.0, 8.0)}},
+        "LPP": FEW,
+        "LPP (aware)": FEW,
+        "RejectOption": FEW,
+    },
+    few_splits=1,
+    sensitivity_seeds=4,
+    sensitivity_grid={"lambda_fair": (0.5, 1.5), "lambda_ratio": (0.01, 0.1)},
+    architecture_grid={"lambda_fair": (0.5, 2.0, 4.5), "lambda_ratio": (0.05,)},
+)

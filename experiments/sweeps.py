@@ -1,0 +1,78 @@
+"""The raw material: every method's sweep on every split, measured on the test rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from commod import bounds, frontier
+from experiments.methods import FEWER, METHODS, WEIGHED, make
+from experiments.paper import DP
+from experiments.protocol import make_split, quietly
+from experiments.run import Cell, Done
+from experiments.settings import Settings
+
+N_TARGETS = 31  # as many updates as LPP and ROC have, for a comparison of equals
+FIGURES = ["fairness", "accuracy", "change_rate", "n_gains", "n_losses", "limit"]
+KNOBS = ["strength", "lambda_fair", "lambda_ratio", "target", "lean"]
+SECONDS = {  # rough, for the remaining time
+    ("COMMOD", "Law School"): 25,
+    ("COMMOD", "COMPAS"): 70,
+    ("COMMOD", "Adult"): 90,
+    ("FRAPPE", "Law School"): 11,
+    ("FRAPPE", "COMPAS"): 27,
+    ("FRAPPE", "Adult"): 60,
+    ("AdversarialDebiasing", "Law School"): 6,
+    ("AdversarialDebiasing", "COMPAS"): 24,
+    ("AdversarialDebiasing", "Adult"): 40,
+    ("ControlledDebiaser", "Adult"): 20,
+}
+
+
+def cells(settings: Settings) -> list[Cell]:
+    """Return one cell per table, notion, split and method."""
+    found = []
+    for (table, notion), n in settings.splits.items():
+        for method in METHODS:
+            guess = SECONDS.get((method, table), 3)
+            for split in range(n):
+                arguments = {"table": table, "notion": notion, "split": split, "method": method}
+                arguments["sweep"] = settings.sweep_of(method)
+                found.append(Cell("sweeps", arguments, guess))
+    return found
+
+
+def compute(
+    table: str, notion: str, split: int, method: str, sweep: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return one line per update of the method: its settings and its figures on the test rows."""
+    rows = make_split(table, split)
+    update = make(method, rows, notion)
+    if method in (FEWER, WEIGHED):
+        sweep = {"targets": _targets(rows, notion)}
+    with quietly():
+        curve = frontier(update, **rows.fit_rows, **rows.test_rows, describe=False, **sweep)
+    lines = curve.frame().reindex(columns=[*KNOBS, *FIGURES])
+    lines["base_fairness"], lines["base_accuracy"] = curve.base_fairness, curve.base_accuracy
+    lines["n_test"] = len(rows.test.y)
+    return lines.to_dict("records")
+
+
+def _targets(rows: Any, notion: str) -> list[float]:
+    """Return targets from the base model's fairness on the fit rows to parity."""
+    before = rows.model.predict(rows.train.X)
+    metric = bounds.best_fairness(
+        before,
+        y_true=rows.train.y,
+        sensitive_features=rows.train.s,
+        max_changes=0,
+        constraints=notion,
+    ).fairness
+    return np.linspace(metric, 1.0 if notion == DP else 0.0, N_TARGETS).tolist()
+
+
+def frame(done: Done, settings: Settings) -> pd.DataFrame:
+    """Return all sweeps as one tidy frame."""
+    return done.frame(cells(settings)).drop(columns="sweep")
