@@ -45,10 +45,10 @@ types: .venv/develop ## mypy --strict
 contracts: .venv/develop ## data goes one way through the house
 	$(BIN)/lint-imports
 
-check: lint types contracts test ## what CI runs
+check: lint types contracts test paper-quick ## what CI runs
 
 figures: .venv/develop ## measure every promised figure beside its bar (about two hours)
-	$(BIN)/python benchmarks/figures.py $(FIGURES)
+	PYTHONPATH=. $(BIN)/python benchmarks/figures.py $(FIGURES)
 
 paper: .venv/develop ## every table and figure of the paper, resumable (under an hour on two cores)
 	$(BIN)/python -m experiments
@@ -57,8 +57,8 @@ paper-quick: .venv/develop ## the same with few splits and points (minutes)
 	$(BIN)/python -m experiments --quick
 
 bench: .venv/develop ## speed of fits and frontiers against other libraries', and of audits
-	$(BIN)/python benchmarks/audit_speed.py
-	$(BIN)/python benchmarks/peers.py
+	PYTHONPATH=. $(BIN)/python benchmarks/audit_speed.py
+	PYTHONPATH=. $(BIN)/python benchmarks/peers.py
 
 clean: ## remove what the targets above made
-	rm -rf .venv .venv-* commod-demo benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* commod-demo benchmarks/results experiments/.cache experiments/results/quick .pytest_cache .mypy_cache .ruff_cache .hypothesis

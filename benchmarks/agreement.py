@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from blind_peers import write_rows
 from peers import HERE, python_of
-from protocol import LOADERS, Split, first_splits, make_split
+from protocol import TABLES, Split, first_splits, make_split
 from report import show
 
 from commod.exceptions import CommodWarning
@@ -34,7 +34,7 @@ STEPS = 2000  # of each training: 50 epochs of Law School are too few for AIF360
 
 def agreement() -> None:
     """Compare decisions on the test rows of splits 0 and 1 of both tables."""
-    for name in LOADERS:
+    for name in TABLES:
         for seed in first_splits(2):
             split = make_split(name, seed)
             theirs = _theirs(split)

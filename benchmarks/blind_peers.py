@@ -15,7 +15,7 @@ import numpy as np
 from controlled import fit_update
 from new_rows import Reached, fewest, frontier_of, means_of
 from peers import HERE, python_of
-from protocol import LOADERS, Split, first_splits, make_split
+from protocol import TABLES, Split, first_splits, make_split
 from report import show
 
 # name -> (environment and script, variant)
@@ -69,7 +69,7 @@ def expected(split: Split, proba: np.ndarray) -> Reached:
 
 def blind_peers() -> None:
     """Compare changes with each alternative's at that alternative's own test P-rule."""
-    for name in LOADERS:
+    for name in TABLES:
         splits = [make_split(name, seed) for seed in first_splits(5)]
         frames = [frontier_of(split) for split in splits]
         base = float(np.mean([split.base()["accuracy"] for split in splits]))

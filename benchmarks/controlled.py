@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from protocol import LOADERS, Split, first_splits, make_split
+from protocol import TABLES, Split, first_splits, make_split
 from report import show, show_at_most
 from sklearn.linear_model import LogisticRegression
 
@@ -44,7 +44,7 @@ def ratios(changes: Any, limits: Any) -> tuple[float, float]:
 
 def training_rows() -> None:
     """Compare changes on the fit rows with the exact limit, P-rule and DM, sparsity=0."""
-    for name in LOADERS:
+    for name in TABLES:
         splits = [make_split(name, seed) for seed in first_splits(10)]
         p_rule_training_rows(name, splits)
         dm_training_rows(name, splits)
@@ -115,7 +115,7 @@ def dm_runs(split: Split) -> Iterator[dict[str, float]]:
 
 def scorecard_size() -> None:
     """Count raw columns and lines at P-rule 0.8 with default settings, and what they cost."""
-    for name in LOADERS:
+    for name in TABLES:
         columns, lines, changes, fewest = [], [], [], []
         for seed in first_splits(10):
             split = make_split(name, seed)
@@ -167,7 +167,7 @@ def gains_only() -> None:
 
 def gains_only_rows() -> Iterator[tuple[Any, tuple[Any, Any, Any], tuple[Any, Any, Any]]]:
     """Return base model, fit rows and new rows: both tables and drawn populations."""
-    for name in LOADERS:
+    for name in TABLES:
         for seed in first_splits(5):
             split = make_split(name, seed)
             rows = ((part.X, part.y, part.s) for part in (split.train, split.test))

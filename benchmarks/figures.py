@@ -1,6 +1,6 @@
 """Every figure the project promises, measured and printed beside its bar: `make figures`.
 
-Run a part with e.g. `python benchmarks/figures.py table-1 smoothness`.
+Run a part with e.g. `make figures FIGURES="table-1 smoothness"`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,14 @@ import agreement
 import audit_speed
 import blind_peers
 import controlled
-import locality
 import many_rows
 import new_rows
 import numpy as np
 import promises
 import rivals
-from protocol import (
-    LOADERS,
-    N_CONCEPTS,
-    PAPER_BASE,
-    PAPER_TABLE_1,
-    Split,
-    cell_of,
-    make_split,
-)
+from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
+from experiments.protocol import quartile
+from protocol import N_CONCEPTS, TABLES, Split, make_split
 from report import show
 from sklearn.linear_model import LogisticRegression
 
@@ -38,7 +31,6 @@ from commod import COMMOD, metrics
 from commod.datasets import make_biased
 from commod.updates.commod import DEFAULT_GRID, fit_grid
 
-TABLES = tuple(LOADERS)
 GRID = [
     dict(zip(DEFAULT_GRID, values, strict=True))
     for values in itertools.product(*DEFAULT_GRID.values())
@@ -52,13 +44,18 @@ def base_models() -> None:
         runs = [make_split(name, seed).base() for seed in range(20)]
         for metric, expected in zip(("p_rule", "dm", "accuracy"), known[name], strict=True):
             mean = float(np.mean([run[metric] for run in runs]))
-            paper = PAPER_BASE[name][metric]
+            paper = _paper_base(name)[metric]
             show(
                 f"{name}: base {metric}, mean over splits 0..19 (paper {paper})",
                 f"{mean:.4f}",
                 f"{expected} ± 0.005",
                 abs(mean - expected) <= 0.005,
             )
+
+
+def _paper_base(name: str) -> dict[str, float]:
+    p_rule, accuracy = BASE[name, DP]
+    return {"p_rule": p_rule, "dm": BASE[name, EO][0], "accuracy": accuracy}
 
 
 def trained(split: Split, name: str, constraints: str, **settings: Any) -> list[dict[str, float]]:
@@ -85,8 +82,12 @@ def table_1() -> None:
             split = make_split(name, seed)
             base = split.base()
             runs = trained(split, name, "demographic_parity")
-            shift = base["accuracy"] - PAPER_BASE[name]["accuracy"]
-            found = [cell_of(name, run["p_rule"], run["accuracy"], shift) for run in runs]
+            shift = base["accuracy"] - BASE[name, DP][1]
+            fairness, accuracy = EDGES[name, DP, "AdversarialDebiasing"]
+            found = [
+                (quartile(run["p_rule"], fairness), quartile(run["accuracy"] - shift, accuracy))
+                for run in runs
+            ]
             for cell in set(found):
                 rates = [r["changes"] for r, c in zip(runs, found, strict=True) if c == cell]
                 medians.setdefault(cell, []).append(float(np.median(rates)))
@@ -106,7 +107,7 @@ def table_1() -> None:
 def show_cells(name: str, medians: dict[tuple[int, int], list[float]], must: bool) -> None:
     """Print the cells of Table 1 beside the paper's."""
     n_counted = 0
-    for cell, paper in PAPER_TABLE_1[name].items():
+    for cell, paper in zip(CELLS, TABLE_1[name]["COMMOD"], strict=True):
         values = medians.get(cell, [])
         label = f"{name}: Table 1, Q{cell[0]} fairness / Q{cell[1]} accuracy"
         if len(values) < 3:
@@ -248,7 +249,6 @@ FIGURES: dict[str, Callable[[], None]] = {
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,
     "audits": audit_speed.audits,
-    "locality": locality.locality,
 }
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from protocol import LOADERS, N_CONCEPTS, make_split
+from protocol import N_CONCEPTS, TABLES, make_split
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -168,7 +168,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the settings of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     add: Callable[..., Any] = parser.add_argument
-    add("--tables", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
+    add("--tables", nargs="+", choices=TABLES, default=TABLES)
     add("--programs", nargs="+", choices=tuple(PROGRAMS), default=tuple(PROGRAMS))
     add("--turns", type=int, default=3, help="fresh processes of each program")
     add("--repeats", type=int, default=5, help="fits after the first in each process")

@@ -1,4 +1,4 @@
-"""Every method on the same splits: what it reaches, beside the paper's Table 1, and at what price.
+"""Every method on the same splits: what it reaches, and at what price.
 
 All methods with their default sweeps, demographic parity, splits 0..4, measured on the test rows.
 """
@@ -9,18 +9,7 @@ import time
 import warnings
 
 import numpy as np
-import pandas as pd
-from protocol import (
-    CELLS,
-    LOADERS,
-    N_CONCEPTS,
-    PAPER_BASE,
-    PAPER_RIVALS,
-    PAPER_TABLE_1,
-    cell_of,
-    first_splits,
-    make_split,
-)
+from protocol import N_CONCEPTS, TABLES, first_splits, make_split
 from report import show
 
 from commod import Comparison, compare
@@ -33,11 +22,10 @@ ACCURACY_LOSSES = (None, 0.05)
 
 def rivals() -> None:
     """Measure all methods on both tables."""
-    for name in LOADERS:
+    for name in TABLES:
         compared = [_compared(name, seed) for seed in first_splits(5)]
         _show_times(name, compared)
         _show_ranges(name, compared)
-        _show_cells(name, compared)
         for loss in ACCURACY_LOSSES:
             _show_needed(name, compared, loss)
 
@@ -93,34 +81,6 @@ def _show_ranges(name: str, compared: list[tuple[Comparison, float]]) -> None:
             f"{best:.3f}",
             f"at accuracy {accuracy:.3f}, {changes:.3f} changed, {collapsed} collapsed",
         )
-
-
-def _show_cells(name: str, compared: list[tuple[Comparison, float]]) -> None:
-    """Print the mean share of changes in the cells of Table 1 beside the paper's."""
-    paper = {**PAPER_RIVALS[name], "COMMOD": tuple(PAPER_TABLE_1[name][cell] for cell in CELLS)}
-    for method in compared[0][0].frontiers:
-        ours = [_cell_means(name, method, found) for found, _ in compared]
-        words = []
-        n_there = n_wanted = 0
-        for cell, theirs in zip(CELLS, paper.get(method, (None,) * len(CELLS)), strict=True):
-            values = [means[cell] for means in ours if cell in means]
-            mine = f"{np.mean(values):.2f}" if values else "-"
-            words.append(f"Q{cell[0]}/Q{cell[1]} {mine} ({'-' if theirs is None else theirs})")
-            n_wanted += theirs is not None
-            n_there += theirs is not None and bool(values)
-        covered = f"{n_there} of {n_wanted} of the paper's cells" if method in paper else ""
-        show(f"{name}: {method}, changes (paper's)", "  ".join(words), covered)
-
-
-def _cell_means(name: str, method: str, found: Comparison) -> dict[tuple[int, int], float]:
-    frame = found.frame()
-    lines = frame[(frame["method"] == method) & ~frame["collapsed"]]
-    shift = found.base_accuracy - PAPER_BASE[name]["accuracy"]
-    cells = [
-        cell_of(name, p_rule, accuracy, shift)
-        for p_rule, accuracy in zip(lines["fairness"], lines["accuracy"], strict=True)
-    ]
-    return lines["change_rate"].groupby(pd.Series(cells, index=lines.index)).mean().to_dict()
 
 
 def _show_needed(name: str, compared: list[tuple[Comparison, float]], loss: float | None) -> None:

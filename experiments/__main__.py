@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,15 @@ from experiments import (
     gains_only,
     illustration,
     locality,
+    page,
     pareto,
+    pictures,
     post_hoc,
     sensitivity,
     sweeps,
     table_1,
 )
+from experiments.frames import read_frames
 from experiments.protocol import ADULT, load
 from experiments.provenance import describe
 from experiments.run import HERE, Done, compute_all, default_jobs
@@ -51,38 +55,58 @@ EXPERIMENTS: tuple[Any, ...] = (
     gains_only,
 )
 RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "paper.md"
 DIGITS = "%.6g"
 
 
 def main(arguments: list[str]) -> int:
     """Compute what is missing, write tables, pictures and page; return the exit code."""
     options = _parser().parse_args(arguments)
-    folder = RESULTS / "quick" if options.quick else RESULTS
     try:
-        settings, left_out = _with_tables_at_hand(QUICK if options.quick else FULL)
+        return _show_again(options.quick) if options.page else _run(options)
     except DatasetError as error:
         print(error, file=sys.stderr)
         return 2
-    begin, done = time.perf_counter(), Done()
-    try:
-        updates = _compute(settings, done, options.jobs)
     except KeyboardInterrupt:
         print("Stopped. Finished cells are kept: the same command goes on from here.")
         return 130
-    if done.failures:
-        print(f"{len(done.failures)} cells failed:", *done.failures, sep="\n  ", file=sys.stderr)
-        return 1
-    told = describe(settings, done, options.jobs, time.perf_counter() - begin, left_out)
-    _write(settings, done, updates, told, folder)
-    print(f"{len(done)} cells, {told['wall_seconds'] / 60:.1f} min. Tables are in {folder}.")
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few splits and points, minutes")
-    parser.add_argument("--jobs", type=int, default=default_jobs(), help="cells at once")
+    parser.add_argument("--page", action="store_true", help="only draw and write, from the CSVs")
+    parser.add_argument("--jobs", type=_at_least_one, default=default_jobs(), help="cells at once")
     return parser
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _run(options: argparse.Namespace) -> int:
+    settings, left_out = _with_tables_at_hand(QUICK if options.quick else FULL)
+    begin, done = time.perf_counter(), Done()
+    updates = _compute(settings, done, options.jobs)
+    if done.failures:
+        print(f"{len(done.failures)} cells failed:", *done.failures, sep="\n  ", file=sys.stderr)
+        return 1
+    told = describe(settings, done, options.jobs, time.perf_counter() - begin, left_out)
+    shown = _publish(_tables(settings, done, updates), told, options.quick)
+    print(f"{len(done)} cells, {told['wall_seconds'] / 60:.1f} min. Read {shown}")
+    return 0
+
+
+def _show_again(quick: bool) -> int:
+    folder = _folder(quick)
+    if not (folder / "run.json").exists():
+        print(f"{folder} has no tables yet: run without --page first.", file=sys.stderr)
+        return 2
+    told = json.loads((folder / "run.json").read_text())
+    print(f"Read {_publish(read_frames(folder), told, quick)}")
+    return 0
 
 
 def _with_tables_at_hand(settings: Settings) -> tuple[Settings, dict[str, str]]:
@@ -105,7 +129,9 @@ def _compute(settings: Settings, done: Done, jobs: int) -> pd.DataFrame:
         if hasattr(module, "cells")
         for cell in module.cells(settings)
     ]
-    compute_all(first, done, jobs)
+    compute_all(first, done, jobs, settings.effort)
+    if done.failures:
+        return pd.DataFrame()
     updates = sweeps.frame(done, settings)
     then = [
         cell
@@ -113,21 +139,39 @@ def _compute(settings: Settings, done: Done, jobs: int) -> pd.DataFrame:
         if hasattr(module, "cells_after")
         for cell in module.cells_after(settings, updates)
     ]
-    compute_all(then, done, jobs)
+    compute_all(then, done, jobs, settings.effort)
     return updates
 
 
-def _write(
-    settings: Settings, done: Done, updates: pd.DataFrame, told: dict[str, Any], folder: Path
-) -> None:
-    """Write one CSV per table, and where they come from."""
-    folder.mkdir(parents=True, exist_ok=True)
+def _tables(settings: Settings, done: Done, updates: pd.DataFrame) -> dict[str, pd.DataFrame]:
     frames = {"sweeps": updates}
     for module in EXPERIMENTS:
         frames |= module.tables(done, settings, updates)
-    for name, frame in frames.items():
-        frame.to_csv(folder / f"{name}.csv", index=False, float_format=DIGITS)
-    (folder / "run.json").write_text(json.dumps(told, indent=2) + "\n")
+    return frames
+
+
+def _folder(quick: bool) -> Path:
+    return RESULTS / "quick" if quick else RESULTS
+
+
+def _publish(frames: dict[str, pd.DataFrame], told: dict[str, Any], quick: bool) -> Path:
+    """Write tables, pictures and page, and put them in their place together; return the page."""
+    folder, place = _folder(quick), PAGE.parent if not quick else _folder(quick)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=HERE, prefix=".unfinished-") as name:
+        fresh = Path(name)
+        for title, frame in frames.items():
+            frame.to_csv(fresh / f"{title}.csv", index=False, float_format=DIGITS)
+        (fresh / "run.json").write_text(json.dumps(told, indent=2) + "\n")
+        pictures.draw_all(fresh)
+        page.write_page(fresh, fresh / PAGE.name, "" if quick else "../experiments/results/")
+        for old in folder.iterdir():
+            if old.suffix in (".csv", ".svg", ".png") and not (fresh / old.name).exists():
+                old.unlink()
+        (fresh / PAGE.name).replace(place / PAGE.name)
+        for new in fresh.iterdir():
+            new.replace(folder / new.name)
+    return place / PAGE.name
 
 
 if __name__ == "__main__":

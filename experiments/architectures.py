@@ -6,10 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from commod import frontier
-from experiments.methods import make
+from experiments.methods import make, measured
 from experiments.paper import DP, LAW_SCHOOL
-from experiments.pareto import attained
+from experiments.pareto import accuracy_gap, attained, best_by_split
 from experiments.protocol import make_split, quietly
 from experiments.run import Cell, Done
 from experiments.settings import Settings
@@ -37,10 +36,7 @@ def compute(architecture: str, split: int, grid: dict[str, Any]) -> list[dict[st
     rows = make_split(LAW_SCHOOL, split)
     update = make("COMMOD", rows, DP, **ARCHITECTURES[architecture])
     with quietly():
-        curve = frontier(update, **rows.fit_rows, **rows.test_rows, grid=grid, describe=False)
-    lines = curve.frame()[["lambda_fair", "lambda_ratio", "fairness", "accuracy", "change_rate"]]
-    base = {"base_fairness": curve.base_fairness, "base_accuracy": curve.base_accuracy}
-    return lines.assign(**base).to_dict("records")
+        return measured(update, rows, grid)
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -48,4 +44,11 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     runs = done.frame(cells(settings)).drop(columns="grid")
     best = runs.rename(columns={"architecture": "method"}).assign(table=LAW_SCHOOL, notion=DP)
     curve = attained(best).rename(columns={"method": "architecture"})
-    return {"architecture_runs": runs, "architectures": curve}
+    by_split = best_by_split(best)
+    first, *others = ARCHITECTURES
+    gaps = [{"architecture": name, **accuracy_gap(by_split, first, name)} for name in others]
+    return {
+        "architecture_runs": runs,
+        "architectures": curve,
+        "architecture_gaps": pd.DataFrame(gaps),
+    }

@@ -50,8 +50,20 @@ def compute(table: str, direction: str, split: int) -> list[dict[str, Any]]:
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return means and spread over the splits in which the level is reached."""
+    """Return means over the splits that reach a level, and the price where both directions do."""
     runs = done.frame(cells(settings))
+    both = runs.pivot_table(
+        index=["table", "level", "split"], columns="direction", values=["change_rate", "limit"]
+    ).dropna()
+    price = pd.DataFrame(
+        {
+            "price": both["change_rate", "gains_only"] / both["change_rate", "any"],
+            "price_of_limit": both["limit", "gains_only"] / both["limit", "any"],
+        }
+    ).replace(np.inf, np.nan)
+    prices = price.groupby(["table", "level"], sort=False).agg(["median", "count"])
+    prices = prices.drop(columns=("price_of_limit", "count"))
+    prices.columns = ["price", "n_splits", "price_of_limit"]
     found = runs.groupby(["table", "direction", "level"], sort=False).agg(
         changes=("change_rate", "mean"),
         sd=("change_rate", "std"),
@@ -62,4 +74,4 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
         n_reached=("change_rate", "count"),
         n_splits=("split", "size"),
     )
-    return {"gains_only": found.reset_index()}
+    return {"gains_only": found.reset_index(), "gains_only_price": prices.reset_index()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commod import ControlledDebiaser
+from commod import ControlledDebiaser, frontier
 from commod.rivals import lineup
 from experiments.protocol import FAVORABLE, N_CONCEPTS, Split
 
@@ -50,3 +50,11 @@ def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
     if len(split.train.y) > MANY_ROWS:
         update.set_params(**FEWER_EPOCHS.get(method, {}))
     return update.set_params(**settings)
+
+
+def measured(update: Any, split: Split, grid: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one line per point of COMMOD's grid: its lambdas and its figures on the test rows."""
+    curve = frontier(update, **split.fit_rows, **split.test_rows, grid=grid, describe=False)
+    lines = curve.frame()[["lambda_fair", "lambda_ratio", "fairness", "accuracy", "change_rate"]]
+    base = {"base_fairness": curve.base_fairness, "base_accuracy": curve.base_accuracy}
+    return lines.assign(**base).to_dict("records")

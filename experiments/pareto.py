@@ -5,17 +5,57 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from experiments.paper import DP
+from experiments.paper import COMPAS, DP, EO, LAW_SCHOOL
 from experiments.run import Done
 from experiments.settings import Settings
 
 N_LEVELS = 13
 KEYS = ["table", "notion", "method", "level"]
+CLAIMS = {  # of the paper's appendix: COMMOD's accuracy against the rival's
+    (LAW_SCHOOL, "LPP"): "better",
+    (COMPAS, "FRAPPE"): "better",
+    (COMPAS, "LPP"): "similar",
+    (LAW_SCHOOL, "FRAPPE"): "similar",
+    (LAW_SCHOOL, "AdversarialDebiasing"): "similar",
+    (COMPAS, "AdversarialDebiasing"): "similar",
+}
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the best accuracies of all methods."""
-    return {"pareto": attained(sweeps)}
+    """Return the best accuracies of all methods, and the paper's comparisons."""
+    best = best_by_split(sweeps)
+    return {"pareto": _over_splits(best), "pareto_claims": _claims(best)}
+
+
+def _claims(best: pd.DataFrame) -> pd.DataFrame:
+    """Return the paper's comparisons beside the mean gap of accuracy at equal fairness."""
+    return pd.DataFrame(
+        [
+            {"table": table, "rival": rival, "claim": claim}
+            | {
+                f"{name}_{short}": value
+                for notion, short in ((DP, "dp"), (EO, "eo"))
+                for name, value in _gap(best, table, notion, rival).items()
+            }
+            for (table, rival), claim in CLAIMS.items()
+        ]
+    )
+
+
+def _gap(best: pd.DataFrame, table: str, notion: str, rival: str) -> dict[str, float]:
+    """Return COMMOD's best accuracy minus the rival's, on the splits and levels both reach."""
+    part = best[(best["table"] == table) & (best["notion"] == notion)]
+    return accuracy_gap(part, "COMMOD", rival)
+
+
+def accuracy_gap(best: pd.DataFrame, one: str, other: str) -> dict[str, float]:
+    """Return the mean gap of accuracy over the splits and levels that two methods both reach."""
+    fairer = best[~best["is_base"]]  # at the black box's own level nobody has to do anything
+    wide = fairer.pivot_table(index=["split", "level"], columns="method", values="best")
+    if one not in wide or other not in wide:
+        return {"gap": np.nan, "n": 0}
+    gaps = (wide[one] - wide[other]).dropna()
+    return {"gap": gaps.mean(), "n": len(gaps)}
 
 
 def attained(updates: pd.DataFrame) -> pd.DataFrame:
@@ -24,19 +64,27 @@ def attained(updates: pd.DataFrame) -> pd.DataFrame:
     Levels go from the base model to parity; only splits count in which the method reaches the
     level, and `n_reached` says how many do.
     """
-    found = []
-    for (table, notion), part in updates.groupby(["table", "notion"], sort=False):
-        per_split = pd.DataFrame(
-            [
-                {"table": table, "notion": notion, "method": method, "level": level, "best": best}
-                for (method, _), lines in part.groupby(["method", "split"], sort=False)
-                for level, best in _best(lines, _levels(part, str(notion)), str(notion))
-            ]
-        )
-        found.append(per_split)
-    grouped = pd.concat(found).groupby(KEYS, sort=False)["best"]
+    return _over_splits(best_by_split(updates))
+
+
+def _over_splits(best: pd.DataFrame) -> pd.DataFrame:
+    grouped = best.groupby(KEYS, sort=False)["best"]
     summary = grouped.agg(accuracy="mean", sd="std", n_reached="count", n_splits="size")
     return summary.reset_index()
+
+
+def best_by_split(updates: pd.DataFrame) -> pd.DataFrame:
+    """Return each method's best accuracy at each level on each split, NaN where none is there."""
+    found = []
+    for (table, notion), part in updates.groupby(["table", "notion"], sort=False):
+        levels = _levels(part, str(notion))
+        found += [
+            {"table": table, "notion": notion, "method": method, "split": split}
+            | {"level": level, "is_base": level == levels[0], "best": best}
+            for (method, split), lines in part.groupby(["method", "split"], sort=False)
+            for level, best in _best(lines, levels, str(notion))
+        ]
+    return pd.DataFrame(found)
 
 
 def _levels(part: pd.DataFrame, notion: str) -> list[float]:

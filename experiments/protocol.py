@@ -21,7 +21,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from sklearn.utils import Bunch
 
 from commod import datasets, metrics
-from commod.exceptions import CommodWarning
+from commod.exceptions import CommodWarning, InterruptionWarning
 from experiments.adult import load_adult
 from experiments.paper import COMPAS, DP, LAW_SCHOOL
 
@@ -116,4 +116,5 @@ def quietly() -> Iterator[None]:
     """Keep the library's warnings about targets and small categories out of the output."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
+        warnings.simplefilter("error", InterruptionWarning)  # half a training is no result
         yield

@@ -14,10 +14,12 @@ import json
 import multiprocessing
 import os
 import platform
+import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -108,17 +110,21 @@ class Done:
         return [outcome.error for outcome in self._outcomes.values() if outcome.error]
 
 
-def compute_all(cells: Sequence[Cell], done: Done, jobs: int) -> None:
-    """Compute what is not kept yet, the longest first, and put everything into `done`."""
+def compute_all(cells: Sequence[Cell], done: Done, jobs: int, effort: float = 1.0) -> None:
+    """Compute what is not kept yet, the longest first, and put everything into `done`.
+
+    `effort` is how much of a guess of seconds a cell may take, for the first estimate.
+    """
     different = list({cell.key: cell for cell in cells}.values())
     missing = [cell for cell in different if not _read(cell, done)]
     missing.sort(key=lambda cell: -cell.guess)
     if not missing:
         return
-    os.environ.update(ONE_THREAD)  # before the first import of NumPy and JAX in the workers
     context = multiprocessing.get_context("spawn")
-    progress = _Progress(len(different), missing, jobs)
-    with progress, ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    progress = _Progress(len(different), missing, jobs, effort)
+    # a worker that heard Ctrl-C would end its training early and give that as its result
+    quiet = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
+    with _one_thread(), progress, ProcessPoolExecutor(jobs, context, **quiet) as pool:
         futures = {pool.submit(_computed, cell.module, cell.arguments): cell for cell in missing}
         try:
             for future in as_completed(futures):
@@ -127,11 +133,26 @@ def compute_all(cells: Sequence[Cell], done: Done, jobs: int) -> None:
                     _keep(cell, outcome)
                 done.add(cell, outcome)
                 progress.finished(cell, outcome)
-        except KeyboardInterrupt:
+        except BaseException:  # Ctrl-C, or a full disk: nothing that is computed now is of use
             pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():
                 process.terminate()
             raise
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let workers that start now use one thread; NumPy and JAX ask when they are imported."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _computed(module: str, arguments: dict[str, Any]) -> Outcome:
@@ -185,7 +206,8 @@ def code_of(module: str) -> str:
     """Return a digest of the code a module's cells run, and of the versions beneath it."""
     files = sorted(Path(commod.__file__).parent.rglob("*.py"))
     files += [HERE / f"{name}.py" for name in (*SHARED, module)]
-    digest = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
+    told = json.dumps([versions(), ONE_THREAD], sort_keys=True)
+    digest = hashlib.sha256(told.encode())
     for path in files:
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -204,8 +226,8 @@ def versions() -> dict[str, str]:
 class _Progress:
     """A bar with the remaining time on a terminal, a line per finished cell elsewhere."""
 
-    def __init__(self, n_cells: int, missing: Sequence[Cell], jobs: int) -> None:
-        self._n_left, self._jobs = len(missing), jobs
+    def __init__(self, n_cells: int, missing: Sequence[Cell], jobs: int, effort: float) -> None:
+        self._n_left, self._jobs, self._effort = len(missing), jobs, effort
         self._guess_left = sum(cell.guess for cell in missing)
         self._guess_done, self._seconds_done = 0.0, 0.0
         self._bar = Progress(
@@ -244,7 +266,7 @@ class _Progress:
 
     def _left(self) -> str:
         """Return the time the rest will take, going by how long the guesses were so far."""
-        pace = self._seconds_done / self._guess_done if self._seconds_done else 1.0
+        pace = self._seconds_done / self._guess_done if self._seconds_done else self._effort
         seconds = self._guess_left * pace / self._jobs
         return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 

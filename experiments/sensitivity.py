@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LinearRegression
 
-from commod import frontier
-from experiments.methods import make
+from experiments.methods import make, measured
 from experiments.paper import COMPAS, DP, LAW_SCHOOL, R_SQUARED
 from experiments.protocol import make_split, quietly
 from experiments.run import Cell, Done
@@ -37,10 +36,7 @@ def compute(table: str, weight: str, seed: int, grid: dict[str, Any]) -> list[di
     rows = make_split(table, seed)
     update = make("COMMOD", rows, DP, adaptive_fairness=WEIGHTS[weight], random_state=seed)
     with quietly():
-        curve = frontier(update, **rows.fit_rows, **rows.test_rows, grid=grid, describe=False)
-    lines = curve.frame()[["lambda_fair", "lambda_ratio", "fairness", "accuracy", "change_rate"]]
-    base = {"base_fairness": curve.base_fairness, "base_accuracy": curve.base_accuracy}
-    return lines.assign(**base).to_dict("records")
+        return measured(update, rows, grid)
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -68,12 +64,15 @@ def regression(runs: pd.DataFrame, outcome: str) -> dict[str, Any]:
 
     `r2` is the usual one; `r2_uncentred` divides by the sum of squares about 0 instead of about
     the mean, as regressions without an intercept report it; `r2_means` is the usual one of the
-    means over seeds at each point of the grid, explained by the lambdas.
+    means over seeds at each point of the grid, explained by the lambdas. `seed_share` is the share
+    of what is left over that lies between seeds, that is, between splits.
     """
     known = runs.dropna(subset=[outcome])
     X, y = known[INPUTS].to_numpy(), known[outcome].to_numpy()
     model = LinearRegression().fit(X, y)
-    left = float(((y - model.predict(X)) ** 2).sum())
+    residual = known[outcome] - model.predict(X)
+    left = float((residual**2).sum())
+    between = residual.groupby([known["table"], known["seed"]]).transform("mean")
     means = known.groupby(["lambda_fair", "lambda_ratio"])[outcome].mean().reset_index()
     lambdas = means[["lambda_ratio", "lambda_fair"]].to_numpy()
     by_lambda = LinearRegression().fit(lambdas, means[outcome])
@@ -85,5 +84,6 @@ def regression(runs: pd.DataFrame, outcome: str) -> dict[str, Any]:
         "r2_means": by_lambda.score(lambdas, means[outcome]),
         "intercept": float(model.intercept_),
         **dict(zip((f"b_{name}" for name in INPUTS), model.coef_.tolist(), strict=True)),
+        "seed_share": float((between**2).sum() / left) if left > 0 else np.nan,
         "residual_sd": float(np.sqrt(left / max(len(y) - len(INPUTS) - 1, 1))),
     }

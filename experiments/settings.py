@@ -17,10 +17,12 @@ class Settings:
     """Splits, seeds and points of a run.
 
     `splits` maps (table, notion) to a number of splits, 0..n-1; `sweeps` maps a method to what its
-    frontier is asked for (nothing: the library's default sweep).
+    frontier is asked for (nothing: the library's default sweep); `effort` is the share of a full
+    run's seconds that a cell takes.
     """
 
     name: str
+    effort: float
     splits: Mapping[tuple[str, str], int]
     sweeps: Mapping[str, Sweep]
     few_splits: int
@@ -35,6 +37,7 @@ class Settings:
 
 FULL = Settings(
     name="full",
+    effort=1.0,
     splits={
         (LAW_SCHOOL, DP): 10,
         (LAW_SCHOOL, EO): 10,
@@ -59,6 +62,7 @@ FULL = Settings(
 FEW = {"grid": {"strength": (0.3, 0.6, 0.9)}}
 QUICK = Settings(
     name="quick",
+    effort=0.3,
     splits={
         (LAW_SCHOOL, DP): 2,
         (LAW_SCHOOL, EO): 1,

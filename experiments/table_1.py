@@ -62,18 +62,34 @@ def placed(part: pd.DataFrame, definer: str = DEFINERS[0], kind: str = "shifted"
 
 
 def _cells(updates: pd.DataFrame, definer: str, kind: str) -> pd.DataFrame:
-    """Return mean and spread over splits of the share of changes in each cell."""
+    """Return mean and spread over splits of the share of changes in each cell.
+
+    `changes_of_changing` leaves out the updates of a sweep that change nobody.
+    """
     updates = updates.assign(definition=DEFINERS.index(definer) + 1, edges=kind)
     limit = updates[updates["method"] == "COMMOD"].assign(method=LIMIT)
     limit["change_rate"] = limit["limit"]
-    within = pd.concat([updates, limit]).groupby([*KEYS, "split"], sort=False)["change_rate"]
-    per_split = within.agg(["mean", "median", "size"]).reset_index()
-    cells = per_split.groupby(KEYS, sort=False).agg(
-        changes=("mean", "mean"),
-        sd=("mean", "std"),
-        changes_median=("median", "mean"),
-        n_splits=("split", "size"),
-        n_updates=("size", "sum"),
+    every = pd.concat([updates, limit])
+    every["of_changing"] = every["change_rate"].where(every["change_rate"] > 0)
+    per_split = every.groupby([*KEYS, "split"], sort=False).agg(
+        mean=("change_rate", "mean"),
+        median=("change_rate", "median"),
+        of_changing=("of_changing", "mean"),
+        n_changing=("of_changing", "count"),
+        size=("change_rate", "size"),
+    )
+    cells = (
+        per_split.reset_index()
+        .groupby(KEYS, sort=False)
+        .agg(
+            changes=("mean", "mean"),
+            sd=("mean", "std"),
+            changes_median=("median", "mean"),
+            changes_of_changing=("of_changing", "mean"),
+            n_splits=("split", "size"),
+            n_updates=("size", "sum"),
+            n_changing=("n_changing", "sum"),
+        )
     )
     cells = cells.reset_index()
     cells["paper"] = [_paper(line) for line in cells.to_dict("records")]
@@ -115,5 +131,5 @@ def _ordering(cells: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     table = pd.DataFrame(found)
-    table["commod_fewest"] = table["commod"].notna() & ~(table["rival"] < table["commod"])
+    table["commod_fewest"] = table["commod"] <= table["rival"]
     return table

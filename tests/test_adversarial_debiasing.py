@@ -461,8 +461,8 @@ assert "jax" not in sys.modules
     ("params", "words"),
     [
         ({"projection": "none"}, "projection='none' is not known; choose one of whole, tensor"),
-        ({"hidden": (1.5,)}, r"hidden=\(1.5,\) must hold the sizes"),
-        ({"adversary_hidden": 3}, "adversary_hidden=3 must hold the sizes"),
+        ({"hidden": (1.5,)}, r"hidden=\(1.5,\) must be a tuple or list of the sizes"),
+        ({"adversary_hidden": 3}, "adversary_hidden=3 must be a tuple or list of the sizes"),
         ({"warmup_epochs": -1}, "warmup_epochs=-1"),
         ({"adversary_learning_rate": 0}, "adversary_learning_rate=0"),
     ],

@@ -528,7 +528,7 @@ def test_refitting_with_another_architecture_leaves_nothing_behind(rows):
     ("params", "words"),
     [
         ({"architecture": "tree"}, "architecture='tree' is not known; choose one of linear, mlp"),
-        ({"hidden": (0,)}, r"hidden=\(0,\) must hold the sizes"),
+        ({"hidden": (0,)}, r"hidden=\(0,\) must be a tuple or list of the sizes"),
         ({"kernel_length": 0}, "kernel_length=0 must be a finite number > 0"),
         ({"n_concepts": 0}, "n_concepts=0"),
         ({"epochs": -1}, "epochs=-1"),

@@ -232,6 +232,9 @@ def test_a_patch_is_refused_and_of_concepts_not_offered_yet(fitted):
             InputError, match=r"ratio='mlp' has no scorecard.*linear ratio.*ControlledDebiaser"
         ):
             update.to_patch()
+    renamed = pickle.loads(pickle.dumps(fitted)).set_params(ratio="concepts")
+    with pytest.raises(InputError, match="has no scorecard"):
+        renamed.to_patch()  # what was fitted counts, until it is fitted again
     assert not hasattr(COMMOD(ScoreColumn("score")), "to_patch")
 
 
@@ -255,8 +258,11 @@ def test_the_kind_of_ratio_is_a_parameter_beside_the_method(rows, fitted):
     [
         ({"ratio": "tree"}, r"ratio='tree' is not known; choose one of concepts, mlp"),
         ({"ratio": None}, r"ratio=None is not known"),
-        ({"ratio_hidden": 5}, r"ratio_hidden=5 must hold the sizes"),
-        ({"ratio_hidden": (8, 0)}, r"ratio_hidden=\(8, 0\) must hold the sizes"),
+        ({"ratio_hidden": 5}, r"ratio_hidden=5 must be a tuple or list of the sizes"),
+        ({"ratio_hidden": (8, 0)}, r"ratio_hidden=\(8, 0\) must be a tuple or list"),
+        ({"ratio_hidden": np.array([8])}, r"must be a tuple or list"),
+        ({"ratio_hidden": (10**12,)}, r"a layer of 1,000,000,000,000 units; at most 10,000"),
+        ({"ratio": np.array(["mlp", "concepts"])}, r"is not known; choose one of concepts, mlp"),
     ],
 )
 def test_bad_parameters_are_refused_in_words(rows, params, words):

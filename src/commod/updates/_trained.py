@@ -17,6 +17,8 @@ from commod.updates.base import by_column
 
 __all__ = ["check_layers", "draw_seeds", "readable_concepts", "safe_moments"]
 
+MOST_UNITS = 10_000  # in a hidden layer
+
 
 def draw_seeds(models: Sequence[Any]) -> NDArray[np.int64]:
     """Return the seed of each model, drawn from its own `random_state`, shape (m,)."""
@@ -29,8 +31,12 @@ def check_layers(update: Any, name: str) -> None:
     sizes = given if isinstance(given, Sequence) else [None]
     if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):
         raise InputError(
-            f"{name}={given!r} must hold the sizes of the hidden layers, such as "
+            f"{name}={given!r} must be a tuple or list of the sizes of the hidden layers, such as "
             "(32,) or (64, 32, 16)."
+        )
+    if max(sizes, default=0) > MOST_UNITS:  # more would end the process, without an exception
+        raise InputError(
+            f"{name}={given!r} asks for a layer of {max(sizes):,} units; at most {MOST_UNITS:,}."
         )
 
 

@@ -294,7 +294,7 @@ class COMMOD(RatioUpdate):
                 f"ratio={vars(self)['ratio']!r} was assigned and hides the method ratio(X). Use "
                 "set_params(ratio=...), on a clone."
             )
-        if self._ratio not in RATIOS:
+        if not isinstance(self._ratio, str) or self._ratio not in RATIOS:
             raise InputError(
                 f"ratio={self._ratio!r} is not known; choose one of {', '.join(RATIOS)}."
             )
@@ -393,7 +393,13 @@ class COMMOD(RatioUpdate):
             )
         return super().concepts(X)
 
-    @available_if(lambda self: self._ratio == "mlp")  # type: ignore[untyped-decorator]
+    def _has_layers(self) -> bool:
+        """Return whether r is, or will be, a network."""
+        return getattr(self, "network_", None) is not None or (
+            isinstance(self._ratio, str) and self._ratio == "mlp"
+        )
+
+    @available_if(_has_layers)  # type: ignore[untyped-decorator]
     def to_patch(self) -> None:
         """Refuse: layers cannot be written down as a patch, which is a scorecard in a file."""
         raise InputError(

@@ -1,0 +1,91 @@
+"""What an entry is, and the counts that several entries make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from experiments.markdown import NOTHING, number
+from experiments.methods import BLIND
+from experiments.paper import DP, EO, METRIC
+from experiments.table_1 import ENOUGH
+
+Frames = dict[str, pd.DataFrame]
+
+HOLDS, PARTLY, FAILS, BEYOND = "reproduced", "in part", "not reproduced", "beyond the paper"
+NOT_THERE = "Not in the paper"
+NOTIONS = {DP: "demographic parity", EO: "equalized odds"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the summary and one section of the page."""
+
+    title: str
+    claim: str
+    paper: str
+    ours: str
+    status: str
+    verdict: str
+    body: tuple[str, ...]
+
+
+def slug(name: str) -> str:
+    """Return a table's name as part of a file's."""
+    return name.lower().replace(" ", "_")
+
+
+def tables_in(frame: pd.DataFrame) -> list[str]:
+    """Return the tables of a frame in their order."""
+    return list(dict.fromkeys(frame["table"]))
+
+
+def on_moved_edges(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines for the paper's edges, moved by the difference of base accuracies."""
+    return frame[frame["edges"] == "shifted"]
+
+
+def contests(duels: pd.DataFrame, one: str, other: str, most: int) -> pd.DataFrame:
+    """Return the levels that enough splits of two methods share; `won` where `one` changes less.
+
+    `most` is the largest number of splits of the run: quick ones have fewer than three.
+    """
+    part = duels[(duels["one"] == one) & (duels["other"] == other)]
+    part = part[part["n_splits"] >= min(ENOUGH, most)]
+    return part.assign(won=part["one_changes"] <= part["other_changes"])
+
+
+def lost_levels(contested: pd.DataFrame) -> str:
+    """Return in words the levels that were lost, with both shares of changes."""
+    lost = contested[~contested["won"]].groupby(["table", "notion", "level"], sort=False)
+    words = [
+        f"{table} {METRIC[notion]} {level:g} ({number(part['one_changes'].mean())} against "
+        f"{number(part['other_changes'].mean())})"
+        for (table, notion, level), part in lost
+    ]
+    return ", ".join(words) or "none"
+
+
+def fewest_steps(steps: pd.DataFrame) -> tuple[int, int, int]:
+    """Return in how many points COMMOD has the fewest changes of the blind methods, of how many.
+
+    A point is a segment of fairness and a step of accuracy that enough splits have. The last
+    number counts points in which other blind methods have updates and COMMOD has none.
+    """
+    keys = ["table", "notion", "definition", "fairness_q", "accuracy_change"]
+    most = steps.groupby(["table", "notion"])["n_splits"].transform("max")
+    kept = steps[steps["method"].isin(BLIND) & (steps["n_splits"] >= np.minimum(most, ENOUGH))]
+    wide = kept.pivot_table(index=keys, columns="method", values="changes")
+    wide = wide.reindex(columns=list(BLIND))
+    others = wide.drop(columns="COMMOD").min(axis=1)
+    both = wide["COMMOD"].notna() & others.notna()
+    alone = wide["COMMOD"].isna() & others.notna()
+    return int((wide["COMMOD"] <= others)[both].sum()), int(both.sum()), int(alone.sum())
+
+
+def nothing_found(title: str, claim: str) -> Entry:
+    """Return the entry of an experiment that had no updates to compare."""
+    words = "No split has updates of all methods at similar fairness: too few points were run."
+    return Entry(title, claim, "in words", NOTHING, NOTHING, words, ())
