@@ -56,7 +56,7 @@ EXPERIMENTS: tuple[Any, ...] = (
 )
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "paper.md"
-DIGITS = "%.6g"
+DIGITS = "%.5g"
 
 
 def main(arguments: list[str]) -> int:

@@ -19,7 +19,7 @@ def write_page(folder: Path, path: Path, pictures: str) -> None:
     told = json.loads((folder / "run.json").read_text())
     entries = [make(frames, pictures) for make in ENTRIES]
     pd.DataFrame([_claim(entry) for entry in entries]).to_csv(folder / "claims.csv", index=False)
-    path.write_text(_page(entries, told, pictures))
+    path.write_text(_page(entries, told))
 
 
 def _claim(entry: Entry) -> dict[str, str]:
@@ -29,8 +29,8 @@ def _claim(entry: Entry) -> dict[str, str]:
     return {name: getattr(entry, name) for name in columns} | {"remarks": " ".join(remarks)}
 
 
-def _page(entries: list[Entry], told: dict[str, Any], pictures: str) -> str:
-    blocks = [*_head(told, pictures), _summary(entries)]
+def _page(entries: list[Entry], told: dict[str, Any]) -> str:
+    blocks = [*_head(told), _summary(entries)]
     for i, entry in enumerate(entries, start=1):
         who = "" if entry.claim.startswith(NOT_THERE) else "*The paper:* "
         blocks += [
@@ -41,8 +41,10 @@ def _page(entries: list[Entry], told: dict[str, Any], pictures: str) -> str:
     return "\n\n".join([*blocks, *_foot(told)]) + "\n"
 
 
-def _head(told: dict[str, Any], pictures: str) -> list[str]:
+def _head(told: dict[str, Any]) -> list[str]:
     quick = told["settings"] == "quick"
+    where = "experiments/results" + ("/quick" if quick else "")
+    docs = "../../../docs/" if quick else ""
     title = "# The paper, reproduced" + (" (quick run: few splits and points)" if quick else "")
     warning = ["**Made to see that everything runs; its verdicts mean little.**"] if quick else []
     return [
@@ -50,12 +52,12 @@ def _head(told: dict[str, Any], pictures: str) -> list[str]:
         *warning,
         "Every table and figure of *Controlled Model Debiasing through Minimal and Interpretable "
         "Updates* (TMLR 2025), computed anew with this library, beside what the paper prints. This "
-        f"page is written by `make paper{'-quick' if quick else ''}`; every number on it stands in "
-        f"a CSV of `{pictures}` that the same command wrote. The protocol is the paper's: 70/30 "
+        f"page is written by `make paper{'-quick' if quick else ''}`; every number on it comes "
+        f"from a CSV of `{where}` that the same command wrote. The protocol is the paper's: 70/30 "
         "splits, a logistic regression on features scaled to [0, 1] without the sensitive column, "
         "decisions at 0.5; all figures are measured on the 30 % test rows, means ± standard "
         "deviations over splits. Where the paper is ambiguous or mistaken, "
-        "[decision 0001](decisions/0001-reading-the-paper.md) says how it was read. In the "
+        f"[decision 0001]({docs}decisions/0001-reading-the-paper.md) says how it was read. In the "
         "pictures, methods at the same place of an axis are drawn side by side, and a hollow mark "
         "stands where not every split has an update.",
     ]

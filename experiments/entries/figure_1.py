@@ -32,8 +32,8 @@ def figure_1(frames: Frames, base: str) -> Entry:
     verdict = (
         f"In {first} of {n} points (a segment of fairness and a step of {STEP:g} of accuracy, with "
         f"enough splits of COMMOD and of another blind method) COMMOD has the fewest changes; in "
-        f"the least fair segment in {q1} of {n_q1}. In {alone} further points, most of them more "
-        "accurate, other blind methods have updates and COMMOD has none."
+        f"the least fair segment in {q1} of {n_q1}. In {alone} further points other "
+        "blind methods have updates and COMMOD has none."
     )
     names = [
         (f"figure_1_{slug(name)}_{SHORT[notion]}", f"{name}, {NOTIONS[notion]}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.entries.entry import BEYOND, NOT_THERE, Entry, Frames
+from experiments.entries.entry import BEYOND, NOT_THERE, Entry, Frames, tables_in
 from experiments.markdown import NOTHING, number, picture, spread, table
 
 
@@ -21,7 +21,7 @@ def gains_only(frames: Frames, base: str) -> Entry:
         for line in found.to_dict("records")
     ]
     prices = frames["gains_only_price"].groupby("table", sort=False)[["price", "price_of_limit"]]
-    price = prices.median()
+    price = prices.median().reindex(tables_in(found))
     told = ", ".join(f"{name} {number(value, 2)}" for name, value in price["price"].items())
     limit = ", ".join(f"{n} {number(value, 2)}" for n, value in price["price_of_limit"].items())
     header = ["ControlledDebiaser", "changes", "limit", "accuracy", "gains", "losses", "reached"]

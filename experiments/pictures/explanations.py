@@ -196,7 +196,7 @@ def draw_sensitivity(frames: Frames) -> Figure:
     groups = [(table, weight) for table in tables for weight in WEIGHTS]
     for ax, (outcome, title) in zip(axes[0], OUTCOMES.items(), strict=True):
         ax.set_title(title, loc="left")
-        ax.set_xlabel("R²")
+        ax.set_xlabel("R²   more is explained →")
         if found.empty:
             say_nothing(ax)
         for y, (table, weight) in enumerate(groups):
