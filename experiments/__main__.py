@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -36,7 +37,7 @@ from experiments import (
 from experiments.frames import read_frames
 from experiments.protocol import ADULT, load
 from experiments.provenance import describe
-from experiments.run import HERE, Done, compute_all, default_jobs
+from experiments.run import HERE, STORE, Done, compute_all, default_jobs
 from experiments.settings import FULL, QUICK, Settings
 
 EXPERIMENTS: tuple[Any, ...] = (
@@ -62,14 +63,23 @@ DIGITS = "%.5g"
 def main(arguments: list[str]) -> int:
     """Compute what is missing, write tables, pictures and page; return the exit code."""
     options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _stop)  # or the workers would outlive us
     try:
         return _show_again(options.quick) if options.page else _run(options)
     except DatasetError as error:
         print(error, file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"Cannot write: {error}. Nothing was half-written.", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
-        print("Stopped. Finished cells are kept: the same command goes on from here.")
+        n = len(list(STORE.glob("*.json")))
+        print(f"Stopped. {n} finished cells are kept: the same command goes on from here.")
         return 130
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -168,9 +178,10 @@ def _publish(frames: dict[str, pd.DataFrame], told: dict[str, Any], quick: bool)
         for old in folder.iterdir():
             if old.suffix in (".csv", ".svg", ".png") and not (fresh / old.name).exists():
                 old.unlink()
-        (fresh / PAGE.name).replace(place / PAGE.name)
         for new in fresh.iterdir():
-            new.replace(folder / new.name)
+            if new.name != PAGE.name:
+                new.replace(folder / new.name)
+        (fresh / PAGE.name).replace(place / PAGE.name)
     return place / PAGE.name
 
 

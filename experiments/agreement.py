@@ -57,7 +57,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     """Return the grids of scores, and means and spread of the agreement over splits."""
     runs = done.frame(cells_after(settings, sweeps)).drop(columns="settings", errors="ignore")
     if runs.empty:
-        return {"agreement_grid": runs, "agreement": runs}
+        return {"agreement_runs": runs, "agreement_grid": runs, "agreement": runs}
     is_grid = runs["people"] == "grid"
     grid = runs[is_grid].groupby(["method", "bin_before", "bin_after"], sort=False)["count"].sum()
     columns = ["p_rule", "accuracy", "changes", "mean_absolute_difference", "correlation"]
@@ -67,6 +67,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     found.columns = [name if kind == "mean" else f"{name}_sd" for name, kind in found.columns]
     found["n_splits"] = grouped.size()
     return {
+        "agreement_runs": runs[~is_grid].dropna(axis=1, how="all"),
         "agreement_grid": grid.reset_index().astype({"bin_before": int, "bin_after": int}),
         "agreement": found.reset_index(),
     }

@@ -74,4 +74,8 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
         n_reached=("change_rate", "count"),
         n_splits=("split", "size"),
     )
-    return {"gains_only": found.reset_index(), "gains_only_price": prices.reset_index()}
+    return {
+        "gains_only_runs": runs,
+        "gains_only": found.reset_index(),
+        "gains_only_price": prices.reset_index(),
+    }

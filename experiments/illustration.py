@@ -81,6 +81,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
         for kind in ("concept", "point")
     }
     return {
+        "illustration_runs": reached.drop(columns="kind"),
         "illustration": pd.DataFrame(summary),
         "illustration_concepts": parts["concept"],
         "illustration_points": parts["point"],

@@ -31,9 +31,9 @@ def spread(mean: Any, sd: Any, digits: int = 3) -> str:
     return f"{number(mean, digits)} ± {number(sd, digits)}"
 
 
-def table(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
-    """Return a Markdown table; the first column is text, the others are set to the right."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
+def table(header: Sequence[str], lines: Iterable[Sequence[Any]], *, numbers: bool = True) -> str:
+    """Return a Markdown table; columns of numbers, all but the first, are set to the right."""
+    rule = ["---", *["---:" if numbers else "---"] * (len(header) - 1)]
     rows = [[str(cell) for cell in line] for line in (header, rule, *lines)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

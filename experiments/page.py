@@ -54,13 +54,35 @@ def _head(told: dict[str, Any]) -> list[str]:
         "Updates* (TMLR 2025), computed anew with this library, beside what the paper prints. This "
         f"page is written by `make paper{'-quick' if quick else ''}`; every number on it comes "
         f"from a CSV of `{where}` that the same command wrote. The protocol is the paper's: 70/30 "
-        "splits, a logistic regression on features scaled to [0, 1] without the sensitive column, "
-        "decisions at 0.5; all figures are measured on the 30 % test rows, means ± standard "
-        "deviations over splits. Where the paper is ambiguous or mistaken, "
-        f"[decision 0001]({docs}decisions/0001-reading-the-paper.md) says how it was read. In the "
-        "pictures, methods at the same place of an axis are drawn side by side, and a hollow mark "
-        "stands where not every split has an update.",
+        "splits, a logistic regression, decisions at 0.5, all figures measured on the 30 % test "
+        "rows. Where the paper is silent (the scale of features, whether the sensitive column is "
+        "one: here it is not), ambiguous or mistaken, "
+        f"[decision 0001]({docs}decisions/0001-reading-the-paper.md) says how it was read. The "
+        "paper shows mostly one split, we show means ± standard deviations over several: every "
+        "comparison below is one of ours in the mean with one of theirs drawn once. In the "
+        "pictures, marks of methods at the same place of an axis may stand side by side, and a "
+        "hollow mark stands where not every split has an update.",
+        _glossary(),
     ]
+
+
+def _glossary() -> str:
+    words = {
+        "P-rule": "lowest over highest rate of positive decisions; higher is fairer (DP, "
+        "demographic parity)",
+        "DM": "disparate mistreatment, gap of true plus gap of false positive rates; lower is "
+        "fairer (EO, equalized odds)",
+        "Q1 to Q4": "segments of fairness or accuracy, Q4 the fairest or most accurate; quartiles "
+        "of AdvDebias (definition 1), LPP (2) or ROC (3)",
+        "AdvDebias, FRAPPE, LPP, ROC": "adversarial debiasing (Zhang), an additive term, a linear "
+        "programme, the reject option; our implementations, in `commod.rivals`",
+        "blind": "decides without the group: AdvDebias, FRAPPE, LPP, COMMOD, ControlledDebiaser; "
+        "ROC and one form of LPP see the group (the paper's oracles)",
+        "ControlledDebiaser": "this library's method: the target is stated, the changes are fewest",
+        "exact limit": "the fewest changes that reach a level, exactly, with the group in hand",
+        "adaptive, constant": "weight of the adversary in COMMOD's loss: ours, and the paper's",
+    }
+    return table(["word", "here it means"], words.items(), numbers=False)
 
 
 def _summary(entries: list[Entry]) -> str:
@@ -68,7 +90,7 @@ def _summary(entries: list[Entry]) -> str:
         [f"{i}. {e.title}", e.paper, e.ours, f"**{e.status}**"]
         for i, e in enumerate(entries, start=1)
     ]
-    return table(["entry", "paper", "ours", "verdict"], lines)
+    return table(["entry", "paper", "ours", "verdict"], lines, numbers=False)
 
 
 def _foot(told: dict[str, Any]) -> list[str]:
@@ -93,4 +115,4 @@ def _foot(told: dict[str, Any]) -> list[str]:
         ["finished", told["finished"]],
     ]
     left_out = [f"{name} was left out: {why}" for name, why in told["left_out"].items()]
-    return ["## How this page was made", table(["what", "value"], lines), *left_out]
+    return ["## How this page was made", table(["what", "value"], lines, numbers=False), *left_out]

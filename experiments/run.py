@@ -187,9 +187,19 @@ def _read(cell: Cell, done: Done) -> bool:
         kept = json.loads(_path(cell).read_text())
     except (OSError, ValueError):
         return False
+    if not _is_whole(kept):
+        return False
     done.add(cell, Outcome(kept["lines"], kept["seconds"]))
     done.n_kept += 1
     return True
+
+
+def _is_whole(kept: Any) -> bool:
+    """Return whether a file holds what `_keep` writes."""
+    if not isinstance(kept, dict) or not isinstance(kept.get("lines"), list):
+        return False
+    known = isinstance(kept.get("seconds"), int | float)
+    return known and all(isinstance(line, dict) for line in kept["lines"])
 
 
 def _keep(cell: Cell, outcome: Outcome) -> None:

@@ -64,8 +64,10 @@ def regression(runs: pd.DataFrame, outcome: str) -> dict[str, Any]:
 
     `r2` is the usual one; `r2_uncentred` divides by the sum of squares about 0 instead of about
     the mean, as regressions without an intercept report it; `r2_means` is the usual one of the
-    means over seeds at each point of the grid, explained by the lambdas. `seed_share` is the share
-    of what is left over that lies between seeds, that is, between splits.
+    means over seeds at each point of the grid, explained by the lambdas; `r2_seeds` has an effect
+    of each seed in place of the black box's two figures. `seed_share` is the share of what is left
+    over that lies between seeds, that is, between splits; `unchanged` that of runs that change
+    nobody.
     """
     known = runs.dropna(subset=[outcome])
     X, y = known[INPUTS].to_numpy(), known[outcome].to_numpy()
@@ -82,8 +84,17 @@ def regression(runs: pd.DataFrame, outcome: str) -> dict[str, Any]:
         "r2": 1 - left / float(((y - y.mean()) ** 2).sum()),
         "r2_uncentred": 1 - left / float((y**2).sum()),
         "r2_means": by_lambda.score(lambdas, means[outcome]),
+        "r2_seeds": _with_seed_effects(known, outcome),
         "intercept": float(model.intercept_),
         **dict(zip((f"b_{name}" for name in INPUTS), model.coef_.tolist(), strict=True)),
+        "unchanged": float((known["change_rate"] == 0).mean()),
         "seed_share": float((between**2).sum() / left) if left > 0 else np.nan,
         "residual_sd": float(np.sqrt(left / max(len(y) - len(INPUTS) - 1, 1))),
     }
+
+
+def _with_seed_effects(runs: pd.DataFrame, outcome: str) -> float:
+    """Return R² of the lambdas and one effect for each split, whatever its black box is like."""
+    split = runs["table"].astype(str) + runs["seed"].astype(str)
+    X = pd.get_dummies(split).assign(fair=runs["lambda_fair"], ratio=runs["lambda_ratio"])
+    return float(LinearRegression().fit(X, runs[outcome]).score(X, runs[outcome]))

@@ -13,8 +13,8 @@ from experiments.entries.entry import (
     contests,
     fewest_steps,
 )
-from experiments.markdown import NOTHING
-from experiments.methods import BLIND
+from experiments.markdown import NOTHING, number
+from experiments.methods import BLIND, label_of
 from experiments.paper import DP, EO
 from experiments.protocol import ADULT
 
@@ -51,11 +51,27 @@ def _of_notion(frames: Frames, notion: str) -> tuple[str, str]:
     here = duels[(duels["table"] == ADULT) & (duels["notion"] == notion)]
     ours = contests(here, "ControlledDebiaser", "COMMOD", most)
     rivals = pd.concat([contests(here, "COMMOD", name, most) for name in BLIND])
+    curve = frames["pareto"]
+    curve = curve[(curve["table"] == ADULT) & (curve["notion"] == notion)]
     short = f"{NOTIONS[notion]}: COMMOD fewest in {first} of {n} points"
     long = (
         f"{NOTIONS[notion].capitalize()}: COMMOD has the fewest changes of the blind methods in "
         f"{first} of {n} points of Figure 1 ({alone} further ones have no update of it) and no "
         f"more than a rival in {rivals['won'].sum()} of {len(rivals)} combinations of the deciding "
-        f"table; ControlledDebiaser no more than COMMOD in {ours['won'].sum()} of {len(ours)}."
+        f"table; ControlledDebiaser no more than COMMOD in {ours['won'].sum()} of {len(ours)}. "
+        f"Their price is accuracy: {_accuracies(curve)}."
     )
     return short, long
+
+
+def _accuracies(curve: pd.DataFrame) -> str:
+    """Return the blind methods' best accuracies at the fairest level all reach in every split."""
+    methods = [*BLIND, "ControlledDebiaser"]
+    full = curve[curve["method"].isin(methods) & (curve["n_reached"] == curve["n_splits"])]
+    wide = full.pivot_table(index="level", columns="method", values="accuracy", sort=False)
+    common = wide.reindex(columns=methods).dropna()
+    if common.empty:
+        return "no level is reached by all in every split"
+    level, line = common.index[-1], common.iloc[-1]
+    told = ", ".join(f"{label_of(name)} {number(value)}" for name, value in line.items())
+    return f"at a level of {level:g} {told}"

@@ -19,6 +19,7 @@ def architectures(frames: Frames, base: str) -> Entry:
     told = ", ".join(f"{gap:+.3f} against {name}" for name, gap in gaps.items())
     reached = curve[curve["n_reached"] >= curve["n_splits"] / 2]
     furthest = reached.groupby("architecture", sort=False)["level"].max()
+    reach = ", ".join(f"{name} {number(level, 2)}" for name, level in furthest.items())
     lines = [
         [name, number(level, 2), number(gaps.get(name, np.nan))] for name, level in furthest.items()
     ]
@@ -28,14 +29,16 @@ def architectures(frames: Frames, base: str) -> Entry:
         "in words",
         f"mean accuracy at equal P-rule: {told}",
         status,
-        f"Accuracy of the bottleneck of concepts at equal P-rule: {told}.",
+        f"Accuracy of the bottleneck of concepts at equal P-rule: {told}. The P-rule that half of "
+        f"the splits reach: {reach}.",
         (
             picture("architectures", "Best accuracy at each P-rule, by architecture", base),
             table(
                 ["architecture", "P-rule that half of the splits reach", "concepts minus it"],
                 lines,
             ),
-            '`COMMOD(ratio="mlp")` has no scorecard, so nothing tells who changes; `to_patch` '
-            "refuses it.",
+            '"Plain linear" is one concept without a penalty on it. `COMMOD(ratio="mlp")` has no '
+            "scorecard: who changes is described from its decisions only, and `to_patch` refuses "
+            "it.",
         ),
     )

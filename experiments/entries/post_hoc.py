@@ -40,7 +40,7 @@ def post_hoc(frames: Frames, base: str) -> Entry:
         status,
         f"With a tree for its term FRAPPE loses more than {HEAVY:g} of its P-rule of "
         f"{p_rule['FRAPPE']} at {heavy} of {len(trees)} depths, and some at {below}; COMMOD, which "
-        f"is its own explanation, has {p_rule['COMMOD']}.",
+        f"is its own explanation, has {p_rule['COMMOD']}. The match in changes is missing.",
         (
             picture("post_hoc", "P-rule of FRAPPE with a tree for its term, by depth", base),
             table(["model", "P-rule", "accuracy", "changes"], lines),

@@ -17,7 +17,7 @@ from experiments.entries.entry import (
 )
 from experiments.markdown import NOTHING, picture, spread, table
 from experiments.methods import LIMIT, METHODS, PAPERS, label_of
-from experiments.paper import CELLS, COMPAS, DP, EO, LAW_SCHOOL
+from experiments.paper import CELLS, COMPAS, DP, EO, LAW_SCHOOL, METRIC
 from experiments.protocol import ADULT
 from experiments.table_1 import ENOUGH, TOLERANCE
 
@@ -28,18 +28,21 @@ def table_1(frames: Frames, base: str) -> Entry:
     told = {name: _against_paper(cells, name) for name in (LAW_SCHOOL, COMPAS)}
     shifted = on_moved_edges(ordering[(ordering["notion"] == DP) & (ordering["definition"] == 1)])
     shifted = shifted[shifted["table"].isin((LAW_SCHOOL, COMPAS))]
-    n_first, n_counted = int(shifted["commod_fewest"].sum()), int(shifted["commod"].notna().sum())
+    n_first = int(shifted["commod_fewest"].sum())
     law, compas = told[LAW_SCHOOL], told[COMPAS]
     holds = law["n_within"] == law["n"] and n_first >= 10
     status = HOLDS if holds else PARTLY if law["n_within"] else FAILS
+    if not law["n"]:
+        status = NOTHING
     verdict = (
-        f"On Law School {law['n_within']} of {law['n']} counted cells are within {TOLERANCE} times "
-        f"the paper's value ({law['best']:.2f} to {law['worst']:.2f} times), on COMPAS "
+        f"On Law School {law['n_within']} of {law['n']} counted cells are at most {TOLERANCE} "
+        f"times the paper's value ({law['best']:.2f} to {law['worst']:.2f} times), on COMPAS "
         f"{compas['n_within']} of {compas['n']} ({compas['best']:.2f} to {compas['worst']:.2f} "
-        f"times). COMMOD has the fewest changes of the blind methods in {n_first} of "
-        f"{len(shifted)} cells ({n_counted} counted). A sweep begins with updates that change "
-        f"nobody: {law['n_null']} of COMMOD's {law['n_there']} in {law['worst_cell']} on Law "
-        f"School; without them that cell is {law['worst_changing']:.2f} times the paper's."
+        f"times, {compas['n_half']} of them at half of it or less). COMMOD has the fewest changes "
+        f"of the paper's blind methods in {n_first} of {len(shifted)} cells. A sweep begins with "
+        f"updates that change nobody: {law['n_null']} of COMMOD's {law['n_there']} in "
+        f"{law['worst_cell']} on Law School; without them that cell is "
+        f"{law['worst_changing']:.2f} times the paper's."
     )
     return Entry(
         "Table 1: changes per segment",
@@ -61,6 +64,7 @@ def _against_paper(cells: pd.DataFrame, name: str) -> dict[str, float]:
     return {
         "n": len(part),
         "n_within": int((ratio <= TOLERANCE).sum()),
+        "n_half": int((ratio <= 0.5).sum()),
         "best": ratio.min() if len(part) else np.nan,
         "worst": ratio.max() if len(part) else np.nan,
         "worst_changing": changing.max() if len(part) else np.nan,
@@ -68,6 +72,54 @@ def _against_paper(cells: pd.DataFrame, name: str) -> dict[str, float]:
         "n_null": int(cell["n_updates"] - cell["n_changing"]) if len(part) else 0,
         "n_there": int(cell["n_updates"]) if len(part) else 0,
     }
+
+
+def _others(cells: pd.DataFrame) -> str:
+    """Return how far the other methods are from the paper's rows, in its words nothing is said."""
+    fair = on_moved_edges(cells[(cells["notion"] == DP) & (cells["n_splits"] >= ENOUGH)])
+    known = fair.dropna(subset="paper")
+    known = known.assign(ratio=known["changes"] / known["paper"])
+    parts = [
+        f"{table} {label_of(method)} {part['ratio'].min():.2f} to {part['ratio'].max():.2f}"
+        for (table, method), part in known.groupby(["table", "method"], sort=False)
+        if method != "COMMOD"
+    ]
+    plain = cells[(cells["edges"] == "paper") & (cells["method"] == "COMMOD")]
+    plain = plain[(plain["notion"] == DP) & (plain["n_splits"] >= ENOUGH)].dropna(subset="paper")
+    over = plain[plain["changes"] > TOLERANCE * plain["paper"]]
+    unmoved = ", ".join(
+        f"{line['table']} Q{line['fairness_q']}/Q{line['accuracy_q']} "
+        f"{line['changes'] / line['paper']:.2f}"
+        for line in over.to_dict("records")
+    )
+    return (
+        f"The other methods against the paper's rows, in times its value: {'; '.join(parts)}. They "
+        "are our implementations with our sweeps (the paper takes AdvDebias from AIF360, whose "
+        "adversary is of another kind, and prints no grids), so that COMMOD's lead is over these "
+        f"rivals. With the edges as printed COMMOD is above {TOLERANCE} times in: "
+        f"{unmoved or 'no cell'}."
+    )
+
+
+def _ours(cells: pd.DataFrame) -> str:
+    """Return in how many cells ControlledDebiaser has no more changes than COMMOD."""
+    fair = cells[(cells["edges"] == "shifted") & (cells["definition"] == 1)]
+    fair = fair[fair["n_splits"] >= ENOUGH]
+    keys = ["table", "notion", "fairness_q", "accuracy_q"]
+    wide = fair.pivot_table(index=keys, columns="method", values="changes")
+    both = wide.reindex(columns=["ControlledDebiaser", "COMMOD"]).dropna()
+    won = (
+        (both["ControlledDebiaser"] <= both["COMMOD"])
+        .groupby(["table", "notion"])
+        .agg(["sum", "size"])
+    )
+    told = [f"{t} {METRIC[n]} {w} of {k}" for (t, n), (w, k) in won.iterrows()]
+    return (
+        "ControlledDebiaser's mean is no higher than COMMOD's in (cells with enough splits of "
+        f"both, moved edges): {', '.join(told) or 'no cell'}. Its sweep has no update that changes "
+        "nobody, and means inside a cell depend on where a sweep has its points; the deciding "
+        "table does not."
+    )
 
 
 def _table_1_body(cells: pd.DataFrame, n_collapsed: int, base: str) -> list[str]:
@@ -78,6 +130,7 @@ def _table_1_body(cells: pd.DataFrame, n_collapsed: int, base: str) -> list[str]
         f"{ENOUGH} splits have one. The exact limit is that at the fairness of COMMOD's updates in "
         "the cell. ROC and the first LPP see the group when they decide.",
     ]
+    body += [_others(cells), _ours(cells)]
     words = {
         "paper": "the paper's edges",
         "shifted": "accuracy edges moved by the difference of the base accuracies",
@@ -93,9 +146,9 @@ def _table_1_body(cells: pd.DataFrame, n_collapsed: int, base: str) -> list[str]
                     body.append(_cells_table(here, notion))
     body.append(
         "The paper prints Table 1 for demographic parity alone; for equalized odds the cells are "
-        "those in which COMMOD has updates. Updates without a defined fairness (nobody is decided "
-        f"positively) are left out: {n_collapsed} of all sweeps. `table_1.csv` has every cell, "
-        "also with our own quartiles and with definitions 2 and 3 of the segments."
+        "those in which at least two splits have updates of COMMOD. Updates without a defined "
+        f"fairness (nobody is decided positively) are left out: {n_collapsed} of all sweeps. "
+        "`table_1.csv` has every cell, also with our own quartiles and with definitions 2 and 3."
     )
     return body
 

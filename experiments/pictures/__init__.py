@@ -41,7 +41,7 @@ from experiments.protocol import ADULT
 
 __all__ = ["FIGURES", "draw_all"]
 
-N_COLOURS = 128
+N_COLOURS = 256
 _TABLES = {"law_school": LAW_SCHOOL, "compas": COMPAS, "adult": ADULT}
 
 FIGURES: dict[str, Callable[[Frames], Figure]] = {
@@ -94,5 +94,5 @@ def _save(figure: Figure, stem: Path) -> None:
 def _make_small(path: Path) -> None:
     """Keep the few colours a picture has: a third of the size, and nobody sees it."""
     with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(N_COLOURS, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(N_COLOURS, method=Image.Quantize.FASTOCTREE)
     small.save(path, optimize=True)

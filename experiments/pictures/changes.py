@@ -149,7 +149,9 @@ def _draw_segments(frames: Frames, name: str, table: str, notion: str, definitio
     for ax in axes[:, 0]:
         ax.set_ylabel(CHANGES)
     definer = label_of(DEFINERS[definition - 1])
-    figure.suptitle(f"{table}: segments by the quartiles of {definer}", fontsize=11)
+    ours = found.empty or (found["edges"] == "ours").all()
+    whose = "our" if ours else "the paper's"
+    figure.suptitle(f"{table}: segments by {whose} quartiles of {definer}", fontsize=11)
     legend_below(figure, keys_of(SHOWN))
     return figure
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.agreement import N_BINS
-from experiments.methods import FEWER, label_of
+from experiments.methods import label_of
 from experiments.paper import COMPAS, ILLUSTRATION_SHARES, LAW_SCHOOL, R_SQUARED
 from experiments.pictures.style import (
     GREY,
@@ -47,6 +47,7 @@ READINGS = {
 }
 OUTCOMES = {"change_rate": "share of changes", "accuracy": "accuracy", "fairness": "P-rule"}
 WEIGHTS = {"adaptive": "adaptive (ours)", "constant": "constant (paper)"}
+KEPT, CHANGED = "#8d99a6", "#1a1a1a"  # no method's colours
 PEOPLE = {"all": "everybody", "unchanged": "decision kept"}
 TABLES = (LAW_SCHOOL, COMPAS, "both tables")
 
@@ -89,7 +90,7 @@ def _draw_points(ax: Axes, lines: pd.DataFrame) -> None:
     for i, unit in enumerate(units):
         text = f"{points[i]:+.2g}{' ' + unit if isinstance(unit, str) else ''}".strip()
         ax.annotate(text.replace("-", "−"), (max(push[i], 0), i), (4, 0), va="center", **_BESIDE)
-    ax.set_xlim(2.0 * min(push.min(), 0), 2.0 * max(push.max(), 0.01))  # room for the texts
+    ax.set_xlim(2.0 * min(push.min(), 0), 2.5 * max(push.max(), 0.01))  # room for the texts
     ax.set_xlabel("push (sd over people)\ntowards a change →")
     return None
 
@@ -108,7 +109,7 @@ def _draw_shares(ax: Axes, concepts: pd.DataFrame) -> None:
     names = [f"concept {i}\n{state}" for i in (0, 1) for state in ("active", "not active")]
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlim(-0.06, 1.3)
+    ax.set_xlim(-0.06, 1.6)
     percent(ax.xaxis)
     ax.set_xticks([0, 0.5, 1])
     ax.set_title("who changes", loc="left")
@@ -140,7 +141,7 @@ def draw_concepts(frames: Frames) -> Figure:
     for ax, (figure_of, direction) in zip(axes[0], better.items(), strict=True):
         ax.set_title(f"{figure_of} of two concepts, Law School", loc="left")
         ax.set_ylabel(f"{figure_of}\n{direction}")
-        ax.set_xlabel("decisions changed")
+        ax.set_xlabel("← fewer is better   decisions changed")
         if found.empty:
             say_nothing(ax)
         for i, (kind, look) in enumerate(KINDS.items()):
@@ -180,7 +181,7 @@ def draw_locality(frames: Frames) -> Figure:
 
 def _plain(method: str) -> str:
     """Return the method that is shown: with 31 targets it is still ours."""
-    return "ControlledDebiaser" if method == FEWER else method
+    return label_of(method)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ def draw_agreement(frames: Frames) -> Figure:
         middle = [(part[name] + 0.5) / N_BINS for name in ("bin_before", "bin_after")]
         size = 260 * part["count"] / grid["count"].max()
         crossed = (part["bin_before"] < N_BINS // 2) != (part["bin_after"] < N_BINS // 2)
-        colors = np.where(crossed, AGAINST, TOWARDS)
+        colors = np.where(crossed, CHANGED, KEPT)
         ax.scatter(*middle, s=size, c=colors, alpha=0.75, linewidths=0, label=method)
         _draw_closeness(ax, frames, method)
     for ax in axes[0]:
@@ -242,7 +243,7 @@ def draw_agreement(frames: Frames) -> Figure:
         ax.axvline(0.5, color=GREY, linewidth=0.6, zorder=1)
         ax.set(xlim=(0, 1), ylim=(0, 1))
     axes[0, 0].set_ylabel("score after")
-    kept, changed = Look(TOWARDS, "o", size=8), Look(AGAINST, "o", size=8)
+    kept, changed = Look(KEPT, "o", size=8), Look(CHANGED, "o", size=8)
     same = key(Look("#000000", "", (0, (4, 2)), 1.0), "score unchanged")
     entries = [
         key(kept, "decision kept", line=False),
