@@ -165,23 +165,22 @@ def draw_locality(frames: Frames) -> Figure:
         ax.set_xlabel("depth of the tree that tells who changed")
         if found.empty:
             say_nothing(ax)
-        for method in column(found, "method"):
+        for i, method in enumerate(column(found, "method")):
             part = of(found, "method", method)
-            name = _plain(method)
-            x = part["depth"] + (list(LOOKS).index(name) - 1.5) * 0.07  # bars side by side
-            draw_line(ax, x, part["f1"], LOOKS[name], label_of(name), sd=part["f1_sd"])
+            x = part["depth"] + (i - 1.5) * 0.07  # bars side by side
+            draw_line(ax, x, part["f1"], _look_of(method), label_of(method), sd=part["f1_sd"])
         if len(found):
             ax.set_xticks(column(found, "depth"))
     axes[0, 0].set_ylabel("F1 score of the tree\neasier to tell →")
     ax.set_ylim(-0.03, 1.05)
-    names = [_plain(m) for m in column(rows(frames, "locality"), "method")]
-    legend_below(figure, [key(LOOKS[n], label_of(n)) for n in LOOKS if n in names])
+    methods = column(rows(frames, "locality"), "method")
+    legend_below(figure, [key(_look_of(method), label_of(method)) for method in methods])
     return figure
 
 
-def _plain(method: str) -> str:
-    """Return the method that is shown: with 31 targets it is still ours."""
-    return label_of(method)
+def _look_of(method: str) -> Look:
+    """Return the look: with 31 targets ControlledDebiaser is still ours."""
+    return LOOKS["ControlledDebiaser" if method == FEWER else method]
 
 
 # ---------------------------------------------------------------------------------------------
