@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.agreement import N_BINS
-from experiments.methods import label_of
+from experiments.methods import FEWER, label_of
 from experiments.paper import COMPAS, ILLUSTRATION_SHARES, LAW_SCHOOL, R_SQUARED
 from experiments.pictures.style import (
     GREY,
