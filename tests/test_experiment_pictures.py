@@ -148,11 +148,11 @@ def test_post_hoc_shows_the_tree_and_both_levels():
     assert line_of(ax, "FRAPPE").get_ydata()[0] == 0.8
 
 
-def test_locality_shows_f1_by_depth_and_names_ours_plainly():
+def test_locality_shows_f1_by_depth_and_names_the_sweep():
     frame = pd.DataFrame({"table": LAW_SCHOOL, "method": FEWER, "depth": [1, 4]})
     frame = frame.assign(f1=[0.5, 0.9], f1_sd=[0.1, np.nan])
     law_school, compas = draw_locality({"locality": frame}).axes
-    line = line_of(law_school, "ControlledDebiaser")
+    line = line_of(law_school, FEWER)
     np.testing.assert_allclose(line.get_xdata(), [1, 4], atol=0.25)
     np.testing.assert_allclose(line.get_ydata(), [0.5, 0.9])
     assert texts_of(compas) == ["no update in this range"]

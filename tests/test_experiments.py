@@ -305,7 +305,7 @@ def test_the_regression_finds_planted_coefficients():
     rng = np.random.default_rng(0)
     runs = pd.DataFrame(rng.uniform(size=(60, 4)), columns=sensitivity.INPUTS)
     runs["lambda_fair"], runs["lambda_ratio"] = [0.5, 1.5] * 30, [0.01, 0.01, 0.1, 0.1] * 15
-    runs = runs.assign(table=LAW_SCHOOL, seed=np.arange(60) % 6)
+    runs = runs.assign(table=LAW_SCHOOL, seed=np.arange(60) % 6, change_rate=[0.0, 0.1, 0.2] * 20)
     runs["accuracy"] = 0.3 + runs[sensitivity.INPUTS].to_numpy() @ [1.0, -2.0, 3.0, 0.5]
     found = sensitivity.regression(runs, "accuracy")
     assert found["r2"] == pytest.approx(1) and found["r2_uncentred"] == pytest.approx(1)
@@ -314,7 +314,10 @@ def test_the_regression_finds_planted_coefficients():
     runs["accuracy"] = 100 + rng.normal(size=60)  # explained by nothing, and far from 0
     found = sensitivity.regression(runs, "accuracy")
     assert found["r2"] < 0.3 and found["r2_uncentred"] > 0.99
-    assert 0 <= found["seed_share"] <= 1
+    assert 0 <= found["seed_share"] <= 1 and found["unchanged"] == pytest.approx(1 / 3)
+    runs["accuracy"] = runs["seed"] + 0.1 * runs["lambda_fair"]  # known to the seeds alone
+    found = sensitivity.regression(runs, "accuracy")
+    assert found["r2"] < 0.9 and found["r2_seeds"] == pytest.approx(1)
 
 
 def test_a_category_is_read_back_from_its_columns():

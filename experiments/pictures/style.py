@@ -192,7 +192,7 @@ def key(look: Look, label: str, hollow: bool = False, line: bool = True) -> Line
     return Line2D([], [], color=look.color, label=label, **drawn)
 
 
-def hollow_key(label: str = "hollow: not in every split; none: in fewer than half") -> Line2D:
+def hollow_key(label: str = "hollow: not in every split\n(fewer than half: not drawn)") -> Line2D:
     """Return the entry that says what hollow markers are."""
     return key(Look(GREY, "o"), label, hollow=True, line=False)
 
