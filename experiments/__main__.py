@@ -63,7 +63,7 @@ DIGITS = "%.5g"
 def main(arguments: list[str]) -> int:
     """Compute what is missing, write tables, pictures and page; return the exit code."""
     options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _stop)  # or the workers would outlive us
+    before = signal.signal(signal.SIGTERM, _stop)  # or the workers would outlive us
     try:
         return _show_again(options.quick) if options.page else _run(options)
     except DatasetError as error:
@@ -76,6 +76,8 @@ def main(arguments: list[str]) -> int:
         n = len(list(STORE.glob("*.json")))
         print(f"Stopped. {n} finished cells are kept: the same command goes on from here.")
         return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _stop(*_: object) -> None:

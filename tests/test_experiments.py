@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -83,8 +84,9 @@ def test_a_damaged_cell_is_computed_again(store):
     done = run.Done()
     run._keep(cell(1), run.Outcome([{"split": 0}], 1.0))
     assert run._read(cell(1), done)
-    run._path(cell(1)).write_text('{"lines": [')
-    assert not run._read(cell(1), done)
+    for damaged in ('{"lines": [', "{}", "[]", "\x00", '{"lines": [1], "seconds": 2}'):
+        run._path(cell(1)).write_text(damaged)
+        assert not run._read(cell(1), done)
 
 
 def test_cells_of_other_code_or_other_versions_are_not_taken(monkeypatch):
@@ -368,6 +370,23 @@ def test_failed_cells_are_named_and_nothing_is_written(monkeypatch, capsys, tmp_
     monkeypatch.setattr(command, "_with_tables_at_hand", lambda settings: (settings, {}))
     assert command.main(["--quick"]) == 1
     assert "cells failed" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_told_in_a_sentence(monkeypatch, capsys):
+    def full(options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(command, "_run", full)
+    assert command.main(["--quick"]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+
+
+def test_being_ended_is_as_good_as_ctrl_c(monkeypatch, capsys):
+    monkeypatch.setattr(command, "_run", lambda options: os.kill(os.getpid(), signal.SIGTERM))
+    before = signal.getsignal(signal.SIGTERM)
+    assert command.main(["--quick"]) == 130
+    assert "finished cells are kept" in capsys.readouterr().out
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_results_are_put_in_their_place_together(monkeypatch, tmp_path):

@@ -116,9 +116,9 @@ def _ours(cells: pd.DataFrame) -> str:
     told = [f"{t} {METRIC[n]} {w} of {k}" for (t, n), (w, k) in won.iterrows()]
     return (
         "ControlledDebiaser's mean is no higher than COMMOD's in (cells with enough splits of "
-        f"both, moved edges): {', '.join(told) or 'no cell'}. Its sweep has no update that changes "
-        "nobody, and means inside a cell depend on where a sweep has its points; the deciding "
-        "table does not."
+        f"both, moved edges): {', '.join(told) or 'no cell'}. Its sweep has hardly an update that "
+        "changes nobody, and means inside a cell depend on where a sweep has its points; the "
+        "deciding table does not."
     )
 
 
