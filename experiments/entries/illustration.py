@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from experiments import paper
 from experiments.entries.entry import FAILS, HOLDS, PARTLY, Entry, Frames
@@ -22,7 +23,7 @@ def illustration(frames: Frames, base: str) -> Entry:
     ours = shares[["change_if_active", "change_if_inactive"]].to_numpy()[:2]
     gaps = np.abs(ours - np.array(paper.ILLUSTRATION_SHARES)[: len(ours)])
     held = [near, fewer, bool((gaps <= NEAR_SHARE).all())]
-    n_points = len(frames["illustration_points"])
+    points = frames["illustration_points"]
     status = HOLDS if all(held) else PARTLY if any(held) else FAILS
     lines = [
         [
@@ -63,12 +64,19 @@ def illustration(frames: Frames, base: str) -> Entry:
             "told on −r, because decisions change where r is negative: the paper's sign is the "
             "other way round. A likely reason for the different shares: the paper's sets are those "
             '"activated by the corresponding features", which it does not define; ours are all '
-            "people above the average, of whom few can change. As in the paper, age is part of the "
-            "first concept and kinds of crime are among the strongest points; all "
-            f"{n_points} of them are in `illustration_points.csv`. The black box has P-rule "
+            "people above the average, of whom few can change. The paper's first concept is about "
+            f"older people, its second about a category of crime; ours read {_columns(points)} "
+            f"({len(points)} points, all in `illustration_points.csv`). The black box has P-rule "
             f"{number(reached.loc['p_rule', 'base'])} and accuracy "
             f"{number(reached.loc['accuracy', 'base'])} here (paper "
             f"{reached.loc['p_rule', 'paper_base']:.2f}, "
             f"{reached.loc['accuracy', 'paper_base']:.2f}).",
         ),
+    )
+
+
+def _columns(points: pd.DataFrame) -> str:
+    """Return the columns each concept reads, the strongest point first."""
+    return " and ".join(
+        ", ".join(dict.fromkeys(part["column"])) for _, part in points.groupby("concept")
     )
