@@ -117,7 +117,12 @@ def _show_again(quick: bool) -> int:
         print(f"{folder} has no tables yet: run without --page first.", file=sys.stderr)
         return 2
     told = json.loads((folder / "run.json").read_text())
-    print(f"Read {_publish(read_frames(folder), told, quick)}")
+    try:
+        shown = _publish(read_frames(folder), told, quick)
+    except KeyError as error:
+        print(f"{folder} is of other code ({error}): run without --page.", file=sys.stderr)
+        return 2
+    print(f"Read {shown}")
     return 0
 
 
