@@ -14,7 +14,6 @@ WEIGHED = "ControlledDebiaser (errors count)"  # 31 targets, an error costs as m
 PAPERS = ("RejectOption", "LPP (aware)", "LPP", "AdversarialDebiasing", "FRAPPE", "COMMOD")
 METHODS = (*PAPERS, "ControlledDebiaser", FEWER, WEIGHED)
 BLIND = ("LPP", "AdversarialDebiasing", "FRAPPE", "COMMOD")  # of the paper's, to decide
-AWARE = ("RejectOption", "LPP (aware)", LIMIT)
 LABELS = {
     "RejectOption": "ROC, sees the group",
     "LPP (aware)": "LPP, sees the group",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from commod import bounds, frontier
+from commod import frontier, metrics
 from experiments.methods import FEWER, METHODS, WEIGHED, make
 from experiments.paper import DP
 from experiments.protocol import make_split, quietly
@@ -63,14 +63,9 @@ def compute(
 def _targets(rows: Any, notion: str) -> list[float]:
     """Return targets from the base model's fairness on the fit rows to parity."""
     before = rows.model.predict(rows.train.X)
-    metric = bounds.best_fairness(
-        before,
-        y_true=rows.train.y,
-        sensitive_features=rows.train.s,
-        max_changes=0,
-        constraints=notion,
-    ).fairness
-    return np.linspace(metric, 1.0 if notion == DP else 0.0, N_TARGETS).tolist()
+    groups = {"sensitive_features": rows.train.s}
+    base = metrics.fairness_value(notion, rows.train.y, before, **groups)
+    return np.linspace(base, 1.0 if notion == DP else 0.0, N_TARGETS).tolist()
 
 
 def frame(done: Done, settings: Settings) -> pd.DataFrame:
