@@ -56,7 +56,8 @@ paper: .venv/develop ## every table and figure of the paper, resumable (under an
 paper-quick: .venv/develop ## the same with few splits and points (minutes)
 	$(BIN)/python -m experiments --quick
 
-bench: .venv/develop ## speed of fits and frontiers against other libraries', and of audits
+bench: .venv/develop ## speed of fits and frontiers against other libraries', of audits, and of the command line
+	PYTHONPATH=. $(BIN)/python benchmarks/shipping.py
 	PYTHONPATH=. $(BIN)/python benchmarks/audit_speed.py
 	PYTHONPATH=. $(BIN)/python benchmarks/peers.py
 

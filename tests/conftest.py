@@ -1,8 +1,11 @@
 """Tables that several test files read, loaded once per run; treat them as read-only."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -43,3 +46,80 @@ def demo(tmp_path_factory):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, folder / "commod-demo"
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A Spark session on two threads of this machine; starting it takes some seconds."""
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        _absent("Spark needs Java", "COMMOD_SPARK")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # it runs briefly
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas newer than it knows, sockets it leaves open
+        sql = pytest.importorskip("pyspark.sql", exc_type=ImportError)
+        builder = sql.SparkSession.builder.master("local[2]").appName("commod")
+        session = builder.config(map=settings).getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+    yield session
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """The address of a PostgreSQL server of our own, reached by a socket file, gone afterwards."""
+    pytest.importorskip("psycopg")
+    programs = _postgres_programs()
+    if programs is None:
+        _absent("PostgreSQL's initdb and pg_ctl were not found", "COMMOD_POSTGRES")
+    # the path of a socket has about 100 letters at most, and pytest's folders are root's alone
+    folder = Path(tempfile.mkdtemp(prefix="commod-pg-", dir="/tmp"))
+    as_user = {"cwd": folder, "check": True, "capture_output": True}
+    if os.geteuid() == 0:  # which PostgreSQL refuses
+        user = _ordinary_user()
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        as_user |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    data, control = folder / "data", [programs / "pg_ctl", "-D", folder / "data", "-w"]
+    quick = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off"
+    try:
+        layout = ["-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        subprocess.run([programs / "initdb", "-D", data, "-U", "commod", *layout], **as_user)
+        options = f"-k {folder} -c listen_addresses='' {quick}"
+        subprocess.run([*control, "-l", folder / "log", "-o", options, "start"], **as_user)
+        yield f"host={folder} user=commod dbname=postgres"
+    finally:
+        if (data / "postmaster.pid").exists():
+            subprocess.run([*control, "-m", "immediate", "stop"], **as_user)
+        shutil.rmtree(folder)
+
+
+def _postgres_programs():
+    """Return the folder with initdb and pg_ctl: that of the path, or Debian's newest."""
+    on_path = [Path(p).parent for p in [shutil.which("initdb")] if p]
+    folders = [*on_path, *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+    return next((f for f in folders if (f / "initdb").exists() and (f / "pg_ctl").exists()), None)
+
+
+def _ordinary_user():
+    import pwd  # not there on every system
+
+    users = {user.pw_name: user for user in pwd.getpwall()}
+    return users.get("postgres") or users["nobody"]
+
+
+def _absent(what, variable):
+    """Skip what needs a program that is not there; fail where it was said to be there."""
+    if os.environ.get(variable) == "required":
+        pytest.fail(f"{what}, and {variable}=required")
+    pytest.skip(what)

@@ -30,11 +30,14 @@ def test_public_names():
         "Frontier",
         "FrontierDisplay",
         "Ledger",
+        "Patch",
         "Request",
         "ScoreColumn",
         "Stability",
+        "TRUSTED_TYPES",
         "__version__",
         "audit",
+        "audit_frame",
         "bounds",
         "compare",
         "datasets",
@@ -60,7 +63,7 @@ def test_an_unknown_name_says_what_there_is():
 @pytest.mark.parametrize(
     "thing",
     [
-        *(getattr(commod, name) for name in commod._HOMES),
+        *(getattr(commod, name) for name in commod._HOMES if name != "TRUSTED_TYPES"),
         *(getattr(rivals, name) for name in rivals.__all__ if name not in ABSTRACT),
         *(getattr(metrics, name) for name in metrics.__all__ if name != "GroupRates"),
         *(getattr(datasets, name) for name in datasets.__all__),
@@ -73,7 +76,17 @@ def test_every_public_name_has_an_example(thing):
 
 
 @pytest.mark.parametrize(
-    "function", [commod.audit, commod.explain, commod.frontier, commod.stability]
+    "function",
+    [
+        commod.audit,
+        commod.audit_frame,
+        commod.explain,
+        commod.frontier,
+        commod.stability,
+        commod.Patch.apply,
+        commod.Patch.to_sql,
+        commod.Patch.load,
+    ],
 )
 def test_documented_defaults_of_functions_are_the_real_ones(function):
     parameters = inspect.signature(function).parameters

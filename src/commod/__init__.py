@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from commod import scorecard as scorecard
     from commod._audit import Ledger as Ledger
     from commod._audit import audit as audit
+    from commod._audit import audit_frame as audit_frame
     from commod._base_model import ScoreColumn as ScoreColumn
     from commod._compare import Comparison as Comparison
     from commod._compare import compare as compare
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
     from commod._explain import explain as explain
     from commod._frontier import Frontier as Frontier
     from commod._frontier import frontier as frontier
+    from commod._persistence import TRUSTED_TYPES as TRUSTED_TYPES
     from commod._record import Audit as Audit
     from commod._record import Request as Request
     from commod._report import report as report
     from commod._stability import Stability as Stability
     from commod._stability import stability as stability
+    from commod.patch import Patch as Patch
     from commod.updates import COMMOD as COMMOD
     from commod.updates import ControlledDebiaser as ControlledDebiaser
 
@@ -51,10 +54,13 @@ _HOMES = {
     "Frontier": "commod._frontier",
     "FrontierDisplay": "commod._displays",
     "Ledger": "commod._audit",
+    "Patch": "commod.patch",
     "Request": "commod._record",
     "ScoreColumn": "commod._base_model",
     "Stability": "commod._stability",
+    "TRUSTED_TYPES": "commod._persistence",
     "audit": "commod._audit",
+    "audit_frame": "commod._audit",
     "compare": "commod._compare",
     "explain": "commod._explain",
     "frontier": "commod._frontier",

@@ -21,13 +21,17 @@ from commod._inputs import Column, Kind, Scalar
 from commod.exceptions import InputError
 
 __all__ = [
+    "LARGEST",
     "BinTerms",
     "CategoryTerms",
     "Encoding",
     "NumericTerms",
     "TermTable",
     "learn_encoding",
+    "same_kind",
 ]
+
+LARGEST = 1e100  # larger numbers count as this one: points times them must not overflow anywhere
 
 
 @dataclass(frozen=True)
@@ -217,11 +221,11 @@ class Encoding:
         codes = np.empty((n_rows, len(code_terms)), dtype=np.int32, order="F")
         values_of, codes_of = iter(numeric.T), iter(codes.T)
         for first, spec in zip(firsts, self.columns, strict=False):
-            column = _same_kind(spec, given)
+            column = same_kind(spec, given)
             if isinstance(spec, NumericTerms):
                 missing = column.is_missing()
                 values = next(values_of)
-                values[:] = column.values
+                np.clip(column.values, -LARGEST, LARGEST, out=values)
                 values[missing] = spec.fill
                 if spec.has_missing_term:
                     next(codes_of)[:] = np.where(missing, first + 1, self.n_terms)
@@ -254,7 +258,8 @@ def _bin_codes(spec: BinTerms, column: Column, start: int, absent: int) -> NDArr
     return np.where(np.isnan(column.values), missing, found).astype(np.int32)
 
 
-def _same_kind(spec: ColumnTerms, given: Mapping[str, Column]) -> Column:
+def same_kind(spec: ColumnTerms, given: Mapping[str, Column]) -> Column:
+    """Return the column that some terms read; one that is missing or of another kind is refused."""
     if spec.name not in given:
         raise InputError(
             f"Column {spec.name!r} was there when the update was fitted and is missing now "

@@ -31,6 +31,7 @@ __all__ = [
     "read_groups",
     "read_labels",
     "take_rows",
+    "tells_group",
 ]
 
 Kind = Literal["numeric", "category"]
@@ -568,3 +569,14 @@ def _intersections(parts: Sequence[Groups]) -> Groups:
     codes, first_rows = joint_codes([part.codes for part in parts])
     labels = [[part.labels[code] for code in part.codes[first_rows]] for part in parts]
     return Groups(codes, tuple(zip(*labels, strict=True)), tuple(part.codes for part in parts))
+
+
+def tells_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
+    """Return whether few values, shared by several rows each, determine the group."""
+    for n in (10_000, len(codes)):  # most columns are told apart by their first rows
+        values, groups = code_array(column.values[:n]).codes + 1, codes[:n]  # 0 for missing
+        n_pairs = len(joint_codes([values, groups])[1])
+        n_values, n_groups = len(np.unique(values)), len(np.unique(groups))
+        if n_pairs > min(most, len(codes) // 2) or n_pairs > n_values or n_groups < 2:
+            return False
+    return True

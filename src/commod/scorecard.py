@@ -25,8 +25,9 @@ from commod._encoding import (
 )
 from commod._inputs import Column
 
-__all__ = ["Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
+__all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
 
+MARGIN_COLUMN = "base margin"  # what r reads beside the raw columns, where it may
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
 

@@ -2,5 +2,6 @@
 
 from commod._audit.ledger import Ledger
 from commod._audit.run import audit
+from commod._audit.run_frame import audit_frame
 
-__all__ = ["Ledger", "audit"]
+__all__ = ["Ledger", "audit", "audit_frame"]

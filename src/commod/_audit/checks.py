@@ -304,12 +304,11 @@ def _calibration(e: Evidence) -> Answer:
 
 
 def _scores_agree(e: Evidence) -> Answer:
-    scores, threshold = e.people.scores_after, e.request.threshold
-    if scores is None or threshold is None:
+    if e.n_unlike is None:
         return None
-    n_unlike = int(((scores > threshold) != e.people.after).sum())
-    text = f"{n_unlike:,} of {e.n:,} decisions are not what score > {threshold:g} says."
-    return _verdict(not n_unlike), text
+    threshold = f"{e.request.threshold:g}"
+    text = f"{e.n_unlike:,} of {e.n:,} decisions are not what score > {threshold} says."
+    return _verdict(not e.n_unlike), text
 
 
 def _stable(e: Evidence) -> Answer:

@@ -83,8 +83,11 @@ def count_people(
     before: BoolArray,
     after: BoolArray,
     label: BoolArray | None,
+    times: IntArray | NDArray[np.float64] | None = None,
 ) -> Counts:
     """Return the counts of rows; `codes` (n,) number the groups.
+
+    A row stands for one person, or for `times` (n,) people: the sums are exact below 2⁵³.
 
     Examples
     --------
@@ -98,7 +101,7 @@ def count_people(
         cell += 4 * label
     cell += 2 * before
     cell += after
-    counted = np.bincount(cell, minlength=n_groups * n_labels * 4)
+    counted = np.bincount(cell, times, minlength=n_groups * n_labels * 4)
     return Counts(counted.reshape(n_groups, n_labels, 2, 2).astype(np.int64))
 
 

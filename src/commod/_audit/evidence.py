@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commod._audit.counts import Counts
-from commod._audit.people import People
 from commod._record import (
     Agreement,
     Calibration,
@@ -33,7 +32,6 @@ class Evidence:
     n: int
     level: float
     request: Request
-    people: People
     counts: Counts
     compared: Counts
     names: tuple[str, ...]
@@ -52,6 +50,9 @@ class Evidence:
     unread: tuple[str, ...]
     reads_group: bool | None
     draws_lots: bool | None
+    n_unlike: int | None  # decisions that are not what score > threshold says
+    n_undecided: int = 0  # rows left out, having no decision
+    has_rows: bool = True  # or counts and sums alone
 
     @property
     def fairness(self) -> Fairness:

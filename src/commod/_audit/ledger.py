@@ -174,7 +174,7 @@ def make_ledger(
         **_why(explanation, rows, hidden),
     }
     if with_group:
-        names = np.array(people.group_names, dtype=object)
+        names = np.array(people.coding.group_names, dtype=object)
         columns["group"] = names[people.groups.codes[rows]].tolist()
     return Ledger(columns)
 
@@ -201,7 +201,7 @@ def _text(parts: tuple[Any, ...]) -> str:
 
 def _labels(people: People, decisions: Any) -> list[Any]:
     labels = np.empty(2, dtype=object)
-    labels[:] = [plain(people.negative_label), plain(people.positive_label)]
+    labels[:] = [plain(people.coding.negative_label), plain(people.coding.positive_label)]
     return list(labels[decisions.astype(np.intp)])
 
 

@@ -7,33 +7,55 @@ import hashlib
 import importlib.metadata
 import json
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._audit.coding import Coding
+from commod._audit.counts import Counts
 from commod._audit.ledger import Ledger
 from commod._audit.people import People
 from commod._explain import Explanation
 from commod._inputs import Column
 from commod._record import Provenance
 
-__all__ = ["DataDigest", "provenance_of"]
+__all__ = ["CountDigest", "DataDigest", "provenance_of"]
 
 PACKAGES = ("commod-debiasing", "numpy", "scipy", "scikit-learn", "narwhals")
+NO_LEDGER = "not made"
 
 
-class DataDigest:
-    """SHA-256 of the audited data, fed one column at a time; the same for every kind of frame."""
+class _Digest:
+    """SHA-256 of named arrays and texts; their types and shapes count too."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def hexdigest(self) -> str:
+        """Return the digest in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def _add(self, name: str, values: NDArray[Any] | None) -> None:
+        self._text(name, [] if values is None else [str(values.dtype), *map(str, values.shape)])
+        if values is not None:
+            self._hash.update(np.ascontiguousarray(values).data)
+
+    def _text(self, name: str, parts: Iterable[str]) -> None:
+        self._hash.update(json.dumps([name, *parts]).encode())
+
+
+class DataDigest(_Digest):
+    """SHA-256 of the audited rows, fed one column at a time; the same for every kind of frame."""
 
     def __init__(self, people: People) -> None:
-        self._hash = hashlib.sha256()
+        super().__init__()
         self._add("decisions", np.stack([people.before, people.after]))
         self._add("labels", people.label)
         self._add("scores_before", people.scores_before)
         self._add("scores_after", people.scores_after)
-        self._text("groups", people.group_names)
+        self._text("groups", people.coding.group_names)
         self._add("group", people.groups.codes.astype(np.int32))
 
     def add(self, column: Column) -> None:
@@ -53,22 +75,27 @@ class DataDigest:
         codes = rank[column.values]
         self._add("", np.where(codes >= 0, np.append(position, -1)[codes], -1).astype(np.int32))
 
-    def hexdigest(self) -> str:
-        """Return the digest in hexadecimal."""
-        return self._hash.hexdigest()
 
-    def _add(self, name: str, values: NDArray[Any] | None) -> None:
-        self._text(name, [] if values is None else [str(values.dtype), *map(str, values.shape)])
-        if values is not None:
-            self._hash.update(np.ascontiguousarray(values).data)
+class CountDigest(_Digest):
+    """SHA-256 of a table of counts: group names, people by group, true label and decisions.
 
-    def _text(self, name: str, parts: Iterable[str]) -> None:
-        self._hash.update(json.dumps([name, *parts]).encode())
+    `ends` are the lowest and the highest of the scores that are given. Their sums are left out:
+    engines add in different orders and round differently.
+    """
+
+    def __init__(
+        self, coding: Coding, counts: Counts, ends: Mapping[str, tuple[float, float]]
+    ) -> None:
+        super().__init__()
+        self._text("groups", coding.group_names)
+        self._add("people", counts.cells)
+        for name, (low, high) in ends.items():
+            self._text(name, [(low + 0.0).hex(), (high + 0.0).hex()])  # −0 is 0
 
 
 def provenance_of(
     digest: str,
-    ledger: Ledger,
+    ledger: Ledger | None,
     *,
     explanation: Explanation | None,
     reads_group: bool | None,
@@ -87,6 +114,6 @@ def provenance_of(
         reads_group=reads_group,
         draws_lots=None if explanation is None else explanation.randomised,
         data_digest=digest,
-        ledger_digest=ledger.digest,
-        ledger_lines=len(ledger),
+        ledger_digest=NO_LEDGER if ledger is None else ledger.digest,
+        ledger_lines=0 if ledger is None else len(ledger),
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._audit.coding import Coding
 from commod._audit.counts import Counts, number, share
-from commod._audit.people import People
 from commod._promises import fairness_interval
 from commod._record import Changes, Estimate, Fairness, Group, Limit, Request
 from commod.bounds import exact_fairness
@@ -68,18 +69,19 @@ def changes_of(counts: Counts, gains_raise: bool, level: float) -> Changes:
 
 
 def groups_of(
-    counts: Counts, people: People, compared: NDArray[np.bool_], level: float
+    counts: Counts,
+    coding: Coding,
+    mean_scores: Sequence[NDArray[np.float64] | None],
+    compared: NDArray[np.bool_],
+    level: float,
 ) -> tuple[Group, ...]:
-    """Return each group before and after, whether it is compared or too small to be."""
-    gains_raise = people.favorable_is_positive
-    mean_scores = [
-        None
-        if scores is None
-        else np.bincount(people.groups.codes, scores, minlength=len(compared)) / counts.sizes
-        for scores in (people.scores_before, people.scores_after)
-    ]
+    """Return each group before and after, whether it is compared or too small to be.
+
+    `mean_scores` (n_groups,) are before and after; None where scores are not given.
+    """
+    gains_raise = coding.favorable_is_positive
     groups: list[Group] = []
-    for i, name in enumerate(people.group_names):
+    for i, name in enumerate(coding.group_names):
         one = counts.of_groups([i])
         if not compared[i] and one.n < SMALLEST_TOLD:
             groups.append(_untold(name, one))

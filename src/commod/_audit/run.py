@@ -9,30 +9,33 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_scalar
 
-from commod._audit.checks import checks_of
-from commod._audit.counts import count_people
-from commod._audit.evidence import Evidence
-from commod._audit.ledger import Ledger, make_ledger
-from commod._audit.people import People, named_request, read_people, read_request
+from commod._audit.coding import (
+    check_labels_known,
+    check_settings,
+    named_request,
+    read_request,
+    warn_about_scores,
+)
+from commod._audit.counts import Counts, count_people
+from commod._audit.ledger import make_ledger
+from commod._audit.measure import measure, names_of_large, record_of
+from commod._audit.people import People, read_people
 from commod._audit.provenance import DataDigest, provenance_of
-from commod._audit.rates import changes_of, fairness_of_all, groups_of, limit_of
-from commod._audit.scores import agreement_of, calibration_of, proxies_of, quality_of
-from commod._audit.subgroups import SubgroupSearch
-from commod._audit.words import answer_of, not_known_of, notice_of
+from commod._audit.scores import (
+    agreement_of,
+    areas_of,
+    calibration_of,
+    change_areas,
+    group_areas,
+    mean_scores_of,
+    n_unlike_of,
+    proxies_of,
+)
+from commod._audit.subgroups import Slices, SubgroupSearch, everybody_of
 from commod._explain import Explanation, find_segments
 from commod._inputs import check_length, index_of, iter_columns, n_rows_of
-from commod._record import (
-    SCHEMA,
-    Audit,
-    Provenance,
-    Request,
-    Segment,
-    Segments,
-    SmallGroup,
-    StabilitySummary,
-)
+from commod._record import Audit, Proxy, Segment, Segments, StabilitySummary
 from commod.exceptions import DataWarning, InputError
 from commod.updates.base import tells_group
 
@@ -151,7 +154,7 @@ def audit(
     _check_explanation(explanation)
     X = explanation.X if X is None and explanation is not None else X
     level = _level(level, explanation)
-    _check_numbers(level, min_group_size, min_subgroup_size)
+    check_settings(level, min_group_size, min_subgroup_size)
     tables = X, y_before, y_after, y_true, scores_before, scores_after, sensitive_features
     _check_order([*map(index_of, tables), explanation and explanation.index])
     asked = read_request(request, explanation)
@@ -162,28 +165,41 @@ def audit(
     scores = _scores(explanation, scores_before, scores_after)
     people = read_people(y_before, y_after, y_true, scores, sensitive_features, labels)
     _check_same_rows(people, explanation, X)
-    _warn_about_scores(people)
-    asked = named_request(asked, people, label_names or {})
-    _check_labels_known(asked, people)
-    large = people.groups.sizes >= min_group_size
-    search = SubgroupSearch(people, large, asked.constraints, min_subgroup_size, level)
-    columns = _read_columns(people, X, search)
+    coding, has_labels = people.coding, people.label is not None
+    warn_about_scores(coding, _mean_scores_by_decision(people))
+    asked = named_request(asked, coding, label_names or {})
+    check_labels_known(asked, has_labels)
+    counts = count_people(
+        people.groups.codes, len(coding.group_names), people.before, people.after, people.label
+    )
+    large = counts.sizes >= min_group_size
+    slices = Slices(people, asked.constraints)
+    columns = _read_columns(people, X, slices)
+    search = SubgroupSearch.of(
+        coding, large, asked.constraints, has_labels, min_subgroup_size, level
+    )
     segments, segment_of = _segments(people, X, explanation, level, columns.telling)
     reads_group = _reads_group(explanation, columns.telling)
-    found = _measure(
-        people,
+    found = measure(
+        coding,
+        counts,
         asked,
         large,
-        rows,
-        level,
-        min_group_size,
-        subgroups=search.found(),
+        rows=rows,
+        level=level,
+        min_group_size=min_group_size,
+        mean_scores=mean_scores_of(people),
+        areas=areas_of(people, level),
+        agreement=agreement_of(people),
+        calibration=calibration_of(people, level),
+        proxies=_proxies(people, counts, explanation, large, level),
+        subgroups=search.found(everybody_of(counts, coding, asked.constraints), slices.found),
         unread=columns.unread,
         reads_group=reads_group,
         draws_lots=explanation and explanation.randomised,
         segments=segments,
         stability=_summary(stability),
-        proxies=proxies_of(people, explanation and explanation.raw_ratio, large, level),
+        n_unlike=n_unlike_of(people, asked.threshold),
     )
     hidden = () if sensitive_in_ledger else columns.telling
     rules = [] if segments is None else [_rule(segment, hidden) for segment in segments.segments]
@@ -194,17 +210,11 @@ def audit(
     provenance = provenance_of(
         columns.digest, ledger, explanation=explanation, reads_group=reads_group, created=created
     )
-    return _record(found, explanation, title, ledger, provenance)
+    return record_of(found, explanation, title, ledger, provenance)
 
 
 # ---------------------------------------------------------------------------------------------
 # Checking
-
-
-def _check_numbers(level: float, min_group_size: int, min_subgroup_size: int) -> None:
-    check_scalar(level, "level", float, min_val=0.5, max_val=1, include_boundaries="neither")
-    check_scalar(min_group_size, "min_group_size", (int, np.integer), min_val=1)
-    check_scalar(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
 
 
 def _check_explanation(explanation: Any) -> None:
@@ -237,23 +247,6 @@ def _check_order(indexes: Sequence[Any]) -> None:
             )
 
 
-def _warn_about_scores(people: People) -> None:
-    """Warn where scores are lower for the positive decision: scores of the other label."""
-    for name, scores, decided in (
-        ("scores_before", people.scores_before, people.before),
-        ("scores_after", people.scores_after, people.after),
-    ):
-        if scores is None or decided.all() or not decided.any():
-            continue
-        if scores[decided].mean() < scores[~decided].mean():
-            warnings.warn(
-                f"{name} are lower where the decision is {people.positive_label!r}: they look like "
-                "scores of the other label. Pass those of pos_label.",
-                DataWarning,
-                stacklevel=3,
-            )
-
-
 def _check_same_rows(people: People, explanation: Explanation | None, X: Any) -> None:
     if X is not None and n_rows_of(X) != len(people):
         raise InputError(f"X has {n_rows_of(X):,} rows and y_before {len(people):,}.")
@@ -264,10 +257,10 @@ def _check_same_rows(people: People, explanation: Explanation | None, X: Any) ->
             f"explanation is of {explanation.n:,} rows and y_before has {len(people):,}: explain "
             "the rows that are audited."
         )
-    favorable = people.positive_label if people.favorable_is_positive else people.negative_label
+    coding = people.coding
     for name, ours, theirs in (
-        ("pos_label", people.positive_label, explanation.pos_label),
-        ("favorable_label", favorable, explanation.favorable_label),
+        ("pos_label", coding.positive_label, explanation.pos_label),
+        ("favorable_label", coding.favorable_label, explanation.favorable_label),
     ):
         if ours != theirs:
             raise InputError(
@@ -281,14 +274,6 @@ def _check_same_rows(people: People, explanation: Explanation | None, X: Any) ->
         raise InputError(
             f"explanation has other decisions than y_before and y_after in {n_unlike:,} of "
             f"{len(people):,} rows: explain the update and the rows that are audited."
-        )
-
-
-def _check_labels_known(asked: Request, people: People) -> None:
-    if asked.constraints != "demographic_parity" and people.label is None:
-        raise InputError(
-            f"constraints={asked.constraints!r} compares decisions with true labels, but y_true is "
-            "None. Pass the labels, or ask for demographic_parity, which needs none."
         )
 
 
@@ -332,6 +317,38 @@ def _row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence[Any]
 # Measuring
 
 
+def _mean_scores_by_decision(people: People) -> dict[str, tuple[float, float] | None]:
+    """Return the mean score of negative and of positive decisions; None where one is not made."""
+    given = {
+        "scores_before": (people.scores_before, people.before),
+        "scores_after": (people.scores_after, people.after),
+    }
+    return {
+        name: None
+        if scores is None or decided.all() or not decided.any()
+        else (float(scores[~decided].mean()), float(scores[decided].mean()))
+        for name, (scores, decided) in given.items()
+    }
+
+
+def _proxies(
+    people: People,
+    counts: Counts,
+    explanation: Explanation | None,
+    large: BoolArray,
+    level: float,
+) -> tuple[Proxy, ...]:
+    """Return how well −r, or the change itself where r is not known, tells each group."""
+    names, codes, scores = names_of_large(people.coding, large), people.groups.codes, None
+    if people.scores_before is not None:
+        scores = group_areas(people.scores_before, codes, large, level)
+    ratio = None if explanation is None else explanation.raw_ratio
+    if ratio is None:
+        return proxies_of(names, change_areas(counts, large, level), scores, by_ratio=False)
+    pushes = group_areas(-np.asarray(ratio), codes, large, level)
+    return proxies_of(names, pushes, scores, by_ratio=True)
+
+
 def _segments(
     people: People, X: Any, explanation: Explanation | None, level: float, telling: Sequence[str]
 ) -> tuple[Segments | None, NDArray[Any]]:
@@ -366,93 +383,15 @@ class _Columns:
     unread: tuple[str, ...]
 
 
-def _read_columns(people: People, X: Any, search: SubgroupSearch) -> _Columns:
-    """Go once through the raw columns, one at a time, and let the search look at each."""
+def _read_columns(people: People, X: Any, slices: Slices) -> _Columns:
+    """Go once through the raw columns, one at a time, and count the slices of each."""
     digest = DataDigest(people)
     sensitive = (people.groups.codes, *people.groups.parts)
     telling: list[str] = []
     unread: list[str] = []
     for column in iter_columns(X, unread=unread) if X is not None else ():
         digest.add(column)
-        search.add(column)
+        slices.add(column)
         if any(tells_group(column, codes) for codes in sensitive):
             telling.append(column.name)
     return _Columns(digest.hexdigest(), tuple(telling), tuple(unread))
-
-
-def _measure(
-    people: People,
-    asked: Request,
-    large: BoolArray,
-    rows: str,
-    level: float,
-    min_group_size: int,
-    **given: Any,
-) -> Evidence:
-    """Add to what is given all that follows from decisions, labels, groups and scores alone."""
-    names, gains_raise = people.group_names, people.favorable_is_positive
-    counts = count_people(
-        people.groups.codes, len(names), people.before, people.after, people.label
-    )
-    compared = counts.of_groups(large)
-    # people of groups too small to be compared change too, but no limit knows of them
-    n_compared = sum(int(moves.sum()) for moves in compared.moves())
-    sizes = zip(names, counts.sizes.tolist(), large.tolist(), strict=True)
-    return Evidence(
-        rows=rows,
-        n=len(people),
-        level=level,
-        request=asked,
-        people=people,
-        counts=counts,
-        compared=compared,
-        names=tuple(name for name, is_large in zip(names, large, strict=True) if is_large),
-        all_fairness=fairness_of_all(compared, asked.constraints, level),
-        changes=changes_of(counts, gains_raise, level),
-        limit=limit_of(compared, asked, n_compared, gains_raise),
-        groups=groups_of(counts, people, large, level),
-        small=tuple(
-            SmallGroup(name, n, min_group_size) for name, n, is_large in sizes if not is_large
-        ),
-        quality=quality_of(people, counts, level),
-        agreement=agreement_of(people),
-        calibration=calibration_of(people, level),
-        **given,
-    )
-
-
-def _record(
-    found: Evidence,
-    explanation: Explanation | None,
-    title: str | None,
-    ledger: Ledger,
-    provenance: Provenance,
-) -> Audit:
-    method = None if explanation is None else explanation.method
-    return Audit(
-        schema=SCHEMA,
-        title=title or (f"What {method} changes" if method else "What the update changes"),
-        rows=found.rows,
-        n=found.n,
-        level=found.level,
-        request=found.request,
-        answer=answer_of(found),
-        notice=notice_of(found),
-        fairness=found.all_fairness,
-        changes=found.changes,
-        limit=found.limit,
-        groups=found.groups,
-        small_groups=found.small,
-        quality=found.quality,
-        agreement=found.agreement,
-        calibration=found.calibration,
-        proxies=found.proxies,
-        subgroups=found.subgroups,
-        segments=found.segments,
-        card=None if explanation is None else explanation.card,
-        stability=found.stability,
-        checks=checks_of(found),
-        not_known=not_known_of(found),
-        provenance=provenance,
-        ledger=ledger,
-    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +18,31 @@ from commod._record import Agreement, Calibration, CalibrationBin, Estimate, Pro
 from commod.metrics import score_agreement
 
 __all__ = [
+    "NO_AREAS",
+    "Areas",
     "Ranked",
     "agreement_of",
     "area_loss",
+    "area_of_counts",
+    "areas_of",
     "calibration_bins",
     "calibration_error",
     "calibration_of",
+    "change_areas",
+    "group_areas",
+    "mean_scores_of",
+    "n_unlike_of",
     "proxies_of",
     "quality_of",
 ]
 
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 N_BINS = 10
+Areas = tuple[Estimate | None, Estimate | None, Estimate | None]  # before, after, what is lost
+NO_AREAS: Areas = (None, None, None)
 
 
 @dataclass(frozen=True)
@@ -57,9 +68,6 @@ class Ranked:
     def area(self, positive: BoolArray, level: float) -> Estimate:
         """Return the chance that a positive has a higher score than a negative, ties half.
 
-        The interval is DeLong's on the logit scale. Where the classes are told apart without an
-        error nothing varies, and the interval is that of no error among the smaller class.
-
         Examples
         --------
         >>> ranked = Ranked.of(np.array([0.1, 0.4, 0.35, 0.8]))
@@ -68,19 +76,31 @@ class Ranked:
         """
         positives = np.bincount(self.codes[positive], minlength=self.n_values)
         negatives = np.bincount(self.codes, minlength=self.n_values) - positives
-        n_positive, n_negative = int(positives.sum()), int(negatives.sum())
-        if not n_positive or not n_negative:
-            return Estimate(None, None, None)
-        below, above = _placements(positives, negatives)
-        area = float(below @ positives) / n_positive
-        variance = _variance(below, positives) + _variance(above, negatives)
-        low, high = _area_interval(area, variance, min(n_positive, n_negative), (1 - level) / 2)
-        return Estimate(area, low, high)
+        return area_of_counts(positives, negatives, level)
 
 
-def _placements(
-    positives: NDArray[np.int64], negatives: NDArray[np.int64]
-) -> tuple[FloatArray, FloatArray]:
+def area_of_counts(positives: IntArray, negatives: IntArray, level: float) -> Estimate:
+    """Return the area under the curve of people counted by score, lowest first, both (n_values,).
+
+    The interval is DeLong's on the logit scale. Where the classes are told apart without an error
+    nothing varies, and the interval is that of no error among the smaller class.
+
+    Examples
+    --------
+    >>> area_of_counts(np.array([1, 3]), np.array([3, 1]), 0.95).value
+    0.75
+    """
+    n_positive, n_negative = int(positives.sum()), int(negatives.sum())
+    if not n_positive or not n_negative:
+        return Estimate(None, None, None)
+    below, above = _placements(positives, negatives)
+    area = float(below @ positives) / n_positive
+    variance = _variance(below, positives) + _variance(above, negatives)
+    low, high = _area_interval(area, variance, min(n_positive, n_negative), (1 - level) / 2)
+    return Estimate(area, low, high)
+
+
+def _placements(positives: IntArray, negatives: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return for each value the share of negatives below it, and of positives above, ties half."""
     below = (np.cumsum(negatives) - negatives / 2) / negatives.sum()
     above = 1 - (np.cumsum(positives) - positives / 2) / positives.sum()
@@ -110,7 +130,7 @@ def area_loss(before: FloatArray, after: FloatArray, positive: BoolArray, level:
     return Estimate(loss, loss - reach, loss + reach)
 
 
-def _variance(values: FloatArray, counts: NDArray[np.int64]) -> float:
+def _variance(values: FloatArray, counts: IntArray) -> float:
     """Return the variance of the mean of values that occur `counts` times."""
     n = int(counts.sum())
     mean = values @ counts / n
@@ -134,9 +154,9 @@ def _area_interval(
 # Quality
 
 
-def quality_of(people: People, counts: Counts, level: float) -> Quality | None:
+def quality_of(counts: Counts, areas: Areas, level: float) -> Quality | None:
     """Return accuracy and areas under the curve, before and after; None without labels."""
-    if people.label is None:
+    if not counts.has_labels:
         return None
     cells = counts.cells.sum(axis=0)  # true label, before, after
     n_broken = int(cells[0, 0, 1] + cells[1, 1, 0])
@@ -148,20 +168,39 @@ def quality_of(people: People, counts: Counts, level: float) -> Quality | None:
         n_mended=n_mended,
         n_broken=n_broken,
         p_value=float(binomtest(n_mended, n_changed).pvalue) if n_changed else 1.0,
-        auc_before=_area_of(people.scores_before, people.label, level),
-        auc_after=_area_of(people.scores_after, people.label, level),
-        auc_loss=_loss_of(people, level),
+        auc_before=areas[0],
+        auc_after=areas[1],
+        auc_loss=areas[2],
     )
 
 
-def _area_of(scores: FloatArray | None, label: BoolArray, level: float) -> Estimate | None:
-    return None if scores is None else Ranked.of(scores).area(label, level)
+def areas_of(people: People, level: float) -> Areas:
+    """Return the areas under the curve before and after, and the loss; None where not known."""
+    label, before, after = people.label, people.scores_before, people.scores_after
+    if label is None:
+        return NO_AREAS
+    return (
+        None if before is None else Ranked.of(before).area(label, level),
+        None if after is None else Ranked.of(after).area(label, level),
+        None if before is None or after is None else area_loss(before, after, label, level),
+    )
 
 
-def _loss_of(people: People, level: float) -> Estimate | None:
-    if people.label is None or people.scores_before is None or people.scores_after is None:
+def mean_scores_of(people: People) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the mean score of each group (n_groups,), before and after; None where not given."""
+    codes, sizes = people.groups.codes, people.groups.sizes
+    before, after = (
+        None if scores is None else np.bincount(codes, scores, minlength=len(sizes)) / sizes
+        for scores in (people.scores_before, people.scores_after)
+    )
+    return before, after
+
+
+def n_unlike_of(people: People, threshold: float | None) -> int | None:
+    """Return how many decisions are not what score > threshold says; None without either."""
+    if people.scores_after is None or threshold is None:
         return None
-    return area_loss(people.scores_before, people.scores_after, people.label, level)
+    return int(((people.scores_after > threshold) != people.after).sum())
 
 
 def agreement_of(people: People) -> Agreement | None:
@@ -216,21 +255,35 @@ def calibration_error(bins: tuple[CalibrationBin, ...]) -> float:
 # Proxies
 
 
-def proxies_of(people: People, ratio: Any, compared: BoolArray, level: float) -> tuple[Proxy, ...]:
-    """Return how well −r, or the change itself without r, tells who belongs to each group."""
-    push = people.changed.astype(np.float64) if ratio is None else -np.asarray(ratio)
-    pushed = Ranked.of(push)
-    scored = None if people.scores_before is None else Ranked.of(people.scores_before)
-    found = []
-    for i, name in enumerate(people.group_names):
-        if compared[i]:
-            is_member = people.groups.codes == i
-            found.append(
-                Proxy(
-                    group=name,
-                    by_ratio=ratio is not None,
-                    update=pushed.area(is_member, level),
-                    base_score=None if scored is None else scored.area(is_member, level),
-                )
-            )
-    return tuple(found)
+def group_areas(
+    values: FloatArray, codes: NDArray[np.intp], compared: BoolArray, level: float
+) -> list[Estimate]:
+    """Return how well values (n,) tell who belongs to each of the compared groups."""
+    ranked = Ranked.of(values)
+    return [ranked.area(codes == i, level) for i in np.flatnonzero(compared)]
+
+
+def change_areas(counts: Counts, compared: BoolArray, level: float) -> list[Estimate]:
+    """Return how well the change itself tells who belongs to each of the compared groups."""
+    changed = sum(counts.moves())
+    members = np.stack([counts.sizes - changed, changed], axis=1)  # group; stays, changes
+    others = members.sum(axis=0) - members
+    return [area_of_counts(members[i], others[i], level) for i in np.flatnonzero(compared)]
+
+
+def proxies_of(
+    names: Sequence[str],
+    updates: Sequence[Estimate],
+    base_scores: Sequence[Estimate] | None,
+    *,
+    by_ratio: bool,
+) -> tuple[Proxy, ...]:
+    """Return how well −r, or the change itself without r, tells who belongs to each group.
+
+    `updates` and `base_scores` are the areas of the compared groups, which `names` names.
+    """
+    bases = [None] * len(names) if base_scores is None else base_scores
+    return tuple(
+        Proxy(group=name, by_ratio=by_ratio, update=update, base_score=base)
+        for name, update, base in zip(names, updates, bases, strict=True)
+    )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._audit.counts import share
+from commod._audit.coding import Coding
+from commod._audit.counts import Counts, share
 from commod._audit.people import People
 from commod._binning import bin_edges
 from commod._encoding import BinTerms
@@ -16,9 +17,10 @@ from commod._inputs import Column
 from commod._intervals import difference_interval
 from commod._record import Estimate, Subgroup, Subgroups
 
-__all__ = ["SubgroupSearch"]
+__all__ = ["Slices", "SubgroupSearch", "everybody_of"]
 
 IntArray = NDArray[np.int64]
+Slice = tuple[str, IntArray]
 
 N_BINS = 4  # slices of a number
 MOST_VALUES = 8  # slices of a column of categories: its most frequent values
@@ -28,45 +30,55 @@ NEARLY_ALL = 0.9  # of the people: a larger slice says what everybody says
 WORTH_SAYING = 0.05  # a smaller gap is not listed, however certain it is
 
 
-@dataclass
-class SubgroupSearch:
-    """Collects, one raw column at a time, how each group fares in each of its slices.
+def everybody_of(counts: Counts, coding: Coding, constraints: str) -> IntArray:
+    """Return all people whose rate is compared, by group, favourable after and before: (G, 2, 2).
 
-    `counted` (n,) are the people whose rate is compared: all for demographic parity; those with
-    the favourable true label where errors are, who ought to have got the favourable decision.
+    All count for demographic parity; where errors are compared, those with the favourable true
+    label, who ought to have got the favourable decision.
+    """
+    cells = counts.cells if coding.favorable_is_positive else counts.cells[:, ::-1, ::-1, ::-1]
+    kept = cells[:, 1] if _are_deserving(constraints, counts.has_labels) else cells.sum(axis=1)
+    return np.asarray(kept.transpose(0, 2, 1))
+
+
+def _are_deserving(constraints: str, has_labels: bool) -> bool:
+    """Return whether only people with the favourable true label are compared."""
+    return constraints != "demographic_parity" and has_labels
+
+
+@dataclass
+class Slices:
+    """Counts, one raw column at a time, how each group fares in each slice of it.
+
+    `found` has a name and counts by group, favourable after and before (G, 2, 2) of each slice.
     """
 
     people: People
-    compared: NDArray[np.bool_]
     constraints: str
-    min_size: int
-    level: float
-    _slices: list[tuple[str, IntArray]] = field(default_factory=list)
+    found: list[Slice] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         people = self.people
-        n_groups = len(people.group_names)
         codes = people.groups.codes.astype(np.int32)
         favorable = people.favorable(people.after)
         # group, favourable after, favourable before: eight bits of what is counted per row
         self._cell = 4 * codes + 2 * favorable + people.favorable(people.before)
-        self._n_cells = 4 * n_groups
-        self.counted = None
-        if self.constraints != "demographic_parity" and people.label is not None:
-            self.counted = people.favorable(people.label)
-            self._cell = self._cell[self.counted]
-        self._slices.append(("", self._count(np.zeros(len(self._cell), np.int32), 1)[0]))
+        self._n_cells = 4 * len(people.coding.group_names)
+        self._counted = None
+        if people.label is not None and _are_deserving(self.constraints, True):
+            self._counted = people.favorable(people.label)
+            self._cell = self._cell[self._counted]
 
     def add(self, column: Column) -> None:
         """Count the people of every group in every slice of a column."""
         index, names = _slices(column)
         if len(names) < 2:
             return
-        index = index if self.counted is None else index[self.counted]
+        index = index if self._counted is None else index[self._counted]
         counts = self._count(index, len(names) + 1)
         most = NEARLY_ALL * len(self._cell)
         named = zip(names, counts[:-1], strict=True)  # the last are in no slice
-        self._slices += [(name, inside) for name, inside in named if inside.sum() <= most]
+        self.found += [(name, inside) for name, inside in named if inside.sum() <= most]
 
     def _count(self, index: NDArray[np.int32], n_slices: int) -> IntArray:
         """Return people by slice, group, favourable after and before: (n_slices, G, 2, 2)."""
@@ -74,10 +86,36 @@ class SubgroupSearch:
         counts = np.bincount(cell, minlength=n_slices * self._n_cells)
         return counts.reshape(n_slices, -1, 2, 2).astype(np.int64)
 
-    def found(self) -> Subgroups:
-        """Return the subgroups that fare worse than the others in their slice."""
-        large = list(self._large())
-        n_all = len(self._slices) * int(self.compared.sum())
+
+@dataclass(frozen=True)
+class SubgroupSearch:
+    """Which of the compared groups fare worse than the others, among everybody and in slices."""
+
+    group_names: tuple[str, ...]
+    compared: NDArray[np.bool_]
+    are_deserving: bool
+    min_size: int
+    level: float
+
+    @classmethod
+    def of(
+        cls,
+        coding: Coding,
+        compared: NDArray[np.bool_],
+        constraints: str,
+        has_labels: bool,
+        min_size: int,
+        level: float,
+    ) -> SubgroupSearch:
+        """Return a search that compares what the constraint is about."""
+        are_deserving = _are_deserving(constraints, has_labels)
+        return cls(coding.group_names, compared, are_deserving, min_size, level)
+
+    def found(self, everybody: IntArray, slices: Sequence[Slice] = ()) -> Subgroups:
+        """Return the subgroups that fare worse than the others, all people being a slice too."""
+        all_slices = [("", everybody), *slices]
+        large = list(self._large(all_slices))
+        n_all = len(all_slices) * int(self.compared.sum())
         level = 1 - (1 - self.level) / max(len(large), 1)
         worse = self._worse(large, level)
         return Subgroups(
@@ -89,9 +127,9 @@ class SubgroupSearch:
             listed=tuple(worse[:MOST_LISTED]),
         )
 
-    def _large(self) -> Iterator[tuple[str, int, IntArray, IntArray]]:
+    def _large(self, slices: Sequence[Slice]) -> Iterator[tuple[str, int, IntArray, IntArray]]:
         """Return (slice, group, counts of its members, counts of the others) where both do."""
-        for name, counts in self._slices:
+        for name, counts in slices:
             everybody = counts[self.compared].sum(axis=0)
             for i in np.flatnonzero(self.compared):
                 members, others = counts[i], everybody - counts[i]
@@ -126,13 +164,13 @@ class SubgroupSearch:
         ]
 
     def _name(self, part: str, group: int) -> str:
-        name = self.people.group_names[group]
+        name = self.group_names[group]
         return f"{name} with {part}" if part else name
 
     def _what(self) -> str:
-        if self.counted is None:
-            return "people with the favourable outcome"
-        return "people with the favourable outcome, of those whose true label is favourable"
+        if self.are_deserving:
+            return "people with the favourable outcome, of those whose true label is favourable"
+        return "people with the favourable outcome"
 
 
 def _slices(column: Column) -> tuple[NDArray[np.int32], list[str]]:

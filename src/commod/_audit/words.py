@@ -247,6 +247,7 @@ def not_known_of(found: Evidence) -> tuple[str, ...]:
         "on them, the figures are too good; on new people they may differ.",
         "Intervals hold if new people come as these did, each independent of the others. They do "
         "not cover wrong labels, wrong groups or people who never came.",
+        *_left_out(found),
         *_not_given(found),
         *_too_few(found),
         "A target is a choice of those who set it. No figure here says that a rule or a law is "
@@ -254,11 +255,28 @@ def not_known_of(found: Evidence) -> tuple[str, ...]:
     )
 
 
+def _left_out(found: Evidence) -> list[str]:
+    said = []
+    if found.n_undecided:
+        rows, have = ("row", "has") if found.n_undecided == 1 else ("rows", "have")
+        said.append(
+            f"{found.n_undecided:,} {rows} without a decision before and after {have} been left "
+            "out: nothing is said about these people."
+        )
+    if not found.has_rows:
+        said.append(
+            "The figures come from counts and sums made inside the dataframe engine. What needs "
+            "rows was not computed: areas under the curve, calibration and the rank correlation of "
+            "scores, rules that say who changes, subgroups within columns, and the change ledger."
+        )
+    return said
+
+
 def _not_given(found: Evidence) -> list[str]:
     given = {
         "y_true": found.quality is not None,
         "scores": found.agreement is not None,
-        "X": found.segments is not None,
+        "X": found.segments is not None or not found.has_rows,
         "ratio": all(proxy.by_ratio for proxy in found.proxies),
         "stability": found.stability is not None,
     }

@@ -39,8 +39,8 @@ from commod._inputs import (
 from commod._record import Card, Request, Segments
 from commod._record.explanation import Direction, Value
 from commod.exceptions import InputError
-from commod.scorecard import Scorecard, decide
-from commod.updates.ratio import MARGIN_COLUMN, RatioUpdate
+from commod.scorecard import MARGIN_COLUMN, Scorecard, decide
+from commod.updates.ratio import RatioUpdate
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from commod._explain.source import InMemory
 from commod._frontier.curve import Point
 from commod._inputs import Column
 from commod._record import Card, Segments
-from commod.updates.ratio import MARGIN_COLUMN
+from commod.scorecard import MARGIN_COLUMN
 
 __all__ = ["Described"]
 

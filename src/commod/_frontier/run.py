@@ -169,7 +169,7 @@ def _controlled(
         update.constraints,
         points,
         evaluated,
-        model._allowed_directions(),
+        model._may_move(),
         word,
         fit_seconds=seconds,
         method=type(update).__name__,
@@ -251,7 +251,7 @@ class _Builder:
 
 
 def _free(model: ControlledDebiaser, base: BaseScores) -> Mask:
-    may_raise, may_lower = model._allowed_directions()
+    may_raise, may_lower = model._may_move()
     allowed = np.where(base.decisions, may_lower, may_raise)
     return np.asarray(allowed & (base.scores != base.threshold))
 

@@ -33,6 +33,7 @@ from commod._record.explanation import (
     Estimate,
     Segment,
     Segments,
+    Value,
 )
 from commod._record.plain import from_plain, to_plain
 from commod._record.trade_off import Step, TradeOff
@@ -65,6 +66,7 @@ __all__ = [
     "Subgroup",
     "Subgroups",
     "TradeOff",
+    "Value",
     "from_plain",
     "to_plain",
 ]

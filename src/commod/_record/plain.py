@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import types
 import typing
 from dataclasses import fields, is_dataclass
@@ -62,7 +63,7 @@ def _read(hint: Any, data: Any, where: str) -> Any:
         return tuple(_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(data))
     if origin is dict and isinstance(data, dict):
         return {key: _read(arguments[1], v, f"{where}[{key!r}]") for key, v in data.items()}
-    if (origin is typing.Literal and data in arguments) or _is_plain(hint, data):
+    if (origin is typing.Literal and _is_one_of(data, arguments)) or _is_plain(hint, data):
         return float(data) if hint is float else data
     raise _wrong(hint, data, where)
 
@@ -71,21 +72,39 @@ def _is_plain(hint: Any, data: Any) -> bool:
     """Return whether the data is of this kind; whole numbers are floats, infinite ones are not."""
     if type(data) is float and not math.isfinite(data):
         return False
-    return type(data) is hint or (hint is float and type(data) is int)
+    if hint is float and type(data) is int:
+        return abs(data) <= sys.float_info.max
+    return type(data) is hint
+
+
+def _is_one_of(data: Any, allowed: tuple[Any, ...]) -> bool:
+    return any(type(data) is type(value) and data == value for value in allowed)
 
 
 def _read_one_of(hint: Any, arguments: tuple[Any, ...], data: Any, where: str) -> Any:
     if type(data) in arguments and _is_plain(type(data), data):
         return data
     kinds = [kind for kind in arguments if kind is not type(None)]
-    if len(kinds) == 1 and is_dataclass(kinds[0]):
-        return _read(kinds[0], data, where)
+    meant = kinds if len(kinds) == 1 else [kind for kind in kinds if _says_so(kind, data)]
+    if len(meant) == 1 and is_dataclass(meant[0]):
+        return _read(meant[0], data, where)
     for kind in kinds:
         try:
             return _read(kind, data, where)
         except InputError:
             continue
     raise _wrong(hint, data, where)
+
+
+def _says_so(kind: Any, data: Any) -> bool:
+    """Return whether data names its kind of record in a field that can hold nothing else."""
+    if not is_dataclass(kind) or not isinstance(data, dict):
+        return False
+    hints = typing.get_type_hints(kind).items()
+    marks = [(name, hint) for name, hint in hints if typing.get_origin(hint) is typing.Literal]
+    return bool(marks) and all(
+        _is_one_of(data.get(name), typing.get_args(hint)) for name, hint in marks
+    )
 
 
 def _read_record(kind: type, data: Any, where: str) -> Any:

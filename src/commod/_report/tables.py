@@ -292,8 +292,8 @@ def errors(audit: Audit) -> Table:
                         g.false_positive_after,
                     ),
                 ),
-                figure(g.mean_score_before, three_digits, "no scores"),
-                figure(g.mean_score_after, three_digits, "no scores"),
+                figure(g.mean_score_before, three_digits, "not known"),
+                figure(g.mean_score_after, three_digits, "not known"),
             )
             for g in shown_groups(audit)
         ),
@@ -335,13 +335,13 @@ def quality(audit: Audit, found: Quality) -> Table:
             ),
             (
                 name("Area under the curve (AUC) of the scores"),
-                interval(found.auc_before, three_digits, "no scores"),
-                interval(found.auc_after, three_digits, "no scores"),
+                interval(found.auc_before, three_digits, "not known"),
+                interval(found.auc_after, three_digits, "not known"),
             ),
             (
                 name("Its loss, before minus after"),
                 Cell(""),
-                interval(found.auc_loss, three_digits, "no scores"),
+                interval(found.auc_loss, three_digits, "not known"),
             ),
         ),
         sortable=False,
@@ -367,7 +367,7 @@ def agreement(audit: Audit) -> Table | None:
             (name("Correlation"), figure(found.correlation, three_digits, "undefined here")),
             (
                 name("Rank correlation"),
-                figure(found.rank_correlation, three_digits, "undefined here"),
+                figure(found.rank_correlation, three_digits, "not known"),
             ),
         ),
         sortable=False,
@@ -406,7 +406,7 @@ def proxies(audit: Audit) -> Table:
                 name(p.group),
                 name("−r" if p.by_ratio else "the change itself"),
                 interval(p.update, three_digits),
-                interval(p.base_score, three_digits, "no scores"),
+                interval(p.base_score, three_digits, "not known"),
             )
             for p in audit.proxies
         ),

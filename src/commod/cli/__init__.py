@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from typing import Annotated
+from types import ModuleType
+from typing import Annotated, NoReturn
 
 import typer
 
 from commod import __version__
-from commod.cli import demo
+from commod.cli import apply, audit, check, compare, debias, demo, show, sql
 
 __all__ = ["app", "main"]
 
@@ -39,7 +42,22 @@ def _root(
     pass
 
 
-app.command("demo")(demo.command)
+def _examples(module: ModuleType) -> str:
+    """Return the examples of a command, each a line of its own below its help."""
+    return "\n\n".join(["Examples:", *(f"$ {line}" for line in module.EXAMPLES)])
+
+
+for name, module in {
+    "debias": debias,
+    "audit": audit,
+    "apply": apply,
+    "check": check,
+    "show": show,
+    "sql": sql,
+    "compare": compare,
+    "demo": demo,
+}.items():
+    app.command(name, epilog=_examples(module))(module.command)
 
 
 def main() -> None:
@@ -48,6 +66,21 @@ def main() -> None:
 
     try:
         app()
-    except (CommodError, OSError) as error:
-        typer.echo(f"commod: error: {error}", err=True)
-        sys.exit(2)
+    except (CommodError, OSError, ValueError, TypeError) as error:
+        # the last two come from scikit-learn's checks of parameters, or from the base model
+        if "COMMOD_TRACEBACK" in os.environ:
+            raise
+        _fail(" ".join(str(error).split()))
+    except RuntimeError as error:
+        if "interrupted" not in str(error):  # as DuckDB says it
+            raise
+        sys.exit(130)
+    except MemoryError:
+        _fail("There is not enough memory for this table. Pass fewer columns or rows.")
+
+
+def _fail(sentence: str) -> NoReturn:
+    typer.echo(f"commod: error: {sentence}", err=True)
+    if "--json" in sys.argv:
+        typer.echo(json.dumps({"error": sentence}, ensure_ascii=False))
+    sys.exit(2)

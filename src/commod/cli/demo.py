@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from commod import Audit, Explanation, Frontier
 
-__all__ = ["command"]
+__all__ = ["EXAMPLES", "command"]
+
+EXAMPLES = ("commod demo", "commod demo --direction gains_only --output my-folder")
 
 Constraint = Literal[
     "demographic_parity",

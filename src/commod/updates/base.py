@@ -24,7 +24,6 @@ from commod._base_model import (
     base_scores,
     warn_about_base_model,
 )
-from commod._codes import code_array, joint_codes
 from commod._encoding import Encoding, TermTable
 from commod._inputs import (
     Column,
@@ -35,6 +34,7 @@ from commod._inputs import (
     read_columns,
     read_groups,
     read_labels,
+    tells_group,
 )
 from commod._solvers.concepts import Concepts, partition_by_column
 from commod.exceptions import DataWarning, InputError
@@ -226,11 +226,14 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         base = self._base(X, columns)
         warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
         kept = self._large_groups(groups, weight)
-        return FitRows(self._features(columns), base, label, groups, kept, weight)
+        features = self._features(columns)
+        self._columns_seen = [column.name for column in features]
+        return FitRows(features, base, label, groups, kept, weight)
 
     def _take_reading(self, other: BaseUpdate) -> None:
         """Take over what another update of the same kind learned from reading the rows."""
-        for name in ("classes_", "pos_label_", "favorable_label_", "n_features_in_"):
+        names = ("classes_", "pos_label_", "favorable_label_", "n_features_in_", "_columns_seen")
+        for name in names:
             setattr(self, name, getattr(other, name))
         if hasattr(other, "feature_names_in_"):
             self.feature_names_in_ = other.feature_names_in_
@@ -462,14 +465,3 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
                 DataWarning,
                 stacklevel=4,
             )
-
-
-def tells_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
-    """Return whether few values, shared by several rows each, determine the group."""
-    for n in (10_000, len(codes)):  # most columns are told apart by their first rows
-        values, groups = code_array(column.values[:n]).codes + 1, codes[:n]  # 0 for missing
-        n_pairs = len(joint_codes([values, groups])[1])
-        n_values, n_groups = len(np.unique(values)), len(np.unique(groups))
-        if n_pairs > min(most, len(codes) // 2) or n_pairs > n_values or n_groups < 2:
-            return False
-    return True

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from commod._encoding import Encoding, TermTable, learn_encoding
@@ -26,6 +25,7 @@ from commod._solvers.problem import (
     training_margins,
 )
 from commod.exceptions import InputError, InterruptionWarning
+from commod.patch import Patch
 from commod.scorecard import decide
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
@@ -393,19 +393,19 @@ class COMMOD(RatioUpdate):
             )
         return super().concepts(X)
 
-    def _has_layers(self) -> bool:
-        """Return whether r is, or will be, a network."""
-        return getattr(self, "network_", None) is not None or (
-            isinstance(self._ratio, str) and self._ratio == "mlp"
-        )
+    def to_patch(self) -> Patch:
+        """Return the update as a small file that edits a column of scores anywhere.
 
-    @available_if(_has_layers)  # type: ignore[untyped-decorator]
-    def to_patch(self) -> None:
-        """Refuse: layers cannot be written down as a patch, which is a scorecard in a file."""
-        raise InputError(
-            "ratio='mlp' has no scorecard, and a patch is one: it needs a linear ratio. Fit "
-            'COMMOD(ratio="concepts") or a ControlledDebiaser.'
-        )
+        It holds the scorecard and what was asked and reached; no row and no sensitive value. Not
+        for "mlp", which has no scorecard.
+        """
+        check_is_fitted(self)
+        if self.scorecard_ is None:
+            raise InputError(
+                "ratio='mlp' has no scorecard, and a patch is one: it needs a linear ratio. Fit "
+                'COMMOD(ratio="concepts") or a ControlledDebiaser.'
+            )
+        return super().to_patch()
 
 
 def fit_grid(

@@ -319,7 +319,7 @@ class ControlledDebiaser(RatioUpdate):
         """Return whether a budget of changes was given and no target."""
         return self.target is None and self.max_changes is not None
 
-    def _allowed_directions(self) -> tuple[bool, bool]:
+    def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may cease to be."""
         gains_raise = bool(self.favorable_label_ == self.pos_label_)
         if self.direction == "any":
@@ -338,7 +338,7 @@ class ControlledDebiaser(RatioUpdate):
             )
         monotone = dict(self.monotone or {})
         check_monotone(monotone, encoding, [c.name for c in rows.columns])
-        may_raise, may_lower = self._allowed_directions()
+        may_raise, may_lower = self._may_move()
         search = Search(
             rows=rows,
             encoding=encoding,
@@ -505,7 +505,7 @@ class ControlledDebiaser(RatioUpdate):
     def _effective(
         self, base: NDArray[np.bool_], ratio: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        may_raise, may_lower = self._allowed_directions()
+        may_raise, may_lower = self._may_move()
         return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
 
 

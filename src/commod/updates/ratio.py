@@ -15,12 +15,12 @@ from commod._inputs import Column, read_columns
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import raw_scorecard
 from commod.exceptions import InputError
-from commod.scorecard import Scorecard, decide, edited_scores, margins
+from commod.patch import Patch
+from commod.scorecard import MARGIN_COLUMN, Scorecard, decide, edited_scores, margins
+from commod.updates._as_patch import patch_of
 from commod.updates.base import BaseUpdate, Changes
 
-__all__ = ["MARGIN_COLUMN", "RatioFunction", "RatioUpdate"]
-
-MARGIN_COLUMN = "base margin"
+__all__ = ["RatioFunction", "RatioUpdate"]
 
 
 class RatioFunction(Protocol):
@@ -147,3 +147,15 @@ class RatioUpdate(BaseUpdate):
         """Return which rows change and in which direction."""
         base, ratio = self._base_and_ratio(X)
         return self._changes(base.decisions, decide(base.scores, ratio, base.threshold))
+
+    def _may_move(self) -> tuple[bool, bool]:
+        """Return whether decisions may become positive, and may cease to be."""
+        return True, True
+
+    def to_patch(self) -> Patch:
+        """Return the update as a small file that edits a column of scores anywhere.
+
+        It holds the scorecard and what was asked and reached; no row and no sensitive value.
+        """
+        check_is_fitted(self)
+        return patch_of(self, *self._may_move())

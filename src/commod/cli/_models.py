@@ -1,0 +1,148 @@
+"""A model in a file → a base model that an update can edit, or one sentence why not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from commod.exceptions import InputError
+
+__all__ = ["MODEL_SUFFIXES", "load_model"]
+
+_PICKLES = (".pkl", ".pickle", ".joblib")
+MODEL_SUFFIXES = (".skops", ".onnx", *_PICKLES)
+
+
+def load_model(
+    path: str | os.PathLike[str], *, trust_pickle: bool = False, trust: Sequence[str] = ()
+) -> Any:
+    """Return the model in a file: something with `predict_proba` or `decision_function`.
+
+    Parameters
+    ----------
+    path : str or path
+        Ends in .skops, .onnx, .pkl, .pickle or .joblib.
+    trust_pickle : bool, default=False
+        Whether a pickle may be loaded: loading one runs whatever code it holds.
+    trust : sequence of str, default=()
+        Types in a .skops file to allow besides those of scikit-learn, NumPy and commod.
+
+    Raises
+    ------
+    InputError
+        What came, what was expected and the way out.
+    """
+    name, suffix = str(path), Path(path).suffix.lower()
+    _check_file(name, suffix)
+    if suffix == ".skops":
+        model = _load_skops(name, trust)
+    elif suffix == ".onnx":
+        from commod.cli._onnx import OnnxModel
+
+        model = OnnxModel.load(name)
+    else:
+        model = _load_pickle(name, trust_pickle)
+    _check_scores(name, model)
+    return model
+
+
+def _check_file(name: str, suffix: str) -> None:
+    if os.path.isdir(name):
+        raise InputError(f"{name!r} is a folder; name the file of the model in it.")
+    if not os.path.exists(name):
+        raise InputError(f"There is no file {name!r}. Check the name and the folder you are in.")
+    if not os.path.isfile(name):
+        raise InputError(f"{name!r} is a pipe, socket or device. Name the file of a model.")
+    if suffix not in MODEL_SUFFIXES:
+        raise InputError(
+            f"{name!r} ends in none of the names of models: {', '.join(MODEL_SUFFIXES)}. Save the "
+            "model with skops.io.dump, or use a column of its scores."
+        )
+    try:
+        with open(name, "rb") as file:
+            is_empty = not file.read(1)
+    except OSError as error:
+        raise InputError(
+            f"{name!r} cannot be opened: {error.strerror}. Ask for the right to read it."
+        ) from error
+    if is_empty:
+        raise InputError(f"{name!r} is empty (0 bytes); expected a model. Save it again.")
+
+
+def needed(package: str, extra: str, purpose: str) -> Any:
+    """Return a package that is not always installed, or say how to install it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise InputError(
+            f"{purpose} needs the package {package.partition('.')[0]}, which is not installed. "
+            f"Install it with: pip install 'commod-debiasing[{extra}]'."
+        ) from error
+
+
+def _load_skops(name: str, trust: Sequence[str]) -> Any:
+    skops = needed("skops.io", "files", "Reading a .skops file")
+    unknown = _loaded(name, lambda: skops.get_untrusted_types(file=name))
+    allowed = [kind for kind in unknown if kind in trust or _is_own_class(kind)]
+    refused = sorted(set(unknown) - set(allowed))
+    if refused:
+        raise InputError(
+            f"{name!r} holds types that are not known to be safe: {', '.join(refused)}. If you "
+            f"trust where the file comes from, allow them: --trust {','.join(refused)}."
+        )
+    return _loaded(name, lambda: skops.load(name, trusted=allowed))
+
+
+def _is_own_class(kind: str) -> bool:
+    """Return whether a name is that of a class (no function) of scikit-learn or commod.
+
+    A class is filled with data here, never called on it; functions, of NumPy above all, could be
+    put where a model calls them.
+    """
+    module, _, name = kind.rpartition(".")
+    if module.partition(".")[0] not in ("sklearn", "commod"):
+        return False
+    try:
+        return isinstance(getattr(import_module(module), name, None), type)
+    except ImportError:
+        return False
+
+
+def _load_pickle(name: str, trust_pickle: bool) -> Any:
+    if not trust_pickle:
+        raise InputError(
+            f"{name!r} is a pickle, and loading a pickle can run any code. If you trust where it "
+            "comes from, pass --trust-pickle; better, save the model with skops.io.dump."
+        )
+    joblib = import_module("joblib")  # comes with scikit-learn, and reads plain pickles too
+    return _loaded(name, lambda: joblib.load(name))
+
+
+def _loaded(name: str, load: Callable[[], Any]) -> Any:
+    """Return what `load` returns; whatever it raises becomes one sentence."""
+    try:
+        return load()
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{name!r} needs the package {error.name}, which is not installed here. Install it, in "
+            "the version the model was saved with."
+        ) from error
+    except Exception as error:  # a pickle can raise anything
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(
+            f"{name!r} cannot be loaded ({type(error).__name__}: {reason}). It may be damaged, of "
+            "another format, or saved with other versions; save it again with the versions here."
+        ) from error
+
+
+def _check_scores(name: str, model: Any) -> None:
+    is_model = hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+    if isinstance(model, type) or not is_model:
+        kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise InputError(
+            f"{name!r} holds {kind}, which has neither predict_proba nor decision_function. Save a "
+            "fitted classifier itself, or use a column of its scores."
+        )

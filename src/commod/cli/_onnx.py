@@ -1,0 +1,201 @@
+"""An ONNX classifier as a base model: `classes_` and `predict_proba`, run by onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from commod.cli._models import needed
+from commod.exceptions import BaseModelError, InputError
+
+__all__ = ["OnnxModel"]
+
+_TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+    "tensor(string)": object,
+}
+_SCORES = ("tensor(float)", "tensor(double)", "seq(map(")
+
+
+class OnnxModel:
+    """A classifier in an ONNX file.
+
+    It takes one matrix of numbers with a column for every column of the table, or one input for
+    each column, under the column's name. It gives probabilities, as a tensor or as a list of
+    dictionaries (skl2onnx's ZipMap).
+
+    Parameters
+    ----------
+    content : bytes
+        What the file holds.
+    name : str
+        What messages call it.
+    """
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self.name = name
+        self._content = content
+        self._start()
+
+    @classmethod
+    def load(cls, path: str) -> OnnxModel:
+        """Return the model in a file."""
+        return cls(Path(path).read_bytes(), path)
+
+    def _start(self) -> None:
+        runtime = needed("onnxruntime", "onnx", "Running an .onnx file")
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4  # what goes wrong is raised, and said once
+        try:
+            self._session = runtime.InferenceSession(
+                self._content, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime has a class for each of its states
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(
+                f"{self.name!r} cannot be loaded as an ONNX model ({reason}). It may be damaged or "
+                "of another format; save it again."
+            ) from error
+        self._inputs = self._session.get_inputs()
+        self._output = self._probabilities()
+        self.classes_ = _classes(self._content)
+
+    def _probabilities(self) -> str:
+        outputs = self._session.get_outputs()
+        scores = [o for o in outputs if o.type.startswith(_SCORES)]
+        if not scores:
+            shown = ", ".join(f"{o.name} {o.type}" for o in outputs)
+            raise InputError(
+                f"{self.name!r} gives no probabilities (outputs: {shown}). Convert a classifier "
+                "with its probabilities."
+            )
+        return next((o.name for o in scores if "prob" in o.name.lower()), scores[-1].name)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, shape (n_rows, n_classes)."""
+        feed = self._feed(X)
+        try:
+            (found,) = self._session.run([self._output], feed)
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200]
+            raise BaseModelError(f"{self.name!r} could not score the rows ({reason}).") from error
+        if isinstance(found, list):
+            found = [[row[label] for label in self.classes_.tolist()] for row in found]
+        proba = np.asarray(found, dtype=np.float64)
+        if proba.ndim == 1 or proba.shape[1] == 1:
+            score = proba.reshape(-1)
+            proba = np.column_stack([1 - score, score])
+        is_near = (proba > -1e-6) & (proba < 1 + 1e-6)  # single precision ends beside 0 and 1
+        return np.where(is_near, np.clip(proba, 0, 1), proba)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the more probable class of each row."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _feed(self, X: Any) -> dict[str, NDArray[Any]]:
+        columns = _columns(X)
+        names = [i.name for i in self._inputs]
+        if len(names) == 1 and names[0] not in columns:
+            return {names[0]: self._matrix(columns)}
+        if isinstance(X, np.ndarray) and len(columns) == len(names):
+            columns = dict(zip(names, columns.values(), strict=True))
+        missing = [name for name in names if name not in columns]
+        if missing:
+            raise BaseModelError(
+                f"{self.name!r} reads the columns {', '.join(names)}, but the table has no "
+                f"{missing[0]!r}. Rename or add it."
+            )
+        return {i.name: self._tensor(i, columns[i.name]).reshape(-1, 1) for i in self._inputs}
+
+    def _matrix(self, columns: dict[str, NDArray[Any]]) -> NDArray[Any]:
+        (only,) = self._inputs
+        width = only.shape[-1] if only.shape else None
+        if isinstance(width, int) and width != len(columns):
+            raise BaseModelError(
+                f"{self.name!r} reads a matrix of {width} columns, but the table has "
+                f"{len(columns)} ({', '.join(list(columns)[:10])}). Pass the columns it was "
+                "trained on, in their order."
+            )
+        return np.column_stack([self._tensor(only, v, name) for name, v in columns.items()])
+
+    def _tensor(self, taken: Any, values: NDArray[Any], column: str | None = None) -> NDArray[Any]:
+        """Return a column as the type an input takes; missing text is the empty text."""
+        name = taken.name if column is None else column
+        dtype = _TYPES.get(taken.type)
+        if dtype is None:
+            raise BaseModelError(
+                f"{self.name!r} reads {taken.type} as input {taken.name!r}; expected numbers, "
+                "text or booleans."
+            )
+        if dtype is object:
+            texts = [("" if v is None or v != v else str(v)) for v in values.tolist()]
+            return np.array(texts, dtype=object)
+        try:
+            numbers = values.astype(np.float64)  # None becomes NaN
+        except (TypeError, ValueError) as error:
+            raise BaseModelError(
+                f"{self.name!r} reads {name!r} as numbers, but the column holds other values "
+                f"({error}). Encode it as it was encoded for training."
+            ) from error
+        is_float = np.issubdtype(dtype, np.floating)
+        if not is_float and np.isnan(numbers).any():
+            raise BaseModelError(
+                f"{self.name!r} reads {name!r} as {taken.type}, but it has "
+                f"{int(np.isnan(numbers).sum())} missing value(s). Fill them first."
+            )
+        return (numbers if is_float else values).astype(dtype)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> OnnxModel:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> OnnxModel:
+        return self  # nothing about it can change
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"name": self.name, "_content": self._content}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def __repr__(self) -> str:
+        return f"OnnxModel({self.name!r})"
+
+
+def _columns(X: Any) -> dict[str, NDArray[Any]]:
+    if isinstance(X, np.ndarray):
+        return {f"x{j}": values for j, values in enumerate(X.T)}
+    frame = nw.from_native(X, eager_only=True)
+    return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def _classes(content: bytes) -> NDArray[Any]:
+    """Return the labels in the order of the probabilities, from the graph; else 0 and 1.
+
+    Classifiers carry them as an attribute; what skl2onnx builds from plain operators picks the
+    label out of a constant.
+    """
+    onnx = needed("onnx", "onnx", "Reading the classes of an .onnx file")
+    graph = onnx.load_model_from_string(content).graph
+    constants = {constant.name: constant for constant in graph.initializer}
+    for node in reversed(graph.node):
+        for attribute in node.attribute:
+            if attribute.name.startswith("classlabels") and (attribute.ints or attribute.strings):
+                texts = [text.decode() for text in attribute.strings]
+                return np.array(texts or list(attribute.ints))
+        constant = constants.get(node.input[0]) if node.input else None
+        if node.op_type == "ArrayFeatureExtractor" and constant and list(constant.dims) == [2]:
+            values = onnx.numpy_helper.to_array(constant).tolist()
+            return np.array([v.decode() if isinstance(v, bytes) else v for v in values])
+    return np.array([0, 1])

@@ -1,0 +1,246 @@
+"""The paths a user names → local files that DuckDB can read, or one sentence why not."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import gzip
+import io
+import os
+import stat
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from commod.exceptions import InputError
+
+__all__ = ["Source", "find_sources", "made_readable"]
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+_CHUNK = 1 << 20
+_BROKEN_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file: `name` as the user sees it, `path` where DuckDB reads it."""
+
+    name: str
+    path: Path
+    suffix: str
+
+    @property
+    def is_text(self) -> bool:
+        """Return whether the file holds delimited text, not Parquet."""
+        return self.suffix in TEXT_SUFFIXES
+
+    def open(self) -> IO[bytes] | gzip.GzipFile:
+        """Open the bytes of the file, unpacked where they are packed."""
+        if self.suffix.endswith(".gz"):
+            return gzip.open(self.path, "rb")
+        return open(self.path, "rb")
+
+    def damaged(self) -> InputError:
+        """Return the error for a packed file that cannot be unpacked."""
+        return InputError(
+            f"{self.name!r} ends in .gz, but it is not a whole gzip file: it is cut off, damaged, "
+            "or not packed at all. Copy it again, or take .gz off its name if it is plain text."
+        )
+
+
+def find_sources(paths: Sequence[str]) -> list[Source]:
+    """Return the files that `paths` (names and glob patterns) stand for, each checked.
+
+    A name that exists is that file, whatever characters it has; the files of a pattern come in
+    sorted order.
+    """
+    if isinstance(paths, str):
+        paths = [paths]
+    names = [name for path in paths for name in _names(os.fspath(path))]
+    if not names:
+        raise InputError("No table was named. Name at least one CSV or Parquet file.")
+    sources = [_checked(name) for name in names]
+    _check_together(sources)
+    return sources
+
+
+def _names(path: str) -> list[str]:
+    if not os.path.lexists(path):
+        path = os.path.expanduser(path)  # the shell leaves a quoted "~/data/*.csv" as it is
+    if os.path.lexists(path):
+        return [path]
+    if "://" in path:
+        raise InputError(f"{path!r} is not a local file. Fetch it first, and name the local copy.")
+    if not glob.has_magic(path):
+        raise InputError(f"There is no file {path!r}. Check the name and the folder you are in.")
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise InputError(f"No file matches {path!r}. Check the pattern and the folder you are in.")
+    return found
+
+
+def _checked(name: str) -> Source:
+    try:
+        status = os.stat(name)
+    except OSError as error:
+        reason = "it points to a file that is gone" if os.path.islink(name) else error.strerror
+        raise InputError(
+            f"{name!r} cannot be opened: {reason}. Name a file that is there."
+        ) from error
+    if stat.S_ISDIR(status.st_mode):
+        pattern = os.path.join(name, "*.parquet")
+        raise InputError(f"{name!r} is a folder; name its files, such as {pattern!r}.")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(
+            f"{name!r} is a pipe, socket or device, but a table is read more than once. Write it "
+            "to a file first, and name that."
+        )
+    if not status.st_size:
+        raise InputError(f"{name!r} is empty (0 bytes); expected a table with a header and rows.")
+    source = Source(name, Path(os.path.abspath(name)), _suffix(name))
+    try:
+        open(name, "rb").close()
+    except OSError as error:
+        raise InputError(
+            f"{name!r} cannot be opened: {error.strerror}. Ask for the right to read it, or copy "
+            "it to a place of your own."
+        ) from error
+    return source
+
+
+def _suffix(name: str) -> str:
+    lower = name.lower()
+    for suffix in (*reversed(TEXT_SUFFIXES), *PARQUET_SUFFIXES):
+        if lower.endswith(suffix):
+            return suffix
+    raise InputError(
+        f"{name!r} ends in none of the names of tables. Expected .csv, .tsv or .txt (each also "
+        "with .gz), or .parquet; rename the file to what it holds."
+    )
+
+
+def _check_together(sources: Sequence[Source]) -> None:
+    first = sources[0]
+    seen: dict[tuple[int, int], str] = {}
+    for source in sources:
+        if source.is_text != first.is_text:
+            raise InputError(
+                f"{first.name!r} and {source.name!r} are of different formats. Read text files or "
+                "Parquet files, not both at once."
+            )
+        status = os.stat(source.path)
+        identity = (status.st_dev, status.st_ino)
+        earlier = seen.get(identity)
+        seen[identity] = source.name
+        if earlier is not None:
+            raise InputError(
+                f"{source.name!r} is named twice (first as {earlier!r}), so that its rows would "
+                "count twice. Name every file once."
+            )
+
+
+# ---------------------------------------------------------------------------------------------
+# What DuckDB cannot read as it is
+
+
+def made_readable(source: Source, folder: Path, number: int, encoding: str | None) -> Source:
+    """Return the source in UTF-8 under a name that DuckDB takes literally.
+
+    `folder` is a private one for the copies and links that this needs, `number` makes their names
+    different.
+    """
+    wanted = _codec(encoding)
+    if source.is_text and wanted != "utf-8":
+        return _transcoded(source, folder / f"{number}.csv", wanted)
+    if _is_plain(str(source.path), source.suffix):
+        return source
+    link = folder / f"{number}{source.suffix}"
+    link.symlink_to(source.path)
+    return replace(source, path=link)
+
+
+def _is_plain(path: str, suffix: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:  # a file name that is no UTF-8
+        return False
+    return path.endswith(suffix) and not any(sign in path for sign in "*?[]{}\\")
+
+
+def _codec(encoding: str | None) -> str:
+    try:
+        name = codecs.lookup(encoding or "utf-8").name
+    except LookupError as error:
+        raise InputError(
+            f"The encoding {encoding!r} is unknown. Use a name that Python knows, such as utf-8, "
+            "latin-1, cp1252 or utf-16."
+        ) from error
+    return "utf-8" if name == "utf-8-sig" else name
+
+
+def _transcoded(source: Source, path: Path, encoding: str) -> Source:
+    """Copy a text file in another encoding as UTF-8, a piece at a time."""
+    try:
+        with (
+            source.open() as raw,
+            io.TextIOWrapper(raw, encoding=encoding, newline="") as reader,
+            open(path, "w", encoding="utf-8", newline="") as writer,
+        ):
+            while text := reader.read(_CHUNK):
+                writer.write(text)
+    except UnicodeError as error:
+        raise InputError(
+            f"{source.name!r} is not text in the encoding {encoding} ({error}). Name the one it "
+            "was written in with --encoding."
+        ) from error
+    except LookupError as error:  # base64 and its like turn bytes into bytes
+        raise InputError(
+            f"{encoding!r} is not an encoding of text. Use one such as utf-8, latin-1 or utf-16."
+        ) from error
+    except _BROKEN_GZIP as error:
+        raise source.damaged() from error
+    return Source(source.name, path, ".csv")
+
+
+def check_bytes(source: Source) -> None:
+    """Refuse a text file that is not wholly there or is not text: a NUL byte, a broken gzip."""
+    position, line = 0, 1
+    try:
+        with source.open() as file:
+            while chunk := file.read(_CHUNK):
+                if position == 0:
+                    _check_start(source, chunk)
+                at = chunk.find(b"\0")
+                if at >= 0:
+                    line += chunk.count(b"\n", 0, at)
+                    raise InputError(
+                        f"{source.name!r} holds a NUL byte (byte {position + at + 1}, in line "
+                        f"{line}), so it is not text in UTF-8. Name its encoding, such as "
+                        "--encoding utf-16, or remove the byte."
+                    )
+                position += len(chunk)
+                line += chunk.count(b"\n")
+    except _BROKEN_GZIP as error:
+        raise source.damaged() from error
+    if not position:
+        raise InputError(f"{source.name!r} holds no text; expected a header and rows.")
+
+
+def _check_start(source: Source, chunk: bytes) -> None:
+    if chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(
+            f"{source.name!r} begins as text in UTF-16 does, but UTF-8 was expected. Pass "
+            "--encoding utf-16."
+        )
+    known = {b"PAR1": "a Parquet file", b"PK\x03\x04": "a zip or Excel file"}
+    if not source.suffix.endswith(".gz"):
+        known[b"\x1f\x8b"] = "a gzip file"
+    for magic, what in known.items():
+        if chunk.startswith(magic):
+            raise InputError(
+                f"{source.name!r} is {what}, not the text that its name promises. Rename it, or "
+                "save it as CSV or Parquet."
+            )

@@ -1,0 +1,138 @@
+"""Patch files: JSON text ↔ content, with a digest, a size limit and no benefit of the doubt.
+
+Reading is parsing and checking alone: nothing in a file is ever run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+from commod._record import from_plain, to_plain
+from commod.exceptions import InputError
+from commod.patch.content import SCHEMA, Content, check_content
+
+__all__ = ["MAX_BYTES", "content_digest", "from_bytes", "read_bytes", "to_bytes"]
+
+MAX_BYTES = 16 * 2**20  # a hundred thousand categories; most patches have a few kilobytes
+
+
+def to_bytes(content: Content) -> bytes:
+    """Return the file: the same content, the same bytes."""
+    data = {**to_plain(content), "digest": content_digest(content)}
+    return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def content_digest(content: Content) -> str:
+    """Return SHA-256 of the content, however a file is laid out."""
+    text = json.dumps(
+        to_plain(content), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_bytes(path: str | os.PathLike[str], sha256: str | None = None) -> bytes:
+    """Return the bytes of a file of sensible size; with `sha256` those of that file and no other.
+
+    Examples
+    --------
+    >>> read_bytes("no-such-patch.json", sha256="abc")
+    Traceback (most recent call last):
+    commod.exceptions.InputError: sha256='abc' is no SHA-256: expected 64 hexadecimal digits, ...
+    """
+    if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", str(sha256)):
+        raise InputError(
+            f"sha256={str(sha256)[:80]!r} is no SHA-256: expected 64 hexadecimal digits, as "
+            "`sha256sum` prints or patch.sha256 holds."
+        )
+    name = str(Path(path))
+    with open(path, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise InputError(f"{name!r} is not a regular file; copy the patch into one.")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InputError(
+            f"{name!r} is larger than {MAX_BYTES / 2**20:g} MiB, which no patch is. Look whether "
+            "it is the right file."
+        )
+    found = hashlib.sha256(data).hexdigest()
+    if sha256 is not None and not hmac.compare_digest(found, str(sha256).lower()):
+        raise InputError(
+            f"{name!r} is not the file that was signed off: its SHA-256 is {found}, expected "
+            f"{str(sha256).lower()}. It was changed, or it is another patch."
+        )
+    return data
+
+
+def from_bytes(data: bytes, name: str = "The patch") -> Content:
+    """Return the content of a file; one that is damaged, newer or contradicts itself is refused."""
+    try:
+        return _content(_parsed(data))
+    except InputError as error:
+        raise InputError(f"{name} cannot be used as a patch. {error}") from error
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(
+            data.decode("utf-8-sig"),
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_no_repeats,
+        )
+        json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is no text
+    except UnicodeError as error:
+        raise InputError(f"It is not text in UTF-8 ({error}).") from error
+    except RecursionError as error:
+        raise InputError("It nests too deeply to be a patch.") from error
+    except ValueError as error:
+        raise InputError(f"It is not JSON: {error}.") from error
+    if not isinstance(parsed, dict):
+        raise InputError(f"It holds JSON of type {type(parsed).__name__}, expected an object.")
+    return parsed
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:80]!r} occurs twice in one object")
+    return found
+
+
+def _content(data: dict[str, Any]) -> Content:
+    _check_schema(data.get("schema"))
+    digest = data.pop("digest", None)
+    content = from_plain(Content, data)
+    check_content(content)
+    found = content_digest(content)
+    if digest != found:
+        raise InputError(
+            f"Its digest is {str(digest)[:80]!r}, but its content has {found!r}: it was damaged "
+            "or edited. Get the file again from where it was made."
+        )
+    return content
+
+
+def _check_schema(schema: Any) -> None:
+    if schema == SCHEMA:
+        return
+    kind, _, version = str(schema).partition("/")
+    if kind == SCHEMA.partition("/")[0] and version.isdecimal():
+        known = int(SCHEMA.partition("/")[2])
+        if int(version[:9]) > known:
+            raise InputError(
+                f"Its schema is {str(schema)[:80]!r}, newer than {SCHEMA!r}, which this version of "
+                "commod reads. Upgrade commod: pip install -U commod-debiasing."
+            )
+    raise InputError(f"Its schema is {str(schema)[:80]!r}; expected {SCHEMA!r}.")

@@ -1,0 +1,255 @@
+"""Patch: a thin object around the content of a patch file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from commod._files import write_whole
+from commod._record import from_plain, to_plain
+from commod.exceptions import InputError
+from commod.patch.content import Content, check_content, scorecard_of
+from commod.patch.file import content_digest, from_bytes, read_bytes, to_bytes
+from commod.patch.frames import Counts, apply_to, count_changes, revert_from
+from commod.patch.verification import Verification, verify_against
+from commod.patch.words import card_text, differences
+from commod.scorecard import Scorecard
+
+__all__ = ["Patch"]
+
+PREFIX = "commod_"
+
+
+class Patch:
+    """An update as a small file that edits an existing score column anywhere.
+
+    Made by `update.to_patch()` or `Patch.load`. It holds the scorecard, the gate of a
+    one-directional update, threshold, labels, what was asked and reached, and fingerprints; no
+    row and no sensitive value. Two patches are equal where their contents are.
+
+    Parameters
+    ----------
+    content : Content
+        What the file holds; see docs/patch.md for the schema.
+
+    Attributes
+    ----------
+    content : Content
+        The same, checked.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser, Patch
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = ControlledDebiaser(model, target=0.8)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> patch = update.to_patch()
+    >>> scored = data.data.assign(score=model.predict_proba(data.data)[:, 1])
+    >>> edited = patch.apply(scored, score="score")
+    >>> (edited["commod_decision"] == update.predict(data.data)).all()
+    np.True_
+    >>> patch.count(edited).n_changed == edited["commod_changed"].sum()
+    np.True_
+    """
+
+    def __init__(self, content: Content) -> None:
+        if not isinstance(content, Content):
+            raise InputError(
+                f"A Patch is made of the content of a file; got {type(content).__name__}. Use "
+                "update.to_patch() or Patch.load(path)."
+            )
+        self.content = from_plain(Content, to_plain(content))  # whole numbers become floats
+        check_content(self.content)
+
+    # -- files ----------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], sha256: str | None = None) -> Patch:
+        """Read a patch file; one that is damaged, oversized or newer is refused.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        sha256 : str, default=None
+            SHA-256 of the file that was signed off, as `patch.sha256` or `sha256sum` tells it.
+            Without it a file whose content and digest were both changed passes as a patch.
+        """
+        return cls(from_bytes(read_bytes(path, sha256), repr(str(Path(path)))))
+
+    @classmethod
+    def from_json(cls, text: str) -> Patch:
+        """Return the patch that `to_json` wrote; checked as by `load`."""
+        return cls(from_bytes(text.encode("utf-8", "surrogatepass")))
+
+    def to_json(self) -> str:
+        """Return the text of the file."""
+        return to_bytes(self.content).decode()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file, whole or not at all, over an earlier one; return its path."""
+        return write_whole(path, to_bytes(self.content))
+
+    @property
+    def sha256(self) -> str:
+        """Return SHA-256 of the file that `save` writes: what a validator signs off."""
+        return hashlib.sha256(to_bytes(self.content)).hexdigest()
+
+    @property
+    def digest(self) -> str:
+        """Return SHA-256 of the content, however a file is laid out."""
+        return content_digest(self.content)
+
+    # -- applying ---------------------------------------------------------------------------------
+
+    @property
+    def scorecard(self) -> Scorecard:
+        """Return r and its concepts as a `Scorecard`, which NumPy evaluates."""
+        return scorecard_of(self.content.ratio)
+
+    def apply(self, frame: Any, score: str = "score", *, prefix: str = PREFIX) -> Any:
+        """Return the frame with the edited score and decision beside the base score.
+
+        Parameters
+        ----------
+        frame : pandas, polars (eager or lazy), pyarrow, DuckDB or PySpark frame
+            With the columns that the patch reads; lazily edited where it is lazy.
+        score : str, default="score"
+            The column of the base model's scores of the positive label, in [0, 1]. It is kept.
+        prefix : str, default="commod_"
+            Before the names of the four new columns.
+
+        Returns
+        -------
+        frame of the same kind
+            With `commod_score`, the edited score; `commod_decision`, a label; `commod_changed`,
+            whether it differs from the base decision; `commod_direction`: "gain", "loss" or "kept".
+            A score that is missing or outside [0, 1] gives NULL for score, decision and direction,
+            and False for changed.
+
+        Notes
+        -----
+        A missing number is NaN, NULL or infinite. Columns that the patch does not read stay as
+        they are.
+        """
+        _check_text("score", score)
+        _check_text("prefix", prefix)
+        return apply_to(self.content, frame, score, prefix)
+
+    def revert(self, frame: Any, *, prefix: str = PREFIX) -> Any:
+        """Return the frame without the columns that `apply` added."""
+        _check_text("prefix", prefix)
+        return revert_from(frame, prefix)
+
+    def count(self, frame: Any, *, prefix: str = PREFIX) -> Counts:
+        """Return how many decisions of an edited frame changed, counted inside its engine."""
+        _check_text("prefix", prefix)
+        return count_changes(frame, prefix)
+
+    def to_sql(
+        self,
+        dialect: str,
+        table: str,
+        score: str = "score",
+        *,
+        prefix: str = PREFIX,
+        columns: Any = None,
+    ) -> str:
+        """Return one SELECT that adds the same columns to a table of a database.
+
+        Parameters
+        ----------
+        dialect : str
+            "duckdb", "postgres" and "spark" are run in our tests; "snowflake", "bigquery" and
+            "tsql" are written and parsed, but not run.
+        table : str
+            The table, as the dialect writes it: ``scores`` or ``"my schema"."scores"``.
+        score : str, default="score"
+            The column of the base model's scores.
+        prefix : str, default="commod_"
+            Before the names of the four new columns.
+        columns : mapping of str to str, default=None
+            What the table calls columns of the patch where it calls them otherwise.
+        """
+        from commod.patch.sql import write_sql
+
+        _check_text("score", score)
+        _check_text("prefix", prefix)
+        return write_sql(self.content, dialect, table, score, prefix, columns)
+
+    def to_onnx(self) -> Any:
+        """Return the edit alone as an ONNX model in double precision.
+
+        Inputs, one value per row: `score` and the numbers the patch reads (double, NaN where
+        missing) and its categories (text); `onnx_inputs` makes them of a frame. Outputs: `score`
+        (double, NaN without a base score), `decision` (1 positive, 0 negative, -1 without a base
+        score) and `changed`.
+        """
+        from commod.patch.onnx import write_onnx
+
+        return write_onnx(self.content)
+
+    def onnx_inputs(self, frame: Any, score: str = "score") -> dict[str, Any]:
+        """Return the inputs of `to_onnx` for the rows of a frame in memory, by name."""
+        from commod.patch.onnx import read_inputs
+
+        _check_text("score", score)
+        return read_inputs(self.content, frame, score)
+
+    # -- people -----------------------------------------------------------------------------------
+
+    def verify(self, X: Any, sensitive_features: Any, *, estimator: Any = None) -> Verification:
+        """Check the patch against data it must not contain.
+
+        Looks for values of the sensitive attribute, for categories and bin edges that few people
+        share, for columns that tell the group, and whether the columns are those of the fit rows.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+            Rows the update was fitted on, or others with the same columns.
+        sensitive_features : array-like of shape (n,) or (n, n_sensitive)
+            The group of each row.
+        estimator : classifier, default=None
+            The base model, to compare its fingerprint.
+        """
+        return verify_against(self.content, X, sensitive_features, estimator)
+
+    def diff(self, other: Patch) -> list[str]:
+        """Return what differs in another patch, in words; empty where both decide alike."""
+        if not isinstance(other, Patch):
+            raise InputError(f"diff compares with another Patch; got {type(other).__name__}.")
+        return differences(self.content, other.content)
+
+    def print(self) -> None:
+        """Print the patch as a scorecard on one page."""
+        import rich
+
+        rich.get_console().print(str(self), markup=False, highlight=False, soft_wrap=True)
+
+    def __str__(self) -> str:
+        return card_text(self.content, self.digest)
+
+    def __repr__(self) -> str:
+        content = self.content
+        names = ", ".join(column.name for column in content.ratio.columns[:6])
+        more = ", ..." if len(content.ratio.columns) > 6 else ""
+        return (
+            f"<Patch of {content.base.model} on {names or 'no column'}{more}: {self.digest[:12]}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Patch) and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def _check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{name}={value!r} must be the name of a column, as text.")

@@ -1,0 +1,360 @@
+"""A query that adds columns to a table, written through sqlglot in the dialects of six databases.
+
+Values and names only ever enter as nodes of a syntax tree: none can end where it should not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from commod.exceptions import InputError
+
+__all__ = ["DIALECTS", "Dialect", "Query"]
+
+Node = Any  # of sqlglot, whose operators build the tree: column * number + column
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between databases.
+
+    Attributes
+    ----------
+    is_run : bool
+        Whether our tests run what is written; else they parse it.
+    drops_columns : bool
+        It has ``* EXCLUDE (...)`` or ``* EXCEPT (...)``.
+    doubles : {"exponent", "cast", "text"}
+        What makes a literal a double: an exponent, a cast of that, or a cast of text.
+    collation : str or None
+        Compares text byte by byte, and refuses what is no text; None where that is so anyway.
+    has_booleans, pads_text, refuses_underflow : bool
+        It has TRUE and FALSE; 'a' equals 'a ' to it; a product that rounds to 0 is an error.
+    longest_name : int or None
+        In bytes; longer ones are cut, which could make one name of two.
+    """
+
+    is_run: bool
+    drops_columns: bool
+    doubles: Literal["exponent", "cast", "text"] = "exponent"
+    collation: str | None = None
+    has_booleans: bool = True
+    pads_text: bool = False
+    refuses_underflow: bool = False
+    longest_name: int | None = None
+
+
+DIALECTS = {
+    "duckdb": Dialect(is_run=True, drops_columns=True),
+    "postgres": Dialect(
+        is_run=True,
+        drops_columns=False,
+        doubles="cast",
+        collation="C",
+        refuses_underflow=True,
+        longest_name=63,
+    ),
+    "spark": Dialect(is_run=True, drops_columns=True, collation="UTF8_BINARY"),
+    "snowflake": Dialect(is_run=False, drops_columns=True, doubles="text"),
+    "bigquery": Dialect(is_run=False, drops_columns=True),
+    "tsql": Dialect(
+        is_run=False,
+        drops_columns=False,
+        collation="Latin1_General_BIN2",
+        has_booleans=False,
+        pads_text=True,
+    ),
+}
+
+
+class Query:
+    """Parts of a query in one dialect, and the stages in which its work columns are computed.
+
+    Where a dialect can drop columns, each stage is a CTE that adds some to those before it; else
+    each is a lateral subquery beside the table. Work columns are seen in neither result.
+
+    Parameters
+    ----------
+    dialect : str
+        One of `DIALECTS`.
+    table : str
+        A name as the dialect writes it, quoted and dotted where needed.
+    taken : iterable of str
+        Names of columns that are known to be there.
+
+    Examples
+    --------
+    >>> query = Query("postgres", "people", ["age"])
+    >>> query.stage({"half": query.raw("age") * query.number(0.5)})
+    >>> print(query.text_of({"quarter": query.work("half") * query.number(0.5)}))
+    SELECT
+      "_commod_row".*,
+      "_commod_stage_1"."_commod_half" * CAST(0.5e0 AS DOUBLE PRECISION) AS "quarter"
+    FROM people AS "_commod_row"
+    CROSS JOIN LATERAL (
+      SELECT
+        "_commod_row"."age" * CAST(0.5e0 AS DOUBLE PRECISION) AS "_commod_half"
+      OFFSET 0
+    ) AS "_commod_stage_1"
+    """
+
+    def __init__(self, dialect: str, table: str, taken: Iterable[str]) -> None:
+        self._exp: Any = _syntax()
+        self.dialect, self.traits = dialect, DIALECTS[dialect]
+        self._table = _parsed_table(table, dialect)
+        names = [*taken, *(part.name for part in self._table.parts)]
+        self._prefix = "_commod_"
+        while any(name.lower().startswith(self._prefix) for name in names):
+            self._prefix += "_"  # the table may have more columns; these are unlikely ones
+        self._stages: list[_Stage] = []
+        self._joins: list[Node] = []
+        self._points: dict[str, Node] = {}
+
+    # -- names and values -------------------------------------------------------------------------
+
+    def raw(self, column: str) -> Node:
+        """Return a column of the table."""
+        return self._exp.Column(this=self._name(column), table=self._ours("row"))
+
+    def work(self, name: str) -> Node:
+        """Return a work column of an earlier stage."""
+        stage = next(i for i, stage in enumerate(self._stages) if name in stage.columns)
+        table = "row" if self.traits.drops_columns else f"stage_{stage + 1}"
+        return self._exp.Column(this=self._ours(name), table=self._ours(table))
+
+    def number(self, value: float) -> Node:
+        """Return a literal that the engine reads as exactly this double."""
+        exp, text = self._exp, repr(float(value))
+        if self.traits.doubles == "text":
+            return exp.Cast(this=exp.Literal.string(text), to=_double())
+        digits = text.lstrip("-")
+        literal = exp.Literal.number(digits if "e" in digits else digits + "e0")
+        if value < 0:
+            literal = exp.Neg(this=literal)
+        return exp.Cast(this=literal, to=_double()) if self.traits.doubles == "cast" else literal
+
+    def whole(self, value: int) -> Node:
+        """Return an integer."""
+        return self._exp.Literal.number(value)
+
+    def text(self, value: str) -> Node:
+        """Return a text."""
+        _check_readable(value)
+        if self.dialect == "tsql":  # other literals hold the letters of one code page
+            return self._exp.National(this=value)
+        return self._exp.Literal.string(value)
+
+    def truth(self, value: bool) -> Node:
+        """Return a boolean, which is 1 or 0 where there are none."""
+        return self._exp.Boolean(this=value) if self.traits.has_booleans else self.whole(int(value))
+
+    def _name(self, text: str) -> Node:
+        _check_readable(text)
+        longest = self.traits.longest_name
+        if longest is not None and len(text.encode()) > longest:
+            raise InputError(
+                f"{text!r} is longer than {longest} bytes, the most that {self.dialect} keeps of a "
+                "name. Choose a shorter one."
+            )
+        return self._exp.to_identifier(text, quoted=True)
+
+    def _ours(self, name: str) -> Node:
+        return self._name(self._prefix + name)
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def case(self, *branches: tuple[Node, Node], default: Node = None, of: Node = None) -> Node:
+        """Return CASE [of] WHEN ... THEN ... [ELSE default] END."""
+        ifs = [self._exp.If(this=condition, true=value) for condition, value in branches]
+        return self._exp.Case(this=of, ifs=ifs, default=default)
+
+    def cast(self, node: Node, kind: str) -> Node:
+        """Return CAST(node AS kind), in sqlglot's words."""
+        return self._exp.cast(node, kind)
+
+    def call(self, function: str, node: Node) -> Node:
+        """Return function(node)."""
+        return self._exp.func(function, node)
+
+    def is_null(self, node: Node) -> Node:
+        """Return node IS NULL."""
+        return node.is_(self._exp.null())
+
+    def quotient(self, above: Node, below: Node) -> Node:
+        """Return a quotient of doubles, the one below not 0: no dialect needs a cast or guard."""
+        exp = self._exp
+        return exp.Div(this=above, expression=exp.paren(below), typed=True, safe=False)
+
+    def binary_text(self, node: Node) -> Node:
+        """Return a column of text so that no two different texts are equal."""
+        exp, collation = self._exp, self.traits.collation
+        if self.traits.pads_text:
+            node = exp.cast(node, "nvarchar(max)", dialect="tsql")
+        if collation is not None:
+            quoted = exp.to_identifier(collation, quoted=True)
+            is_name = self.dialect == "postgres"
+            node = exp.Collate(this=node, expression=quoted if is_name else exp.Var(this=collation))
+        if self.dialect == "postgres":
+            return exp.cast(node, "text")  # CHAR(n) would be compared without trailing blanks
+        return node + self.text("|") if self.traits.pads_text else node
+
+    def key(self, value: str) -> Node:
+        """Return a text that `binary_text` of a column may equal."""
+        return self.text(value + "|" if self.traits.pads_text else value)
+
+    # -- stages -----------------------------------------------------------------------------------
+
+    def stage(self, columns: Mapping[str, Node]) -> None:
+        """Add work columns; they may read those of the stages before."""
+        if columns:
+            self._stages.append(_Stage(dict(columns), self._joins))
+            self._joins = []
+
+    def joined(self, name: str, key: Node, rows: Sequence[tuple[Node, float]]) -> Node:
+        """Return the number of a key for the next stage, from a table of keys; NULL if not there.
+
+        No two keys may be equal: each row of the table has one row in the result.
+        """
+        exp = self._exp
+        cells = [exp.Tuple(expressions=[k, self.number(number)]) for k, number in rows]
+        names = [self._ours("key"), self._ours("value")]
+        alias = exp.TableAlias(this=self._ours(name + "_rows"), columns=names)
+        values = exp.Values(expressions=cells, alias=alias)
+        self._points[name] = exp.select("*").from_(values, copy=False)
+        found = exp.Column(this=self._ours("key"), table=self._ours(name))
+        table = exp.Table(this=self._ours(name))
+        self._joins.append(exp.Join(this=table, side="LEFT", on=found.eq(key)))
+        return exp.Column(this=self._ours("value"), table=self._ours(name))
+
+    def text_of(self, outputs: Mapping[str, Node]) -> str:
+        """Return the text: all columns of the table, and these; parsed back as a check."""
+        source = self._table.copy()
+        source.set("alias", self._exp.TableAlias(this=self._ours("row")))
+        ctes = dict(self._points)
+        drops = self.traits.drops_columns
+        select = self._in_ctes(source, ctes) if drops else self._beside(source)
+        select = select.select(*self._aliased(outputs, ours=False), copy=False)
+        for name, inner in ctes.items():
+            select = select.with_(self._ours(name), as_=inner, copy=False)
+        text = select.sql(dialect=self.dialect, pretty=True)
+        _check_written(select, text, self.dialect)
+        return str(text)
+
+    def _in_ctes(self, source: Node, ctes: dict[str, Node]) -> Node:
+        exp = self._exp
+        dropped = []
+        for i, stage in enumerate(self._stages):
+            select = exp.select(self._star(), *self._aliased(stage.columns)).from_(source)
+            for join in stage.joins:
+                select.append("joins", join)
+            ctes[f"stage_{i + 1}"] = select
+            dropped += [self._ours(name) for name in stage.columns]
+            alias = exp.TableAlias(this=self._ours("row"))
+            source = exp.Table(this=self._ours(f"stage_{i + 1}"), alias=alias)
+        return exp.select(self._star(except_=dropped)).from_(source)
+
+    def _beside(self, source: Node) -> Node:
+        exp = self._exp
+        query = exp.select(self._star()).from_(source)
+        for i, stage in enumerate(self._stages):
+            for join in stage.joins:
+                query.append("joins", join)
+            select = exp.select(*self._aliased(stage.columns))
+            alias = exp.TableAlias(this=self._ours(f"stage_{i + 1}"))
+            if self.dialect == "tsql":
+                lateral = exp.Lateral(this=select.subquery(), alias=alias, cross_apply=True)
+                query.append("joins", exp.Join(this=lateral))
+            else:  # OFFSET 0 keeps the planner from computing a column again wherever it is used
+                lateral = exp.Lateral(this=select.offset(0).subquery(), alias=alias)
+                query.append("joins", exp.Join(this=lateral, kind="CROSS"))
+        return query
+
+    def _star(self, **arguments: Node) -> Node:
+        exp = self._exp
+        return exp.Column(this=exp.Star(**arguments), table=self._ours("row"))
+
+    def _aliased(self, columns: Mapping[str, Node], ours: bool = True) -> list[Node]:
+        name = self._ours if ours else self._name
+        return [self._exp.alias_(node, name(key)) for key, node in columns.items()]
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Work columns, and the joins that they read from."""
+
+    columns: dict[str, Node]
+    joins: list[Node]
+
+
+def _syntax() -> Any:
+    try:
+        from sqlglot import exp
+    except ImportError as error:
+        raise InputError(
+            "Writing SQL needs the package sqlglot. Install it: "
+            "pip install 'commod-debiasing[sql]'."
+        ) from error
+    return exp
+
+
+def _double() -> Node:
+    kind = _syntax().DataType
+    return kind(this=kind.Type.DOUBLE)
+
+
+def _parsed_table(table: str, dialect: str) -> Node:
+    """Return the name of a table; anything that could be more than a name is refused."""
+    from sqlglot.errors import SqlglotError
+
+    exp = _syntax()
+    problem = InputError(
+        f"table={table!r} is not the name of a table in {dialect}. Write it as a query would, "
+        "quoted and dotted where needed."
+    )
+    if not isinstance(table, str):
+        raise problem
+    _check_readable(table)
+    try:
+        tree = exp.maybe_parse(table, into=exp.Table, dialect=dialect)
+    except SqlglotError as error:
+        raise problem from error
+    nodes = list(tree.walk())
+    is_name = isinstance(tree, exp.Table) and all(
+        isinstance(node, exp.Table | exp.Identifier | exp.Dot) for node in nodes
+    )
+    if not is_name or not tree.name or any(node.comments for node in nodes):
+        raise problem
+    return tree
+
+
+def _check_readable(text: str) -> None:
+    if "\0" in text:
+        raise InputError(f"{text!r} holds a NUL character, which text in SQL cannot. Rename it.")
+    try:
+        text.encode()
+    except UnicodeError as error:
+        raise InputError(f"{text!r} is not Unicode text: {error}.") from error
+
+
+def _check_written(tree: Node, text: str, dialect: str) -> None:
+    """Parse what was written: names and values must come back as they are."""
+    import sqlglot
+
+    exp = _syntax()
+    try:
+        parsed = sqlglot.parse_one(text, read=dialect)
+    except sqlglot.errors.SqlglotError as error:
+        raise InputError(
+            f"The patch cannot be written as SQL for {dialect}: what was written does not parse "
+            f"({error})."
+        ) from error
+    for kind in (exp.Literal, exp.National, exp.Identifier):
+        lost = {str(n.this) for n in tree.find_all(kind)}
+        lost -= {str(n.this) for n in parsed.find_all(kind)}
+        if lost:
+            raise InputError(
+                f"The patch cannot be written as SQL for {dialect}: {min(lost)!r} would not be "
+                "read back as it is. Rename it."
+            )

@@ -1,0 +1,421 @@
+"""A patch as one SELECT: the same rule as `commod.scorecard`, in stages a person can read.
+
+Base score, points, r, decision, edited score. Databases disagree about NaN, so numbers are compared
+with a range, which NaN, NULL and infinity are outside of in all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+
+from commod._encoding import LARGEST
+from commod._record import Value
+from commod.exceptions import InputError
+from commod.patch.content import BinColumn, CategoryColumn, Content, MarginColumn, NumberColumn
+from commod.patch.file import content_digest
+from commod.patch.query import DIALECTS, Query
+from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, margins
+
+__all__ = ["write_sql"]
+
+MOST_BRANCHES = 50  # categories in one CASE; more of them are a table that is joined
+MOST_AT_ONCE = 50  # numbers added in one expression: engines overflow on deep ones
+FINITE = sys.float_info.max
+NEGLIGIBLE = 1e-200  # r this near to 0 moves no edited score, and r·z cannot underflow beyond it
+
+Node = Any
+
+
+def write_sql(
+    content: Content,
+    dialect: str,
+    table: str,
+    score: str,
+    prefix: str,
+    columns: Mapping[str, str] | None = None,
+) -> str:
+    """Return one SELECT with all columns of a table and the four that a patch adds.
+
+    Parameters
+    ----------
+    content : Content
+        The patch.
+    dialect : str
+        One of `DIALECTS`.
+    table : str
+        A name as the dialect writes it, quoted and dotted where needed.
+    score : str
+        The column of the base scores.
+    prefix : str
+        Before the names of the four new columns.
+    columns : mapping of str to str, default=None
+        What the table calls columns of the patch where it calls them otherwise. All names of
+        columns are quoted: where a database tells "AGE" from "age", as Snowflake does, this says
+        how the table spells them.
+
+    Notes
+    -----
+    A column must be of the type that it had when the update was fitted. Where a database can tell
+    (DuckDB, PostgreSQL, BigQuery; Spark for all but text in the place of numbers), the query fails
+    on another; it never reads text as numbers on purpose.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = ControlledDebiaser(model, target=0.8)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> text = write_sql(update.to_patch().content, "bigquery", "people", "score", "commod_")
+    >>> print(text)
+    -- A commod patch: base decisions (score > 0.5) and scores, edited.
+    -- Written and parsed for bigquery, not run.
+    -- Digest of its content: ...
+    WITH `_commod_stage_1` AS (
+    ...
+    """
+    if dialect not in DIALECTS:
+        raise InputError(
+            f"dialect={dialect!r} is not known; choose one of {', '.join(map(repr, DIALECTS))}."
+        )
+    names = _names(content, columns)
+    query = Query(dialect, table, [score, prefix, *names.values()])
+    query.stage({"score": _base_score(query, score), **_values(query, content, names)})
+    query.stage({"margin": _margin(query, content), **_points(query, content)})
+    _add_ratio(query, content)
+    query.stage({"changed": _changed(query, content), "exponent": _exponent(query)})
+    query.stage({"decided": _decided(query, content), "edited": _edited(query, content)})
+    return _header(content, dialect) + query.text_of(_outputs(query, content, prefix)) + "\n"
+
+
+def _header(content: Content, dialect: str) -> str:
+    lines = [
+        f"A commod patch: base decisions (score > {content.base.threshold!r}) and scores, edited.",
+        *([] if DIALECTS[dialect].is_run else [f"Written and parsed for {dialect}, not run."]),
+        f"Digest of its content: {content_digest(content)}",
+    ]
+    return "".join(f"-- {line}\n" for line in lines)
+
+
+def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what the table calls each column of the patch."""
+    names = {c.name: c.name for c in content.ratio.columns if not isinstance(c, MarginColumn)}
+    given = {} if columns is None else columns
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"columns={given!r} must map names of the patch to names of the table, as a dict."
+        )
+    for name, other in given.items():
+        if name not in names:
+            raise InputError(
+                f"columns has {name!r}, which the patch does not read (it reads "
+                f"{', '.join(map(repr, names)) or 'no column'})."
+            )
+        if not isinstance(other, str) or not other:
+            raise InputError(f"columns[{name!r}]={other!r} must be the name of a column, as text.")
+    return {**names, **given}
+
+
+# ---------------------------------------------------------------------------------------------
+# First stage: values as doubles or text, NULL where missing
+
+
+def _base_score(query: Query, score: str) -> Node:
+    return _in_range(query, query.raw(score), 0.0, 1.0)
+
+
+def _in_range(query: Query, column: Node, low: float, high: float) -> Node:
+    """Return a column as double, NULL outside of a range."""
+    value = column * query.number(1.0)  # a cast would read text as numbers
+    return query.case((value.between(query.number(low), query.number(high)), value))
+
+
+def _values(query: Query, content: Content, names: Mapping[str, str]) -> dict[str, Node]:
+    """Return what each column of the patch reads, as `value_i`."""
+    found = {}
+    for i, column in enumerate(content.ratio.columns):
+        if isinstance(column, MarginColumn):
+            continue
+        raw = query.raw(names[column.name])
+        kind = _kind(column) if isinstance(column, CategoryColumn) else float
+        if kind is float:
+            raw = _in_range(query, raw, -FINITE, FINITE)
+        elif kind is str:
+            raw = query.binary_text(raw)
+        found[f"value_{i}"] = raw
+    return found
+
+
+def _kind(column: CategoryColumn) -> type:
+    """Return the type of the categories; None where there are none but "missing"."""
+    kinds = {float if type(c.value) is int else type(c.value) for c in column.categories}
+    if len(kinds) > 1:
+        raise InputError(
+            f"Column {column.name!r} of the patch has categories of several types "
+            f"({', '.join(sorted(kind.__name__ for kind in kinds))}), but a column of a database "
+            "has one. Fit the update on a column of one type."
+        )
+    return kinds.pop() if kinds else type(None)
+
+
+# ---------------------------------------------------------------------------------------------
+# Second stage: margin and points
+
+
+def _margin(query: Query, content: Content) -> Node:
+    """Return z; a score of 0 or 1 has the margin of one clipped, one at the threshold has 0."""
+    threshold, score = content.base.threshold, query.work("score")
+    low, high = margins(np.array([0.0, 1.0]), threshold).tolist()
+    odds = query.quotient(score, query.number(1.0) - score)
+    return query.case(
+        (score.eq(query.number(threshold)), query.number(0.0)),
+        (score < query.number(SCORE_CLIP), query.number(low)),
+        (score > query.number(1 - SCORE_CLIP), query.number(high)),
+        default=query.call("ln", odds) - query.number(float(logit(threshold))),
+    )
+
+
+def _points(query: Query, content: Content) -> dict[str, Node]:
+    """Return what each column adds to r, as `points_i` and, for a missing number, `missing_i`."""
+    found: dict[str, Node] = {}
+    for i, column in enumerate(content.ratio.columns):
+        if isinstance(column, MarginColumn):
+            continue
+        value = query.work(f"value_{i}")
+        if isinstance(column, NumberColumn):
+            found.update(_number_points(query, column, value, i))
+        elif isinstance(column, BinColumn):
+            found[f"points_{i}"] = _bin_points(query, column, value)
+        else:
+            found[f"points_{i}"] = _category_points(query, column, value, i)
+    return found
+
+
+def _number_points(query: Query, column: NumberColumn, value: Node, i: int) -> dict[str, Node]:
+    found = {}
+    if column.points:
+        found[f"points_{i}"] = query.case(
+            (query.is_null(value), query.number(column.if_missing * column.points)),
+            (value > query.number(LARGEST), query.number(LARGEST * column.points)),
+            (value < query.number(-LARGEST), query.number(-LARGEST * column.points)),
+            *_underflow(query, value, _vanishing(column.points)),
+            default=value * query.number(column.points),
+        )
+    if column.missing is not None and column.missing.points:
+        points = query.number(column.missing.points)
+        found[f"missing_{i}"] = query.case(
+            (query.is_null(value), points), default=query.number(0.0)
+        )
+    return found
+
+
+def _underflow(query: Query, value: Node, smallest: float) -> list[tuple[Node, Node]]:
+    """Return a branch that is 0 near 0, where a database refuses products that small."""
+    if not query.traits.refuses_underflow or not smallest:
+        return []
+    return [(query.call("abs", value) <= query.number(smallest), query.number(0.0))]
+
+
+def _vanishing(factor: float) -> float:
+    """Return the largest number whose product with a factor rounds to 0.
+
+    Examples
+    --------
+    >>> smallest = _vanishing(1e-200)
+    >>> smallest * 1e-200, math.nextafter(smallest, 1) * 1e-200
+    (0.0, 5e-324)
+    """
+    tiny = math.ulp(0.0)
+    found = tiny / abs(factor) / 2
+    while found * abs(factor):
+        found = math.nextafter(found, 0.0)
+    while not math.nextafter(found, 1.0) * abs(factor):
+        found = math.nextafter(found, 1.0)
+    return found
+
+
+def _bin_points(query: Query, column: BinColumn, value: Node) -> Node:
+    missing = 0.0 if column.missing is None else column.missing.points
+    branches = [
+        (value < query.number(b.below), query.number(b.points))
+        for b in column.bins
+        if b.below is not None
+    ]
+    return query.case(
+        (query.is_null(value), query.number(missing)),
+        *branches,
+        default=query.number(column.bins[-1].points),
+    )
+
+
+def _category_points(query: Query, column: CategoryColumn, value: Node, i: int) -> Node:
+    missing = 0.0 if column.missing is None else column.missing.points
+    rows = [(_key(query, c.value), c.points) for c in column.categories]
+    is_missing = (query.is_null(value), query.number(missing))
+    if not rows:
+        return query.case(is_missing, default=query.number(0.0))
+    if len(rows) > MOST_BRANCHES:
+        _check_different(column)
+        joined = query.joined(f"category_{i}", value, rows)
+        is_unseen = (query.is_null(joined), query.number(0.0))
+        return query.case(is_missing, is_unseen, default=joined)
+    branches = [(key, query.number(points)) for key, points in rows]
+    known = query.case(*branches, default=query.number(0.0), of=value)
+    return query.case(is_missing, default=known) if missing else known
+
+
+def _key(query: Query, value: Value) -> Node:
+    if isinstance(value, str):
+        return query.key(value)
+    return query.truth(value) if isinstance(value, bool) else query.number(value)
+
+
+def _check_different(column: CategoryColumn) -> None:
+    """Refuse whole numbers that are one double: a row must not be joined twice."""
+    keys = [c.value if isinstance(c.value, str) else float(c.value) for c in column.categories]
+    if len(set(keys)) < len(keys):
+        raise InputError(
+            f"Column {column.name!r} of the patch has categories that are the same number in "
+            "double precision. Make them text."
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# Third stage: r
+
+
+def _add_ratio(query: Query, content: Content) -> None:
+    """Add r, in the order of the file, a few columns at a time."""
+    parts = _parts(query, content)
+    total = query.number(content.ratio.intercept)
+    while len(parts) > MOST_AT_ONCE:
+        now, parts = parts[:MOST_AT_ONCE], parts[MOST_AT_ONCE:]
+        name = f"sum_before_{len(parts)}"
+        query.stage({name: sum(now, total)})
+        total = query.work(name)
+    query.stage({"ratio": _gated(query, content, sum(parts, total))})
+
+
+def _parts(query: Query, content: Content) -> list[Node]:
+    parts = []
+    for i, column in enumerate(content.ratio.columns):
+        if isinstance(column, MarginColumn):
+            parts += [_margin_points(query, column)] if column.points else []
+        elif isinstance(column, NumberColumn):
+            missing = column.missing is not None and column.missing.points
+            parts += [query.work(f"points_{i}")] if column.points else []
+            parts += [query.work(f"missing_{i}")] if missing else []
+        else:
+            parts.append(query.work(f"points_{i}"))
+    return parts
+
+
+def _margin_points(query: Query, column: MarginColumn) -> Node:
+    margin = query.work("margin")
+    product = margin * query.number(column.points)
+    vanishing = _underflow(query, margin, _vanishing(column.points))
+    return query.case(*vanishing, default=product) if vanishing else product
+
+
+def _gated(query: Query, content: Content, total: Node) -> Node:
+    """Return r, held at 1 where the direction of the update does not let it act."""
+    score, threshold = query.work("score"), query.number(content.base.threshold)
+    held = []
+    if not content.ratio.may_raise:
+        held.append((score <= threshold, query.number(1.0)))
+    if not content.ratio.may_lower:
+        held.append((score > threshold, query.number(1.0)))
+    return query.case(*held, default=total) if held else total
+
+
+# ---------------------------------------------------------------------------------------------
+# Decisions and edited scores
+
+
+def _changed(query: Query, content: Content) -> Node:
+    score, threshold = query.work("score"), query.number(content.base.threshold)
+    turns = (query.work("ratio") < query.number(0.0)).and_(score.neq(threshold))
+    return query.case((turns, query.whole(1)), default=query.whole(0))
+
+
+def _exponent(query: Query) -> Node:
+    """Return r·z, bounded: some databases refuse exp of large numbers."""
+    ratio = query.work("ratio")
+    product = ratio * query.work("margin")
+    low, high = query.number(-MAX_EXPONENT), query.number(MAX_EXPONENT)
+    return query.case(
+        *_underflow(query, ratio, NEGLIGIBLE),
+        (product > high, high),
+        (product < low, low),
+        default=product,
+    )
+
+
+def _decided(query: Query, content: Content) -> Node:
+    """Return 1, 0, or NULL where there is no score."""
+    score, changed = query.work("score"), query.work("changed")
+    threshold = query.number(content.base.threshold)
+    return query.case((score > threshold, query.whole(1) - changed), (score <= threshold, changed))
+
+
+def _edited(query: Query, content: Content) -> Node:
+    """Return the edited score, which rounding may have put on the other side."""
+    one = query.number(1.0)
+    start = query.number(float(logit(content.base.threshold)))
+    odds = query.call("exp", -(query.work("exponent") + start))
+    keeps = (query.work("ratio").eq(one), query.work("score"))
+    return query.case(keeps, default=query.quotient(one, one + odds))
+
+
+def _outputs(query: Query, content: Content, prefix: str) -> dict[str, Node]:
+    """Return the four new columns; a row without a decision has none of the first three."""
+    decided, changed = query.work("decided"), query.work("changed").eq(query.whole(1))
+    yes, no = decided.eq(query.whole(1)), decided.eq(query.whole(0))
+    labels = content.labels
+    up, down = ("gain", "loss") if labels.favorable == labels.positive else ("loss", "gain")
+    return {
+        prefix + "score": _on_its_side(query, content.base.threshold, yes, no),
+        prefix + "decision": query.case(
+            (yes, _label(query, content, labels.positive)),
+            (no, _label(query, content, labels.negative)),
+        ),
+        prefix + "changed": (
+            changed if query.traits.has_booleans else query.cast(query.work("changed"), "bit")
+        ),
+        prefix + "direction": query.case(
+            (changed.and_(yes), query.text(up)),
+            (changed.and_(no), query.text(down)),
+            (yes.or_(no), query.text("kept")),
+        ),
+    }
+
+
+def _on_its_side(query: Query, threshold: float, yes: Node, no: Node) -> Node:
+    edited, cut = query.work("edited"), query.number(threshold)
+    return query.case(
+        (yes.and_(edited > cut), edited),
+        (yes, query.number(math.nextafter(threshold, 1.0))),
+        (no.and_(edited > cut), cut),
+        (no, edited),
+    )
+
+
+def _label(query: Query, content: Content, label: Value) -> Node:
+    """Return a label in the type that both have in common."""
+    kinds = {type(content.labels.positive), type(content.labels.negative)}
+    if isinstance(label, str):
+        return query.text(label)
+    if kinds == {bool}:
+        truth = query.truth(bool(label))
+        return truth if query.traits.has_booleans else query.cast(truth, "bit")
+    if kinds <= {int, bool}:
+        return query.cast(query.whole(int(label)), "bigint")
+    return query.number(float(label))

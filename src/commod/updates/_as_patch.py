@@ -1,0 +1,105 @@
+"""A fitted update → the content of its patch."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import math
+from typing import Any
+
+from commod._base_model import ScoreColumn
+from commod._codes import plain
+from commod.exceptions import InputError
+from commod.metrics._fairness import CONSTRAINTS
+from commod.patch import Patch
+from commod.patch.content import SCHEMA, Asked, Base, Content, Labels, Reached, Seen, ratio_of
+from commod.patch.verification import columns_digest, model_digest
+
+__all__ = ["patch_of"]
+
+PACKAGE = "commod-debiasing"
+
+
+def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
+    """Return a fitted update with a scorecard as a patch."""
+    labels = {name: plain(value) for name, value in _labels(update).items()}
+    odd = [value for value in labels.values() if not isinstance(value, str | bool | int | float)]
+    if odd:
+        raise InputError(
+            f"A patch holds labels that are text, numbers or booleans; got {odd[0]!r} of type "
+            f"{type(odd[0]).__name__}. Fit the update with other labels."
+        )
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return Patch(
+        Content(
+            schema=SCHEMA,
+            library=f"{PACKAGE} {importlib.metadata.version(PACKAGE)}",
+            created=now,
+            method=type(update).__name__,
+            base=_base(update),
+            labels=Labels(**labels),
+            asked=_asked(update),
+            reached=_reached(update),
+            seen=Seen(len(update._columns_seen), columns_digest(update._columns_seen)),
+            ratio=ratio_of(
+                update.scorecard_,
+                may_raise=may_raise,
+                may_lower=may_lower,
+                reads_margin=bool(update.condition_on_logit),
+            ),
+        )
+    )
+
+
+def _labels(update: Any) -> dict[str, Any]:
+    negative = update.classes_[update.classes_ != update.pos_label_][0]
+    return {
+        "negative": negative,
+        "positive": update.pos_label_,
+        "favorable": update.favorable_label_,
+    }
+
+
+def _base(update: Any) -> Base:
+    model, threshold = update.estimator, float(update.threshold)
+    if isinstance(model, ScoreColumn):
+        return Base("a column of scores", None, model.name, threshold)
+    name = type(model).__name__
+    if hasattr(model, "steps"):
+        name += f" ({', '.join(type(step).__name__ for _, step in model.steps)})"
+    return Base(name, model_digest(model), None, threshold)
+
+
+def _asked(update: Any) -> Asked:
+    limits = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
+    is_budget = getattr(update, "_is_budget", True)  # or no target at all
+    return Asked(
+        constraints=update.constraints,
+        target=None if is_budget else float(update.target_),
+        direction=getattr(update, "direction", "any"),
+        **{name: _known(getattr(update, name, None)) for name in limits},
+    )
+
+
+def _reached(update: Any) -> Reached:
+    is_held_out = getattr(update, "confidence", None) is not None
+    return Reached(
+        rows="held-out rows" if is_held_out else "fit rows",
+        n_rows=int(update.n_rows_),
+        metric=CONSTRAINTS[update.constraints],
+        fairness_before=_known(update.base_fairness_),
+        fairness_after=_known(update.fairness_),
+        accuracy_before=_known(update.base_accuracy_),
+        accuracy_after=_known(update.accuracy_),
+        change_rate=_known(update.change_rate_),
+        n_gains=_known(update.n_gains_),
+        n_losses=_known(update.n_losses_),
+        limit=_known(getattr(update, "limit_", None)),
+        target_met=getattr(update, "reached_", None),
+        promised=getattr(update, "promised_", None),
+        in_words=update.status_,
+    )
+
+
+def _known(value: Any) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
