@@ -53,7 +53,7 @@ class Rows:
 
 def read_rows(asked: Asked, say: Say) -> Rows:
     """Return the rows that were asked for; everything is checked before it is used."""
-    from commod.cli._tables import open_tables, read_frame
+    from commod._tables import open_tables, read_frame
 
     if (asked.model is None) == (asked.score_column is None):
         raise InputError(

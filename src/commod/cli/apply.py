@@ -40,8 +40,7 @@ def command(
     The rows pass through in bounded memory and keep their order; the base score stays.
     """
     from commod import Patch
-    from commod.cli._tables import open_tables
-    from commod.cli._writing import TABLE_SUFFIXES, check_output, write_table
+    from commod._tables import TABLE_SUFFIXES, check_output, open_tables, write_table
 
     say = Say(as_json, quiet)
     loaded = Patch.load(patch, sha256)

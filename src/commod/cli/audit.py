@@ -12,7 +12,7 @@ from commod.cli._say import AsJson, Quiet, Say, audit_lines
 
 if TYPE_CHECKING:
     from commod import Audit
-    from commod.cli._tables import Table
+    from commod._tables import Table
 
 __all__ = ["EXAMPLES", "command", "is_met"]
 
@@ -59,8 +59,7 @@ def command(
     Exit code 1 where --at-least or --at-most is stated and does not hold after.
     """
     import commod
-    from commod.cli._tables import open_tables
-    from commod.cli._writing import check_output
+    from commod._tables import check_output, open_tables
 
     say = Say(as_json, quiet)
     target = options.target_of(constraint, at_least, at_most)
@@ -138,7 +137,7 @@ def _audited(
     table: Table, columns: dict[str, str | None], sensitive: list[str], asked: dict[str, Any]
 ) -> Audit:
     import commod
-    from commod.cli._tables import read_frame
+    from commod._tables import read_frame
 
     frame = read_frame(table)
     told = [name for name in (*columns.values(), *sensitive) if name is not None]

@@ -54,8 +54,7 @@ def command(
     2: bad input, a patch for other columns among it.
     """
     import commod
-    from commod.cli._tables import open_tables
-    from commod.cli._writing import check_output
+    from commod._tables import check_output, open_tables
 
     say = Say(as_json, quiet)
     loaded = commod.Patch.load(patch, sha256)

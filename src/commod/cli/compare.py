@@ -63,8 +63,8 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Say how many decisions each method changes for the same fairness, beside the exact limit."""
+    from commod._tables import check_output
     from commod.cli._rows import Asked, read_rows, split_rows
-    from commod.cli._writing import check_output
 
     say = Say(as_json, quiet)
     target = options.target_of(constraint, at_least, at_most)

@@ -91,8 +91,8 @@ def command(
     Exit code 0: the constraint is met; 1: it is not, and the closest update was written;
     2: bad input.
     """
+    from commod._tables import check_output
     from commod.cli._rows import Asked, read_rows, split_rows
-    from commod.cli._writing import check_output
 
     say = Say(as_json, quiet)
     target = options.target_of(constraint, at_least, at_most)

@@ -39,7 +39,7 @@ def command(
     """Print a SELECT that adds the edited score and decision to a table of a database."""
     from commod import Patch
     from commod._files import write_whole
-    from commod.cli._writing import check_output
+    from commod._tables import check_output
 
     say = Say(as_json, quiet)
     loaded = Patch.load(patch, sha256)

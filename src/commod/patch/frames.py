@@ -161,7 +161,8 @@ def schema_of(table: Frame) -> nw.Schema:
     if isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like():
         kinds = table.to_native().dtypes
         for name, kind in zip(list(schema), kinds, strict=True):
-            if kind == object and schema[name] == nw.String and table[name].is_null().all():
+            is_unclear = kind == np.dtype(object) and schema[name] == nw.String
+            if is_unclear and table[name].is_null().all():
                 schema[name] = nw.Unknown()
     return schema
 

@@ -306,7 +306,7 @@ def _double() -> Node:
 
 def _parsed_table(table: str, dialect: str) -> Node:
     """Return the name of a table; anything that could be more than a name is refused."""
-    from sqlglot.errors import SqlglotError
+    import sqlglot
 
     exp = _syntax()
     problem = InputError(
@@ -317,14 +317,13 @@ def _parsed_table(table: str, dialect: str) -> Node:
         raise problem
     _check_readable(table)
     try:
+        has_comment = any(token.comments for token in sqlglot.tokenize(table, read=dialect))
         tree = exp.maybe_parse(table, into=exp.Table, dialect=dialect)
-    except SqlglotError as error:
+    except sqlglot.errors.SqlglotError as error:
         raise problem from error
-    nodes = list(tree.walk())
-    is_name = isinstance(tree, exp.Table) and all(
-        isinstance(node, exp.Table | exp.Identifier | exp.Dot) for node in nodes
-    )
-    if not is_name or not tree.name or any(node.comments for node in nodes):
+    parts = (exp.Table, exp.Identifier, exp.Dot)
+    is_name = bool(tree.name) and all(isinstance(node, parts) for node in tree.walk())
+    if has_comment or not is_name:
         raise problem
     return tree
 

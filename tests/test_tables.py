@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 from commod import _files
 from commod._files import write_whole, written_whole
-from commod.cli import _running
-from commod.cli._running import run_query
-from commod.cli._tables import open_tables, read_frame
-from commod.cli._writing import TABLE_SUFFIXES, check_output, write_table
+from commod._tables import running as _running
+from commod._tables.running import run_query
+from commod._tables.table import open_tables, read_frame
+from commod._tables.writing import TABLE_SUFFIXES, check_output, write_table
 from commod.exceptions import InputError
 
 
@@ -637,7 +637,7 @@ def test_a_full_disk_is_one_sentence(put, tmp_path, monkeypatch):
         raise duckdb.IOException('IO Error: Could not write file "x": No space left on device')
 
     with open_tables([put("a\n1\n")]) as table:
-        monkeypatch.setattr("commod.cli._writing.run_query", full)
+        monkeypatch.setattr("commod._tables.writing.run_query", full)
         with pytest.raises(InputError, match=r"The disk is full: .*out.csv"):
             write_table(table, out, force=False)
     assert folder_of(out) == ["t.csv"]
@@ -657,8 +657,8 @@ def started(code, *args):
 
 SLOW_WRITE = """
     import sys
-    from commod.cli._tables import open_tables
-    from commod.cli._writing import write_table
+    from commod._tables.table import open_tables
+    from commod._tables.writing import write_table
 
     def progress(share):
         if not done:
@@ -698,8 +698,8 @@ def test_a_disk_limit_met_while_writing_leaves_nothing(put, tmp_path):
     out = tmp_path / "out.csv"
     code = """
         import resource, signal, sys
-        from commod.cli._tables import open_tables
-        from commod.cli._writing import write_table
+        from commod._tables.table import open_tables
+        from commod._tables.writing import write_table
         from commod.exceptions import InputError
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -796,7 +796,7 @@ def test_run_query_passes_results_and_errors_on():
 
 def test_importing_the_rooms_loads_no_heavy_package():
     code = (
-        "import sys, commod.cli._tables, commod.cli._writing; "
+        "import sys, commod._tables.table, commod._tables.writing; "
         "sys.exit(bool({'duckdb', 'pandas', 'pyarrow', 'onnxruntime'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from commod._files import written_whole
-from commod.cli._running import Progress, in_row_order, out_of_memory, run_query, sentence_of
-from commod.cli._tables import Table
+from commod._tables.running import Progress, in_row_order, out_of_memory, run_query, sentence_of
+from commod._tables.table import Table
 from commod.exceptions import InputError
 
 __all__ = ["TABLE_SUFFIXES", "check_output", "write_table"]

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from commod.cli._kinds import fits
-from commod.cli._sources import Source
+from commod._tables.kinds import fits
+from commod._tables.sources import Source
 from commod.exceptions import InputError
 
 __all__ = ["MAX_LINE", "find_fault", "find_misfit", "records"]

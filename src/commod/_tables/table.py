@@ -1,6 +1,6 @@
 """Tables on disk, opened through DuckDB: CSV and its like, and Parquet.
 
-How the kinds of the columns of a text file are found is told in `commod.cli._kinds`.
+How the kinds of the columns of a text file are found is told in `commod._tables.kinds`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from commod._files import private_folder
-from commod.cli._delimited import open_text
-from commod.cli._kinds import quoted
-from commod.cli._parquet import kind_of_type, open_parquet
-from commod.cli._running import Progress, connect, in_plain_words, in_row_order, run_query
-from commod.cli._sources import find_sources, made_readable
+from commod._tables.delimited import open_text
+from commod._tables.kinds import quoted
+from commod._tables.parquet import kind_of_type, open_parquet
+from commod._tables.running import Progress, connect, in_plain_words, in_row_order, run_query
+from commod._tables.sources import find_sources, made_readable
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
