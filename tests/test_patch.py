@@ -573,6 +573,7 @@ def test_names_cannot_break_the_page(capsys):
     patch = Patch(content_of(number("a\nb[red]\u202e", 1.0), category("x", {"[/]\x1b[31m": 1.0})))
     patch.print()
     text = capsys.readouterr().out
+    assert "<script>" not in Patch(content_of(number("<script>", 1.0)))._repr_html_()
     assert "[red]" in text and "\u202e" not in text and "\x1b" not in text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -186,9 +187,9 @@ class Patch:
         """Return the edit alone as an ONNX model in double precision.
 
         Inputs, one value per row: `score` and the numbers the patch reads (double, NaN where
-        missing) and its categories (text); `onnx_inputs` makes them of a frame. Outputs: `score`
-        (double, NaN without a base score), `decision` (1 positive, 0 negative, -1 without a base
-        score) and `changed`.
+        missing) and its categories (text); `onnx_inputs` makes them of a frame. Outputs:
+        `commod_score` (double, NaN without a base score), `commod_decision` (1 positive, 0
+        negative, -1 without a base score) and `commod_changed`.
         """
         from commod.patch.onnx import write_onnx
 
@@ -234,6 +235,9 @@ class Patch:
 
     def __str__(self) -> str:
         return card_text(self.content, self.digest)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
         content = self.content

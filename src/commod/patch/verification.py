@@ -59,7 +59,7 @@ def columns_digest(names: Iterable[str]) -> str:
     Examples
     --------
     >>> columns_digest(["age", "town"])[:8]
-    '85fa1fb2'
+    'a07daba4'
     """
     return hashlib.sha256(json.dumps(list(names)).encode()).hexdigest()
 
