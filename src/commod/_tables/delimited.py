@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from commod._tables import kinds as _kinds
 from commod._tables.faults import MAX_LINE, find_fault, find_misfit, records
 from commod._tables.names import check_alike, check_names
 from commod._tables.running import Progress, out_of_memory, run_query, sentence_of
 from commod._tables.sources import Source, check_bytes
-from commod._tables import kinds as _kinds
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:

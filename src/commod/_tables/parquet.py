@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from commod._tables import kinds as _kinds
 from commod._tables.names import check_alike, check_names
 from commod._tables.running import Progress, in_plain_words, run_query, sentence_of
 from commod._tables.sources import Source
-from commod._tables import kinds as _kinds
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
