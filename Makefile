@@ -28,8 +28,8 @@ setup: .venv/develop ## a virtual environment in .venv with the package, its ext
 demo: .venv/runtime ## debias a real model end to end
 	$(BIN)/commod demo
 
-test: .venv/develop ## tests, README and docstrings
-	$(BIN)/python -m pytest
+test: .venv/develop ## tests, README and docstrings, a process per core
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 lint: .venv/develop ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -6,9 +6,8 @@ import copy
 import json
 import math
 from dataclasses import replace
+from random import Random
 from typing import Any
-
-from hypothesis import strategies as st
 
 from commod import Patch
 from commod._record import from_plain
@@ -24,7 +23,7 @@ from commod.patch.content import (
     Seen,
 )
 from commod.patch.file import content_digest
-from commod.patch.verification import columns_digest
+from commod.patch.fingerprint import columns_digest
 from patches import bins, category, number
 
 
@@ -81,14 +80,12 @@ def mixed_patch(**changes: Any) -> Patch:
 # ---------------------------------------------------------------------------------------------
 # Mutations of a parsed file
 
-ODD = st.sampled_from(
-    [
-        *[None, True, False, 0, 1, -1, 2, 10**400, -(10**30), 0.5, -0.0, 1e308, 1e101, 5e-324],
-        *["", "1", "number", "bins", "category", "margin", "commod.patch/2", "x" * 500, "\x00"],
-        *["é", "\ud800", "NaN", [], {}, [[]], {"": None}, [None], [0.5], {"points": 1}],
-    ]
-)
-HOW = st.sampled_from(["replace", "delete", "nudge", "rename", "repeat", "swap", "add"])
+ODD = [
+    *[None, True, False, 0, 1, -1, 2, 10**400, -(10**30), 0.5, -0.0, 1e308, 1e101, 5e-324],
+    *["", "1", "number", "bins", "category", "margin", "commod.patch/2", "x" * 500, "\x00"],
+    *["é", "\ud800", "NaN", [], {}, [[]], {"": None}, [None], [0.5], {"points": 1}],
+]
+HOW = ["replace", "delete", "nudge", "rename", "repeat", "swap", "add"]
 
 
 def paths(tree: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -101,51 +98,50 @@ def paths(tree: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [p for key, value in items for p in [(*here, key), *paths(value, (*here, key))]]
 
 
-@st.composite
-def mutated(draw: Any, text: str) -> Any:
+def mutated(random: Random, text: str) -> Any:
     """Return a parsed patch file with one to three of its values changed, moved or lost."""
     tree = json.loads(text)
-    for _ in range(draw(st.integers(1, 3))):
+    for _ in range(random.randint(1, 3)):
         every = paths(tree)
         if not every:
             break
-        path = every[draw(st.integers(0, len(every) - 1))]
+        path = random.choice(every)
         holder = tree
         for key in path[:-1]:
             holder = holder[key]
-        _mutate(draw, holder, path[-1])
+        _mutate(random, holder, path[-1])
     return tree
 
 
-def _mutate(draw: Any, holder: Any, key: Any) -> None:
-    how = draw(HOW)
-    value = holder[key]
+def _mutate(random: Random, holder: Any, key: Any) -> None:
+    how, value = random.choice(HOW), holder[key]
     if how == "replace":
-        holder[key] = draw(ODD)
+        holder[key] = copy.deepcopy(random.choice(ODD))
     elif how == "delete":
         del holder[key]
     elif how == "nudge":
-        holder[key] = _nudged(draw, value)
+        holder[key] = _nudged(random, value)
     elif how == "rename" and isinstance(holder, dict):
-        holder[f"{key}{draw(st.sampled_from(['', '_', 's']))}"] = holder.pop(key)
+        holder[f"{key}{random.choice(['', '_', 's'])}"] = holder.pop(key)
     elif how == "repeat" and isinstance(holder, list):
         holder.insert(key, copy.deepcopy(value))
     elif how == "swap":
         keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-        other = draw(st.sampled_from(keys))
+        other = random.choice(keys)
         holder[key], holder[other] = holder[other], value
     elif isinstance(holder, dict):
-        holder[draw(st.sampled_from(["extra", "Points", "__class__", "digest"]))] = draw(ODD)
+        added = random.choice(["extra", "Points", "__class__", "digest"])
+        holder[added] = copy.deepcopy(random.choice(ODD))
 
 
-def _nudged(draw: Any, value: Any) -> Any:
+def _nudged(random: Random, value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
         near = value if abs(value) > 1e300 else math.nextafter(value, math.inf)
-        return draw(st.sampled_from([-value, value + 1, near, 0]))
+        return random.choice([-value, value + 1, near, 0])
     if isinstance(value, str):
-        return draw(st.sampled_from([value[:-1], value + " ", value.upper(), value[::-1]]))
+        return random.choice([value[:-1], value + " ", value.upper(), value[::-1]])
     return [] if isinstance(value, list) else {}
 
 

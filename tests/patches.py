@@ -57,6 +57,11 @@ def _line(points):
 def content_of(
     *columns, intercept=1.0, threshold=0.5, may_raise=True, may_lower=True, labels=(0, 1, 1)
 ):
+    gates = {
+        (True, True): "any",
+        (labels[2] == labels[1], labels[2] == labels[0]): "gains_only",
+        (labels[2] == labels[0], labels[2] == labels[1]): "losses_only",
+    }
     return Content(
         schema=SCHEMA,
         library="0",
@@ -64,9 +69,9 @@ def content_of(
         method="by hand",
         base=Base("somebody's model", None, "score", threshold),
         labels=Labels(*labels),
-        asked=Asked("demographic_parity", 0.8, "any", None, None, None, None),
-        reached=Reached("fit", 10, "p_rule", *[None] * 10, "by hand"),
-        seen=Seen(len(columns), "0"),
+        asked=Asked("demographic_parity", 0.8, gates[may_raise, may_lower], None, None, None, None),
+        reached=Reached("fit", 10, "P-rule", *[None] * 10, "by hand"),
+        seen=Seen(len(columns), "0" * 64),
         ratio=Ratio(intercept, may_raise, may_lower, (1.0,), (intercept,), tuple(columns)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -153,9 +154,24 @@ def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
 
 
 def test_a_retrained_score_is_checked_alike(folder, call, patch_file):
-    pd.read_csv("new.csv").assign(f=0.9).to_csv("same.csv", index=False)
-    told = ("check", patch_file, "same.csv", "--sensitive", "race", "--score", "f")
-    assert call(*told)[0] in (0, 1)
+    table = pd.read_csv("new.csv")
+    fairer, worse = (
+        0.3 + 0.4 * table["f"].rank(pct=True),
+        table["f"] - 0.3 * (table["race"] == "black"),
+    )
+    for score in (fairer, worse.clip(0, 1)):
+        table.assign(f=score).to_csv("retrained.csv", index=False)
+        edited = Patch.load(patch_file).apply(pd.read_csv("retrained.csv"), score="f")
+        fair = metrics.p_rule(None, edited["commod_decision"], sensitive_features=table["race"])
+        code, out, _ = call("check", patch_file, "retrained.csv", "--sensitive", "race")
+        assert code == (0 if fair >= 0.8 else 1), out
+    assert code == 1 and "The patch no longer holds" in out
+
+
+def test_a_table_that_was_edited_can_be_checked(folder, call, patch_file):
+    call("apply", patch_file, "new.csv", "edited.parquet")
+    told = (patch_file, "--sensitive", "race", "--at-least", "0.1")
+    assert call("check", *told, "edited.parquet")[0] == call("check", *told, "new.csv")[0] == 0
 
 
 def test_debias_with_models_in_files(folder, call):
@@ -193,12 +209,86 @@ def test_gains_only_and_the_favourable_label(folder, call):
 
 def test_rows_are_held_out_where_asked(folder, call):
     code, out, _ = call(
-        "debias", "train.csv", *TOLD, "--test-size", "0.25", "--ledger", "ledger.csv", "--json"
+        *("debias", "train.csv", *TOLD, "--at-least", "0.6", "--test-size", "0.25"),
+        *("--ledger", "ledger.csv", "--json"),
     )
     found = json.loads(out)
-    assert code == 0 and found["audit"]["n"] == 500 and found["reached"]["n_rows"] == 1500
+    assert found["constraint_met"] is (code == 0)
+    assert found["audit"]["n"] == 500 and found["reached"]["n_rows"] == 1500
     assert "held out" in found["audit"]["rows"]
     assert len(pd.read_csv("ledger.csv")) == found["audit"]["changes"]["n_changes"]
+
+
+def test_the_ledger_names_rows_of_the_table(folder, call):
+    table = people(2000, 0)
+    table.loc[:20, "race"] = None
+    table.assign(key=[f"k{i}" for i in range(2000)]).to_csv("keys.csv", index=False)
+    told = ("debias", "keys.csv", *TOLD, "--test-size", "0.5", "--drop-missing", "-q")
+    call(*told, "--ignore", "key", "--out", "a.json", "--ledger", "rows.csv")
+    call(*told, "--id", "key", "--out", "b.json", "--ledger", "keys_.csv")
+    by_row, by_key = pd.read_csv("rows.csv"), pd.read_csv("keys_.csv")
+    assert len(by_row) > 5
+    np.testing.assert_allclose(by_row["score_before"], table["f"][by_row["row"]], atol=1e-9)
+    assert by_key["row"].tolist() == [f"k{i}" for i in by_row["row"]]
+
+
+def test_rows_held_out_decide_too(folder, call):
+    for seed in range(12):
+        told = ("debias", "train.csv", *TOLD, "--at-least", "0.9", "--test-size", "0.5")
+        code, out, _ = call(*told, "--seed", seed, "--json", "--force")
+        found = json.loads(out)
+        fair = found["audit"]["fairness"][0]["after"]["value"]
+        assert code == (0 if fair >= 0.9 and found["reached"]["target_met"] else 1)
+        if code:
+            return
+    pytest.fail("some half of the rows is less fair than the other")
+
+
+def test_columns_can_be_kept_from_the_update_but_not_from_the_model(folder, call):
+    skops_io = pytest.importorskip("skops.io")
+    table = pd.read_csv("train.csv")
+    skops_io.dump(LogisticRegression().fit(table[["income", "age"]], table["y"]), "model.skops")
+    told = ("debias", "train.csv", "--label", "y", "--sensitive", "race", "--model", "model.skops")
+    for more in (("--ignore", "income"), ("--features", "age")):
+        call(*told, *more, "-q", "--force")
+        assert {c.name for c in Patch.load("patch.json").content.ratio.columns} <= {"age"}
+
+
+def test_a_column_that_tells_the_group_is_refused(folder, call):
+    table = people(2000, 0)
+    table.assign(copy=table["race"]).to_csv("tell.csv", index=False)
+    assert_one_sentence(call("debias", "tell.csv", *TOLD, "-q"), "tells", "--ignore 'copy'")
+    assert call("debias", "tell.csv", *TOLD, "-q", "--ignore", "copy")[0] == 0
+
+
+def test_the_score_of_the_patch_is_the_one_that_is_edited(folder, call, patch_file):
+    pd.read_csv("new.csv").assign(score=0.9).to_csv("both.csv", index=False)
+    call("apply", patch_file, "both.csv", "out.csv")
+    expected = Patch.load(patch_file).apply(pd.read_csv("both.csv"), score="f")
+    np.testing.assert_array_equal(
+        pd.read_csv("out.csv")["commod_decision"], expected["commod_decision"]
+    )
+
+
+def test_a_batch_is_read_as_the_patch_says_and_other_columns_stay_as_they_are(folder, call):
+    random = np.random.default_rng(0)
+    table = people(2000, 0).drop(columns=["income", "age"])
+    table["zip"] = np.where(table["race"] == "black", "01", "9") + pd.Series(
+        random.choice(["1", "2"], 2000)
+    )
+    table["zip"] = np.where(random.random(2000) < 0.3, "77", table["zip"])
+    table.to_csv("zip.csv", index=False)
+    assert call("debias", "zip.csv", *TOLD, "--at-least", "0.8", "-q")[0] == 0
+    assert "zip" in {c.name for c in Patch.load("patch.json").content.ratio.columns}
+    batch = table[table["zip"].str[0] != "0"].assign(phone="+490", word="NA", exact="1.50")
+    batch.to_csv("batch.csv", index=False)
+    assert call("apply", "patch.json", "batch.csv", "out.csv")[0] == 0
+    read = pd.read_csv("out.csv", dtype=str, keep_default_na=False)
+    assert read[["phone", "word", "exact"]].drop_duplicates().to_numpy().tolist() == [
+        ["+490", "NA", "1.50"]
+    ]
+    expected = Patch.load("patch.json").apply(batch, score="f")
+    assert read["commod_decision"].astype(int).tolist() == expected["commod_decision"].tolist()
 
 
 def test_disparities_have_a_ceiling(folder, call):
@@ -235,7 +325,10 @@ def test_show_prints_one_page_and_what_differs(folder, call, patch_file):
     assert code == 0 and "income" in out and Patch.load(patch_file).sha256 in out
     code, out, _ = call("show", patch_file, "--diff", patch_file)
     assert code == 0 and "alike" in out
-    assert json.loads(call("show", patch_file, "--json")[1])["patch"]["schema"] == "commod.patch/1"
+    Path("laid_out.json").write_text(json.dumps(json.loads(Path(patch_file).read_text()), indent=4))
+    found = json.loads(call("show", "laid_out.json", "--json")[1])
+    assert found["patch"]["schema"] == "commod.patch/1"
+    assert found["sha256"] == hashlib.sha256(Path("laid_out.json").read_bytes()).hexdigest()
 
 
 def test_compare_holds_methods_against_the_limit(folder, call):
@@ -322,8 +415,8 @@ def test_ten_thousand_columns_are_refused(folder, call):
     [
         (["--threshold", "2"], ["threshold"]),
         (["--confidence", "3"], ["confidence"]),
-        (["--max-changes", "-1"], ["max_changes"]),
-        (["--at-least", "7"], ["target"]),
+        (["--max-changes", "-1"], ["--max-changes"]),
+        (["--at-least", "7"], ["--at-least 7"]),
         (["--gains-only", "--losses-only"], ["exclude each other"]),
         (["--positive", "maybe"], ["--positive 'maybe'", "0, 1"]),
         (["--type", "age"], ["COLUMN=TYPE"]),
@@ -337,7 +430,7 @@ def test_ten_thousand_columns_are_refused(folder, call):
         (["--out", "train.csv"], ["train.csv"]),
         (["--out", "."], ["folder"]),
         (["--report", "r.xyz"], ["r.xyz"]),
-        (["--min-group-size", "5000"], ["min_group_size"]),
+        (["--min-group-size", "5000"], ["--min-group-size 5000"]),
     ],
 )
 def test_a_bad_option_is_one_sentence(folder, call, options, words):
@@ -360,15 +453,92 @@ def test_nothing_is_overwritten_without_force(folder, call, patch_file):
     assert_one_sentence(call(*same), "being read")
 
 
+def test_nothing_that_is_read_or_written_is_replaced(folder, call, patch_file):
+    Path("d").mkdir()
+    people(500, 0).to_csv("d/a.csv", index=False)
+    Path("p.json").write_text(Path(patch_file).read_text())
+    same = ("--out", "same.json", "--report", "same.json")
+    assert_one_sentence(call("debias", "train.csv", *TOLD, *same), "two outputs")
+    told = ("d/*.csv", *TOLD, "--force")
+    assert_one_sentence(call("debias", *told, "--ledger", "d/a.csv"), "being read")
+    assert_one_sentence(call("compare", *told, "--out", "d/a.csv"), "being read")
+    told = ("check", "p.json", "new.csv", "--sensitive", "race", "--report", "p.json", "--force")
+    assert_one_sentence(call(*told), "being read")
+    assert_one_sentence(call("compare", "train.csv", *TOLD, "--picture", "a.xyz"), "a.xyz")
+    Path("loop.json").symlink_to("loop.json")
+    assert call("debias", "train.csv", *TOLD, "--out", "loop.json")[0] == 0
+    assert Patch.load("loop.json")
+
+
+def test_a_mistyped_column_is_one_sentence(folder, call, patch_file):
+    told = ("audit", "decided.csv", "--before", "old", "--after", "new")
+    for option in ("--sensitive", "--label", "--score-before"):
+        given = (
+            (option, "nope") if option == "--sensitive" else ("--sensitive", "race", option, "nope")
+        )
+        for more in ((), ("--counts-only",)):
+            assert_one_sentence(call(*told, *given, *more), option, "'nope'", "columns: ")
+    assert_one_sentence(call("check", patch_file, "new.csv", "--sensitive", "nope"), "'nope'")
+
+
+def test_a_bound_that_is_no_number_is_refused(folder, call, patch_file):
+    check = ("check", patch_file, "new.csv", "--sensitive", "race")
+    assert_one_sentence(call(*check, "--at-least", "nan"), "--at-least")
+    assert_one_sentence(call(*check, "--max-changes", "nan"), "--max-changes")
+    audit = ("audit", "decided.csv", "--before", "old", "--after", "new", "--sensitive", "race")
+    assert_one_sentence(call(*audit, "--at-least", "nan"), "--at-least")
+
+
+def test_a_damaged_parquet_file_is_one_sentence(folder, call, patch_file):
+    people(2000, 1).to_parquet("bad.parquet")
+    raw = bytearray(Path("bad.parquet").read_bytes())
+    footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    raw[4:footer] = bytes(255 - byte for byte in raw[4:footer])
+    Path("bad.parquet").write_bytes(raw)
+    told = ("--sensitive", "race")
+    for command in (
+        ("debias", "bad.parquet", *TOLD),
+        ("check", patch_file, "bad.parquet", *told),
+        ("apply", patch_file, "bad.parquet", "out.csv"),
+        ("audit", "bad.parquet", "--before", "y", "--after", "y", *told),
+        ("audit", "bad.parquet", "--before", "y", "--after", "y", *told, "--counts-only"),
+    ):
+        assert_one_sentence(call(*command))
+
+
+def test_decisions_may_have_any_two_labels(folder, call):
+    table = pd.read_csv("decided.csv").replace(
+        {"old": {0: "no", 1: "yes"}, "new": {0: "no", 1: "yes"}}
+    )
+    table.loc[:4, ["old", "new"]] = None
+    table.to_csv("words.csv", index=False)
+    told = (
+        "audit",
+        "words.csv",
+        "--before",
+        "old",
+        "--after",
+        "new",
+        "--sensitive",
+        "race",
+        "--json",
+    )
+    whole, counted = (json.loads(call(*told, *more)[1]) for more in ((), ("--counts-only",)))
+    assert whole["audit"]["request"]["pos_label"] == "yes" and whole["audit"]["n"] == 1995
+    assert whole["audit"]["groups"] == counted["audit"]["groups"]
+    assert any("5 rows without a decision" in note for note in whole["notes"])
+
+
 def test_a_patch_for_other_columns_is_refused(folder, call, patch_file):
     pd.read_csv("new.csv").rename(columns={"income": "pay"}).to_csv("other.csv", index=False)
     pd.read_csv("new.csv").assign(income="much").to_csv("text.csv", index=False)
-    for name, words in (("other.csv", "does not have"), ("text.csv", "reads numbers")):
+    for name, words in (("other.csv", "does not have"), ("text.csv", "line 2")):
         told = (patch_file, name, "out.csv", "--score", "f")
         assert_one_sentence(call("apply", *told), "'income'", words)
         told = (patch_file, name, "--score", "f", "--sensitive", "race")
         assert_one_sentence(call("check", *told), "'income'", words)
-    assert_one_sentence(call("apply", patch_file, "new.csv", "o.csv"), "score")
+    wrong = ("apply", patch_file, "new.csv", "o.csv", "--score", "g")
+    assert_one_sentence(call(*wrong), "no column 'g'", "--score")
     assert not Path("out.csv").exists()
 
 
@@ -475,10 +645,32 @@ def test_every_command_has_help_with_examples():
         assert f"$ commod {name}" in done.stdout, name
 
 
-def test_a_missing_option_is_exit_code_2():
-    done = run_installed("debias", "train.csv")
-    assert done.returncode == 2 and "--sensitive" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_wrong_use_is_one_sentence_too(call):
+    for told, word in (
+        (["debias", "train.csv"], "--sensitive"),
+        (["debias", "a.csv", "--sensitive", "s", "--at-least", "x"], "--at-least"),
+        (["debias", "a.csv", "--sensitive", "s", "--constraint", "kind"], "equalized_odds"),
+        (["nothing"], "nothing"),
+    ):
+        assert_one_sentence(call(*told), word, "--help")
+    code, out, _ = call("debias", "train.csv", "--json")
+    assert code == 2 and "--sensitive" in json.loads(out)["error"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_files_are_written_wherever_words_cannot_be(folder, encoding):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    told = ("debias", "train.csv", *TOLD, "--at-least", "0.8", "--force")
+    done = run_installed(*told, env=environment, encoding="latin-1")
+    assert done.returncode == 0 and "P-rule" in done.stdout, done.stderr
+
+
+def test_a_reader_that_stops_reading_does_not_stop_the_work(folder):
+    told = [str(COMMAND), "debias", "train.csv", *TOLD, "--at-least", "0.8"]
+    line = f"({shlex.join(told)}; echo $? > code) | true"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert Path("code").read_text().strip() == "0", done.stderr
+    assert Patch.load("patch.json") and "Traceback" not in done.stderr
 
 
 def test_the_version_of_the_library_is_in_the_patch(patch_file):

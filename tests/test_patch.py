@@ -7,6 +7,7 @@ import json
 import os
 import warnings
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pandas as pd
@@ -226,6 +227,17 @@ def test_with_its_sha256_no_other_file_passes(tmp_path):
         ([], {"negative": 1}, "one label twice"),
         ([], {"negative": "no"}, "different types"),
         ([], {"negative": 2**63}, "64 bits"),
+        ([], {"negative": True, "positive": 0, "favorable": 0}, "different types"),
+        ([], {"favorable": True}, "neither"),
+        ([], {"direction": "gains_only"}, "its gate has"),
+        ([], {"direction": "upwards"}, "its gate has"),
+        ([], {"constraints": "kindness"}, "kindness"),
+        ([], {"target": -3.5}, "target"),
+        ([], {"metric": "AUC"}, "metric 'AUC'"),
+        ([], {"n_rows": 0}, "1 or more"),
+        ([], {"fairness_after": 1.5}, "between 0 and 1"),
+        ([], {"n_gains": 1e6}, "between 0 and 1000"),
+        ([], {"max_changes": -0.1}, "between 0 and 1"),
         ([number("a", 1.0), number("a", 2.0)], {}, "several columns named 'a'"),
         ([number("", 1.0)], {}, "without a name"),
         ([number("a", 1e101)], {}, "numbers lie within"),
@@ -251,35 +263,45 @@ SLOW = {
 }
 
 
-@settings(max_examples=1250, **SLOW)
-@given(st.lists(mutated(TEXT), min_size=4, max_size=4))
-def test_a_mutated_file_is_refused_or_the_same_patch(trees):
-    for tree in trees:  # 5,000 mutations
+SEEDS = st.integers(0, 2**32)
+
+
+@settings(max_examples=250, **SLOW)
+@given(SEEDS)
+def test_a_mutated_file_is_refused_or_the_same_patch(seed):
+    random = Random(seed)
+    for _ in range(20):  # 5,000 mutations in all
+        tree = mutated(random, TEXT)
         try:
             read = Patch.from_json(json.dumps(tree))
         except InputError as error:
             assert "cannot be used as a patch" in str(error)
         else:
-            assert read == mixed_patch()
+            assert read == mixed_patch(), tree
 
 
-@settings(max_examples=1250, **SLOW)
-@given(st.lists(mutated(TEXT), min_size=4, max_size=4))
-def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(trees):
-    accepted = []
-    for tree in trees:  # 5,000 mutations
+@settings(max_examples=250, **SLOW)
+@given(SEEDS)
+def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed):
+    random, accepted = Random(seed), []
+    for _ in range(20):  # 5,000 mutations in all
         with contextlib.suppress(InputError):
-            accepted.append(Patch.from_json(json.dumps(sealed(tree))))
-    for read in accepted[:1]:
+            accepted.append(Patch.from_json(json.dumps(sealed(mutated(random, TEXT)))))
+    for read in accepted[:2]:
         assert Patch.from_json(read.to_json()) == read
-        assert str(read) and isinstance(read.diff(mixed_patch()), list)
+        assert str(read)
+        assert (
+            read == mixed_patch()
+            or read.diff(mixed_patch())
+            or replace(read.content, created=mixed_patch().content.created) == mixed_patch().content
+        ), "what differs is said"
 
 
-@settings(max_examples=100, **SLOW)
-@given(mutated(TEXT))
-def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(tree):
+@settings(max_examples=60, **SLOW)
+@given(SEEDS)
+def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
     try:
-        read = Patch.from_json(json.dumps(sealed(tree)))
+        read = Patch.from_json(json.dumps(sealed(mutated(Random(seed), TEXT))))
         edited = read.apply(ROWS)
     except InputError:
         return  # refused, or it reads other columns now
@@ -290,7 +312,7 @@ def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(tree):
     assert (labels == edited["commod_decision"])[known].all()
 
 
-@settings(max_examples=1500, **SLOW)
+@settings(max_examples=800, **SLOW)
 @given(st.data())
 def test_damaged_bytes_are_refused_or_the_same_patch(data):
     raw = bytearray(TEXT.encode())
@@ -339,12 +361,12 @@ def test_rows_worked_out_by_hand():
 
 
 def test_a_gate_holds_scores_where_they_are():
-    patch = mixed_patch(may_lower=False)
+    patch = mixed_patch(may_lower=False, direction="gains_only")
     edited = patch.apply(ROWS)
     assert edited["commod_direction"].tolist()[:5] == ["gain", "kept", "kept", "gain", "kept"]
     assert edited["commod_score"][2] == 0.9 and edited["commod_score"][4] == 1.0
-    shut = mixed_patch(may_raise=False, may_lower=False).apply(ROWS)
-    np.testing.assert_array_equal(shut["commod_score"][:5], ROWS["score"][:5])
+    losses = mixed_patch(may_raise=False, direction="losses_only").apply(ROWS)
+    assert losses["commod_direction"].tolist()[:5] == ["kept", "kept", "loss", "kept", "kept"]
 
 
 @pytest.mark.parametrize(
@@ -503,10 +525,10 @@ DATA = pd.DataFrame(
         (category("race", {"White": 1.0}), "a value of the sensitive attribute"),
         (category("race", {"White": 1.0}), "tells the group exactly"),
         (category("job", {"Black": 1.0}), "'Black', a value of the sensitive attribute"),
-        (category("job", {"astronaut": 1.0}), "'astronaut', which 1 rows of X share"),
-        (category("job", {"pilot": 1.0}), "'pilot', which 0 rows of X share"),
-        (bins("income", [2469.0], [0.0, 1.0]), "2469.0, the value of 1 rows"),
-        (number("income", 1.0, if_missing=2469.0), "2469.0, the value of 1 rows"),
+        (category("job", {"astronaut": 1.0}), "'astronaut', a value of 1 of the 40 rows"),
+        (category("job", {"pilot": 1.0}), "'pilot', a value of 0 of the 40 rows"),
+        (bins("income", [2469.0], [0.0, 1.0]), "2469.0, the value of 1 of the 40 rows"),
+        (number("income", 1.0, if_missing=2469.0), "2469.0, the value of 1 of the 40 rows"),
         (number("Black", 1.0), "names a value of the sensitive attribute"),
         (number("age", 1.0), "reads column 'age', which X does not have"),
     ],
@@ -529,7 +551,8 @@ def test_verify_does_not_take_a_namesake_for_a_group():
 
 def test_two_patches_differ_in_words():
     one = mixed_patch()
-    assert one.diff(mixed_patch(in_words="Otherwise said.")) == []
+    assert one.diff(Patch(replace(one.content, created="2027-01-01"))) == []
+    assert len(one.diff(mixed_patch(in_words="Otherwise said."))) == 1
     assert one.diff(one) == []
     columns = list(one.content.ratio.columns)
     columns[1] = bins("age", [25.0, 41.0], [-1.5, 0.25, 0.5], missing=-0.75)
@@ -543,7 +566,7 @@ def test_two_patches_differ_in_words():
         "Column tenure is new (points per unit, 1 lines).",
         "Column age has other bins: 25, 40.5 → 25, 41.",
         "job = clerk: -2.0000 → -1.0000.",
-        "job =: +0.1250 → no line.",
+        "job = '': +0.1250 → no line.",
         "Asked for: target: 0.8 → 0.9.",
     ):
         assert sentence in said, said
@@ -561,12 +584,27 @@ def test_a_patch_prints_as_a_scorecard_of_one_page(capsys):
         "income",
         "per unit",
         "job = job 999",
-        "and 987 more lines",
+        "and 987 more lines of job",
         "r = +1",
         patch.digest,
     ):
         assert words in text
     assert "LogisticRegression" in repr(patch) and "income" in repr(patch)
+
+
+def test_two_categories_that_read_alike_are_told_apart():
+    one, other = (
+        Patch(content_of(category("code", {1: points, "1": 0.5, " a": 0.25})))
+        for points in (0.75, 0.8)
+    )
+    assert one.diff(other) == ["code = 1: +0.7500 → +0.8000."]
+    assert all(name in str(one) for name in ("code = 1 ", "code = '1'"))
+
+
+def test_every_line_can_be_shown():
+    many = category("job", {f"job {i}": (i - 500) / 100 for i in range(1000)})
+    text = Patch(content_of(many)).to_text(every_line=True)
+    assert "more lines" not in text and text.count("job = job") == 999  # one has no points
 
 
 def test_names_cannot_break_the_page(capsys):
@@ -592,3 +630,132 @@ def test_apply_keeps_every_column_and_revert_gives_the_frame_back():
         patch.apply(edited, prefix="new_")
     with pytest.raises(InputError, match="apply the patch first"):
         patch.count(frame)
+
+
+def test_a_model_has_one_fingerprint_however_it_is_stored():
+    import io
+    import pickle
+
+    import joblib
+    import skops.io
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from commod.patch.fingerprint import model_digest
+
+    data = make_biased(300, random_state=0)
+    seen = set()
+    for model in (
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        RandomForestClassifier(5, random_state=0),
+        GradientBoostingClassifier(n_estimators=5),
+    ):
+        model.fit(data.data, data.target)
+        digest = model_digest(model)
+        model.predict_proba(data.data)
+        file = io.BytesIO()
+        joblib.dump(model, file)
+        file.seek(0)
+        stored = skops.io.dumps(model)
+        known = skops.io.get_untrusted_types(data=stored)
+        for again in (
+            model,
+            pickle.loads(pickle.dumps(model)),
+            joblib.load(file),
+            skops.io.loads(stored, trusted=known),
+        ):
+            assert model_digest(again) == digest, model
+        seen.add(digest)
+        seen.add(model_digest(model.fit(data.data[:200], data.target[:200])))
+    assert len(seen) == 8, "another model, another fingerprint"
+
+
+def test_verify_finds_groups_that_are_numbers():
+    random = np.random.default_rng(0)
+    group = random.choice([7, 8], 400)
+    code = pd.Series(np.where(random.random(400) < 0.03, 15 - group, group)).astype("category")
+    X = pd.DataFrame({"code": code})
+    found = Patch(content_of(category("code", {7: 1.0, 8: -1.0}))).verify(X, group)
+    assert any("7, a value of the sensitive attribute" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3], ["a", "b", "a"], [True, False, True]])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_categories_of_pandas_keep_their_type(values, ordered):
+    column = pd.Series(pd.Categorical(values, ordered=ordered))
+    patch = Patch(content_of(category("c", {values[0]: -2.0})))
+    edited = patch.apply(pd.DataFrame({"c": column, "score": 0.9}))
+    assert edited["commod_changed"].tolist() == [value == values[0] for value in values]
+
+
+def test_frames_without_rows():
+    patch = mixed_patch()
+    for frame in (
+        ROWS,
+        ROWS.astype({"job": "category"}),
+        pl.DataFrame(ROWS[["income", "age", "job", "score"]]).with_columns(
+            pl.col("job").cast(pl.Categorical), member=None
+        ),
+    ):
+        edited = patch.apply(frame[:0])
+        assert len(edited) == 0 and "commod_score" in edited.columns
+
+
+def test_whole_numbers_beyond_doubles_and_decimals_are_read():
+    from decimal import Decimal
+
+    import pyarrow as pa
+
+    patch = Patch(content_of(number("n", -1e-15), intercept=1.0))
+    large = [2**53 + 1, 5, None]
+    table = pa.table({"n": pa.array(large, pa.int64()), "score": [0.9, 0.9, 0.9]})
+    expected = [True, False, False]
+    assert patch.apply(table)["commod_changed"].to_pylist() == expected
+    arrow = pd.DataFrame({"n": pd.array(large, dtype="int64[pyarrow]"), "score": 0.9})
+    assert patch.apply(arrow)["commod_changed"].tolist() == expected
+    priced = pd.DataFrame({"n": [1.0], "score": [Decimal("0.9")]})
+    assert patch.apply(priced)["commod_score"].tolist() == pytest.approx([0.9])
+    with pytest.raises(InputError, match="scores are numbers"):
+        patch.apply(pd.DataFrame({"n": [1.0, 2.0], "score": ["high", 0.5]}))
+
+
+def test_columns_of_pandas_may_be_numbered():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(600, 2)))
+    group = np.where(X[0] + random.normal(size=600) > 0, "a", "b")
+    model = LogisticRegression().fit(X, X[0] > 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CommodWarning)
+        update = ControlledDebiaser(model, target=0.5).fit(X, X[0] > 0, sensitive_features=group)
+    scored = X.assign(score=model.predict_proba(X)[:, 1])
+    edited = update.to_patch().apply(scored)
+    assert edited.columns[:3].tolist() == [0, 1, "score"]
+    np.testing.assert_array_equal(edited["commod_decision"], update.predict(X))
+
+
+def test_labels_are_those_of_the_model_whatever_the_user_calls_them():
+    data = make_biased(600, random_state=0)
+    model = LogisticRegression().fit(data.data, data.target)
+    update = ControlledDebiaser(model, pos_label=1.0, favorable_label=False)
+    update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    labels = update.to_patch().content.labels
+    assert [type(label) for label in vars(labels).values()] == [int, int, int]
+    assert labels.favorable == 0
+
+
+def test_a_pipe_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        Patch.load(tmp_path / "pipe")
+
+
+def test_a_number_too_large_for_a_double_is_refused():
+    text = mixed_patch().to_json().replace('"clerk"', "1" + "0" * 400)
+    with pytest.raises(InputError, match="numbers lie within"):
+        Patch.from_json(text)
+    with pytest.raises(InputError, match="one category twice"):
+        Patch(content_of(category("a", {2**53: 1.0, 2**53 + 1: 2.0})))
+    with pytest.raises(InputError, match="read from text"):
+        Patch.from_json(b"{}")

@@ -100,7 +100,11 @@ def test_documented_defaults_of_functions_are_the_real_ones(function):
 
 @pytest.mark.parametrize(
     "update",
-    [commod.COMMOD, commod.ControlledDebiaser, *{type(u) for u in rivals.lineup(None).values()}],
+    [
+        commod.COMMOD,
+        commod.ControlledDebiaser,
+        *dict.fromkeys(type(u) for u in rivals.lineup(None).values()),
+    ],
 )
 def test_documented_defaults_are_the_real_ones(update):
     text = inspect.getdoc(update)

@@ -217,7 +217,7 @@ RAGGED = "a,b\n1,2\n\n"
         (b"a,b\r\n1,2\n3,4\r\n", "mixes line ends"),
         (b"PAR1\x15\x04", "is a Parquet file, not the text"),
         (b"PK\x03\x04junk", "zip or Excel file"),
-        (gzip.compress(b"a,b\n1,2\n"), "is a gzip file"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), "is a gzip file"),
         (",".join(f"c{i}" for i in range(10_000)) + "\n", "has 10,000 columns, but at most 2,000"),
     ],
 )
@@ -269,9 +269,9 @@ def test_quoted_line_ends_and_quotes_stay(put):
         ("t.CSV", 'a,b\n1,"x,y"\n', {}),
         ("t.csv", "a;b\n1;x,y\n", {"delimiter": ";"}),
         ("t.csv", "a\tb\n1\tx,y\n", {"delimiter": "tab"}),
-        ("t.csv.gz", gzip.compress(b'a,b\n1,"x,y"\n'), {}),
-        ("t.CSV.GZ", gzip.compress(b'a,b\n1,"x,y"\n'), {}),
-        ("t.tsv.gz", gzip.compress(b"a\tb\n") + gzip.compress(b"1\tx,y\n"), {}),
+        ("t.csv.gz", gzip.compress(b'a,b\n1,"x,y"\n', mtime=0), {}),
+        ("t.CSV.GZ", gzip.compress(b'a,b\n1,"x,y"\n', mtime=0), {}),
+        ("t.tsv.gz", gzip.compress(b"a\tb\n", mtime=0) + gzip.compress(b"1\tx,y\n", mtime=0), {}),
     ],
 )
 def test_delimiters_and_gzip(put, name, content, options):
@@ -289,7 +289,7 @@ def test_what_cannot_delimit_is_refused(put, delimiter):
 def test_encodings(put, encoding):
     path = put("ä,b\n1,é\n".encode(encoding))
     assert frame_of(path, encoding=encoding).to_dict("list") == {"ä": [1], "b": ["é"]}
-    packed = put(gzip.compress("ä,b\n1,é\n".encode(encoding)), "t.csv.gz")
+    packed = put(gzip.compress("ä,b\n1,é\n".encode(encoding), mtime=0), "t.csv.gz")
     assert frame_of(packed, encoding=encoding).to_dict("list") == {"ä": [1], "b": ["é"]}
 
 
@@ -391,7 +391,8 @@ def test_what_is_no_file_is_refused(tmp_path, put):
         (tmp_path / "s.csv", "pipe, socket or device"),
         ("/dev/null", "pipe, socket or device"),
         (tmp_path / "gone.csv", "points to a file that is gone"),
-        (tmp_path, r"is a folder; name its files, such as .*\*\.parquet"),
+        (tmp_path, r"is a folder; name its files, such as .*\*\.csv"),
+        (tmp_path.parent, r"is a folder; name its files, such as .*\*\.parquet"),
         ("s3://bucket/t.csv", "not a local file"),
         (put("x", "t.xlsx"), "Expected .csv, .tsv or .txt"),
     ]:

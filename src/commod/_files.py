@@ -49,7 +49,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     file stays as it was. The temporary is locked while it is written, so that a later run can tell
     what a killed process left behind, and removes it.
     """
-    target = Path(path).resolve()  # a link stays a link: what it points to is replaced
+    # a link stays a link: what it points to is replaced
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {str(target.parent)!r} to write {target.name!r} in.")
     if target.is_dir():
@@ -65,8 +66,10 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
             if target.exists():  # a private file stays private
                 os.chmod(beside, stat.S_IMODE(target.stat().st_mode))
             os.replace(beside, target)
-        except BaseException:
+        except BaseException as error:
             beside.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+                error.filename = str(path)  # a full disk does not say which file it was
             raise
         finally:
             os.close(handle)

@@ -30,6 +30,7 @@ __all__ = [
     "read_columns",
     "read_groups",
     "read_labels",
+    "same_name",
     "take_rows",
     "tells_group",
 ]
@@ -104,7 +105,7 @@ def _from_native(values: Any, name: str) -> nw.DataFrame[Any] | nw.Series[Any] |
         native = nw.from_native(values, pass_through=True, allow_series=True)
     except DuplicateError as error:
         names = getattr(values, "column_names", None) or values.columns
-        raise _same_name(name, names) from error
+        raise same_name(name, names) from error
     if isinstance(native, nw.LazyFrame):
         raise InputTypeError(
             f"{name} is a lazy frame ({type(values).__module__}.{type(values).__name__}), but "
@@ -114,7 +115,8 @@ def _from_native(values: Any, name: str) -> nw.DataFrame[Any] | nw.Series[Any] |
     return native if isinstance(native, nw.DataFrame | nw.Series) else None
 
 
-def _same_name(name: str, names: Iterable[Any]) -> InputError:
+def same_name(name: str, names: Iterable[Any]) -> InputError:
+    """Return the error for a table with several columns of one name."""
     counts = Counter(str(n) for n in names)
     repeated = ", ".join(repr(n) for n, count in counts.items() if count > 1)
     return InputError(
@@ -140,7 +142,7 @@ def read_columns(
     """
     columns = list(iter_columns(X, kinds, skip))
     if len({c.name for c in columns}) < len(columns):  # the number 1 and the text "1", say
-        raise _same_name("X", [c.name for c in columns])
+        raise same_name("X", [c.name for c in columns])
     return columns
 
 
@@ -251,7 +253,7 @@ def _columns_of_array(array: NDArray[Any], kinds: Mapping[str, Kind]) -> Iterato
 def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kind]) -> Column:
     dtype = series.dtype
     if dtype.is_numeric():
-        values = series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
+        values = _as_doubles(series)
         return Column(name, "numeric", _finite(values, f"Column {name!r}"))
     if dtype == nw.Object or _holds_objects(series):  # also where the first rows look like text
         return _column_of_objects(name, series.to_list(), kinds.get(name))
@@ -261,6 +263,14 @@ def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kin
         return _without_values(name, len(series))
     native = series.to_native()
     raise _unreadable_type(f"Column {name!r}", getattr(native, "dtype", None) or native.type)
+
+
+def _as_doubles(series: nw.Series[Any]) -> NDArray[np.float64]:
+    if series.dtype in (nw.Int64, nw.UInt64):  # Arrow casts none beyond 2⁵³
+        missing = series.is_null().to_numpy()
+        known = series.fill_null(0) if missing.any() else series
+        return np.where(missing, np.nan, known.to_numpy().astype(np.float64))
+    return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
 
 
 def _holds_objects(series: nw.Series[Any]) -> bool:

@@ -77,6 +77,9 @@ def read_request(request: Any, explanation: Explanation | None) -> Request:
             raise InputError(
                 f"request has an unknown entry {unknown[0]!r}; it may hold {', '.join(known)}."
             )
+        undefined = [name for name, v in request.items() if v is not None and plain(v) is None]
+        if undefined:
+            raise InputError(f"request: {undefined[0]} is NaN; pass a number, or leave it out.")
         request = replace(known_already, **{name: plain(v) for name, v in request.items()})
     if not isinstance(request, Request):
         raise InputError(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from commod._audit.coding import Coding, names_of_groups, read_two_labels
 from commod._audit.counts import Counts, count_people
 from commod._codes import plain
-from commod._inputs import _same_name, binary_outcome, read_groups, read_labels
+from commod._inputs import binary_outcome, read_groups, read_labels, same_name
 from commod._record import Agreement
 from commod.exceptions import InputError, InputTypeError
 
@@ -79,7 +79,7 @@ def _read_schema(frame: Any) -> tuple[nw.LazyFrame[Any], Mapping[Any, Any]]:
             return lazy, lazy.collect_schema()
     except DuplicateError as error:
         columns = getattr(frame, "column_names", None) or frame.columns
-        raise _same_name("frame", columns) from error
+        raise same_name("frame", columns) from error
     raise InputTypeError(
         f"frame must be a table of {ENGINES}; got {type(frame).__name__}. Arrays are audited by "
         "commod.audit."

@@ -7,6 +7,7 @@ import sys
 import types
 import typing
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from commod.exceptions import InputError
@@ -98,9 +99,9 @@ def _read_one_of(hint: Any, arguments: tuple[Any, ...], data: Any, where: str) -
 
 def _says_so(kind: Any, data: Any) -> bool:
     """Return whether data names its kind of record in a field that can hold nothing else."""
-    if not is_dataclass(kind) or not isinstance(data, dict):
+    if not isinstance(kind, type) or not is_dataclass(kind) or not isinstance(data, dict):
         return False
-    hints = typing.get_type_hints(kind).items()
+    hints = _hints(kind).items()
     marks = [(name, hint) for name, hint in hints if typing.get_origin(hint) is typing.Literal]
     return bool(marks) and all(
         _is_one_of(data.get(name), typing.get_args(hint)) for name, hint in marks
@@ -110,13 +111,18 @@ def _says_so(kind: Any, data: Any) -> bool:
 def _read_record(kind: type, data: Any, where: str) -> Any:
     if not isinstance(data, dict):
         raise _wrong(kind, data, where)
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     kept = [f.name for f in fields(kind) if _is_kept(f)]
     unlike = sorted(set(kept) ^ set(data))
     if unlike:
         verb = "lacks" if unlike[0] in kept else "has an unknown"
         raise InputError(f"{where} {verb} field {unlike[0]!r}; expected {', '.join(kept)}.")
     return kind(**{name: _read(hints[name], data[name], f"{where}.{name}") for name in kept})
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)  # evaluates text, so once for each kind of record
 
 
 def _is_kept(field: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commod._tables import kinds as _kinds
@@ -21,17 +22,36 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["open_text"]
+__all__ = ["Hints", "open_text"]
 
 _SAMPLE = 2_000  # rows that rule out most kinds before all rows are looked at
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _SPELLED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 
 
+@dataclass(frozen=True)
+class Hints:
+    """What is known of the kinds of columns before any row is read.
+
+    `given` by the user, `expected` where a column is there, `others` for the rest (None: found from
+    all rows).
+    """
+
+    given: Mapping[str, str]
+    expected: Mapping[str, str]
+    others: str | None
+
+    def of(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the kinds of those columns that need not be found."""
+        rest = {} if self.others is None else dict.fromkeys(names, self.others)
+        expected = {name: kind for name, kind in self.expected.items() if name in names}
+        return {**rest, **expected, **self.given}
+
+
 def open_text(
     connection: duckdb.DuckDBPyConnection,
     sources: Sequence[Source],
-    types: Mapping[str, str],
+    hints: Hints,
     delimiter: str | None,
     progress: Progress | None,
 ) -> tuple[duckdb.DuckDBPyRelation, dict[str, str], int]:
@@ -43,7 +63,8 @@ def open_text(
     names = headers[sources[0].name]
     check_names(names, sources[0].name)
     check_alike(headers)
-    _kinds.check_corrections(types, names, repr(sources[0].name))
+    _kinds.check_corrections(hints.given, names, repr(sources[0].name))
+    types = hints.of(names)
     with _explained(sources, len(names), sign):
         texts = _scan(connection, sources, names, sign)
         kinds, n_rows = _find_kinds(connection, texts, types, progress)

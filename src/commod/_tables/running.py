@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from commod._optional import needed
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -31,14 +33,9 @@ _POLL = 0.05  # seconds between two looks at a running query
 
 def connect(spill: Path, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
     """Return a connection to a database in memory that spills to the folder `spill` only."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise InputError(
-            "Reading and writing table files needs the package duckdb, which is not installed. "
-            "Install it with: pip install 'commod-debiasing[files]'."
-        ) from error
-    connection = duckdb.connect()
+    connection: duckdb.DuckDBPyConnection = needed(
+        "duckdb", "files", "Reading and writing files of tables"
+    ).connect()
     settings: dict[str, str | bool] = {
         "temp_directory": str(spill),
         "preserve_insertion_order": True,  # the rows of the output stand in the input's order
@@ -121,7 +118,8 @@ def in_row_order(
     preserve_insertion_order says. On one thread it keeps them.
     """
     n_threads = connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
-    has_join = "join" in str(relation.explain()).lower()
+    # the name of an operator, as versions of DuckDB write it; a column may be called join_date
+    has_join = re.search(r"[A-Z]_JOIN\b|╭─ [A-Za-z ]*Join\b", str(relation.explain())) is not None
     if has_join:
         connection.execute("SET threads = 1")
     try:
@@ -158,6 +156,6 @@ def in_plain_words() -> Iterator[None]:
 def out_of_memory() -> InputError:
     """Return the error for a query that needs more memory than it may use."""
     return InputError(
-        "The table needs more memory than DuckDB may use. Raise --memory-limit, say to 4GB, or "
-        "read fewer columns."
+        "The table needs more memory than DuckDB may use. Pass fewer columns or rows; commod apply "
+        "takes a larger --memory-limit."
     )

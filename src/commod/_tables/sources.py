@@ -91,7 +91,8 @@ def _checked(name: str) -> Source:
             f"{name!r} cannot be opened: {reason}. Name a file that is there."
         ) from error
     if stat.S_ISDIR(status.st_mode):
-        pattern = os.path.join(name, "*.parquet")
+        has_text = any(glob.glob(os.path.join(glob.escape(name), f"*{s}")) for s in TEXT_SUFFIXES)
+        pattern = os.path.join(name, "*.csv" if has_text else "*.parquet")
         raise InputError(f"{name!r} is a folder; name its files, such as {pattern!r}.")
     if not stat.S_ISREG(status.st_mode):
         raise InputError(

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from commod._files import private_folder
-from commod._tables.delimited import open_text
+from commod._tables.delimited import Hints, open_text
 from commod._tables.kinds import quoted
 from commod._tables.parquet import kind_of_type, open_parquet
 from commod._tables.running import Progress, connect, in_plain_words, in_row_order, run_query
@@ -76,6 +76,8 @@ def open_tables(
     paths: Sequence[str],
     *,
     types: Mapping[str, str] | None = None,
+    expected: Mapping[str, str] | None = None,
+    others: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     memory_limit: str | None = None,
@@ -93,6 +95,10 @@ def open_tables(
         CSV, TSV or TXT files, each also packed (.gz), or Parquet files; names or glob patterns.
     types : mapping from column to "text", "number", "integer" or "boolean", default=None
         Corrects the kinds found. A value that does not fit is an error that names its line.
+    expected : mapping from column to kind, default=None
+        The same for columns of a text file that need not be there; `types` goes before it.
+    others : str, default=None
+        The kind of all other columns of a text file; found from all rows unless given.
     delimiter : str, default=None
         What separates the fields of a text file: a comma, in .tsv a tab, unless given.
     encoding : str, default=None
@@ -118,9 +124,12 @@ def open_tables(
         connection = connect(folder / "spill", memory_limit)
         stack.callback(connection.close)
         readable = [made_readable(s, folder, i, encoding) for i, s in enumerate(sources)]
-        read = open_text if sources[0].is_text else open_parquet
         given = {} if types is None else types
-        relation, kinds, n_rows = read(connection, readable, given, delimiter, progress)
+        if sources[0].is_text:
+            hints = Hints(given, expected or {}, others)
+            relation, kinds, n_rows = open_text(connection, readable, hints, delimiter, progress)
+        else:
+            relation, kinds, n_rows = open_parquet(connection, readable, given, delimiter, progress)
         if not n_rows:
             raise InputError(
                 f"{sources[0].name!r} has a header but no rows; expected at least one row of data."

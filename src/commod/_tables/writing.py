@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from commod._files import written_whole
@@ -12,7 +13,7 @@ from commod._tables.running import Progress, in_row_order, out_of_memory, run_qu
 from commod._tables.table import Table
 from commod.exceptions import InputError
 
-__all__ = ["TABLE_SUFFIXES", "check_output", "write_table"]
+__all__ = ["TABLE_SUFFIXES", "check_output", "check_outputs", "write_table"]
 
 _OPTIONS = {
     # small row groups: some wait in memory for the one before them
@@ -54,7 +55,7 @@ def check_output(
             f"{shown} does not say in which format to write. End it in one of "
             f"{', '.join(suffixes)}."
         )
-    folder = target.resolve().parent
+    folder = Path(os.path.realpath(target)).parent  # of a link that points to itself too
     if not folder.is_dir():
         raise InputError(f"There is no folder {str(folder)!r} to write {target.name!r} in.")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -71,14 +72,45 @@ def _check_replaceable(
 ) -> None:
     if not stat.S_ISREG(target.stat().st_mode):
         raise InputError(f"{shown} is a pipe, socket or device. Name a file to write to.")
-    for path in inputs:
-        if os.path.exists(path) and os.path.samefile(path, target):
+    for path in _files_of(inputs):
+        if os.path.samefile(path, target):
             raise InputError(
                 f"{shown} is one of the files being read, so it is not replaced. Write to another "
                 "file."
             )
     if not force:
         raise InputError(f"{shown} is already there. Pass --force to replace it.")
+
+
+def _files_of(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    """Yield the files that names and patterns stand for."""
+    for path in (os.fspath(p) for p in paths):
+        yield from [path] if os.path.exists(path) else glob.glob(os.path.expanduser(path))
+
+
+def check_outputs(
+    outputs: Iterable[tuple[str | os.PathLike[str] | None, Sequence[str]]],
+    force: bool,
+    *,
+    inputs: Iterable[str | os.PathLike[str] | None] = (),
+) -> None:
+    """Refuse any of several outputs (each with its endings) that cannot be written, or two alike.
+
+    None among the outputs or inputs stands for one that was not asked for.
+    """
+    read = [path for path in inputs if path is not None]
+    seen: set[str] = set()
+    for path, suffixes in outputs:
+        if path is None:
+            continue
+        check_output(path, force, inputs=read, suffixes=suffixes)
+        place = os.path.realpath(path)
+        if place in seen:
+            raise InputError(
+                f"{str(path)!r} is named for two outputs, so one would replace the other. Name two "
+                "files."
+            )
+        seen.add(place)
 
 
 def write_table(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
 import sys
+import traceback
 from types import ModuleType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from commod import __version__
 from commod.cli import apply, audit, check, compare, debias, demo, show, sql
+from commod.cli._options import in_options
 
 __all__ = ["app", "main"]
+
+INTERRUPTED, CRASHED = 130, 70  # exit codes besides 0, 1 and 2
 
 app = typer.Typer(
     name="commod",
@@ -64,23 +69,54 @@ def main() -> None:
     """Run the command line; a mistake of the user is one line on standard error and exit code 2."""
     from commod.exceptions import CommodError
 
+    _make_printable()
     try:
-        app()
-    except (CommodError, OSError, ValueError, TypeError) as error:
-        # the last two come from scikit-learn's checks of parameters, or from the base model
-        if "COMMOD_TRACEBACK" in os.environ:
-            raise
-        _fail(" ".join(str(error).split()))
-    except RuntimeError as error:
-        if "interrupted" not in str(error):  # as DuckDB says it
-            raise
-        sys.exit(130)
+        code = app(standalone_mode=False)
+    except (CommodError, OSError) as error:
+        _fail(in_options(_words(error)))
     except MemoryError:
         _fail("There is not enough memory for this table. Pass fewer columns or rows.")
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        if "interrupted" in str(error):  # as DuckDB says it
+            sys.exit(INTERRUPTED)
+        if hasattr(error, "format_message"):
+            _fail_usage(error)
+        if type(error).__module__.lstrip("_").startswith("duckdb"):
+            _fail(f"The table cannot be read: {_words(error)}.")
+        traceback.print_exc()  # a mistake of ours: neither bad input nor an unmet constraint
+        sys.exit(CRASHED)
+    sys.exit(code or 0)
+
+
+def _make_printable() -> None:
+    """Let a stream that is not in UTF-8 show what it cannot hold, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename!r} cannot be used: {error.strerror}."
+    return " ".join(str(error).split())
+
+
+def _fail_usage(error: Any) -> NoReturn:
+    """Say what is wrong with the arguments, as typer found it."""
+    message = str(error.format_message())
+    context = getattr(error, "ctx", None)
+    if not message or "Usage:" in message:  # a command without arguments: its help
+        typer.echo(message or (context.get_help() if context is not None else ""), err=True)
+        sys.exit(2)
+    path = "commod" if context is None else context.command_path
+    _fail(f"{' '.join(message.split()).rstrip('.')}. See {path} --help.")
 
 
 def _fail(sentence: str) -> NoReturn:
     typer.echo(f"commod: error: {sentence}", err=True)
     if "--json" in sys.argv:
-        typer.echo(json.dumps({"error": sentence}, ensure_ascii=False))
+        with contextlib.suppress(OSError):  # it may be standard output that failed
+            typer.echo(json.dumps({"error": sentence}, ensure_ascii=False))
     sys.exit(2)

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from commod._optional import needed
 from commod.exceptions import InputError
 
 __all__ = ["MODEL_SUFFIXES", "load_model"]
@@ -72,19 +73,9 @@ def _check_file(name: str, suffix: str) -> None:
         raise InputError(f"{name!r} is empty (0 bytes); expected a model. Save it again.")
 
 
-def needed(package: str, extra: str, purpose: str) -> Any:
-    """Return a package that is not always installed, or say how to install it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise InputError(
-            f"{purpose} needs the package {package.partition('.')[0]}, which is not installed. "
-            f"Install it with: pip install 'commod-debiasing[{extra}]'."
-        ) from error
-
-
 def _load_skops(name: str, trust: Sequence[str]) -> Any:
-    skops = needed("skops.io", "files", "Reading a .skops file")
+    skops = needed("skops.io", "skops", "Reading a .skops file")
+    trust = [kind.strip() for text in trust for kind in text.split(",")]
     unknown = _loaded(name, lambda: skops.get_untrusted_types(file=name))
     allowed = [kind for kind in unknown if kind in trust or _is_own_class(kind)]
     refused = sorted(set(unknown) - set(allowed))
@@ -103,12 +94,16 @@ def _is_own_class(kind: str) -> bool:
     put where a model calls them.
     """
     module, _, name = kind.rpartition(".")
+    if kind == "numpy.dtype":
+        return True
     if module.partition(".")[0] not in ("sklearn", "commod"):
         return False
     try:
-        return isinstance(getattr(import_module(module), name, None), type)
+        found = getattr(import_module(module), name, None)
     except ImportError:
         return False
+    # a module holds classes of others too, such as threads and sockets
+    return isinstance(found, type) and f"{found.__module__}.{found.__qualname__}" == kind
 
 
 def _load_pickle(name: str, trust_pickle: bool) -> Any:

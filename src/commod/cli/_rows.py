@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,19 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Asked", "Rows", "read_rows", "split_rows"]
+    from commod._tables import Table
+
+__all__ = [
+    "Asked",
+    "Rows",
+    "check_blind",
+    "check_columns",
+    "check_test_size",
+    "known_rows",
+    "labels_of",
+    "read_rows",
+    "split_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -34,11 +46,15 @@ class Asked:
     delimiter: str | None = None
     encoding: str | None = None
     drop_missing: bool = False
+    identifier: str | None = None
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to fit on; `locked` columns are for the base model alone."""
+    """Rows to fit on; `locked` columns are for the base model alone.
+
+    The index of `X` is what a ledger calls the rows: the identifier, or the row from 0.
+    """
 
     X: pd.DataFrame
     y: Any
@@ -74,8 +90,11 @@ def read_rows(asked: Asked, say: Say) -> Rows:
             _check_named(asked, names, table.label)
             wanted = _features(asked, estimator, names)
             told = [*asked.sensitive, *([asked.label] if asked.label else [])]
-            frame = read_frame(table, list(dict.fromkeys([*wanted, *told])), progress=progress)
+            named = [*wanted, *told, *([asked.identifier] if asked.identifier else [])]
+            frame = read_frame(table, list(dict.fromkeys(named)), progress=progress)
             files = table.files
+    if asked.identifier is not None:
+        frame.index = _identifiers(frame[asked.identifier])
     known = [*told, *([asked.score_column] if asked.score_column else [])]
     if asked.drop_missing:
         frame = _without_missing(frame, known, say)
@@ -87,12 +106,29 @@ def read_rows(asked: Asked, say: Say) -> Rows:
         y=None if asked.label is None else _labels(frame[asked.label]),
         groups=groups if len(asked.sensitive) > 1 else groups[asked.sensitive[0]],
         estimator=estimator,
-        locked=tuple(name for name in used if name in asked.sensitive or kinds[name] not in READ),
+        locked=tuple(name for name in used if _is_locked(name, asked, kinds)),
         files=files,
     )
 
 
 READ = ("text", "integer", "number", "boolean")  # kinds of columns that a scorecard can read
+
+
+def _is_locked(name: str, asked: Asked, kinds: dict[str, str]) -> bool:
+    """Return whether a column is for the base model alone."""
+    if name in asked.sensitive or name in asked.ignore or kinds[name] not in READ:
+        return True
+    return bool(asked.features) and name not in asked.features and name != asked.score_column
+
+
+def _identifiers(column: pd.Series[Any]) -> Any:
+    import pandas as pd
+
+    if not column.is_unique or column.isna().any():
+        raise InputError(
+            f"--id {str(column.name)!r} does not name rows: it repeats a value, or one is missing."
+        )
+    return pd.Index(column, name=column.name)
 
 
 def _estimator(asked: Asked) -> Any:
@@ -114,6 +150,7 @@ def _check_named(asked: Asked, names: Sequence[str], table: str) -> None:
         "--score-column": [asked.score_column] if asked.score_column else [],
         "--features": list(asked.features),
         "--ignore": list(asked.ignore),
+        "--id": [asked.identifier] if asked.identifier else [],
     }
     if not asked.sensitive:
         raise InputError("--sensitive is missing: name the column of the sensitive attribute.")
@@ -121,8 +158,7 @@ def _check_named(asked: Asked, names: Sequence[str], table: str) -> None:
     for option, columns in given.items():
         for name in columns:
             if name not in names:
-                shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-                raise InputError(f"{option} {name!r} is no column of {table} (columns: {shown}).")
+                raise _no_column(option, name, names, table)
             if name in seen and {option, seen[name]} != {"--ignore", "--sensitive"}:
                 raise InputError(
                     f"Column {name!r} is named by {seen[name]} and by {option}; it can be one."
@@ -141,8 +177,14 @@ def _features(asked: Asked, estimator: Any, names: Sequence[str]) -> list[str]:
         )
     if needed:
         return needed
-    told = {*asked.sensitive, *asked.ignore, asked.label}
+    told = {*asked.sensitive, *asked.ignore, asked.label, asked.identifier}
     chosen = asked.features or [name for name in names if name not in told]
+    n_needed = getattr(estimator, "n_features_in_", len(chosen))
+    if asked.score_column is None and n_needed != len(chosen):
+        raise InputError(
+            f"The base model was fitted on {n_needed} columns without names, and the table has "
+            f"{len(chosen)} for it. Name them in the model's order, each with --features."
+        )
     if asked.score_column is not None and asked.score_column not in chosen:
         chosen = [*chosen, asked.score_column]
     return list(chosen)
@@ -161,18 +203,20 @@ def _used(
         return list(wanted)
     left_out = []
     for name in wanted:
-        if name == asked.score_column or name in asked.features:
+        is_read = kinds[name] in READ
+        if name == asked.score_column or (is_read and name in asked.features):
             continue
-        if kinds[name] not in READ:
+        if not is_read:
+            words = f"Column {name!r} is of type {kinds[name]}, which a scorecard cannot read"
+            if name in asked.features:
+                raise InputError(f"{words}. Turn it into a number, such as days since a fixed day.")
+            say.note(f"{words}: left out.")
             left_out.append(name)
-            say.note(
-                f"Column {name!r} is a {kinds[name]}, which a scorecard cannot read: left out."
-            )
         elif kinds[name] == "integer" and _is_identifier(frame[name]):
             left_out.append(name)
             say.note(
                 f"Column {name!r} has a different whole number in every row, as an identifier has: "
-                f"left out. Name the columns to use with --features if it is none."
+                "left out. If it is one, pass --id; if not, name the columns with --features."
             )
     return [name for name in wanted if name not in left_out]
 
@@ -202,7 +246,7 @@ def _without_missing(frame: pd.DataFrame, named: Sequence[str], say: Say) -> pd.
         )
     if n_lost:
         say.note(f"{n_lost:,} of {len(frame):,} rows were dropped: {', '.join(named)} is missing.")
-    return frame[kept].reset_index(drop=True)
+    return frame[kept]
 
 
 def _labels(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -214,10 +258,40 @@ def _labels(column: pd.Series[Any]) -> pd.Series[Any]:
     return column
 
 
-def split_rows(rows: Rows, test_size: float, seed: int) -> tuple[Rows, Rows]:
-    """Return rows to fit on, and rows to measure on: the same ones where none are held out."""
+def labels_of(rows: Rows) -> list[Any]:
+    """Return the two labels, those of the base model where it names them."""
+    classes = getattr(rows.estimator, "classes_", None)
+    if classes is not None:
+        return list(classes.tolist())
+    if rows.y is None:
+        return [0, 1]
+    return sorted(rows.y.dropna().unique().tolist(), key=str)
+
+
+def check_test_size(test_size: float) -> None:
+    """Refuse what is no share of the rows, before any is read."""
     if not 0 <= test_size < 1:
         raise InputError(f"--test-size {test_size:g} is a share of the rows, from 0 to below 1.")
+
+
+def check_blind(rows: Rows) -> None:
+    """Refuse columns that tell the group exactly: the patch would hold the sensitive attribute."""
+    from commod._inputs import iter_columns, read_groups, tells_group
+
+    groups = read_groups(rows.groups, len(rows))
+    score = getattr(rows.estimator, "name", None)
+    for column in iter_columns(rows.X, skip=rows.locked):
+        if column.name in rows.locked or column.name == score:
+            continue
+        if any(tells_group(column, codes) for codes in (groups.codes, *groups.parts)):
+            raise InputError(
+                f"Column {column.name!r} tells the sensitive group exactly, so a patch that reads "
+                f"it would hold the sensitive attribute. Leave it out: --ignore {column.name!r}."
+            )
+
+
+def split_rows(rows: Rows, test_size: float, seed: int) -> tuple[Rows, Rows]:
+    """Return rows to fit on, and rows to measure on: the same ones where none are held out."""
     if not test_size:
         return rows, rows
     import numpy as np
@@ -232,7 +306,64 @@ def split_rows(rows: Rows, test_size: float, seed: int) -> tuple[Rows, Rows]:
 def _take(rows: Rows, index: Any) -> Rows:
     return replace(
         rows,
-        X=rows.X.iloc[index].reset_index(drop=True),
-        y=None if rows.y is None else rows.y.iloc[index].reset_index(drop=True),
-        groups=rows.groups.iloc[index].reset_index(drop=True),
+        X=rows.X.iloc[index],
+        y=None if rows.y is None else rows.y.iloc[index],
+        groups=rows.groups.iloc[index],
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows that stay in the engine
+
+
+def check_columns(table: Table, columns: Mapping[str, Sequence[str]]) -> None:
+    """Refuse columns that a table does not have; `columns` are those that each option names."""
+    for option, names in columns.items():
+        for name in names:
+            if name not in table.names:
+                raise _no_column(option, name, table.names, table.label)
+
+
+def known_rows(
+    table: Table, columns: Sequence[str], decisions: Sequence[str], drop: bool, say: Say
+) -> Table:
+    """Return the rows whose `columns` are all known, and some of whose `decisions` are.
+
+    Rows without any decision are left out with a note; those that lack another value are dropped
+    only where asked.
+    """
+    import narwhals as nw
+
+    frame: Any = nw.from_native(table.relation)
+    lacks = {name: nw.col(name).is_null() for name in columns}
+    if decisions:
+        undecided = nw.all_horizontal(*(nw.col(d).is_null() for d in decisions), ignore_nulls=False)
+        frame = _without(frame, undecided, "a decision before and after", say)
+    for name, is_missing in lacks.items():
+        if drop:
+            frame = _without(frame, is_missing, name, say)
+        elif n_missing := _number(frame, is_missing):
+            raise InputError(
+                f"Column {name!r} is missing in {n_missing:,} of {table.n_rows:,} rows, but labels "
+                "and groups must be known. Fill it in, or drop such rows with --drop-missing."
+            )
+    return table.with_relation(frame.to_native())
+
+
+def _without(frame: Any, condition: Any, words: str, say: Say) -> Any:
+    n_lost = _number(frame, condition)
+    if n_lost:
+        say.note(f"{n_lost:,} rows without {words} were left out.")
+    return frame.filter(~condition) if n_lost else frame
+
+
+def _number(frame: Any, condition: Any) -> int:
+    import narwhals as nw
+
+    ones = nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0)).sum()
+    return int(frame.select(n=ones).collect()["n"][0] or 0)
+
+
+def _no_column(option: str, name: str, names: Sequence[str], table: str) -> InputError:
+    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    return InputError(f"{option} {name!r} is no column of {table} (columns: {shown}).")

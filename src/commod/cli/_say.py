@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from commod.cli._options import in_options
+
 if TYPE_CHECKING:
     from commod import Audit
 
-__all__ = ["AsJson", "Quiet", "Say", "audit_lines"]
+__all__ = ["AsJson", "Quiet", "Say", "audit_lines", "is_met"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of sentences.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
@@ -45,6 +48,11 @@ class Say:
         self.notes.append(text)
         self.line(f"Note: {text}")
 
+    def warn(self, text: str) -> None:
+        """Print a note that must be seen: on standard error, also where only errors are."""
+        self.notes.append(text)
+        typer.echo(f"commod: warning: {text}", err=True)
+
     def table(self, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print a table; the first column to the left, the others to the right."""
         if not self._talks:
@@ -54,7 +62,7 @@ class Say:
 
         table = Table(title=Text(title), title_justify="left")
         for i, heading in enumerate(headings):
-            table.add_column(Text(heading), justify="right" if i else "left")
+            table.add_column(Text(heading), justify="right" if i else "left", overflow="fold")
         for row in rows[:MOST_ROWS]:
             table.add_row(*(Text(cell) for cell in row))
         _console().print(table)
@@ -92,22 +100,38 @@ class Say:
             yield
 
     @contextmanager
-    def warnings_as_notes(self) -> Iterator[None]:
-        """Say once what the library warns of; what `status_` says anyway is left out."""
-        from commod.exceptions import TargetWarning
+    def checked(self) -> Iterator[None]:
+        """Say once what the library warns of, and take its complaints for the user's mistakes.
+
+        A wrong parameter is a ValueError or TypeError, as everywhere in scikit-learn, and so is
+        what a base model says about columns that it does not like.
+        """
+        from commod.exceptions import CommodError, InputError, TargetWarning
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield
+            try:
+                yield
+            except CommodError:
+                raise
+            except (ValueError, TypeError) as error:
+                raise InputError(" ".join(str(error).split())) from error
         told = [w for w in caught if not issubclass(w.category, TargetWarning)]
         for text in dict.fromkeys(" ".join(str(w.message).split()) for w in told):
-            self.note(text)
+            self.note(in_options(text))
 
 
 def _console() -> Any:
+    """Return what prints; a reader that stopped reading (`| head`) ends the talk, not the work."""
     from rich.console import Console
 
-    return Console()
+    class Patient(Console):
+        def on_broken_pipe(self) -> None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    console = Patient()
+    console.width = max(console.width, 80)  # narrower tables lose their numbers
+    return console
 
 
 def audit_lines(say: Say, found: Audit) -> None:
@@ -131,6 +155,17 @@ def audit_lines(say: Say, found: Audit) -> None:
     ]
     title = f"Share with the favourable outcome ({favorable}), {found.n:,} {found.rows}"
     say.table(title, headings, rows)
+
+
+def is_met(found: Audit) -> bool | None:
+    """Return whether the target holds after; None where none was stated."""
+    target, asked = found.request.target, found.fairness[0]
+    if target is None:
+        return None
+    value = asked.after.value
+    if value is None:
+        return False
+    return value >= target if asked.higher_is_fairer else value <= target
 
 
 def _percent(value: float | None) -> str:

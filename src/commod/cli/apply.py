@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
 from typing import Annotated
 
@@ -22,14 +23,14 @@ def command(
     patch: Annotated[Path, typer.Argument(help="The patch file.")],
     source: Annotated[str, typer.Argument(help="CSV, TSV or Parquet file, or a quoted pattern.")],
     out: Annotated[Path, typer.Argument(help="The file to write: .csv, .csv.gz or .parquet.")],
-    score: Annotated[str, typer.Option(help="Column of the base model's scores.")] = "score",
+    score: options.Score = None,
     prefix: Annotated[str, typer.Option(help="Before the names of the new columns.")] = "commod_",
     sha256: options.Sha256 = None,
     types: options.Types = None,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = None,
     memory_limit: Annotated[
-        str | None, typer.Option(help="For the rows in work. [default: 1GB]")
+        str | None, typer.Option(help="For the rows in work. \\[default: 1GB]")
     ] = None,
     force: options.Force = False,
     as_json: AsJson = False,
@@ -41,25 +42,32 @@ def command(
     """
     from commod import Patch
     from commod._tables import TABLE_SUFFIXES, check_output, open_tables, write_table
+    from commod.cli._patches import kinds_of, score_of
 
     say = Say(as_json, quiet)
     loaded = Patch.load(patch, sha256)
-    check_output(out, force, inputs=[source], suffixes=TABLE_SUFFIXES)
+    check_output(out, force, inputs=[source, patch], suffixes=TABLE_SUFFIXES)
+    column = score_of(loaded, score)
+    is_parquet = out.suffix.lower() in (".parquet", ".pq")
     with say.progress("reading") as progress:
         table = open_tables(
             [source],
             types=options.types_of(types),
+            expected=kinds_of(loaded, column),
+            others=None if is_parquet else "text",  # from text to text other columns stay as is
             delimiter=delimiter,
             encoding=encoding,
             memory_limit=memory_limit,
             progress=progress,
         )
     with table:
-        edited = loaded.apply(table.relation, score, prefix=prefix)
+        edited = loaded.apply(table.relation, column, prefix=prefix)
         with say.progress("editing") as progress:
             write_table(table.with_relation(edited), out, force=force, progress=progress)
-    with open_tables([str(out)], memory_limit=memory_limit) as written:
-        counts = loaded.count(written.relation, prefix=prefix)
+        with say.waiting("counting"):
+            # what was written is read back fast; text would have to be parsed anew
+            back = table.connection.read_parquet(glob.escape(str(out))) if is_parquet else edited
+            counts = loaded.count(back, prefix=prefix)
     say.line(
         f"{counts.n_changed:,} of {counts.n_rows:,} decisions changed ({counts.n_gains:,} gains, "
         f"{counts.n_losses:,} losses of the favourable outcome): {out}"

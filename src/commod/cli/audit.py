@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say, audit_lines
+from commod.cli._say import AsJson, Quiet, Say, audit_lines, is_met
 
 if TYPE_CHECKING:
     from commod import Audit
     from commod._tables import Table
 
-__all__ = ["EXAMPLES", "command", "is_met"]
+__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "commod audit decisions.csv --before old --after new --sensitive race --label y",
-    "commod audit edited.parquet --before base --after commod_decision --sensitive race "
+    "commod audit decisions.parquet --before old --after new --sensitive race "
     "--at-least 0.8 --counts-only --report report.html",
 )
 
@@ -46,6 +46,7 @@ def command(
             help="Count inside the engine, for tables larger than memory: no segments, no AUC.",
         ),
     ] = False,
+    drop_missing: options.DropMissing = False,
     report: Annotated[Path | None, typer.Option(help="Where a report is written (.html).")] = None,
     types: options.Types = None,
     delimiter: options.Delimiter = None,
@@ -60,6 +61,7 @@ def command(
     """
     import commod
     from commod._tables import check_output, open_tables
+    from commod.cli._rows import check_columns, known_rows
 
     say = Say(as_json, quiet)
     target = options.target_of(constraint, at_least, at_most)
@@ -75,17 +77,23 @@ def command(
             encoding=encoding,
             progress=progress,
         )
-    with table, say.warnings_as_notes(), say.waiting("auditing"):
-        labels = _labels(table, [before, after])
+    with table, say.checked(), say.waiting("auditing"):
+        named = {"--before": [before], "--after": [after], "--sensitive": sensitive}
+        told = {"--label": label, "--score-before": score_before, "--score-after": score_after}
+        check_columns(table, named | {option: [c] for option, c in told.items() if c is not None})
+        needed = [*sensitive, *([label] if label else [])]
+        kept = known_rows(table, needed, [before, after], drop_missing, say)
+        labels = _labels(kept, [before, after])
+        larger = labels[-1] if len(labels) == 2 else None
         asked = {
             "request": {"constraints": constraint, "target": target},
-            "pos_label": options.label_named("--positive", positive, labels),
+            "pos_label": options.label_named("--positive", positive, labels, larger),
             "favorable_label": options.label_named("--favorable", favorable, labels),
             "min_group_size": min_group_size,
             "rows": f"rows of {', '.join(table.files[:3])}",
         }
         how = _counted if counts_only else _audited
-        found = how(table, {**columns, **scores}, sensitive, asked)
+        found = how(kept, {**columns, **scores}, sensitive, asked)
     audit_lines(say, found)
     if report is not None:
         commod.report(found, report)
@@ -96,28 +104,12 @@ def command(
         raise typer.Exit(1)
 
 
-def is_met(found: Audit) -> bool | None:
-    """Return whether the target holds after; None where none was stated."""
-    target, asked = found.request.target, found.fairness[0]
-    if target is None:
-        return None
-    value = asked.after.value
-    if value is None:
-        return False
-    return value >= target if asked.higher_is_fairer else value <= target
-
-
 def _labels(table: Table, columns: list[str]) -> list[Any]:
     """Return the values of the columns of decisions, a few at most."""
     import narwhals as nw
 
-    from commod.exceptions import InputError
-
     found: dict[Any, None] = {}
     for name in columns:
-        if name not in table.names:
-            shown = ", ".join(table.names[:20])
-            raise InputError(f"{table.label} has no column {name!r} (columns: {shown}).")
         frame: Any = nw.from_native(table.relation)
         values = frame.select(name).unique().head(5).collect()[name].drop_nulls().to_list()
         found.update(dict.fromkeys(values))

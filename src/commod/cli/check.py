@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say, audit_lines
-from commod.cli.audit import is_met
+from commod.cli._say import AsJson, Quiet, Say, audit_lines, is_met
 
 if TYPE_CHECKING:
     from commod import Audit, Patch
@@ -22,23 +21,24 @@ EXAMPLES = (
     "--max-changes 0.06 --sha256 $SIGNED",
 )
 
+PREFIX = "_commod_check_"  # so that a table that was edited before can be checked
+
 
 def command(
     patch: Annotated[Path, typer.Argument(help="The patch file.")],
     files: options.Files,
     sensitive: options.Sensitive,
-    score: Annotated[
-        str | None, typer.Option(help="Column of the base model's scores. [default: the patch's]")
-    ] = None,
+    score: options.Score = None,
     label: options.Label = None,
     at_least: options.AtLeast = None,
     at_most: options.AtMost = None,
     max_changes: Annotated[
-        float | None, typer.Option(help="Share of decisions that may change. [default: no limit]")
+        float | None, typer.Option(help="Share of decisions that may change. \\[default: no limit]")
     ] = None,
     min_group_size: Annotated[
         int, typer.Option(help="Smaller groups are named, and compared with nothing.")
     ] = 30,
+    drop_missing: options.DropMissing = False,
     sha256: options.Sha256 = None,
     report: Annotated[Path | None, typer.Option(help="Where a report is written (.html).")] = None,
     types: options.Types = None,
@@ -55,27 +55,36 @@ def command(
     """
     import commod
     from commod._tables import check_output, open_tables
+    from commod.cli._patches import kinds_of, score_of
+    from commod.cli._rows import check_columns, known_rows
+    from commod.exceptions import InputError
 
     say = Say(as_json, quiet)
     loaded = commod.Patch.load(patch, sha256)
     asked = loaded.content.asked
     target = options.target_of(asked.constraints, at_least, at_most)
     target = asked.target if target is None else target
+    if max_changes is not None and not 0 <= max_changes <= 1:
+        raise InputError(f"--max-changes {max_changes:g} is a share, between 0 and 1.")
     if report is not None:
-        check_output(report, force, inputs=files, suffixes=options.REPORTS)
+        check_output(report, force, inputs=[*files, patch], suffixes=options.REPORTS)
+    column = score_of(loaded, score)
     with say.progress("reading") as progress:
         table = open_tables(
             files,
             types=options.types_of(types),
+            expected=kinds_of(loaded, column, label),
             delimiter=delimiter,
             encoding=encoding,
             progress=progress,
         )
-    with table, say.warnings_as_notes(), say.waiting("checking"):
-        column = score or loaded.content.base.score or "score"
+    with table, say.checked(), say.waiting("checking"):
+        told = {"--sensitive": sensitive, "--label": [label] if label else []}
+        check_columns(table, told)
+        kept = known_rows(table, [*sensitive, *told["--label"]], (), drop_missing, say)
         found = _audit(
             loaded,
-            table.relation,
+            kept.relation,
             column,
             sensitive_features=sensitive,
             y_true=label,
@@ -110,7 +119,7 @@ def _audit(
 
     from commod import audit_frame
 
-    content, prefix = patch.content, "commod_"
+    content, prefix = patch.content, PREFIX
     edited: Any = nw.from_native(patch.apply(frame, score, prefix=prefix))
     decided, changed = nw.col(prefix + "decision"), nw.col(prefix + "changed")
     labels = content.labels
@@ -153,7 +162,7 @@ def _failures(
             f"The patch no longer holds: {asked.metric} {value}{then}, not {sign} {target:g}."
         )
     rate = found.changes.rate.value or 0.0
-    if max_changes is not None and rate > max_changes:
+    if max_changes is not None and not rate <= max_changes:
         said.append(
             f"The patch changes more than allowed: {rate:.2%} of the decisions, at most "
             f"{max_changes:.2%}."

@@ -21,6 +21,7 @@ EXAMPLES = (
     "ControlledDebiaser --method COMMOD --at-least 0.8 --picture methods.png",
 )
 
+PICTURES = (".png", ".svg", ".pdf")
 QUICK = ("ControlledDebiaser", "RejectOption", "MinimalFlip", "LPP", "RelaxedThresholdOptimizer")
 
 
@@ -35,7 +36,7 @@ def command(
     at_most: options.AtMost = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="A method by name; can be repeated. [default: those that are quick]"),
+        typer.Option(help="A method by name; can be repeated. \\[default: those that are quick]"),
     ] = None,
     positive: options.Positive = None,
     favorable: options.Favorable = None,
@@ -45,9 +46,7 @@ def command(
     test_size: Annotated[
         float, typer.Option(help="Share of the rows held out, on which all is measured.")
     ] = 0.3,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Drop rows without label, group or score.")
-    ] = False,
+    drop_missing: options.DropMissing = False,
     out: Annotated[
         Path | None, typer.Option(help="Where every update's figures are written (.csv).")
     ] = None,
@@ -63,22 +62,31 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Say how many decisions each method changes for the same fairness, beside the exact limit."""
-    from commod._tables import check_output
-    from commod.cli._rows import Asked, read_rows, split_rows
+    from commod._tables import check_outputs
+    from commod.cli._rows import Asked, check_test_size, labels_of, read_rows, split_rows
 
     say = Say(as_json, quiet)
     target = options.target_of(constraint, at_least, at_most)
-    for path in (out, picture):
-        if path is not None:
-            check_output(path, force, inputs=files)
+    check_test_size(test_size)
+    _check_methods(method)
+    check_outputs([(out, (".csv",)), (picture, PICTURES)], force, inputs=[*files, model])
     asked = Asked(
-        files, label, sensitive, model, score_column, trust_pickle, trust or (), features or (),
-        ignore or (), types or (), delimiter, encoding, drop_missing,
-    )  # fmt: skip
+        files=files,
+        label=label,
+        sensitive=sensitive,
+        model=model,
+        score_column=score_column,
+        trust_pickle=trust_pickle,
+        trust=trust or (),
+        features=features or (),
+        ignore=ignore or (),
+        types=types or (),
+        delimiter=delimiter,
+        encoding=encoding,
+        drop_missing=drop_missing,
+    )
     rows = read_rows(asked, say)
     fit_rows, test_rows = split_rows(rows, test_size, seed)
-    from commod.cli.debias import labels_of
-
     labels = labels_of(rows)
     shared = {
         "constraints": constraint,
@@ -95,15 +103,25 @@ def command(
     say.result({"changes_needed": _plain(needed), "failures": found.failures})
 
 
-def _methods(rows: Any, names: list[str] | None, shared: dict[str, Any]) -> dict[str, Any]:
+def _check_methods(names: list[str] | None) -> None:
     from commod.exceptions import InputError
     from commod.rivals import lineup
 
-    every = lineup(rows.estimator, **shared)
+    every = lineup(None)
     unknown = [name for name in names or [] if name not in every]
     if unknown:
         raise InputError(f"--method {unknown[0]!r} is not known; choose from {', '.join(every)}.")
-    return {name: every[name] for name in names or [n for n in QUICK if n in every]}
+
+
+def _methods(rows: Any, names: list[str] | None, shared: dict[str, Any]) -> dict[str, Any]:
+    from commod.rivals import lineup
+
+    every = lineup(rows.estimator, **shared)
+    methods = {name: every[name] for name in names or [n for n in QUICK if n in every]}
+    for method in methods.values():
+        if "locked_features" in method.get_params():
+            method.set_params(locked_features=rows.locked)
+    return methods
 
 
 def _compare(methods: dict[str, Any], fit_rows: Any, test_rows: Any, say: Say) -> Comparison:
@@ -116,7 +134,7 @@ def _compare(methods: dict[str, Any], fit_rows: Any, test_rows: Any, say: Say) -
             "y_eval": test_rows.y,
             "sensitive_features_eval": test_rows.groups,
         }
-    with say.warnings_as_notes():
+    with say.checked():
         return commod.compare(
             methods,
             fit_rows.X,
@@ -137,8 +155,8 @@ def _print(say: Say, needed: Any, where: str) -> None:
 
 
 def _share(value: Any) -> str:
-    if isinstance(value, str):
-        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "not reached" if value != value else f"{value:.2%}"
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say, audit_lines
+from commod.cli._say import AsJson, Quiet, Say, audit_lines, is_met
 
 if TYPE_CHECKING:
     from commod import Audit, Patch
     from commod.cli._rows import Rows
 
-__all__ = ["EXAMPLES", "command", "labels_of"]
+__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "commod debias train.csv --label y --sensitive race --score-column f --at-least 0.8",
@@ -65,11 +65,10 @@ def command(
     min_group_size: Annotated[
         int, typer.Option(help="Rows a group needs to be part of the constraint.")
     ] = 30,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Drop rows without label, group or score.")
-    ] = False,
+    identifier: options.Identifier = None,
+    drop_missing: options.DropMissing = False,
     test_size: Annotated[
-        float, typer.Option(help="Share of the rows held out, on which all is measured.")
+        float, typer.Option(help="Share of the rows held out; the constraint must hold there, too.")
     ] = 0.0,
     out: Annotated[Path, typer.Option(help="Where the patch is written.")] = Path("patch.json"),
     report: Annotated[Path | None, typer.Option(help="Where a report is written (.html).")] = None,
@@ -91,21 +90,41 @@ def command(
     Exit code 0: the constraint is met; 1: it is not, and the closest update was written;
     2: bad input.
     """
-    from commod._tables import check_output
-    from commod.cli._rows import Asked, read_rows, split_rows
+    from commod._tables import check_outputs
+    from commod.cli._rows import (
+        Asked,
+        check_blind,
+        check_test_size,
+        labels_of,
+        read_rows,
+        split_rows,
+    )
 
     say = Say(as_json, quiet)
     target = options.target_of(constraint, at_least, at_most)
     direction = _direction(gains_only, losses_only)
+    check_test_size(test_size)
     written = {"patch": out, "report": report, "ledger": ledger}
-    for name, path in written.items():
-        if path is not None:
-            check_output(path, force, inputs=files, suffixes=SUFFIXES[name])
+    endings = [(path, SUFFIXES[name]) for name, path in written.items()]
+    check_outputs(endings, force, inputs=[*files, model])
     asked = Asked(
-        files, label, sensitive, model, score_column, trust_pickle, trust or (), features or (),
-        ignore or (), types or (), delimiter, encoding, drop_missing,
-    )  # fmt: skip
+        files=files,
+        label=label,
+        sensitive=sensitive,
+        model=model,
+        score_column=score_column,
+        trust_pickle=trust_pickle,
+        trust=trust or (),
+        features=features or (),
+        ignore=ignore or (),
+        types=types or (),
+        delimiter=delimiter,
+        encoding=encoding,
+        drop_missing=drop_missing,
+        identifier=identifier,
+    )
     rows = read_rows(asked, say)
+    check_blind(rows)
     fit_rows, test_rows = split_rows(rows, test_size, seed)
     labels = labels_of(rows)
     update = _fit(
@@ -126,18 +145,15 @@ def command(
         random_state=seed,
     )
     patch = update.to_patch()
-    _verify(patch, fit_rows, say)
-    say.line(update.status_, bold=True)
     found = None
     if report is not None or ledger is not None or test_size:
-        found = _audit(update, test_rows, say, is_new=bool(test_size))
-        audit_lines(say, found)
-    elif confidence is None:
-        say.line(
-            "Measured on the rows the update was fitted on; --test-size 0.3 would keep some back."
-        )
-    _write(patch, found, written, say)
+        found = _audit(update, patch, test_rows, say, is_new=bool(test_size))
+    _write(patch, found, written)  # before anything is said: whoever listens may have gone
+    _verify(patch, fit_rows, say)
+    _tell(update, found, patch, written, say)
     met = bool(update.reached_) and update.promised_ is not False
+    if found is not None and test_size:
+        met = met and is_met(found) is not False
     say.result(_summary(update, patch, found, written, met))
     if not met:
         raise typer.Exit(1)
@@ -151,16 +167,6 @@ def _direction(gains_only: bool, losses_only: bool) -> str:
     return "gains_only" if gains_only else "losses_only" if losses_only else "any"
 
 
-def labels_of(rows: Rows) -> list[Any]:
-    """Return the two labels, those of the base model where it names them."""
-    classes = getattr(rows.estimator, "classes_", None)
-    if classes is not None:
-        return list(classes.tolist())
-    if rows.y is None:
-        return [0, 1]
-    return sorted(rows.y.dropna().unique().tolist(), key=str)
-
-
 def _fit(rows: Rows, say: Say, **parameters: Any) -> Any:
     from commod import ControlledDebiaser
 
@@ -171,24 +177,28 @@ def _fit(rows: Rows, say: Say, **parameters: Any) -> Any:
         **parameters,
     )
     words = f"looking for the fewest changes ({len(rows):,} rows)"
-    with say.warnings_as_notes(), say.waiting(words):
+    with say.checked(), say.waiting(words):
         return update.fit(rows.X, rows.y, sensitive_features=rows.groups)
 
 
 def _verify(patch: Patch, rows: Rows, say: Say) -> None:
     """Say where the patch holds what it must not."""
     for problem in patch.verify(rows.X, rows.groups).problems:
-        say.note(problem)
+        say.warn(problem)
 
 
-def _audit(update: Any, rows: Rows, say: Say, *, is_new: bool) -> Audit:
+def _audit(update: Any, patch: Patch, rows: Rows, say: Say, *, is_new: bool) -> Audit:
+    import numpy as np
+
     import commod
 
-    with say.warnings_as_notes(), say.waiting("auditing"):
+    labels = patch.content.labels
+
+    with say.checked(), say.waiting("auditing"):
         why = commod.explain(update, rows.X)
         return commod.audit(
-            update._labels_of(why.before),
-            update._labels_of(why.after),
+            np.where(why.before, labels.positive, labels.negative),
+            np.where(why.after, labels.positive, labels.negative),
             sensitive_features=rows.groups,
             y_true=rows.y,
             X=rows.X,
@@ -199,21 +209,33 @@ def _audit(update: Any, rows: Rows, say: Say, *, is_new: bool) -> Audit:
         )
 
 
-def _write(patch: Patch, found: Audit | None, written: dict[str, Path | None], say: Say) -> None:
+def _write(patch: Patch, found: Audit | None, written: dict[str, Path | None]) -> None:
     import commod
 
     out, report, ledger = (written[name] for name in ("patch", "report", "ledger"))
     assert out is not None
-    patch.save(out)
-    say.line(f"Patch: {out} (SHA-256 {patch.sha256})")
-    if ledger is not None:
-        assert found is not None
+    if found is not None and ledger is not None:
         found.ledger.to_csv(ledger)
-        say.line(f"Ledger of {len(found.ledger):,} changes: {ledger}")
-    if report is not None:
-        assert found is not None
+    if found is not None and report is not None:
         commod.report(found, report)
-        say.line(f"Report: {report}")
+    patch.save(out)  # last: where it is, the others are
+
+
+def _tell(
+    update: Any, found: Audit | None, patch: Patch, written: dict[str, Path | None], say: Say
+) -> None:
+    say.line(update.status_, bold=True)
+    if found is not None:
+        audit_lines(say, found)
+    elif update.confidence is None:
+        say.line(
+            "Measured on the rows the update was fitted on; --test-size 0.3 would keep some back."
+        )
+    say.line(f"Patch: {written['patch']} (SHA-256 {patch.sha256})")
+    if found is not None and written["ledger"] is not None:
+        say.line(f"Ledger of {len(found.ledger):,} changes: {written['ledger']}")
+    if written["report"] is not None:
+        say.line(f"Report: {written['report']}")
 
 
 def _summary(

@@ -57,17 +57,17 @@ def command(
     ] = "demographic_parity",
     target: Annotated[
         float | None,
-        typer.Option(help="P-rule at least, or disparity at most. [default: 0.8, or 0.1]"),
+        typer.Option(help="P-rule at least, or disparity at most. \\[default: 0.8, or 0.1]"),
     ] = None,
     direction: Annotated[
         Direction | None,
-        typer.Option(help="gains_only: nobody loses the favourable outcome. [default: any]"),
+        typer.Option(help="gains_only: nobody loses the favourable outcome. \\[default: any]"),
     ] = None,
     lambda_fair: Annotated[
-        float | None, typer.Option(min=0, help="COMMOD: how much fairness matters. [default: 3]")
+        float | None, typer.Option(min=0, help="COMMOD: how much fairness matters. \\[default: 3]")
     ] = None,
     lambda_ratio: Annotated[
-        float | None, typer.Option(min=0, help="COMMOD: what changes cost. [default: 0.2]")
+        float | None, typer.Option(min=0, help="COMMOD: what changes cost. \\[default: 0.2]")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the training.")] = 0,
     output: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("commod-demo"),

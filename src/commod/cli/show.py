@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +25,9 @@ def command(
     diff: Annotated[
         Path | None, typer.Option(help="Another patch: say what differs in it.")
     ] = None,
+    every_line: Annotated[
+        bool, typer.Option("--all", help="Every line of the scorecard, however many.")
+    ] = False,
     sha256: options.Sha256 = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -39,6 +43,8 @@ def command(
             say.line(sentence)
         say.result({"differences": said})
         return
-    say.line(str(loaded))
-    say.line(f"SHA-256 of the file: {loaded.sha256}")
-    say.result({"sha256": loaded.sha256, "patch": json.loads(loaded.to_json())})
+    with open(patch, "rb") as file:  # as it is on disk, however it is laid out
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    say.line(loaded.to_text(every_line=every_line))
+    say.line(f"SHA-256 of the file: {digest}")
+    say.result({"sha256": digest, "patch": json.loads(loaded.to_json())})

@@ -24,7 +24,7 @@ def command(
     patch: Annotated[Path, typer.Argument(help="The patch file.")],
     dialect: Annotated[Dialect, typer.Option(help="The last three are written, but not run.")],
     table: Annotated[str, typer.Option(help="The table, as the dialect writes it.")],
-    score: Annotated[str, typer.Option(help="Column of the base model's scores.")] = "score",
+    score: options.Score = None,
     prefix: Annotated[str, typer.Option(help="Before the names of the new columns.")] = "commod_",
     column: Annotated[
         list[str] | None,
@@ -40,17 +40,19 @@ def command(
     from commod import Patch
     from commod._files import write_whole
     from commod._tables import check_output
+    from commod.cli._patches import score_of
 
     say = Say(as_json, quiet)
     loaded = Patch.load(patch, sha256)
     if out is not None:
         check_output(out, force, inputs=[patch])
-    text = loaded.to_sql(dialect, table, score, prefix=prefix, columns=_renamed(column))
+    name = score_of(loaded, score)
+    text = loaded.to_sql(dialect, table, name, prefix=prefix, columns=_renamed(column))
     if out is not None:
-        write_whole(out, (text + "\n").encode())
+        write_whole(out, (text.rstrip() + "\n").encode())
         say.line(f"SQL for {dialect}: {out}")
     elif not (as_json or quiet):
-        typer.echo(text)
+        typer.echo(text.rstrip())
     say.result({"dialect": dialect, "sql": text, "written": None if out is None else str(out)})
 
 

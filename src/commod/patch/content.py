@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._encoding import (
-    LARGEST,
     BinTerms,
     CategoryTerms,
     ColumnTerms,
@@ -22,8 +20,7 @@ from commod._encoding import (
     NumericTerms,
 )
 from commod._record import Value
-from commod.exceptions import InputError
-from commod.scorecard import MARGIN_COLUMN, SCORE_CLIP, Scorecard
+from commod.scorecard import MARGIN_COLUMN, Scorecard
 
 __all__ = [
     "SCHEMA",
@@ -42,7 +39,6 @@ __all__ = [
     "Ratio",
     "Reached",
     "Seen",
-    "check_content",
     "lines_of",
     "ratio_of",
     "scorecard_of",
@@ -209,7 +205,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Seen:
-    """The columns of the fit rows: how many, and a digest of their names and kinds."""
+    """The columns of the fit rows: how many, and a digest of their names."""
 
     n_columns: int
     digest: str
@@ -338,103 +334,3 @@ def terms_of(column: Column) -> ColumnTerms:
 
 def _floats(values: Iterable[float]) -> NDArray[np.float64]:
     return np.array(list(values), dtype=np.float64)
-
-
-# ---------------------------------------------------------------------------------------------
-# Checking what the types cannot say
-
-
-def check_content(content: Content) -> None:
-    """Refuse a content that contradicts itself: a file that was edited by hand, or by mistake."""
-    _check_base(content)
-    ratio = content.ratio
-    if len(ratio.concept_weights) != len(ratio.concept_intercepts):
-        raise InputError(
-            f"The patch has {len(ratio.concept_weights)} concept_weights and "
-            f"{len(ratio.concept_intercepts)} concept_intercepts; there is one of each per concept."
-        )
-    _check_numbers("ratio", [ratio.intercept, *ratio.concept_weights, *ratio.concept_intercepts])
-    names = [column.name for column in ratio.columns]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InputError(f"The patch has several columns named {repeated[0]!r}; one is allowed.")
-    for column in ratio.columns:
-        _check_column(column)
-        for line in lines_of(column):
-            _check_line(column.name, line, ratio.concept_weights)
-
-
-def _check_base(content: Content) -> None:
-    threshold, labels = content.base.threshold, content.labels
-    if not SCORE_CLIP < threshold < 1 - SCORE_CLIP:
-        raise InputError(f"The patch has threshold {threshold!r}; it lies between 0 and 1.")
-    if labels.negative == labels.positive:
-        raise InputError(f"The patch has one label twice, {labels.positive!r}.")
-    if isinstance(labels.negative, str) != isinstance(labels.positive, str):
-        raise InputError(
-            f"The patch mixes labels of different types, {labels.negative!r} and "
-            f"{labels.positive!r}; a column of decisions has one."
-        )
-    if any(type(label) is int and abs(label) >= 2**63 for label in vars(labels).values()):
-        raise InputError("The patch has a label that no column of 64 bits can hold.")
-    if labels.favorable not in (labels.negative, labels.positive):
-        raise InputError(
-            f"The patch has the favourable label {labels.favorable!r}, which is neither "
-            f"{labels.negative!r} nor {labels.positive!r}."
-        )
-
-
-def _check_column(column: Column) -> None:
-    if not column.name:
-        raise InputError("The patch has a column without a name.")
-    if isinstance(column, BinColumn):
-        edges = column.edges
-        _check_numbers(column.name, edges)
-        ends_open = bool(column.bins) and column.bins[-1].below is None
-        if not ends_open or not edges or len(edges) != len(column.bins) - 1:
-            raise InputError(
-                f"Column {column.name!r} of the patch must have two bins or more, the last of them "
-                "(and no other) with below = null."
-            )
-        if any(a >= b for a, b in pairwise(edges)):
-            raise InputError(f"Column {column.name!r} of the patch has edges that do not rise.")
-    elif isinstance(column, CategoryColumn):
-        values = [c.value for c in column.categories]
-        if len(set(values)) < len(values):
-            raise InputError(f"Column {column.name!r} of the patch has one category twice.")
-        _check_numbers(column.name, [v for v in values if isinstance(v, int | float)])
-        if column.unseen != 0:
-            raise InputError(
-                f"Column {column.name!r} of the patch has {column.unseen!r} points for an unseen "
-                "category; they are 0."
-            )
-        if not values and column.missing is None:
-            raise InputError(f"Column {column.name!r} of the patch has no line.")
-    elif isinstance(column, NumberColumn):
-        _check_numbers(column.name, [column.if_missing])
-
-
-def _check_line(name: str, line: Line, weights: tuple[float, ...]) -> None:
-    """Refuse points that are not the sum over the concepts, rounded as a scorecard rounds."""
-    if len(line.concepts) != len(weights):
-        raise InputError(
-            f"Column {name!r} of the patch has a line with {len(line.concepts)} entries in "
-            f"concepts; there are {len(weights)} concepts."
-        )
-    _check_numbers(name, [line.points, *line.concepts])
-    total = 0.0
-    for weight, points in zip(weights, line.concepts, strict=True):
-        total += weight * points
-    if total != line.points:
-        raise InputError(
-            f"Column {name!r} of the patch has points {line.points!r} in a line whose concepts "
-            f"add up to {total!r}."
-        )
-
-
-def _check_numbers(name: str, numbers: Iterable[float]) -> None:
-    for number in numbers:
-        if not abs(number) <= LARGEST:
-            raise InputError(
-                f"{name!r} in the patch holds {number:.3g}; numbers lie within ±{LARGEST:g}."
-            )

@@ -16,7 +16,8 @@ from typing import Any
 
 from commod._record import from_plain, to_plain
 from commod.exceptions import InputError
-from commod.patch.content import SCHEMA, Content, check_content
+from commod.patch.checking import check_content
+from commod.patch.content import SCHEMA, Content
 
 __all__ = ["MAX_BYTES", "content_digest", "from_bytes", "read_bytes", "to_bytes"]
 
@@ -52,9 +53,9 @@ def read_bytes(path: str | os.PathLike[str], sha256: str | None = None) -> bytes
             "`sha256sum` prints or patch.sha256 holds."
         )
     name = str(Path(path))
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
+        raise InputError(f"{name!r} is not a regular file; copy the patch into one.")
     with open(path, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise InputError(f"{name!r} is not a regular file; copy the patch into one.")
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise InputError(

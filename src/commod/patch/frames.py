@@ -1,13 +1,7 @@
-"""A patch on a dataframe of any engine, by narwhals expressions: lazily where the frame is lazy.
-
-One decision rule in every engine, that of `commod.scorecard`. Engines disagree about NaN, so every
-number is first compared with a range, which NaN, NULL and infinity are outside of in all of them.
-"""
+"""A patch on a dataframe of any engine, through narwhals: lazily where the frame is lazy."""
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,44 +9,30 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
-from scipy.special import logit
 
-from commod._encoding import LARGEST, Encoding, same_kind
-from commod._inputs import read_columns
-from commod._record import Value
 from commod.exceptions import InputError, InputTypeError
+from commod.patch import expressions as rule
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
-    Column,
     Content,
     MarginColumn,
     NumberColumn,
-    lines_of,
-    terms_of,
 )
-from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
+from commod.patch.expressions import OBJECTS, Frame, is_empty_type, keys_of
 
 __all__ = [
     "ADDED",
-    "OBJECTS",
     "Counts",
     "apply_to",
     "check_columns",
     "count_changes",
     "from_frame",
-    "keys_of",
     "revert_from",
     "schema_of",
 ]
 
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-
 ADDED = ("score", "decision", "changed", "direction")
-MOST_AT_ONCE = 20  # columns added in one expression: engines overflow on deep ones
-MOST_BRANCHES = 24  # categories in a chain; longer ones overflow, and DuckDB joins a table for them
-FINITE = sys.float_info.max
-OBJECTS = (nw.Object, nw.Categorical)  # their values may be of any type
 
 
 @dataclass(frozen=True)
@@ -89,26 +69,41 @@ def from_frame(frame: Any) -> Frame:
 
 def apply_to(content: Content, frame: Any, score: str, prefix: str) -> Any:
     """Return the frame with the edited score, the decision, whether it changed, the direction."""
-    table = from_frame(frame)
+    table = from_frame(_named_by_text(frame))
     schema = schema_of(table)
     check_columns(content, schema, score, is_eager=isinstance(table, nw.DataFrame))
     _check_free(schema, prefix)
-    work = _Work(list(schema))
-    table = table.with_columns(_in_range(_number(score, schema), 0.0, 1.0).alias(work.score))
-    table = table.with_columns(_margin(nw.col(work.score), content).alias(work.margin))
-    table = _with_ratio(table, schema, content, work)
+    work = rule.Work(list(schema))
+    table = rule.with_score(table, schema, score, work)
+    table = table.with_columns(rule.margin(nw.col(work.score), content).alias(work.margin))
+    table = rule.with_ratio(table, schema, content, work)
+    gated = rule.gated(content, nw.col(work.score), nw.col(work.ratio))
+    table = table.with_columns(gated.alias(work.ratio))
+    table = table.with_columns(rule.changed(content, work).alias(prefix + "changed"))
+    table = table.with_columns(rule.decided(content, work, prefix).alias(work.decided))
     table = table.with_columns(
-        _gated(content, nw.col(work.score), nw.col(work.ratio)).alias(work.ratio)
+        rule.edited(content, work).alias(prefix + "score"),
+        rule.label(content, work).alias(prefix + "decision"),
+        rule.direction(content, work, prefix).alias(prefix + "direction"),
     )
-    table = table.with_columns(_changed(content, work).alias(prefix + "changed"))
-    table = table.with_columns(_decided(content, work, prefix).alias(work.decided))
-    table = table.with_columns(
-        _edited(content, work).alias(prefix + "score"),
-        _label(content, work).alias(prefix + "decision"),
-        _direction(content, work, prefix).alias(prefix + "direction"),
-    )
-    names = [*schema, *(prefix + name for name in ADDED)]
-    return _tidy(table.select(*names), prefix + "decision", content).to_native()
+    added = [prefix + name for name in ADDED]
+    native = rule.tidy(table.select(*schema, *added), prefix + "decision", content).to_native()
+    if _has_other_names(frame):
+        native.columns = [*frame.columns, *added]
+    return native
+
+
+def _has_other_names(frame: Any) -> bool:
+    """Return whether this is a pandas frame with numbers, say, as names of columns."""
+    is_pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns")
+    return is_pandas and not all(isinstance(name, str) for name in frame.columns)
+
+
+def _named_by_text(frame: Any) -> Any:
+    """Return a frame whose columns have texts as names: an update knows column 0 as "0"."""
+    if not _has_other_names(frame):
+        return frame
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
 def revert_from(frame: Any, prefix: str) -> Any:
@@ -167,22 +162,6 @@ def schema_of(table: Frame) -> nw.Schema:
     return schema
 
 
-class _Work:
-    """Names of columns that are only there while a patch is applied."""
-
-    def __init__(self, taken: Sequence[str]) -> None:
-        self.score, self.margin, self.ratio, self.decided = (
-            _free_name(f"_commod_{name}", taken) for name in ("score", "margin", "ratio", "decided")
-        )
-
-
-def _free_name(name: str, taken: Sequence[str]) -> str:
-    lowered = {other.lower() for other in taken}  # some engines do not tell "A" from "a"
-    while name.lower() in lowered:
-        name += "_"
-    return name
-
-
 # ---------------------------------------------------------------------------------------------
 # Checking the columns
 
@@ -194,7 +173,8 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
             f"The frame has no column {score!r} with the base model's scores (columns: "
             f"{_some(list(schema))}). Name it: score=..."
         )
-    if not (schema[score].is_numeric() or _is_empty_type(schema[score])):
+    is_read = is_eager and schema[score] == nw.Object  # one by one, and checked then
+    if not (schema[score].is_numeric() or is_empty_type(schema[score]) or is_read):
         raise InputError(
             f"Column {score!r} is of type {schema[score]}, but scores are numbers between 0 and 1."
         )
@@ -222,7 +202,7 @@ def _check_column(
             f"{_some(list(schema))}). It was made for other columns, or they were renamed."
         )
     dtype = schema[column.name]
-    if _is_empty_type(dtype) or (dtype in OBJECTS and is_eager):
+    if is_empty_type(dtype) or (dtype in OBJECTS and is_eager):
         return  # Python objects are read one by one, and checked then
     if isinstance(column, CategoryColumn):
         is_like_it = bool(keys_of(column, dtype)) or not column.categories
@@ -236,229 +216,6 @@ def _check_column(
         )
 
 
-def _is_empty_type(dtype: Any) -> bool:
-    """Return whether this is the type of a column without any value."""
-    return bool(dtype == nw.Unknown)
-
-
-def keys_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
-    """Return the categories that a column of this type can hold, with their points."""
-    if dtype == nw.Boolean:
-        kinds: tuple[type, ...] = (bool,)
-    elif dtype.is_numeric():
-        kinds = (int, float)
-    elif dtype in (nw.String, nw.Categorical, nw.Enum):
-        kinds = (str,)
-    else:
-        return []
-    return [(c.value, c.points) for c in column.categories if type(c.value) in kinds]
-
-
 def _some(names: Sequence[str], most: int = 8) -> str:
     rest = f", and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(str, names[:most])) + rest
-
-
-# ---------------------------------------------------------------------------------------------
-# r
-
-
-def _with_ratio(table: Frame, schema: nw.Schema, content: Content, work: _Work) -> Frame:
-    """Add r column by column in the order of the file, a few at a time."""
-    table = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
-    columns = content.ratio.columns
-    for start in range(0, len(columns), MOST_AT_ONCE):
-        total = nw.col(work.ratio)
-        for column in columns[start : start + MOST_AT_ONCE]:
-            table, parts = _parts(table, schema, column, work)
-            for part in parts:
-                total = total + part
-        table = table.with_columns(total.alias(work.ratio))
-    return table
-
-
-def _parts(
-    table: Frame, schema: nw.Schema, column: Column, work: _Work
-) -> tuple[Frame, list[nw.Expr]]:
-    """Return what a column adds to r, as one or two expressions."""
-    if isinstance(column, MarginColumn):
-        return table, [nw.col(work.margin) * column.points]
-    dtype = schema[column.name]
-    if dtype in OBJECTS and isinstance(table, nw.DataFrame):
-        return _with_read(table, column)
-    if isinstance(column, CategoryColumn):
-        return table, [_category_points(column, dtype)]
-    return table, _number_points(column, _number(column.name, schema))
-
-
-def _number_points(column: NumberColumn | BinColumn, value: nw.Expr) -> list[nw.Expr]:
-    known = _is_between(value, -FINITE, FINITE)
-    missing = 0.0 if column.missing is None else column.missing.points
-    if isinstance(column, BinColumn):
-        inside = _bins(value, column.edges, [b.points for b in column.bins])
-        return [nw.when(known).then(inside).otherwise(nw.lit(missing))]
-    parts = []
-    if column.points:
-        bounded = value.clip(-LARGEST, LARGEST)
-        filled = nw.when(known).then(bounded).otherwise(nw.lit(column.if_missing))
-        parts.append(filled * column.points)
-    if missing:
-        parts.append(nw.when(known).then(nw.lit(0.0)).otherwise(nw.lit(missing)))
-    return parts
-
-
-def _bins(value: nw.Expr, edges: Sequence[float], points: Sequence[float]) -> nw.Expr:
-    """Return the points of the bin of each value, by halves: engines overflow on long chains."""
-    if len(set(points)) == 1:
-        return nw.lit(float(points[0]))
-    middle = len(edges) // 2
-    below = _bins(value, edges[:middle], points[: middle + 1])
-    above = _bins(value, edges[middle + 1 :], points[middle + 1 :])
-    return nw.when(value < edges[middle]).then(below).otherwise(above)
-
-
-def _category_points(column: CategoryColumn, dtype: Any) -> nw.Expr:
-    missing = 0.0 if column.missing is None else column.missing.points
-    value = nw.col(column.name)
-    if _is_empty_type(dtype):
-        return nw.lit(missing)
-    keys = keys_of(column, dtype)
-    if dtype == nw.Boolean:
-        points = dict(keys)
-        known = nw.when(value).then(nw.lit(points.get(True, 0.0)))
-        found = known.otherwise(nw.lit(points.get(False, 0.0)))
-        is_missing = value.is_null()
-    else:
-        number = dtype.is_numeric()
-        value = value.cast(nw.Float64 if number else nw.String)
-        is_missing = ~_is_between(value, -FINITE, FINITE) if number else value.is_null()
-        found = _replaced(value, keys, nw.Float64 if number else nw.String)
-    return nw.when(is_missing).then(nw.lit(missing)).otherwise(found)
-
-
-def _replaced(value: nw.Expr, keys: Sequence[tuple[Value, float]], dtype: Any) -> nw.Expr:
-    """Return the points of each category, 0 for any other value."""
-    old = [float(key) if dtype == nw.Float64 else key for key, _ in keys]
-    new = [points for _, points in keys]
-    if len(keys) > MOST_BRANCHES:
-        return value.replace_strict(old, new, default=0.0, return_dtype=nw.Float64)
-    found = nw.lit(0.0)
-    for key, points in zip(old, new, strict=True):
-        found = nw.when(value == key).then(nw.lit(points)).otherwise(found)
-    return found
-
-
-def _with_read(
-    table: nw.DataFrame[Any], column: NumberColumn | BinColumn | CategoryColumn
-) -> tuple[nw.DataFrame[Any], list[nw.Expr]]:
-    """Add a column that stands for one of Python objects, which expressions cannot tell apart."""
-    encoding = Encoding((terms_of(column),))
-    (read,) = read_columns(table.select(column.name).to_native(), encoding.kinds)
-    if isinstance(column, CategoryColumn):
-        points = np.array([line.points for line in lines_of(column)])
-        values = encoding.encode([read]).total(points, 0.0)
-    else:
-        values = same_kind(encoding.columns[0], {read.name: read}).values
-    name = _free_name(f"_commod_{column.name}", table.columns)
-    series = nw.Series.from_numpy(name, values, nw.Float64, backend=table.implementation)
-    if table.implementation.is_pandas_like():
-        native = series.to_native().set_axis(table.to_native().index)
-        series = nw.from_native(native, series_only=True)
-    if isinstance(column, CategoryColumn):
-        return table.with_columns(series), [nw.col(name)]
-    return table.with_columns(series), _number_points(column, nw.col(name))
-
-
-# ---------------------------------------------------------------------------------------------
-# Scores and decisions
-
-
-def _number(name: str, schema: nw.Schema) -> nw.Expr:
-    if _is_empty_type(schema[name]):
-        return nw.lit(math.nan, nw.Float64)
-    return nw.col(name).cast(nw.Float64)
-
-
-def _is_between(value: nw.Expr, low: float, high: float) -> nw.Expr:
-    return ((value >= low) & (value <= high)).fill_null(False)
-
-
-def _in_range(value: nw.Expr, low: float, high: float) -> nw.Expr:
-    return nw.when(_is_between(value, low, high)).then(value)
-
-
-def _margin(score: nw.Expr, content: Content) -> nw.Expr:
-    """Return z; exactly 0 at the threshold, where a large r would make a rounding error large."""
-    threshold = content.base.threshold
-    clipped = score.clip(SCORE_CLIP, 1 - SCORE_CLIP)
-    margin = (clipped / (1.0 - clipped)).log() - float(logit(threshold))
-    return nw.when(score == threshold).then(nw.lit(0.0)).otherwise(margin)
-
-
-def _gated(content: Content, score: nw.Expr, ratio: nw.Expr) -> nw.Expr:
-    """Return r, held at 1 where the direction of the update does not let it act."""
-    if not content.ratio.may_raise:
-        ratio = nw.when(score <= content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
-    if not content.ratio.may_lower:
-        ratio = nw.when(score > content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
-    return ratio
-
-
-def _changed(content: Content, work: _Work) -> nw.Expr:
-    score = nw.col(work.score)
-    moved = (nw.col(work.ratio) < 0.0) & (score != content.base.threshold)
-    return (moved & ~score.is_null()).fill_null(False)
-
-
-def _decided(content: Content, work: _Work, prefix: str) -> nw.Expr:
-    """Return the new decision; False where there is no score."""
-    base = (nw.col(work.score) > content.base.threshold).fill_null(False)
-    return nw.when(nw.col(prefix + "changed")).then(~base).otherwise(base)
-
-
-def _edited(content: Content, work: _Work) -> nw.Expr:
-    """Return the edited score on its decision's side; the base score itself where r is 1."""
-    threshold = content.base.threshold
-    score, ratio, decided = (nw.col(n) for n in (work.score, work.ratio, work.decided))
-    exponent = (ratio * nw.col(work.margin)).clip(-MAX_EXPONENT, MAX_EXPONENT)
-    odds = (-(exponent + float(logit(threshold)))).exp()
-    edited = nw.when(ratio == 1.0).then(score).otherwise(1.0 / (1.0 + odds))
-    lowest = nw.lit(math.nextafter(threshold, 1.0))
-    raised = nw.when(edited > threshold).then(edited).otherwise(lowest)
-    lowered = nw.when(edited > threshold).then(nw.lit(threshold)).otherwise(edited)
-    return nw.when(~score.is_null()).then(nw.when(decided).then(raised).otherwise(lowered))
-
-
-def _label(content: Content, work: _Work) -> nw.Expr:
-    positive, negative = (
-        nw.lit(label, _label_type(content))
-        for label in (content.labels.positive, content.labels.negative)
-    )
-    named = nw.when(nw.col(work.decided)).then(positive).otherwise(negative)
-    return nw.when(~nw.col(work.score).is_null()).then(named)
-
-
-def _label_type(content: Content) -> Any:
-    kinds = {type(content.labels.positive), type(content.labels.negative)}
-    if kinds <= {bool}:
-        return nw.Boolean
-    if kinds <= {int, bool}:
-        return nw.Int64
-    return nw.String if kinds == {str} else nw.Float64
-
-
-def _direction(content: Content, work: _Work, prefix: str) -> nw.Expr:
-    raising_is_gain = content.labels.favorable == content.labels.positive
-    up, down = ("gain", "loss") if raising_is_gain else ("loss", "gain")
-    moved = nw.when(nw.col(work.decided)).then(nw.lit(up)).otherwise(nw.lit(down))
-    named = nw.when(nw.col(prefix + "changed")).then(moved).otherwise(nw.lit("kept"))
-    return nw.when(~nw.col(work.score).is_null()).then(named)
-
-
-def _tidy(table: Frame, decision: str, content: Content) -> Frame:
-    """Make whole-number and boolean labels so again: pandas has floats where one is missing."""
-    if isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like():
-        dtype = _label_type(content)
-        if dtype != nw.String and not table[decision].is_null().any():
-            return table.with_columns(nw.col(decision).cast(dtype))
-    return table

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import narwhals as nw
@@ -19,6 +20,7 @@ from scipy.special import logit
 from commod._codes import code_array
 from commod._encoding import LARGEST, ColumnTerms, NumericTerms, same_kind
 from commod._inputs import Column, read_columns
+from commod._optional import needed
 from commod._record import Value, to_plain
 from commod.exceptions import InputError, InputTypeError
 from commod.patch.content import (
@@ -30,8 +32,9 @@ from commod.patch.content import (
     NumberColumn,
     terms_of,
 )
+from commod.patch.expressions import OBJECTS, keys_of
 from commod.patch.file import content_digest
-from commod.patch.frames import OBJECTS, check_columns, from_frame, keys_of, schema_of
+from commod.patch.frames import check_columns, from_frame, schema_of
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
 
 __all__ = ["MISSING_TEXT", "OUTPUTS", "UNSEEN_TEXT", "input_name", "read_inputs", "write_onnx"]
@@ -176,16 +179,9 @@ class _Graph:
 
 
 def _onnx() -> Any:
-    try:
-        import onnx
-        import onnx.checker
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError as error:
-        raise InputError(
-            "Writing an ONNX model needs the package onnx. Install it: "
-            "pip install 'commod-debiasing[onnx]'."
-        ) from error
+    onnx = needed("onnx", "onnx", "Writing an ONNX model")
+    for part in ("checker", "helper", "numpy_helper"):
+        import_module(f"onnx.{part}")
     return onnx
 
 
@@ -303,13 +299,12 @@ def _margin(graph: _Graph, content: Content, score: str, is_cut: str) -> str:
 
 def _gated(graph: _Graph, content: Content, score: str, ratio: str) -> str:
     """Return r, held at 1 where the direction of the update does not let it act."""
-    threshold = graph.constant(content.base.threshold)
     for may, comparison in (
         (content.ratio.may_raise, "LessOrEqual"),
         (content.ratio.may_lower, "Greater"),
     ):
         if not may:
-            held = graph.node(comparison, score, threshold)
+            held = graph.node(comparison, score, graph.constant(content.base.threshold))
             ratio = graph.node("Where", held, graph.constant(1.0), ratio)
     return ratio
 

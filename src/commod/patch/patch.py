@@ -11,7 +11,8 @@ from typing import Any
 from commod._files import write_whole
 from commod._record import from_plain, to_plain
 from commod.exceptions import InputError
-from commod.patch.content import Content, check_content, scorecard_of
+from commod.patch.checking import check_content
+from commod.patch.content import Content, scorecard_of
 from commod.patch.file import content_digest, from_bytes, read_bytes, to_bytes
 from commod.patch.frames import Counts, apply_to, count_changes, revert_from
 from commod.patch.verification import Verification, verify_against
@@ -86,6 +87,8 @@ class Patch:
     @classmethod
     def from_json(cls, text: str) -> Patch:
         """Return the patch that `to_json` wrote; checked as by `load`."""
+        if not isinstance(text, str):
+            raise InputError(f"A patch is read from text; got {type(text).__name__}.")
         return cls(from_bytes(text.encode("utf-8", "surrogatepass")))
 
     def to_json(self) -> str:
@@ -213,7 +216,7 @@ class Patch:
         Parameters
         ----------
         X : table of shape (n, n_features)
-            Rows the update was fitted on, or others with the same columns.
+            The rows the update was fitted on: in others, a category may well be rare.
         sensitive_features : array-like of shape (n,) or (n, n_sensitive)
             The group of each row.
         estimator : classifier, default=None
@@ -222,7 +225,7 @@ class Patch:
         return verify_against(self.content, X, sensitive_features, estimator)
 
     def diff(self, other: Patch) -> list[str]:
-        """Return what differs in another patch, in words; empty where both decide alike."""
+        """Return what differs in another patch, in words; empty where only the dates do."""
         if not isinstance(other, Patch):
             raise InputError(f"diff compares with another Patch; got {type(other).__name__}.")
         return differences(self.content, other.content)
@@ -233,8 +236,12 @@ class Patch:
 
         rich.get_console().print(str(self), markup=False, highlight=False, soft_wrap=True)
 
+    def to_text(self, *, every_line: bool = False) -> str:
+        """Return the patch as text for people: on one page, or with every line of the scorecard."""
+        return card_text(self.content, self.digest, every_line=every_line)
+
     def __str__(self) -> str:
-        return card_text(self.content, self.digest)
+        return self.to_text()
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

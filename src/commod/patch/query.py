@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from commod._optional import needed
 from commod.exceptions import InputError
 
 __all__ = ["DIALECTS", "Dialect", "Query"]
@@ -289,14 +290,7 @@ class _Stage:
 
 
 def _syntax() -> Any:
-    try:
-        from sqlglot import exp
-    except ImportError as error:
-        raise InputError(
-            "Writing SQL needs the package sqlglot. Install it: "
-            "pip install 'commod-debiasing[sql]'."
-        ) from error
-    return exp
+    return needed("sqlglot", "sql", "Writing SQL").exp
 
 
 def _double() -> Node:

@@ -263,7 +263,6 @@ def _category_points(query: Query, column: CategoryColumn, value: Node, i: int) 
     if not rows:
         return query.case(is_missing, default=query.number(0.0))
     if len(rows) > MOST_BRANCHES:
-        _check_different(column)
         joined = query.joined(f"category_{i}", value, rows)
         is_unseen = (query.is_null(joined), query.number(0.0))
         return query.case(is_missing, is_unseen, default=joined)
@@ -276,16 +275,6 @@ def _key(query: Query, value: Value) -> Node:
     if isinstance(value, str):
         return query.key(value)
     return query.truth(value) if isinstance(value, bool) else query.number(value)
-
-
-def _check_different(column: CategoryColumn) -> None:
-    """Refuse whole numbers that are one double: a row must not be joined twice."""
-    keys = [c.value if isinstance(c.value, str) else float(c.value) for c in column.categories]
-    if len(set(keys)) < len(keys):
-        raise InputError(
-            f"Column {column.name!r} of the patch has categories that are the same number in "
-            "double precision. Make them text."
-        )
 
 
 # ---------------------------------------------------------------------------------------------

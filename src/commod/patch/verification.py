@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 
 from commod._inputs import Column, Groups, iter_columns, n_rows_of, read_groups, tells_group
@@ -20,8 +17,9 @@ from commod.patch.content import (
     MarginColumn,
     NumberColumn,
 )
+from commod.patch.fingerprint import columns_digest, model_digest
 
-__all__ = ["Verification", "columns_digest", "model_digest", "verify_against"]
+__all__ = ["Verification", "verify_against"]
 
 FEW = 5  # people; a value that fewer share could be somebody's own
 ROUND = 3  # significant digits; a number with no more is nobody's own, whoever has it
@@ -51,28 +49,6 @@ class Verification:
         if self.passed:
             return f"Nothing found on {self.n_rows:,} rows: {'; '.join(self.checked)}."
         return "\n".join([f"{len(self.problems)} found on {self.n_rows:,} rows:", *self.problems])
-
-
-def columns_digest(names: Iterable[str]) -> str:
-    """Return SHA-256 of the names of columns, in their order.
-
-    Examples
-    --------
-    >>> columns_digest(["age", "town"])[:8]
-    'a07daba4'
-    """
-    return hashlib.sha256(json.dumps(list(names)).encode()).hexdigest()
-
-
-def model_digest(estimator: Any) -> str | None:
-    """Return a digest of a fitted model's parameters; None where it cannot be pickled.
-
-    Another version of its library may store the same model otherwise, and have another digest.
-    """
-    try:
-        return f"sha1:{joblib.hash(estimator, hash_name='sha1')}"
-    except Exception:  # whatever a foreign object raises when it is pickled
-        return None
 
 
 def verify_against(
@@ -113,12 +89,13 @@ def _columns(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
 
 def _group_values(content: Content, columns: Mapping[str, Column], groups: Groups) -> Iterator[str]:
     parts = [label if isinstance(label, tuple) else (label,) for label in groups.labels]
-    values = {v for part in parts for v in part if isinstance(v, str) and v}
+    scalars = {v for part in parts for v in part}
+    values = {v for v in scalars if isinstance(v, str) and v}
     for column in content.ratio.columns:
         if column.name in values:
             yield f"The patch names a value of the sensitive attribute, {column.name!r}."
         if isinstance(column, CategoryColumn):
-            named = [c.value for c in column.categories if c.value in values]
+            named = [c.value for c in column.categories if c.value in scalars]
             for value in named:
                 if _is_the_group(value, columns.get(column.name), groups):
                     yield (
@@ -153,8 +130,8 @@ def _own_values(content: Content, columns: Mapping[str, Column]) -> Iterator[str
                 n = n_rows.get(category.value, 0)
                 if n < FEW:
                     yield (
-                        f"Column {column.name!r} of the patch holds {category.value!r}, which "
-                        f"{n} rows of X share: fewer than {FEW}."
+                        f"Column {column.name!r} of the patch holds {category.value!r}, a value of "
+                        f"{n} of the {len(found):,} rows of X: fewer than {FEW}."
                     )
         else:
             yield from _own_numbers(column, found)
@@ -174,8 +151,8 @@ def _own_numbers(column: NumberColumn | BinColumn, found: Column) -> Iterator[st
         n = int((found.values == number).sum())
         if 0 < n < FEW and float(f"{number:.{ROUND}g}") != number:
             yield (
-                f"Column {column.name!r} of the patch holds {number!r}, the value of {n} rows of "
-                f"X: fewer than {FEW}."
+                f"Column {column.name!r} of the patch holds {number!r}, the value of {n} of the "
+                f"{len(found):,} rows of X: fewer than {FEW}."
             )
 
 

@@ -9,6 +9,7 @@ from commod._html import plain
 from commod._record import Value
 from commod.patch.content import (
     BinColumn,
+    CategoryColumn,
     Column,
     Content,
     Line,
@@ -36,8 +37,8 @@ DIRECTIONS = {
 # One page
 
 
-def card_text(content: Content, digest: str) -> str:
-    """Return the patch as text for people, at most a page for a usual scorecard."""
+def card_text(content: Content, digest: str, *, every_line: bool = False) -> str:
+    """Return the patch as text for people: a page, unless every line is asked for."""
     ratio = content.ratio
     title = (
         f"Patch of {plain(content.base.model)}, by {plain(content.method)} "
@@ -46,7 +47,7 @@ def card_text(content: Content, digest: str) -> str:
     lines = [title, "", *_rule(content), ""]
     lines.append(f"r = {ratio.intercept:+.4g}" + (", plus points:" if ratio.columns else ""))
     for column in ratio.columns:
-        lines += _column_text(column)
+        lines += _column_text(column, len(lines_of(column)) if every_line else MOST_LINES)
     lines += ["", *_missing_text(content), *_asked_text(content)]
     return "\n".join([*lines, f"Content digest (SHA-256): {digest}"])
 
@@ -61,6 +62,8 @@ def _rule(content: Content) -> list[str]:
         f"{base.threshold:g}, else {_label(labels.negative)}; {_label(labels.favorable)} is "
         "favourable.",
         f"A decision changes where r < 0, {gate}.",
+        f"The edited score is sigmoid(r · (logit(score) − logit({base.threshold:g})) + "
+        f"logit({base.threshold:g})): where r is 1 it is the base score. r is the sum below.",
     ]
 
 
@@ -68,22 +71,38 @@ def _label(label: Value) -> str:
     return plain(str(label))
 
 
-def _column_text(column: Column) -> list[str]:
-    names = [MARGIN_TEXT] if isinstance(column, MarginColumn) else terms_of(column).term_names
-    pairs = list(zip(names, lines_of(column), strict=True))
+def _column_text(column: Column, most: int) -> list[str]:
+    pairs = list(zip(_names(column), lines_of(column), strict=True))
     unit = " per unit" if isinstance(column, NumberColumn | MarginColumn) else ""
     shown = [pair for pair in pairs if pair[1].points]
-    rest = len(shown) - MOST_LINES
+    rest = len(shown) - most
     if rest > 0:  # the strongest in either direction
         ranked = sorted(shown, key=lambda pair: pair[1].points)
-        half = MOST_LINES // 2
-        kept = {name for name, _ in (*ranked[:half], *ranked[-half:])}
+        kept = {name for name, _ in (*ranked[: most // 2], *ranked[-(most // 2) :])}
         shown = [pair for pair in shown if pair[0] in kept]
     text = [
-        f"  {plain(name):<{WIDTH}} {_points(line):>10}{unit if i == 0 else ''}"
+        f"  {name:<{WIDTH}} {_points(line):>10}{unit if i == 0 else ''}"
         for i, (name, line) in enumerate(shown)
     ]
-    return [*text, f"  and {rest:,} more lines of {plain(column.name)}"] if rest > 0 else text
+    more = f"  and {rest:,} more lines of {plain(column.name)}, between these: see the file"
+    return [*text, more] if rest > 0 else text
+
+
+def _names(column: Column) -> list[str]:
+    """Return what the lines of a column are called; odd categories are in quotes."""
+    if isinstance(column, MarginColumn):
+        return [MARGIN_TEXT]
+    if not isinstance(column, CategoryColumn):
+        return [plain(name) for name in terms_of(column).term_names]
+    names = [f"{plain(column.name)} = {_shown(c.value)}" for c in column.categories]
+    return [*names, f"{plain(column.name)} is missing"] if column.missing else names
+
+
+def _shown(value: Value) -> str:
+    if not isinstance(value, str):
+        return str(value)
+    is_clear = value == value.strip() and value[:1].isalpha() and value not in ("True", "False")
+    return plain(value) if is_clear else f"'{plain(value) if value.strip() else value}'"
 
 
 def _points(line: Line) -> str:
@@ -96,7 +115,7 @@ def _missing_text(content: Content) -> list[str]:
         for c in content.ratio.columns
         if isinstance(c, NumberColumn)
     ]
-    text = "A category that is not listed, and a missing value without a line, has 0 points."
+    text = "A category that is not in the file, and a missing value without a line, has 0 points."
     if filled:
         text += f" A missing number counts: {', '.join(filled)}."
     return [text, "Without a score between 0 and 1 there is no decision."]
@@ -110,11 +129,9 @@ def _asked_text(content: Content) -> list[str]:
         for name, value in vars(asked).items()
         if isinstance(value, float) and name != "target"
     ]
-    goal = f"{plain(reached.metric)}" + (
-        "" if asked.target is None else f" {sign} {asked.target:g}"
-    )
-    rest = f" ({', '.join([asked.direction, *limits])})"
-    return [f"Asked: {goal}{rest}.", plain(reached.in_words)]
+    goal = "no target" if asked.target is None else f"at {sign} {asked.target:g}"
+    rest = "; ".join([goal, f"direction {asked.direction.replace('_', ' ')}", *limits])
+    return [f"Asked: {plain(reached.metric)}, {rest}.", plain(reached.in_words)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -151,6 +168,7 @@ def _ratio_differences(one: Content, other: Content) -> Iterator[str]:
         ("may_lower", "may make decisions negative"),
         ("intercept", "intercept of r"),
         ("concept_weights", "weights of the concepts"),
+        ("concept_intercepts", "starts of the concepts"),
     ):
         yield from _change(words, getattr(one.ratio, name), getattr(other.ratio, name))
     ours, theirs = ({c.name: c for c in content.ratio.columns} for content in (one, other))
@@ -177,12 +195,15 @@ def _column_differences(one: Column | None, other: Column) -> Iterator[str]:
         return
     if isinstance(one, NumberColumn) and isinstance(other, NumberColumn):
         yield from _change(f"{name} if missing", one.if_missing, other.if_missing)
-    yield from _line_differences(_lines_by_name(one), _lines_by_name(other))
+    lines = _lines_by_name(one), _lines_by_name(other)
+    yield from _line_differences(*lines)
+    common = [[key for key in a if key in b] for a, b in (lines, lines[::-1])]
+    if common[0] != common[1]:
+        yield f"Column {name} lists its lines in another order."
 
 
 def _lines_by_name(column: Column) -> dict[str, Line]:
-    names = terms_of(column).term_names
-    return dict(zip(names, lines_of(column), strict=True))
+    return dict(zip(_names(column), lines_of(column), strict=True))
 
 
 def _line_differences(one: Mapping[str, Line], other: Mapping[str, Line]) -> Iterator[str]:
@@ -191,9 +212,9 @@ def _line_differences(one: Mapping[str, Line], other: Mapping[str, Line]) -> Ite
         a, b = ("no line" if line is None else _points(line) for line in (before, after))
         if before is None or after is None or before.points != after.points:
             exact = "" if a != b or before is None or after is None else _exactly(before, after)
-            yield f"{plain(name)}: {a} → {b}{exact}."
+            yield f"{name}: {a} → {b}{exact}."
         elif before != after:
-            yield f"{plain(name)}: the same points, otherwise split over the concepts."
+            yield f"{name}: the same points, otherwise split over the concepts."
 
 
 def _exactly(before: Line, after: Line) -> str:
@@ -215,8 +236,7 @@ def _edges(column: BinColumn) -> str:
 
 def _named(one: Any, other: Any, words: str) -> Iterator[str]:
     for name, value in vars(one).items():
-        if name != "in_words":
-            yield from _change(f"{words}: {name.replace('_', ' ')}", value, getattr(other, name))
+        yield from _change(f"{words}: {name.replace('_', ' ')}", value, getattr(other, name))
 
 
 def _change(name: str, before: Any, after: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from commod.exceptions import InputError
 from commod.metrics._fairness import CONSTRAINTS
 from commod.patch import Patch
 from commod.patch.content import SCHEMA, Asked, Base, Content, Labels, Reached, Seen, ratio_of
-from commod.patch.verification import columns_digest, model_digest
+from commod.patch.fingerprint import columns_digest, model_digest
 
 __all__ = ["patch_of"]
 
@@ -52,11 +52,13 @@ def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
 
 
 def _labels(update: Any) -> dict[str, Any]:
-    negative = update.classes_[update.classes_ != update.pos_label_][0]
+    """Return the labels as the model has them: a user may say 1.0 for 1."""
+    positive = update.classes_ == update.pos_label_
+    favorable = update.classes_ == update.favorable_label_
     return {
-        "negative": negative,
-        "positive": update.pos_label_,
-        "favorable": update.favorable_label_,
+        "negative": update.classes_[~positive][0],
+        "positive": update.classes_[positive][0],
+        "favorable": update.classes_[favorable][0],
     }
 
 

@@ -1,0 +1,193 @@
+"""What the types of a patch cannot say: contents that contradict themselves are refused."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+from commod._encoding import LARGEST
+from commod._record import Value
+from commod.bounds._counts import check_constraints, read_target
+from commod.exceptions import InputError
+from commod.metrics._fairness import CONSTRAINTS
+from commod.patch.content import (
+    BinColumn,
+    CategoryColumn,
+    Column,
+    Content,
+    Line,
+    NumberColumn,
+    lines_of,
+)
+from commod.scorecard import SCORE_CLIP
+
+__all__ = ["check_content"]
+
+ROUNDING = 1e-9  # a share of weights may exceed 1 by it
+
+
+def check_content(content: Content) -> None:
+    """Refuse a content that contradicts itself: a file that was edited by hand, or by mistake."""
+    _check_base(content)
+    _check_asked(content)
+    _check_reached(content)
+    ratio = content.ratio
+    if len(ratio.concept_weights) != len(ratio.concept_intercepts):
+        raise InputError(
+            f"The patch has {len(ratio.concept_weights)} concept_weights and "
+            f"{len(ratio.concept_intercepts)} concept_intercepts; there is one of each per concept."
+        )
+    _check_numbers("ratio", [ratio.intercept, *ratio.concept_weights, *ratio.concept_intercepts])
+    names = [column.name for column in ratio.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"The patch has several columns named {repeated[0]!r}; one is allowed.")
+    for column in ratio.columns:
+        _check_column(column)
+        for line in lines_of(column):
+            _check_line(column.name, line, ratio.concept_weights)
+
+
+def _check_base(content: Content) -> None:
+    threshold, labels = content.base.threshold, content.labels
+    if not SCORE_CLIP < threshold < 1 - SCORE_CLIP:
+        raise InputError(f"The patch has threshold {threshold!r}; it lies between 0 and 1.")
+    if labels.negative == labels.positive:
+        raise InputError(f"The patch has one label twice, {labels.positive!r}.")
+    if _kind(labels.negative) != _kind(labels.positive):
+        raise InputError(
+            f"The patch mixes labels of different types, {labels.negative!r} and "
+            f"{labels.positive!r}; a column of decisions has one."
+        )
+    for label in vars(labels).values():
+        if type(label) is int and abs(label) >= 2**63:
+            raise InputError("The patch has a label that no column of 64 bits can hold.")
+    if (_kind(labels.favorable), labels.favorable) not in (
+        (_kind(labels.negative), labels.negative),
+        (_kind(labels.positive), labels.positive),
+    ):
+        raise InputError(
+            f"The patch has the favourable label {labels.favorable!r}, which is neither "
+            f"{labels.negative!r} nor {labels.positive!r}."
+        )
+
+
+def _kind(label: Value) -> str:
+    return "number" if type(label) in (int, float) else type(label).__name__
+
+
+def _check_asked(content: Content) -> None:
+    asked, ratio = content.asked, content.ratio
+    check_constraints(asked.constraints)
+    if asked.target is not None:
+        read_target(asked.constraints, asked.target)
+    raising_is_gain = content.labels.favorable == content.labels.positive
+    gates = {
+        "any": (True, True),
+        "gains_only": (raising_is_gain, not raising_is_gain),
+        "losses_only": (not raising_is_gain, raising_is_gain),
+    }
+    if gates.get(asked.direction) != (ratio.may_raise, ratio.may_lower):
+        raise InputError(
+            f"The patch was asked for direction {asked.direction!r}, but its gate has may_raise = "
+            f"{ratio.may_raise} and may_lower = {ratio.may_lower}."
+        )
+    for name in ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence"):
+        _check_share(f"asked.{name}", getattr(asked, name))
+
+
+def _check_reached(content: Content) -> None:
+    reached, asked = content.reached, content.asked
+    if reached.metric != CONSTRAINTS[asked.constraints]:
+        raise InputError(f"The patch has the metric {reached.metric!r} for {asked.constraints!r}.")
+    if not 1 <= reached.n_rows < 2**63:
+        shown = str(reached.n_rows)[:24]
+        raise InputError(f"The patch was fitted on {shown} rows; expected 1 or more.")
+    most = 2.0 if asked.constraints == "equalized_odds" else 1.0
+    for name in ("fairness_before", "fairness_after"):
+        _check_share(f"reached.{name}", getattr(reached, name), most)
+    for name in ("accuracy_before", "accuracy_after", "change_rate", "limit"):
+        _check_share(f"reached.{name}", getattr(reached, name))
+    for name in ("n_gains", "n_losses"):
+        _check_share(f"reached.{name}", getattr(reached, name), float(reached.n_rows))
+    if not re.fullmatch("[0-9a-f]{64}", content.seen.digest):
+        raise InputError(f"The patch has {content.seen.digest[:80]!r}, no digest of columns.")
+    try:
+        datetime.datetime.fromisoformat(content.created)
+    except ValueError as error:
+        raise InputError(f"The patch was created at {content.created[:40]!r}, no date.") from error
+
+
+def _check_share(name: str, value: float | None, most: float = 1.0) -> None:
+    if value is not None and not -ROUNDING <= value <= most + ROUNDING:
+        raise InputError(f"{name} of the patch is {value!r}; it lies between 0 and {most:g}.")
+
+
+def _check_column(column: Column) -> None:
+    if not column.name:
+        raise InputError("The patch has a column without a name. Name it, and fit again.")
+    if isinstance(column, BinColumn):
+        _check_bins(column)
+    elif isinstance(column, CategoryColumn):
+        _check_categories(column)
+    elif isinstance(column, NumberColumn):
+        _check_numbers(column.name, [column.if_missing])
+
+
+def _check_bins(column: BinColumn) -> None:
+    edges = column.edges
+    _check_numbers(column.name, edges)
+    ends_open = bool(column.bins) and column.bins[-1].below is None
+    if not ends_open or not edges or len(edges) != len(column.bins) - 1:
+        raise InputError(
+            f"Column {column.name!r} of the patch must have two bins or more, the last of them "
+            "(and no other) with below = null."
+        )
+    if any(a >= b for a, b in pairwise(edges)):
+        raise InputError(f"Column {column.name!r} of the patch has edges that do not rise.")
+
+
+def _check_categories(column: CategoryColumn) -> None:
+    values = [c.value for c in column.categories]
+    numbers = [v for v in values if isinstance(v, int | float)]
+    _check_numbers(column.name, numbers)
+    if len(set(values)) < len(values) or len(set(map(float, numbers))) < len(numbers):
+        raise InputError(
+            f"Column {column.name!r} of the patch has one category twice; numbers are compared in "
+            "double precision."
+        )
+    if column.unseen != 0:
+        raise InputError(
+            f"Column {column.name!r} of the patch has {column.unseen!r} points for an unseen "
+            "category; they are 0."
+        )
+    if not values and column.missing is None:
+        raise InputError(f"Column {column.name!r} of the patch has no line.")
+
+
+def _check_line(name: str, line: Line, weights: tuple[float, ...]) -> None:
+    """Refuse points that are not the sum over the concepts, rounded as a scorecard rounds."""
+    if len(line.concepts) != len(weights):
+        raise InputError(
+            f"Column {name!r} of the patch has a line with {len(line.concepts)} entries in "
+            f"concepts; there are {len(weights)} concepts."
+        )
+    _check_numbers(name, [line.points, *line.concepts])
+    total = 0.0
+    for weight, points in zip(weights, line.concepts, strict=True):
+        total += weight * points
+    if total != line.points:
+        raise InputError(
+            f"Column {name!r} of the patch has points {line.points!r} in a line whose concepts "
+            f"add up to {total!r}."
+        )
+
+
+def _check_numbers(name: str, numbers: Iterable[float]) -> None:
+    for number in numbers:
+        if not abs(number) <= LARGEST:
+            raise InputError(
+                f"{name!r} in the patch holds {repr(number)[:24]}; numbers lie within ±{LARGEST:g}."
+            )

@@ -1,0 +1,348 @@
+"""The decision rule of a patch as narwhals expressions: r, the decision, the edited score.
+
+Engines disagree about NaN, so every number is first compared with a range, which NaN, NULL and
+infinity are outside of in all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from scipy.special import logit
+
+from commod._encoding import LARGEST, Encoding, same_kind
+from commod._inputs import Column as RawColumn
+from commod._inputs import read_columns
+from commod._record import Value
+from commod.exceptions import InputError
+from commod.patch.content import (
+    BinColumn,
+    CategoryColumn,
+    Column,
+    Content,
+    MarginColumn,
+    NumberColumn,
+    lines_of,
+    terms_of,
+)
+from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
+
+__all__ = [
+    "OBJECTS",
+    "Frame",
+    "Work",
+    "changed",
+    "decided",
+    "direction",
+    "edited",
+    "free_name",
+    "gated",
+    "in_range",
+    "is_empty_type",
+    "keys_of",
+    "label",
+    "margin",
+    "tidy",
+    "with_ratio",
+    "with_score",
+]
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+MOST_AT_ONCE = 20  # columns added in one expression: engines overflow on deep ones
+MOST_BRANCHES = 24  # categories in a chain; longer ones overflow, and DuckDB joins a table for them
+FINITE = sys.float_info.max
+OBJECTS = (nw.Object, nw.Categorical, nw.Enum)  # their values may be of any type
+
+
+class Work:
+    """Names of columns that are only there while a patch is applied."""
+
+    def __init__(self, taken: Sequence[str]) -> None:
+        self.score, self.margin, self.ratio, self.decided = (
+            free_name(f"_commod_{name}", taken) for name in ("score", "margin", "ratio", "decided")
+        )
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """Return a name that no column has."""
+    lowered = {other.lower() for other in taken}  # some engines do not tell "A" from "a"
+    while name.lower() in lowered:
+        name += "_"
+    return name
+
+
+def is_empty_type(dtype: Any) -> bool:
+    """Return whether this is the type of a column without any value."""
+    return bool(dtype == nw.Unknown)
+
+
+def keys_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
+    """Return the categories that a column of this type can hold, with their points."""
+    if dtype == nw.Boolean:
+        kinds: tuple[type, ...] = (bool,)
+    elif dtype.is_numeric():
+        kinds = (int, float)
+    elif dtype in (nw.String, nw.Categorical, nw.Enum):
+        kinds = (str,)
+    else:
+        return []
+    return [(c.value, c.points) for c in column.categories if type(c.value) in kinds]
+
+
+# ---------------------------------------------------------------------------------------------
+# r
+
+
+def with_ratio(table: Frame, schema: nw.Schema, content: Content, work: Work) -> Frame:
+    """Add r column by column in the order of the file, a few at a time."""
+    table = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
+    columns = content.ratio.columns
+    for start in range(0, len(columns), MOST_AT_ONCE):
+        total = nw.col(work.ratio)
+        for column in columns[start : start + MOST_AT_ONCE]:
+            table, parts = _parts(table, schema, column, work)
+            for part in parts:
+                total = total + part
+        table = table.with_columns(total.alias(work.ratio))
+    return table
+
+
+def _parts(
+    table: Frame, schema: nw.Schema, column: Column, work: Work
+) -> tuple[Frame, list[nw.Expr]]:
+    """Return what a column adds to r, as one or two expressions."""
+    if isinstance(column, MarginColumn):
+        return table, [nw.col(work.margin) * column.points]
+    dtype = schema[column.name]
+    is_number = not isinstance(column, CategoryColumn)
+    if _must_be_read(table, column.name, dtype) and (is_number or dtype in OBJECTS):
+        assert isinstance(table, nw.DataFrame)
+        return _with_read(table, column)
+    if isinstance(column, CategoryColumn):
+        return table, [_category_points(column, dtype)]
+    return table, _number_points(column, number(column.name, schema))
+
+
+def _number_points(column: NumberColumn | BinColumn, value: nw.Expr) -> list[nw.Expr]:
+    known = _is_between(value, -FINITE, FINITE)
+    missing = 0.0 if column.missing is None else column.missing.points
+    if isinstance(column, BinColumn):
+        inside = _bins(value, column.edges, [b.points for b in column.bins])
+        return [nw.when(known).then(inside).otherwise(nw.lit(missing))]
+    parts = []
+    if column.points:
+        bounded = value.clip(-LARGEST, LARGEST)
+        filled = nw.when(known).then(bounded).otherwise(nw.lit(column.if_missing))
+        parts.append(filled * column.points)
+    if missing:
+        parts.append(nw.when(known).then(nw.lit(0.0)).otherwise(nw.lit(missing)))
+    return parts
+
+
+def _bins(value: nw.Expr, edges: Sequence[float], points: Sequence[float]) -> nw.Expr:
+    """Return the points of the bin of each value, by halves: engines overflow on long chains."""
+    if len(set(points)) == 1:
+        return nw.lit(float(points[0]))
+    middle = len(edges) // 2
+    below = _bins(value, edges[:middle], points[: middle + 1])
+    above = _bins(value, edges[middle + 1 :], points[middle + 1 :])
+    return nw.when(value < edges[middle]).then(below).otherwise(above)
+
+
+def _category_points(column: CategoryColumn, dtype: Any) -> nw.Expr:
+    missing = 0.0 if column.missing is None else column.missing.points
+    value = nw.col(column.name)
+    if is_empty_type(dtype):
+        return nw.lit(missing)
+    keys = keys_of(column, dtype)
+    if dtype == nw.Boolean:
+        points = dict(keys)
+        known = nw.when(value).then(nw.lit(points.get(True, 0.0)))
+        found = known.otherwise(nw.lit(points.get(False, 0.0)))
+        is_missing = value.is_null()
+    else:
+        number = dtype.is_numeric()
+        value = value.cast(nw.Float64 if number else nw.String)
+        is_missing = ~_is_between(value, -FINITE, FINITE) if number else value.is_null()
+        found = _replaced(value, keys, nw.Float64 if number else nw.String)
+    return nw.when(is_missing).then(nw.lit(missing)).otherwise(found)
+
+
+def _replaced(value: nw.Expr, keys: Sequence[tuple[Value, float]], dtype: Any) -> nw.Expr:
+    """Return the points of each category, 0 for any other value."""
+    old = [float(key) if dtype == nw.Float64 else key for key, _ in keys]
+    new = [points for _, points in keys]
+    if len(keys) > MOST_BRANCHES:
+        return value.replace_strict(old, new, default=0.0, return_dtype=nw.Float64)
+    found = nw.lit(0.0)
+    for key, points in zip(old, new, strict=True):
+        found = nw.when(value == key).then(nw.lit(points)).otherwise(found)
+    return found
+
+
+def _with_read(
+    table: nw.DataFrame[Any], column: NumberColumn | BinColumn | CategoryColumn
+) -> tuple[nw.DataFrame[Any], list[nw.Expr]]:
+    """Add a column that stands for one of Python objects, which expressions cannot tell apart."""
+    encoding = Encoding((terms_of(column),))
+    read = _read(table, column.name, encoding)
+    if isinstance(column, CategoryColumn):
+        points = np.array([line.points for line in lines_of(column)])
+        values = encoding.encode([read]).total(points, 0.0)
+    else:
+        values = same_kind(encoding.columns[0], {read.name: read}).values
+    table, name = _with_numbers(table, column.name, values)
+    if isinstance(column, CategoryColumn):
+        return table, [nw.col(name)]
+    return table, _number_points(column, nw.col(name))
+
+
+def _read(table: nw.DataFrame[Any], name: str, encoding: Encoding) -> RawColumn:
+    if not len(table):
+        return RawColumn(name, encoding.kinds[name], np.zeros(0, dtype=np.intp))
+    return read_columns(table.select(name).to_native(), encoding.kinds)[0]
+
+
+def _with_numbers(table: nw.DataFrame[Any], of: str, values: Any) -> tuple[nw.DataFrame[Any], str]:
+    """Return the table with one more column of numbers, and its name."""
+    name = free_name(f"_commod_{of}", table.columns)
+    series = nw.Series.from_numpy(name, values, nw.Float64, backend=table.implementation)
+    if table.implementation.is_pandas_like():
+        native = series.to_native().set_axis(table.to_native().index)
+        series = nw.from_native(native, series_only=True)
+    return table.with_columns(series), name
+
+
+def _must_be_read(table: Frame, name: str, dtype: Any) -> bool:
+    """Return whether a column in memory is read by NumPy: objects, and numbers Arrow casts not."""
+    if not isinstance(table, nw.DataFrame):
+        return False
+    if dtype in OBJECTS:
+        return True
+    native = table[name].to_native()
+    is_arrow = (
+        table.implementation.is_pyarrow()
+        or "Arrow" in type(getattr(native, "dtype", None)).__name__
+    )
+    return is_arrow and dtype in (nw.Int64, nw.UInt64)
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores and decisions
+
+
+def with_score(table: Frame, schema: nw.Schema, name: str, work: Work) -> Frame:
+    """Return the table with the base score in doubles, NULL where it is none."""
+    value = number(name, schema)
+    if schema[name] == nw.Object and isinstance(table, nw.DataFrame) and len(table):
+        read = read_columns(table.select(name).to_native())[0]
+        if read.kind != "numeric":
+            raise InputError(
+                f"Column {name!r} holds {read.first_value()!r}, but scores are numbers between 0 "
+                "and 1."
+            )
+        table, column = _with_numbers(table, name, read.values)
+        value = nw.col(column)
+    return table.with_columns(in_range(value, 0.0, 1.0).alias(work.score))
+
+
+def number(name: str, schema: nw.Schema) -> nw.Expr:
+    """Return a column as doubles."""
+    if is_empty_type(schema[name]):
+        return nw.lit(math.nan, nw.Float64)
+    return nw.col(name).cast(nw.Float64)
+
+
+def _is_between(value: nw.Expr, low: float, high: float) -> nw.Expr:
+    return ((value >= low) & (value <= high)).fill_null(False)
+
+
+def in_range(value: nw.Expr, low: float, high: float) -> nw.Expr:
+    """Return a value, NULL outside of a range."""
+    return nw.when(_is_between(value, low, high)).then(value)
+
+
+def margin(score: nw.Expr, content: Content) -> nw.Expr:
+    """Return z; exactly 0 at the threshold, where a large r would make a rounding error large."""
+    threshold = content.base.threshold
+    clipped = score.clip(SCORE_CLIP, 1 - SCORE_CLIP)
+    margin = (clipped / (1.0 - clipped)).log() - float(logit(threshold))
+    return nw.when(score == threshold).then(nw.lit(0.0)).otherwise(margin)
+
+
+def gated(content: Content, score: nw.Expr, ratio: nw.Expr) -> nw.Expr:
+    """Return r, held at 1 where the direction of the update does not let it act."""
+    if not content.ratio.may_raise:
+        ratio = nw.when(score <= content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
+    if not content.ratio.may_lower:
+        ratio = nw.when(score > content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
+    return ratio
+
+
+def changed(content: Content, work: Work) -> nw.Expr:
+    """Return whether the decision changes; False where there is no score."""
+    score = nw.col(work.score)
+    moved = (nw.col(work.ratio) < 0.0) & (score != content.base.threshold)
+    return (moved & ~score.is_null()).fill_null(False)
+
+
+def decided(content: Content, work: Work, prefix: str) -> nw.Expr:
+    """Return the new decision; False where there is no score."""
+    base = (nw.col(work.score) > content.base.threshold).fill_null(False)
+    return nw.when(nw.col(prefix + "changed")).then(~base).otherwise(base)
+
+
+def edited(content: Content, work: Work) -> nw.Expr:
+    """Return the edited score on its decision's side; the base score itself where r is 1."""
+    threshold = content.base.threshold
+    score, ratio, decided = (nw.col(n) for n in (work.score, work.ratio, work.decided))
+    exponent = (ratio * nw.col(work.margin)).clip(-MAX_EXPONENT, MAX_EXPONENT)
+    odds = (-(exponent + float(logit(threshold)))).exp()
+    edited = nw.when(ratio == 1.0).then(score).otherwise(1.0 / (1.0 + odds))
+    lowest = nw.lit(math.nextafter(threshold, 1.0))
+    raised = nw.when(edited > threshold).then(edited).otherwise(lowest)
+    lowered = nw.when(edited > threshold).then(nw.lit(threshold)).otherwise(edited)
+    return nw.when(~score.is_null()).then(nw.when(decided).then(raised).otherwise(lowered))
+
+
+def label(content: Content, work: Work) -> nw.Expr:
+    """Return the new decision as a label, NULL where there is no score."""
+    positive, negative = (
+        nw.lit(label, _label_type(content))
+        for label in (content.labels.positive, content.labels.negative)
+    )
+    named = nw.when(nw.col(work.decided)).then(positive).otherwise(negative)
+    return nw.when(~nw.col(work.score).is_null()).then(named)
+
+
+def _label_type(content: Content) -> Any:
+    kinds = {type(content.labels.positive), type(content.labels.negative)}
+    if kinds <= {bool}:
+        return nw.Boolean
+    if kinds <= {int, bool}:
+        return nw.Int64
+    return nw.String if kinds == {str} else nw.Float64
+
+
+def direction(content: Content, work: Work, prefix: str) -> nw.Expr:
+    """Return "gain", "loss" or "kept", NULL where there is no score."""
+    raising_is_gain = content.labels.favorable == content.labels.positive
+    up, down = ("gain", "loss") if raising_is_gain else ("loss", "gain")
+    moved = nw.when(nw.col(work.decided)).then(nw.lit(up)).otherwise(nw.lit(down))
+    named = nw.when(nw.col(prefix + "changed")).then(moved).otherwise(nw.lit("kept"))
+    return nw.when(~nw.col(work.score).is_null()).then(named)
+
+
+def tidy(table: Frame, decision: str, content: Content) -> Frame:
+    """Make whole-number and boolean labels so again: pandas has floats where one is missing."""
+    if isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like():
+        dtype = _label_type(content)
+        if dtype != nw.String and not table[decision].is_null().any():
+            return table.with_columns(nw.col(decision).cast(dtype))
+    return table

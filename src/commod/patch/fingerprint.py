@@ -1,0 +1,105 @@
+"""Fingerprints of what an update was fitted on: the base model, and the columns of the rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["columns_digest", "model_digest"]
+
+RANDOM = (np.random.RandomState, np.random.Generator, np.random.BitGenerator)
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def columns_digest(names: Iterable[str]) -> str:
+    """Return SHA-256 of the names of columns, in their order.
+
+    Examples
+    --------
+    >>> columns_digest(["age", "town"])[:8]
+    'a07daba4'
+    """
+    return hashlib.sha256(json.dumps(list(names)).encode()).hexdigest()
+
+
+def model_digest(estimator: Any) -> str | None:
+    """Return SHA-256 of a fitted model's state; None where its state cannot be told.
+
+    It is the same for a model that was stored and loaded, by pickle, joblib or skops. Another
+    version of its library may store the same model otherwise, and have another digest.
+
+    Examples
+    --------
+    >>> model_digest([1, 2.5]) == model_digest([1, 2.5]) != model_digest([1, 2.0])
+    True
+    """
+    state = _State()
+    try:
+        state.add(estimator)
+    except Exception:  # whatever a foreign object raises when it is asked for its state
+        return None
+    return state.hash.hexdigest()
+
+
+class _State:
+    """A hash that is fed the state of objects, by value: who shares what with whom is left out."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+        self._inside: list[int] = []
+
+    def add(self, value: Any) -> None:
+        if isinstance(value, np.generic):  # a number is one, whichever library holds it
+            value = value.item()
+        if type(value) in PLAIN:
+            self._text(type(value).__name__, repr(value))
+        elif id(value) in self._inside:
+            self._text("the", str(len(self._inside) - self._inside.index(id(value))), "th outside")
+        else:
+            self._inside.append(id(value))
+            self._add_object(value)
+            self._inside.pop()
+
+    def _add_object(self, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            self._add_array(value)
+        elif isinstance(value, list | tuple):
+            self._add_many(type(value).__name__, value)
+        elif isinstance(value, dict):
+            entries = sorted(value.items(), key=lambda entry: repr(entry[0]))
+            self._add_many(type(value).__name__, [part for entry in entries for part in entry])
+        elif isinstance(value, set | frozenset):
+            self._add_many(type(value).__name__, sorted(value, key=repr))
+        elif isinstance(value, RANDOM):  # moves on with every draw, and decides nothing
+            self._text("random", type(value).__name__)
+        elif isinstance(value, type) or hasattr(value, "__qualname__"):
+            self._text("name", value.__module__, value.__qualname__)
+        else:
+            made, *parts = value.__reduce_ex__(2)  # as pickle would write it down
+            self._text("object", f"{type(value).__module__}.{type(value).__qualname__}")
+            self.add(made)
+            for part in parts:
+                self.add(list(part) if hasattr(part, "__next__") else part)
+
+    def _add_array(self, array: NDArray[Any]) -> None:
+        names = array.dtype.names
+        self._text("array", array.dtype.str, str(array.shape))
+        if names is not None:  # what pads the fields is not part of the model
+            self._add_many("fields", [array[name] for name in names])
+        elif array.dtype.hasobject:
+            self._add_many("objects", array.tolist())
+        else:
+            self.hash.update(np.ascontiguousarray(array).tobytes())
+
+    def _add_many(self, kind: str, values: Any) -> None:
+        self._text(kind, str(len(values)))
+        for value in values:
+            self.add(value)
+
+    def _text(self, *parts: str) -> None:
+        self.hash.update(json.dumps(parts).encode())
