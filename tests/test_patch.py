@@ -759,3 +759,22 @@ def test_a_number_too_large_for_a_double_is_refused():
         Patch(content_of(category("a", {2**53: 1.0, 2**53 + 1: 2.0})))
     with pytest.raises(InputError, match="read from text"):
         Patch.from_json(b"{}")
+
+
+def test_many_odd_categories_keep_their_points_and_rows_their_order_in_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    odd = ["", " ", "a'b", 'a"b', "a\\b", "ü", "A", "a", "a ", "%", "--", ";", "\n", "1", "true"]
+    keys = [*odd, *(f"k{i}" for i in range(4000))]
+    random = np.random.default_rng(0)
+    points = dict(zip(keys, random.normal(size=len(keys)).tolist(), strict=True))
+    patch = Patch(content_of(category("c", points, missing=0.3), intercept=0.1))
+    values = [*keys, None, "unseen"] * 75
+    frame = pl.DataFrame(
+        {"i": range(len(values)), "c": values, "score": random.random(len(values))}
+    )
+    expected = patch.apply(frame)
+    found = patch.apply(duckdb.from_arrow(frame.to_arrow())).pl()
+    assert found["i"].to_list() == frame["i"].to_list()
+    for name in ("commod_decision", "commod_direction"):
+        assert found[name].to_list() == expected[name].to_list()
+    np.testing.assert_allclose(found["commod_score"], expected["commod_score"], atol=1e-12)

@@ -64,6 +64,8 @@ def command(
         edited = loaded.apply(table.relation, column, prefix=prefix)
         with say.progress("editing") as progress:
             write_table(table.with_relation(edited), out, force=force, progress=progress)
+        if quiet and not as_json:  # nobody wants the numbers
+            return
         with say.waiting("counting"):
             # what was written is read back fast; text would have to be parsed anew
             back = table.connection.read_parquet(glob.escape(str(out))) if is_parquet else edited

@@ -39,15 +39,16 @@ __all__ = [
     "changed",
     "decided",
     "direction",
-    "edited",
     "free_name",
     "gated",
     "in_range",
     "is_empty_type",
     "keys_of",
     "label",
-    "margin",
+    "on_its_side",
     "tidy",
+    "with_edited",
+    "with_margin",
     "with_ratio",
     "with_score",
 ]
@@ -55,7 +56,7 @@ __all__ = [
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 MOST_AT_ONCE = 20  # columns added in one expression: engines overflow on deep ones
-MOST_BRANCHES = 24  # categories in a chain; longer ones overflow, and DuckDB joins a table for them
+MOST_BRANCHES = 24  # categories in a chain of comparisons; longer ones overflow
 FINITE = sys.float_info.max
 OBJECTS = (nw.Object, nw.Categorical, nw.Enum)  # their values may be of any type
 
@@ -64,8 +65,9 @@ class Work:
     """Names of columns that are only there while a patch is applied."""
 
     def __init__(self, taken: Sequence[str]) -> None:
-        self.score, self.margin, self.ratio, self.decided = (
-            free_name(f"_commod_{name}", taken) for name in ("score", "margin", "ratio", "decided")
+        names = ("score", "odds", "margin", "ratio", "exponent", "decided", "edited")
+        self.score, self.odds, self.margin, self.ratio, self.exponent, self.decided, self.edited = (
+            free_name(f"_commod_{name}", taken) for name in names
         )
 
 
@@ -125,6 +127,8 @@ def _parts(
         assert isinstance(table, nw.DataFrame)
         return _with_read(table, column)
     if isinstance(column, CategoryColumn):
+        if table.implementation.is_duckdb() and _can_be_looked_up(column, dtype):
+            return _with_looked_up(table, column)
         return table, [_category_points(column, dtype)]
     return table, _number_points(column, number(column.name, schema))
 
@@ -137,9 +141,9 @@ def _number_points(column: NumberColumn | BinColumn, value: nw.Expr) -> list[nw.
         return [nw.when(known).then(inside).otherwise(nw.lit(missing))]
     parts = []
     if column.points:
-        bounded = value.clip(-LARGEST, LARGEST)
-        filled = nw.when(known).then(bounded).otherwise(nw.lit(column.if_missing))
-        parts.append(filled * column.points)
+        usual = _is_between(value, -LARGEST, LARGEST)
+        rest = nw.when(known).then(value.clip(-LARGEST, LARGEST)).otherwise(column.if_missing)
+        parts.append(nw.when(usual).then(value).otherwise(rest) * column.points)
     if missing:
         parts.append(nw.when(known).then(nw.lit(0.0)).otherwise(nw.lit(missing)))
     return parts
@@ -184,6 +188,37 @@ def _replaced(value: nw.Expr, keys: Sequence[tuple[Value, float]], dtype: Any) -
     for key, points in zip(old, new, strict=True):
         found = nw.when(value == key).then(nw.lit(points)).otherwise(found)
     return found
+
+
+def _can_be_looked_up(column: CategoryColumn, dtype: Any) -> bool:
+    keys = keys_of(column, dtype)
+    is_text = dtype == nw.String and not any("\x00" in str(key) for key, _ in keys)
+    return is_text and len(keys) > MOST_BRANCHES
+
+
+def _with_looked_up(table: Frame, column: CategoryColumn) -> tuple[Frame, list[nw.Expr]]:
+    """Add the points of many categories in DuckDB, looked up by their code in an enumeration.
+
+    DuckDB makes a join of `replace_strict`, which loses the order of the rows and takes longer.
+    """
+    keys = keys_of(column, nw.String)
+    missing = 0.0 if column.missing is None else column.missing.points
+    value = '"' + column.name.replace('"', '""') + '"'
+    texts = ", ".join("'" + str(key).replace("'", "''") + "'" for key, _ in keys)
+    points = ", ".join(_double(p) for _, p in keys)
+    code = f"enum_code(TRY_CAST({value} AS ENUM ({texts})))::INTEGER"
+    found = f"coalesce(list_extract([{points}], {code} + 1), 0e0)"
+    name = free_name(f"_commod_{column.name}", table.collect_schema().names())
+    quoted = '"' + name.replace('"', '""') + '"'
+    sql = f"CASE WHEN {value} IS NULL THEN {_double(missing)} ELSE {found} END AS {quoted}"
+    native = table.to_native().project(f"*, {sql}")
+    return nw.from_native(native), [nw.col(name)]
+
+
+def _double(number: float) -> str:
+    """Return a number as DuckDB reads it exactly: without an exponent it would be a decimal."""
+    text = repr(number)
+    return text if "e" in text else f"{text}e0"
 
 
 def _with_read(
@@ -268,12 +303,16 @@ def in_range(value: nw.Expr, low: float, high: float) -> nw.Expr:
     return nw.when(_is_between(value, low, high)).then(value)
 
 
-def margin(score: nw.Expr, content: Content) -> nw.Expr:
-    """Return z; exactly 0 at the threshold, where a large r would make a rounding error large."""
-    threshold = content.base.threshold
-    clipped = score.clip(SCORE_CLIP, 1 - SCORE_CLIP)
-    margin = (clipped / (1.0 - clipped)).log() - float(logit(threshold))
-    return nw.when(score == threshold).then(nw.lit(0.0)).otherwise(margin)
+def with_margin(table: Frame, content: Content, work: Work) -> Frame:
+    """Add z; exactly 0 at the threshold, where a large r would make a rounding error large."""
+    threshold, score = content.base.threshold, nw.col(work.score)
+    # each step is a column: engines would compute what occurs twice in an expression twice
+    table = table.with_columns(score.clip(SCORE_CLIP, 1 - SCORE_CLIP).alias(work.odds))
+    odds = nw.col(work.odds)
+    table = table.with_columns((odds / (1.0 - odds)).alias(work.odds))
+    z = odds.log() - float(logit(threshold))
+    is_cut = score == threshold
+    return table.with_columns(nw.when(is_cut).then(0.0).otherwise(z).alias(work.margin))
 
 
 def gated(content: Content, score: nw.Expr, ratio: nw.Expr) -> nw.Expr:
@@ -298,13 +337,20 @@ def decided(content: Content, work: Work, prefix: str) -> nw.Expr:
     return nw.when(nw.col(prefix + "changed")).then(~base).otherwise(base)
 
 
-def edited(content: Content, work: Work) -> nw.Expr:
-    """Return the edited score on its decision's side; the base score itself where r is 1."""
-    threshold = content.base.threshold
-    score, ratio, decided = (nw.col(n) for n in (work.score, work.ratio, work.decided))
-    exponent = (ratio * nw.col(work.margin)).clip(-MAX_EXPONENT, MAX_EXPONENT)
-    odds = (-(exponent + float(logit(threshold)))).exp()
+def with_edited(table: Frame, content: Content, work: Work) -> Frame:
+    """Add the edited score, wherever rounding puts it; the base score itself where r is 1."""
+    score, ratio, exponent = (nw.col(n) for n in (work.score, work.ratio, work.exponent))
+    table = table.with_columns((ratio * nw.col(work.margin)).alias(work.exponent))
+    bounded = exponent.clip(-MAX_EXPONENT, MAX_EXPONENT) + float(logit(content.base.threshold))
+    odds = (-bounded).exp()
     edited = nw.when(ratio == 1.0).then(score).otherwise(1.0 / (1.0 + odds))
+    return table.with_columns(edited.alias(work.edited))
+
+
+def on_its_side(content: Content, work: Work) -> nw.Expr:
+    """Return the edited score on its decision's side; NULL where there is no base score."""
+    threshold = content.base.threshold
+    score, edited, decided = (nw.col(n) for n in (work.score, work.edited, work.decided))
     lowest = nw.lit(math.nextafter(threshold, 1.0))
     raised = nw.when(edited > threshold).then(edited).otherwise(lowest)
     lowered = nw.when(edited > threshold).then(nw.lit(threshold)).otherwise(edited)

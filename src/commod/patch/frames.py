@@ -75,14 +75,15 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str) -> Any:
     _check_free(schema, prefix)
     work = rule.Work(list(schema))
     table = rule.with_score(table, schema, score, work)
-    table = table.with_columns(rule.margin(nw.col(work.score), content).alias(work.margin))
+    table = rule.with_margin(table, content, work)
     table = rule.with_ratio(table, schema, content, work)
     gated = rule.gated(content, nw.col(work.score), nw.col(work.ratio))
     table = table.with_columns(gated.alias(work.ratio))
     table = table.with_columns(rule.changed(content, work).alias(prefix + "changed"))
     table = table.with_columns(rule.decided(content, work, prefix).alias(work.decided))
+    table = rule.with_edited(table, content, work)
     table = table.with_columns(
-        rule.edited(content, work).alias(prefix + "score"),
+        rule.on_its_side(content, work).alias(prefix + "score"),
         rule.label(content, work).alias(prefix + "decision"),
         rule.direction(content, work, prefix).alias(prefix + "direction"),
     )
