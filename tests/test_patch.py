@@ -601,6 +601,14 @@ def test_two_categories_that_read_alike_are_told_apart():
     assert all(name in str(one) for name in ("code = 1 ", "code = '1'"))
 
 
+def test_the_page_says_which_concept_a_line_belongs_to(fitted):
+    text = str(fitted[2].to_patch())
+    card = fitted[2].scorecard_
+    used = [j for j in range(3) if card.concept_points[j].any()]
+    assert [j for j in range(3) if f"concept {j}" in text] == used
+    assert "concept" not in str(mixed_patch())
+
+
 def test_every_line_can_be_shown():
     many = category("job", {f"job {i}": (i - 500) / 100 for i in range(1000)})
     text = Patch(content_of(many)).to_text(every_line=True)

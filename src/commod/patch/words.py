@@ -81,7 +81,7 @@ def _column_text(column: Column, most: int) -> list[str]:
         kept = {name for name, _ in (*ranked[: most // 2], *ranked[-(most // 2) :])}
         shown = [pair for pair in shown if pair[0] in kept]
     text = [
-        f"  {name:<{WIDTH}} {_points(line):>10}{unit if i == 0 else ''}"
+        f"  {name:<{WIDTH}} {_points(line):>10}{unit if i == 0 else ''}{_concepts(line)}"
         for i, (name, line) in enumerate(shown)
     ]
     more = f"  and {rest:,} more lines of {plain(column.name)}, between these: see the file"
@@ -103,6 +103,12 @@ def _shown(value: Value) -> str:
         return str(value)
     is_clear = value == value.strip() and value[:1].isalpha() and value not in ("True", "False")
     return plain(value) if is_clear else f"'{plain(value) if value.strip() else value}'"
+
+
+def _concepts(line: Line) -> str:
+    """Return the concepts that a line is part of, from 0 as everywhere, where there are several."""
+    parts = [str(i) for i, points in enumerate(line.concepts) if points]
+    return f"  concept {' and '.join(parts)}" if len(line.concepts) > 1 else ""
 
 
 def _points(line: Line) -> str:
