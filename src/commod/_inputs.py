@@ -267,9 +267,12 @@ def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kin
 
 def _as_doubles(series: nw.Series[Any]) -> NDArray[np.float64]:
     if series.dtype in (nw.Int64, nw.UInt64):  # Arrow casts none beyond 2⁵³
-        missing = series.is_null().to_numpy()
-        known = series.fill_null(0) if missing.any() else series
-        return np.where(missing, np.nan, known.to_numpy().astype(np.float64))
+        missing = series.is_null()
+        if not missing.any():
+            return series.to_numpy().astype(np.float64)
+        values = series.fill_null(0).to_numpy().astype(np.float64)
+        values[missing.to_numpy()] = np.nan
+        return values
     return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
 
 

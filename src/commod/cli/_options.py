@@ -13,6 +13,7 @@ __all__ = [
     "AtLeast",
     "AtMost",
     "Constraint",
+    "ConstraintName",
     "Delimiter",
     "DropMissing",
     "Encoding",
@@ -67,12 +68,6 @@ ASSIGNED = {  # words of their own, and parameters only where a value follows
     "sparsity": "--sparsity",
     "prefix": "--prefix",
     "score": "--score",
-}
-METRICS = {
-    "demographic_parity": "P-rule",
-    "equalized_odds": "disparate mistreatment",
-    "true_positive_rate_parity": "gap of the true positive rates",
-    "false_positive_rate_parity": "gap of the false positive rates",
 }
 
 Files = Annotated[
@@ -175,20 +170,20 @@ def in_options(sentence: str) -> str:
 def target_of(constraint: str, at_least: float | None, at_most: float | None) -> float | None:
     """Return the target; the bound that does not belong to the constraint is refused."""
     from commod.exceptions import InputError
+    from commod.metrics._fairness import CONSTRAINTS
 
+    metric = CONSTRAINTS[constraint]
     is_floor = constraint == "demographic_parity"
     most = 2.0 if constraint == "equalized_odds" else 1.0
     for option, value in (("--at-least", at_least), ("--at-most", at_most)):
         if value is not None and not 0 <= value <= most:
-            raise InputError(
-                f"{option} {value:g} is no {METRICS[constraint]}: it lies between 0 and {most:g}."
-            )
+            raise InputError(f"{option} {value:g} is no {metric}: it lies between 0 and {most:g}.")
     wrong = at_most if is_floor else at_least
     if wrong is not None:
         given, meant = ("most", "least") if is_floor else ("least", "most")
         raise InputError(
             f"--at-{given} {wrong:g} does not go with --constraint {constraint}: the "
-            f"{METRICS[constraint]} is fair where it is {'high' if is_floor else 'low'}. State "
+            f"{metric} is fair where it is {'high' if is_floor else 'low'}. State "
             f"--at-{meant}."
         )
     return at_least if is_floor else at_most

@@ -99,7 +99,7 @@ def read_rows(asked: Asked, say: Say) -> Rows:
     if asked.drop_missing:
         frame = _without_missing(frame, known, say)
     _check_known(frame, known)
-    used = _used(asked, frame, wanted, kinds, estimator, say)
+    used = _used(asked, frame, wanted, kinds, say)
     groups = frame[list(asked.sensitive)]
     return Rows(
         X=frame[used],
@@ -195,7 +195,6 @@ def _used(
     frame: pd.DataFrame,
     wanted: Sequence[str],
     kinds: dict[str, str],
-    estimator: Any,
     say: Say,
 ) -> list[str]:
     """Return the columns without those nobody can use; the base model's own all stay."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from commod.cli._options import ConstraintName
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -19,12 +21,6 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = ("commod demo", "commod demo --direction gains_only --output my-folder")
 
-Constraint = Literal[
-    "demographic_parity",
-    "equalized_odds",
-    "true_positive_rate_parity",
-    "false_positive_rate_parity",
-]
 Method = Literal["ControlledDebiaser", "COMMOD"]
 Direction = Literal["any", "gains_only", "losses_only"]
 
@@ -53,7 +49,7 @@ def command(
         typer.Option(help="State a target (ControlledDebiaser) or the paper's lambdas (COMMOD)."),
     ] = "ControlledDebiaser",
     constraints: Annotated[
-        Constraint, typer.Option(help="Which unfairness to remove.")
+        ConstraintName, typer.Option(help="Which unfairness to remove.")
     ] = "demographic_parity",
     target: Annotated[
         float | None,
