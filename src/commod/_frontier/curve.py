@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -129,7 +130,8 @@ class Frontier:
         self.base_fairness = rows.fairness(rows.before)
         self.base_accuracy = rows.accuracy(rows.before)
         self._figures = [self._measure(point) for point in self._points]
-        self._trade_off = self._efficient_steps(method, describe)
+        self._method = method
+        self._describe = describe
 
     def __len__(self) -> int:
         return len(self._points)
@@ -156,9 +158,9 @@ class Frontier:
         """Return the updates that no other one beats, each with its segments and its scorecard.
 
         No other update of the frontier is at least as fair with fewer changes, and none is less
-        fair than the base model; they go from there towards parity, at most 20 of them. All of it
-        was computed when the frontier was made. Segments are None where lots are drawn, cards are
-        None for updates without a scorecard, and both where `frontier` was told not to describe.
+        fair than the base model; they go from there towards parity, at most 20 of them. Segments
+        are sought on the first call and kept. They are None where lots are drawn, cards are None
+        for updates without a scorecard, and both where `frontier` was told not to describe.
         """
         return self._trade_off
 
@@ -255,18 +257,19 @@ class Frontier:
         )
         return {"target": settings.pop("target", float("nan")), **figures, **settings}
 
-    def _efficient_steps(self, method: str, describe: Describe | None) -> TradeOff:
+    @cached_property
+    def _trade_off(self) -> TradeOff:
         sign = 1.0 if self.constraints == "demographic_parity" else -1.0
         steps = []
         for i in _efficient(self._figures, sign * self.base_fairness, sign):
             figures: dict[str, Any] = {n: plain(value) for n, value in self._figures[i].items()}
-            segments, card = (None, None) if describe is None else describe(self._points[i])
+            segments, card = self._describe(self._points[i]) if self._describe else (None, None)
             named = {name: figures.pop(name) for name in FIGURES}
             steps.append(Step(**named, settings=figures, segments=segments, card=card))
         return TradeOff(
             constraints=self.constraints,
             metric=CONSTRAINTS[self.constraints],
-            method=method,
+            method=self._method,
             rows=self.rows_word,
             n_rows=len(self._rows),
             base_fairness=plain(self.base_fairness),

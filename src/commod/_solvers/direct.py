@@ -8,128 +8,74 @@ through all of them, so that what is promised on the rows is counted and not app
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.optimize import minimize
-from scipy.special import expit
 
-from commod._encoding import TermTable
+from commod._solvers.design import Design, blocks, unit
+from commod._solvers.quasi_newton import Bounds, descend
 
-__all__ = [
-    "Bounds",
-    "Design",
-    "Direction",
-    "Limits",
-    "Rows",
-    "anneal",
-    "best_cut",
-    "unit",
-    "worth",
-]
+__all__ = ["Direction", "Limits", "Rows", "anneal", "best_cut", "worth"]
 
 Floats = NDArray[np.float64]
-Bounds = Sequence[tuple[float | None, float | None]]
-
 RIDGE = 1e-4  # keeps directions finite where the rows could be told apart perfectly
+TOLERANCE = 1e-6  # relative: when a search at one temperature ends
 SLACK = 1e-12  # rates are ratios of counts: equal ones may differ by rounding
+LARGEST = 700.0  # the exponential of more is infinite
 TIE = 1e-9  # of the range of w·x: rows closer than this cannot be told apart reliably
-BLOCK = 1 << 17  # prefixes looked at together
-
-
-@dataclass(frozen=True)
-class Design:
-    """Standardised terms of n rows: dense numbers (n, p) beside sparse categories (n, c).
-
-    `terms` (d,) says which term each column of the design is. Categories are scaled, not centred:
-    the cut takes up the difference and the matrix stays sparse.
-    """
-
-    numeric: Floats
-    present: sparse.csr_array
-    terms: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, table: TermTable, mean: Floats, scale: Floats) -> Design:
-        """Return the design of a table; terms without spread are left out."""
-        numeric_terms = table.numeric_terms[scale[table.numeric_terms] > 0]
-        keep = np.isin(table.numeric_terms, numeric_terms)
-        numeric = (table.numeric[:, keep] - mean[numeric_terms]) / scale[numeric_terms]
-        others = np.setdiff1d(np.flatnonzero(scale > 0), table.numeric_terms)
-        position = np.full(table.n_terms + 1, -1)
-        position[others] = np.arange(len(others))
-        columns = position[table.codes]
-        known = columns >= 0
-        entries = columns[known]
-        starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
-        values = 1 / scale[others][entries]
-        shape = (len(table), len(others))
-        present = sparse.csr_array((values, entries, starts), shape=shape)
-        return cls(numeric, present, np.concatenate([numeric_terms, others]))
-
-    def __len__(self) -> int:
-        return len(self.numeric)
-
-    @property
-    def width(self) -> int:
-        """Return d, the number of columns."""
-        return len(self.terms)
-
-    def times(self, w: Floats) -> Floats:
-        """Return the weighted sum of the columns for each row, shape (n,)."""
-        p = self.numeric.shape[1]
-        total = self.numeric @ w[:p]
-        if p < self.width:
-            total += self.present @ w[p:]
-        return total
-
-    def gradient(self, g: Floats) -> Floats:
-        """Return the sum of the rows weighted by `g` (n,), shape (d,)."""
-        numeric = self.numeric.T @ g
-        if len(numeric) == self.width:
-            return numeric
-        return np.concatenate([numeric, self._present_t @ g])
-
-    @cached_property
-    def _present_t(self) -> sparse.csc_array:
-        return self.present.T
-
-    def columns(self, keep: NDArray[np.bool_]) -> Design:
-        """Return the design with the columns where `keep` (d,) is true."""
-        p = self.numeric.shape[1]
-        return Design(
-            np.ascontiguousarray(self.numeric[:, keep[:p]]),
-            self.present[:, np.flatnonzero(keep[p:])],
-            self.terms[keep],
-        )
-
-    def rows(self, index: NDArray[np.intp]) -> Design:
-        """Return the design of some rows."""
-        return replace(self, numeric=self.numeric[index], present=self.present[index])
+PREFIXES = 1 << 17  # looked at together
+MANY, N_BINS = 1 << 18, 1 << 18  # rows too many to sort for a cut that need not be exact
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What a change of each row does.
+    """What a change of each row does; a row that may not change does nothing.
 
     `free` (n,): the row may change. `cost` (n,): what its change costs, 1/n for a plain count.
-    `effects` (K, n): what its change adds to each of K sums (rates of cells, accuracy, volume)
-    whose values are `start` (K,) before any change.
+    The sums a change moves, whose values are `start` (K,) before any, are the rates of the cells,
+    of which it moves that of its own `cell` (n,) by `step` (n,), and further ones by `extra`
+    (E, n). A row in no cell has the number of cells as its own.
     """
 
     free: NDArray[np.bool_]
     cost: Floats
-    effects: sparse.csr_array
+    cell: NDArray[np.integer]
+    step: Floats
+    extra: Floats
     start: Floats
 
-    @cached_property
-    def effects_t(self) -> sparse.csc_array:
-        """Return `effects` the other way round, (n, K): made once, used in every step."""
-        return self.effects.T
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    @property
+    def n_cells(self) -> int:
+        """Return how many of the sums are rates of cells."""
+        return len(self.start) - len(self.extra)
+
+    def moved(self, p: Floats, rows: slice = slice(None)) -> Floats:
+        """Return what changes of some rows by shares `p` add to the sums, shape (K,)."""
+        weights = self.step[rows] * p
+        rates = np.bincount(self.cell[rows], weights, minlength=self.n_cells + 1)[:-1]
+        return np.concatenate([rates, self.extra[:, rows] @ p])
+
+    def sums(self, changed: NDArray[np.bool_] | Floats) -> Floats:
+        """Return the sums after changes by shares (n,), shape (K,)."""
+        return self.start + sum(
+            (self.moved(changed[rows].astype(float), rows) for rows in blocks(len(self))),
+            np.zeros(len(self.start)),
+        )
+
+    def priced(self, prices: Floats, rows: slice = slice(None)) -> Floats:
+        """Return what a change of each of some rows costs where the sums have prices (K,)."""
+        each = np.append(prices[: self.n_cells], 0.0).take(self.cell[rows])
+        each *= self.step[rows]
+        each += self.cost[rows]
+        if len(self.extra):
+            each += prices[self.n_cells :] @ self.extra[:, rows]
+        return each
 
 
 @dataclass(frozen=True)
@@ -177,9 +123,12 @@ def _prefixes(rows: Rows, order: NDArray[np.intp]) -> Iterator[tuple[int, Floats
     """Yield blocks (first k, sums (K, m), costs (m,)) for k = 0, 1, … rows of `order` changed."""
     sums, cost = rows.start.copy(), 0.0
     yield 0, sums[:, None], np.zeros(1)
-    for begin in range(0, len(order), BLOCK):
-        block = order[begin : begin + BLOCK]
-        running = sums[:, None] + np.cumsum(rows.effects[:, block].toarray(), axis=1)
+    for begin in range(0, len(order), PREFIXES):
+        block = order[begin : begin + PREFIXES]
+        moves = np.zeros((rows.n_cells + 1, len(block)))
+        moves[rows.cell[block], np.arange(len(block))] = rows.step[block]
+        moves = np.vstack([moves[:-1], rows.extra[:, block]]) if len(rows.extra) else moves[:-1]
+        running = sums[:, None] + np.cumsum(moves, axis=1)
         costs = cost + np.cumsum(rows.cost[block])
         yield begin + 1, running, costs
         sums, cost = running[:, -1], float(costs[-1])
@@ -203,19 +152,58 @@ def _excess(limits: Limits, sums: Floats) -> tuple[Floats, Floats]:
     return soft, hard
 
 
-def best_cut(rows: Rows, limits: Limits, eta: Floats, w: Floats) -> Direction:
+def best_cut(
+    rows: Rows, limits: Limits, eta: Floats, w: Floats, *, exact: bool = True
+) -> Direction:
     """Return the cheapest cut of `eta` (n,) that keeps all limits, or comes closest to the target.
 
-    Rows of equal η change together. Changing nobody is one of the cuts.
+    Rows of equal η change together. Changing nobody is one of the cuts. Not `exact`, very many
+    rows are not sorted: those whose η falls into the same small step of its range change together.
     """
     free = np.flatnonzero(rows.free)
+    if not exact and len(free) > MANY:
+        return _rounded_cut(rows, limits, eta, w)
     order = free[np.argsort(-eta[free], kind="stable")]
     sorted_eta = eta[order]
     tie = TIE * float(np.ptp(sorted_eta)) if len(order) else 0.0
     is_cut = np.concatenate([[True], sorted_eta[:-1] - sorted_eta[1:] > tie, [True]])
     is_cut = is_cut[: len(order) + 1]
+    best = _cheapest(limits, _prefixes(rows, order), is_cut)
+    if best is None:
+        return Direction(w, _offset(sorted_eta, 0), 0.0, np.inf)
+    return Direction(w, _offset(sorted_eta, best[2]), best[1], best[0])
+
+
+def _rounded_cut(rows: Rows, limits: Limits, eta: Floats, w: Floats) -> Direction:
+    """Return the best of the cuts between N_BINS equal steps of η."""
+    low, high = float(eta.min()), float(eta.max())
+    width = (high - low) / N_BINS if high > low else 1.0
+    at = np.empty(len(eta), dtype=np.intp)
+    for some in blocks(len(rows)):
+        np.minimum((high - eta[some]) / width, N_BINS - 1, out=at[some], casting="unsafe")
+    costs = np.asarray(np.bincount(at, rows.cost, minlength=N_BINS), dtype=float)
+    extra = [np.bincount(at, values, minlength=N_BINS) for values in rows.extra]
+    for some in blocks(len(rows)):
+        at[some] += rows.cell[some] * N_BINS
+    n_cells = rows.n_cells
+    rates = np.bincount(at, rows.step, minlength=(n_cells + 1) * N_BINS).reshape(-1, N_BINS)
+    sums = np.vstack([rates[:n_cells], *extra])
+    np.cumsum(sums, axis=1, out=sums)
+    sums += rows.start[:, None]
+    steps = [(0, rows.start[:, None], np.zeros(1)), (1, sums, np.cumsum(costs))]
+    best = _cheapest(limits, steps, np.ones(N_BINS + 1, dtype=bool))
+    if best is None:
+        return Direction(w, -(high + 1.0), 0.0, np.inf)
+    offset = -(high + 1.0) if best[2] == 0 else -(high - width * best[2])
+    return Direction(w, offset, best[1], best[0])
+
+
+def _cheapest(
+    limits: Limits, prefixes: Iterable[tuple[int, Floats, Floats]], is_cut: NDArray[np.bool_]
+) -> tuple[float, float, int] | None:
+    """Return violation, cost and number of the best prefix; None where hard limits allow none."""
     best: tuple[float, float, int] | None = None
-    for first, sums, costs in _prefixes(rows, order):
+    for first, sums, costs in prefixes:
         soft, hard = _excess(limits, sums)
         allowed = is_cut[first : first + len(costs)] & (hard <= SLACK)
         if not allowed.any():
@@ -227,9 +215,7 @@ def best_cut(rows: Rows, limits: Limits, eta: Floats, w: Floats) -> Direction:
         found = (float(least), float(costs[k]), first + int(k))
         if best is None or found[:2] < best[:2]:
             best = found
-    if best is None:
-        return Direction(w, _offset(sorted_eta, 0), 0.0, np.inf)
-    return Direction(w, _offset(sorted_eta, best[2]), best[1], best[0])
+    return best
 
 
 def _offset(sorted_eta: Floats, k: int) -> float:
@@ -249,40 +235,57 @@ def _offset(sorted_eta: Floats, k: int) -> float:
 
 @dataclass(frozen=True)
 class _Soft:
-    """The augmented Lagrangian at one temperature; the unknowns are (w, b, θ)."""
+    """The augmented Lagrangian at one temperature; the unknowns are (w, b, θ).
+
+    Rows are gone through twice, block by block: for the sums, and for the gradient once the sums
+    are known. Only one number for each row is kept between.
+    """
 
     design: Design
     rows: Rows
     limits: Limits
     temperature: float
 
-    def sums(self, v: Floats) -> Floats:
-        eta = self.design.times(v[:-2]) + v[-2]
-        p = expit(eta / self.temperature) * self.rows.free
-        return np.asarray(self.rows.start + self.rows.effects @ p)
+    def changes(self, v: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Yield blocks of rows and by how much each of them changes, between 0 and 1."""
+        prepared = self.design.prepare(v[:-2] / -self.temperature)
+        for some in blocks(len(self.rows)):
+            eta = self.design.part(prepared, some)
+            eta -= v[-2] / self.temperature
+            np.exp(np.minimum(eta, LARGEST, out=eta), out=eta)
+            eta += 1.0
+            yield some, np.divide(1.0, eta, out=eta)
 
     def violations(self, v: Floats) -> Floats:
-        over = self.limits.matrix @ self.sums(v) - self.limits.bound - self.limits.share * v[-1]
-        return np.asarray(over)
+        sums = self.rows.start.copy()
+        for some, p in self.changes(v):
+            sums += self.rows.moved(p, some)
+        return self._over(sums, v)
+
+    def _over(self, sums: Floats, v: Floats) -> Floats:
+        return np.asarray(self.limits.matrix @ sums - self.limits.bound - self.limits.share * v[-1])
 
     def value_and_gradient(self, v: Floats, multipliers: Floats) -> tuple[float, Floats]:
-        w = v[:-2]
-        s = expit((self.design.times(w) + v[-2]) / self.temperature)
-        p = s * self.rows.free
-        q = self.rows.start + self.rows.effects @ p
-        over = self.limits.matrix @ q - self.limits.bound - self.limits.share * v[-1]
-        force = np.maximum(0.0, multipliers + self.limits.penalty * over)
-        value = self.rows.cost @ p + (force @ force) / (2 * self.limits.penalty)
-        value += RIDGE / 2 * (w @ w)
-        by_change = self.rows.cost + self.rows.effects_t @ (self.limits.matrix.T @ force)
-        by_eta = by_change * p * (1 - s) / self.temperature
-        gradient = np.concatenate(
-            [
-                self.design.gradient(by_eta) + RIDGE * w,
-                [by_eta.sum(), -self.limits.share @ force],
-            ]
-        )
-        return float(value), gradient
+        w, limits, rows = v[:-2], self.limits, self.rows
+        sums, cost = rows.start.copy(), 0.0
+        parts = []
+        for some, p in self.changes(v):
+            sums += rows.moved(p, some)
+            cost += float(rows.cost[some] @ p)
+            parts.append((some, p))
+        force = np.maximum(0.0, multipliers + limits.penalty * self._over(sums, v))
+        value = cost + (force @ force) / (2 * limits.penalty) + RIDGE / 2 * (w @ w)
+        prices = limits.matrix.T @ force
+        total, by_cut = self.design.nothing(), 0.0
+        for some, p in parts:
+            by_eta = rows.priced(prices, some)
+            by_eta *= p
+            by_eta *= np.subtract(1.0, p, out=p)
+            by_cut += float(by_eta.sum())
+            self.design.add(total, by_eta, some)
+        slope = self.design.gather(total) / self.temperature + RIDGE * w
+        ends = [by_cut / self.temperature, float(-limits.share @ force)]
+        return float(value), np.concatenate([slope, ends])
 
 
 def _first_multipliers(soft: _Soft, v: Floats) -> Floats:
@@ -290,13 +293,16 @@ def _first_multipliers(soft: _Soft, v: Floats) -> Floats:
 
     Started at zero, the Lagrangian would first undo every change.
     """
-    eta = soft.design.times(v[:-2]) + v[-2]
-    s = expit(eta / soft.temperature)
-    layer = s * (1 - s) * soft.rows.free
-    price = float(soft.rows.cost @ layer)
-    over = soft.violations(v)
-    pull = -(soft.limits.matrix @ (soft.rows.effects @ layer))  # what a step of the cut gains
-    useful = (pull > 0) & (over >= over[: soft.limits.n_soft].max(initial=-np.inf) - 0.05)
+    rows, limits = soft.rows, soft.limits
+    price, sums, gain = 0.0, rows.start.copy(), np.zeros(len(rows.start))
+    for some, p in soft.changes(v):
+        layer = p * (1 - p)
+        price += float(rows.cost[some] @ layer)
+        sums += rows.moved(p, some)
+        gain += rows.moved(layer, some)
+    over = soft._over(sums, v)
+    pull = -(limits.matrix @ gain)  # what a step of the cut gains
+    useful = (pull > 0) & (over >= over[: limits.n_soft].max(initial=-np.inf) - 0.05)
     multipliers = np.zeros(len(over))
     if useful.any():
         multipliers[useful] = min(price / float(pull[useful].sum()), 20.0)
@@ -316,14 +322,8 @@ def worth(
     spread = spread if spread > 0 else 1.0
     v = np.concatenate([direction.w, [direction.offset, 0.0]]) / spread
     multipliers = _first_multipliers(_Soft(design, rows, limits, temperature), v)
-    value = rows.cost + rows.effects_t @ (limits.matrix.T @ multipliers)
-    return np.asarray(value), float(multipliers.max()) if multipliers.any() else float("nan")
-
-
-def unit(design: Design, w: Floats) -> Floats:
-    """Return w scaled so that w·x has standard deviation 1 over the rows."""
-    spread = float(design.times(w).std())
-    return w / spread if spread > 0 else w
+    value = rows.priced(limits.matrix.T @ multipliers)
+    return value, float(multipliers.max()) if multipliers.any() else float("nan")
 
 
 def anneal(
@@ -334,8 +334,7 @@ def anneal(
     *,
     temperatures: Sequence[float],
     bounds: Bounds | None = None,
-    n_rounds: int = 2,
-    n_steps: int = 40,
+    n_steps: int = 25,
 ) -> Direction:
     """Return the best direction seen while the temperature is lowered from a first one.
 
@@ -349,29 +348,29 @@ def anneal(
         In standard deviations of w·x, from high to low.
     bounds : sequence of (low, high) of length d, default=None
         Of each weight; None is free.
-    n_rounds, n_steps : int
-        Updates of the multipliers, and quasi-Newton steps in each, per temperature.
+    n_steps : int
+        Quasi-Newton steps at most before the multipliers are set anew.
     """
     w = unit(design, w)
-    best = current = best_cut(rows, limits, design.times(w), w)
+    best = current = best_cut(rows, limits, design.times(w), w, exact=False)
     box = None if bounds is None else [*bounds, (None, None), (None, None)]
+    # one limit has its price from the first; what several are worth shows after an attempt
+    n_rounds = 1 if rows.n_cells <= 2 and len(limits.bound) == limits.n_soft else 2
     for temperature in temperatures:
         soft = _Soft(design, rows, limits, temperature)
         v = np.concatenate([current.w, [current.offset, _fair_split(soft, current)]])
         multipliers = _first_multipliers(soft, v)
         for _ in range(n_rounds):
-            v = minimize(
-                soft.value_and_gradient,
+            v = descend(
+                partial(soft.value_and_gradient, multipliers=multipliers),
                 v,
-                args=(multipliers,),
-                jac=True,
-                method="L-BFGS-B",
+                n_steps=n_steps,
+                tolerance=TOLERANCE,
                 bounds=box,
-                options={"maxiter": n_steps, "ftol": 1e-6},
-            ).x
+            )
             multipliers = np.maximum(0.0, multipliers + limits.penalty * soft.violations(v))
         w = unit(design, v[:-2])
-        current = best_cut(rows, limits, design.times(w), w)
+        current = best_cut(rows, limits, design.times(w), w, exact=False)
         if current.better_than(best):
             best = current
     return best

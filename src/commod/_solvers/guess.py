@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit
 
-from commod._solvers.direct import Bounds, Design, unit
+from commod._solvers.design import Design, unit
+from commod._solvers.quasi_newton import Bounds, descend
 
 __all__ = ["first_guess"]
 
 Floats = NDArray[np.float64]
 
-STOP = {"maxiter": 100, "ftol": 1e-9}  # a first guess need not be the last digit
+N_STEPS, TOLERANCE = 100, 1e-9  # a first guess need not be the last digit
 RIDGE = 0.02  # per standard deviation of a term: rare categories stay near zero
 
 
@@ -45,6 +43,5 @@ def first_guess(
     odds = np.clip(share @ wanted, 1e-6, 1 - 1e-6)
     start = np.append(np.zeros(design.width) if begin is None else begin, np.log(odds / (1 - odds)))
     box = None if bounds is None else [*bounds, (None, None)]
-    settings: Any = {"method": "L-BFGS-B", "bounds": box, "options": STOP}
-    found = minimize(loss, start, jac=True, **settings)
-    return unit(design, np.asarray(found.x[:-1]))
+    found = descend(loss, start, n_steps=N_STEPS, tolerance=TOLERANCE, bounds=box)
+    return unit(design, found[:-1])

@@ -15,18 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from commod._solvers.direct import (
-    Bounds,
-    Design,
-    Direction,
-    Limits,
-    Rows,
-    anneal,
-    best_cut,
-    unit,
-    worth,
-)
+from commod._solvers.design import Design, unit
+from commod._solvers.direct import Direction, Limits, Rows, anneal, best_cut, worth
 from commod._solvers.guess import first_guess
+from commod._solvers.quasi_newton import Bounds
 
 __all__ = ["Found", "Task", "solve", "solve_path"]
 
@@ -68,26 +60,28 @@ class Task:
         design, columns = self.design.columns(support), self.columns[support]
         return replace(self, design=design, columns=columns, bounds=bounds)
 
-    def guess(self, which: int) -> Floats:
-        """Return the first guess for one way to begin, shape (d,)."""
-        return first_guess(self.design, self.wanted[which], self.weight, bounds=self.bounds)
+    def guess(self, which: int, begin: Floats | None = None) -> Floats:
+        """Return the first guess for one way to begin, shape (d,), sought from `begin` (d,)."""
+        return first_guess(
+            self.design, self.wanted[which], self.weight, bounds=self.bounds, begin=begin
+        )
 
-    def best_guess(self, limits: Limits) -> tuple[Floats, int]:
+    def best_guess(self, limits: Limits, begin: Floats | None = None) -> tuple[Floats, int]:
         """Return the first guess that comes closest by itself, shape (d,), and which it is."""
-        cuts = [self.cut(limits, self.guess(i)) for i in range(len(self.wanted))]
+        cuts = [self.cut(limits, self.guess(i, begin)) for i in range(len(self.wanted))]
         which = min(range(len(cuts)), key=lambda i: (cuts[i].violation, cuts[i].cost))
         return cuts[which].w, which
 
     def cut(self, limits: Limits, w: Floats) -> Direction:
-        """Return a direction with its exact cut."""
-        return best_cut(self.rows, limits, self.design.times(w), w)
+        """Return a direction with its cut."""
+        return best_cut(self.rows, limits, self.design.times(w), w, exact=False)
 
     def search(
         self,
         limits: Limits,
         starts: Sequence[Floats],
         temperatures: Sequence[float],
-        n_steps: int = 40,
+        n_steps: int = 25,
     ) -> Direction:
         """Return the best direction found from the best of some starts, each of shape (d,)."""
         first = min((self.cut(limits, w) for w in starts), key=lambda c: (c.violation, c.cost))
@@ -107,26 +101,38 @@ class Found:
     """An update and how it was found: `direction` has d weights, zero outside `support`.
 
     `lean` is the weight of the first guess in it, `steps` the name, the cost and the number of
-    lines after each step.
+    lines after each step. A search on more rows begins from `dense` (d,), the direction of all
+    columns, from `guess` (d,), the first guess that was leant on, and tries the same `supports`.
     """
 
     direction: Direction
     support: Mask
     lean: float
     steps: tuple[tuple[str, float, int], ...]
+    dense: Floats
+    guess: Floats | None = None
+    supports: tuple[Mask, ...] = ()
 
 
-def solve(task: Task, limits: Limits) -> Found:
-    """Return the update for one set of limits; the target may be missed, see its violation."""
+def solve(task: Task, limits: Limits, earlier: Found | None = None) -> Found:
+    """Return the update for one set of limits; the target may be missed, see its violation.
+
+    `earlier` is what was found on fewer rows, where to begin.
+    """
     everything = np.ones(task.design.width, dtype=bool)
-    guesses = [task.guess(i) for i in range(len(task.wanted))]
-    directions = [task.search(limits, [guess], DENSE, n_steps=100) for guess in guesses]
-    best = min(directions, key=lambda found: (found.violation, found.cost))
-    found = _step(Found(best, everything, 0.0, ()), best, everything, "all columns")
+    if earlier is None:
+        guesses = [task.guess(i) for i in range(len(task.wanted))]
+        directions = [task.search(limits, [guess], DENSE, n_steps=50) for guess in guesses]
+        best = min(directions, key=lambda found: (found.violation, found.cost))
+    else:
+        best = task.search(limits, [earlier.dense], SHORT)
+    found = _step(Found(best, everything, 0.0, (), best.w), best, everything, "all columns")
     if not task.sparsity or best.violation > 0 or not best.cost:
         return found
     allowed = [best.cost * (1 + task.sparsity * share) for share in (0.25, 0.5, 1.0)]
-    supports = _shorter_supports(task, limits)
+    supports = earlier.supports if earlier else ()
+    supports = supports or tuple(_shorter_supports(task, limits))
+    found = replace(found, supports=supports, guess=earlier.guess if earlier else None)
     found = _drop_columns(task, limits, found, supports, allowed[0])
     if (n_over := len(np.unique(task.columns[found.support])) - FEW_COLUMNS) > 0:
         n_dropped = len(np.unique(task.columns)) - FEW_COLUMNS
@@ -239,7 +245,11 @@ def _needs(task: Task, limits: Limits, found: Found, parts: Sequence[Mask]) -> F
 def _lean(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
     """Lean on the first guess as far as the changes stay within `allowed`."""
     part = task.on(found.support)
-    guess, _ = part.best_guess(limits)
+    begin = None if found.guess is None else found.guess[found.support]
+    guess, _ = part.best_guess(limits, begin)
+    whole = np.zeros(len(found.support))
+    whole[found.support] = guess
+    found = replace(found, guess=whole)
     for lean in np.linspace(1.0, 0.05, 20):
         direction = _leaning(part, limits, found.direction.w[found.support], guess, float(lean))
         if direction.violation <= 0 and direction.cost <= allowed:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from commod._solvers.direct import Limits, Rows
 
@@ -93,25 +92,26 @@ def change_rows(
     n = len(decisions)
     person = np.full(n, 1 / n) if people is None else people / people.sum()
     gain = np.zeros(n) if label is None else np.where(decisions == label, -1.0, 1.0)
-    rates, effects = _rates(cells, decisions, weight)
+    rates, cell, step = _rates(cells, decisions, weight)
+    extra = np.zeros((0, n))
     if with_extra:
         share = weight if people is None else weight * people
         share = share / share.sum()
         sign = np.where(decisions, -1.0, 1.0)
-        extra = sparse.csr_array(np.stack([person, gain * share, sign * share]))
-        effects = sparse.vstack([effects, extra], format="csr")
+        extra = np.stack([person, gain * share, sign * share]) * free
         rates = np.concatenate([rates, np.zeros(N_EXTRA)])
-    return Rows(free, person * (1 - accuracy_weight * gain), effects, rates)
+    cost = person * (1 - accuracy_weight * gain)
+    return Rows(free, cost * free, cell, step * free, extra, rates)
 
 
-def _rates(cells: Cells, decisions: Mask, weight: Floats) -> tuple[Floats, sparse.csr_array]:
-    """Return the positive rate of each cell, (K,), and what each change adds to it, (K, n)."""
+def _rates(
+    cells: Cells, decisions: Mask, weight: Floats
+) -> tuple[Floats, NDArray[np.intp], Floats]:
+    """Return the positive rate of each cell, (K,), the cell of each row and its step, both (n,)."""
     totals = cells.totals(weight).ravel()
-    inside = np.flatnonzero(cells.index >= 0)
-    cell = cells.index[inside]
-    steps = np.where(decisions[inside], -1.0, 1.0) * weight[inside] / totals[cell]
-    effects = sparse.csr_array((steps, (cell, inside)), shape=(len(totals), len(decisions)))
-    return cells.totals(weight * decisions).ravel() / totals, effects
+    cell = np.where(cells.index >= 0, cells.index, len(totals))
+    step = np.where(decisions, -1.0, 1.0) * weight / np.append(totals, np.inf)[cell]
+    return cells.totals(weight * decisions).ravel() / totals, cell, step
 
 
 def fairness_limits(

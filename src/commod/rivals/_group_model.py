@@ -20,7 +20,7 @@ from commod._base_model import BaseScores
 from commod._binning import bin_edges
 from commod._encoding import BinTerms, ColumnTerms, Encoding, NumericTerms, learn_encoding
 from commod._inputs import Column
-from commod._solvers.direct import Design
+from commod._solvers.design import Design
 from commod._solvers.plug_in import Programme, bent, decide, fair_margins
 from commod.bounds import bayes_optimal_scores
 from commod.exceptions import InputError
@@ -195,7 +195,7 @@ def _softmax_regression(
 
     def loss(v: Floats) -> tuple[float, Floats]:
         table = root.solve(v.reshape(start.shape))
-        logits = design.times(table[:-1]) + table[-1]
+        logits = _times(design, table[:-1]) + table[-1]
         logits -= logits.max(axis=1, keepdims=True)
         right = logits[rows, codes]
         odds = np.exp(logits, out=logits)
@@ -205,7 +205,7 @@ def _softmax_regression(
         slope = np.divide(odds, total[:, None], out=odds)
         slope[rows, codes] -= 1
         slope *= share[:, None]
-        by_table = np.vstack([design.gradient(slope), slope.sum(axis=0)]) + held
+        by_table = np.vstack([_gradient(design, slope), slope.sum(axis=0)]) + held
         return float(value), root.solve(by_table, trans="T").ravel()
 
     found = minimize(loss, root.times(start).ravel(), jac=True, method="L-BFGS-B", options=STOP)
@@ -229,6 +229,16 @@ class _Root:
         return np.asarray(solve_triangular(self.root, v, trans=trans))
 
 
+def _times(design: Design, weights: Floats) -> Floats:
+    """Return the weighted sums of the columns for several sets of weights (d, K), shape (n, K)."""
+    return np.column_stack([design.times(w) for w in weights.T])
+
+
+def _gradient(design: Design, g: Floats) -> Floats:
+    """Return the sums of the rows for several sets of weights (n, K), shape (d, K)."""
+    return np.column_stack([design.gradient(column) for column in g.T])
+
+
 def _curvature(design: Design, share: Floats, penalty: Floats, spread: float) -> _Root:
     """Return a root of about the second derivative of the loss, which all classes share.
 
@@ -249,9 +259,10 @@ def _products(design: Design, share: Floats) -> Floats:
     is_dense = np.append(np.arange(design.width) < design.numeric.shape[1], True)
     dense = share[:, None] * np.column_stack([design.numeric, np.ones(len(design))])
     products = np.empty((len(is_dense), len(is_dense)))
-    products[:, is_dense] = np.vstack([design.gradient(dense), dense.sum(axis=0)])
+    products[:, is_dense] = np.vstack([_gradient(design, dense), dense.sum(axis=0)])
     products[is_dense] = products[:, is_dense].T
-    both = design.present.T @ (sparse.diags_array(share) @ design.present)
+    present = design.present()
+    both = present.T @ (sparse.diags_array(share) @ present)
     products[np.ix_(~is_dense, ~is_dense)] = both.toarray()
     return products
 

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from commod._encoding import BinTerms, Encoding, TermTable
-from commod._solvers.direct import SLACK, TIE, Bounds, Design, Limits, Rows, best_cut, worth
+from commod._solvers.design import Design
+from commod._solvers.direct import SLACK, TIE, Limits, Rows, best_cut, worth
 from commod._solvers.path import Found, Report, Task, solve, solve_path
+from commod._solvers.quasi_newton import Bounds
 from commod._solvers.rates import (
     Caps,
     Cells,
@@ -23,6 +25,7 @@ from commod._solvers.rates import (
 )
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError
+from commod.updates._sample import carries_over, draw_sample, sample_sizes
 from commod.updates.base import FitRows
 
 __all__ = ["Search", "Update", "check_monotone", "eta_of"]
@@ -31,8 +34,6 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
-SAMPLE_ROWS = 12_000  # rows on which a direction is sought; its cut is found on all of them
-CELL_ROWS = 1_000  # of them at least from each cell, as far as it has so many
 N_HALVINGS = 6  # of the way to a target that was not reached
 
 
@@ -40,14 +41,25 @@ N_HALVINGS = 6  # of the way to a target that was not reached
 class Update:
     """A direction on the fit rows: `weights` (d,) of η = −r per standard deviation of a term.
 
-    `shift` is what η is where every term is at its mean; a row changes where η > 0.
+    `shift` is what η is where every term is at its mean; a row changes where η > 0. It was sought
+    on `n_sought` rows; `cost` and `violation` are those on all rows.
     """
 
     weights: Floats
     shift: float
     found: Found
     price: float
+    cost: float
     violation: float
+    n_sought: int
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Rows on which a direction is sought: `index` (m,), and the solver's task on them."""
+
+    index: NDArray[np.intp]
+    task: Task
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,7 @@ class Search:
     """Rows, terms and requirements of one fit.
 
     `may_raise` and `may_lower` say in which direction a decision may change; `monotone` maps a
-    column to +1 or −1.
+    column to +1 or −1. `use_all` seeks directions on all rows, however many they are.
     """
 
     rows: FitRows
@@ -68,6 +80,7 @@ class Search:
     sparsity: float
     accuracy_weight: float
     monotone: Mapping[str, int]
+    use_all: bool
     random_state: np.random.RandomState
 
     # -- counts ---------------------------------------------------------------------
@@ -136,14 +149,14 @@ class Search:
             with_extra=self.caps.any(),
         )
 
-    def limits(self, target: float, rows: Rows | None = None) -> Limits:
-        """Return the target and the caps as inequalities on the sums of some rows."""
-        index = self._sample if rows is None else slice(None)
+    def limits(self, target: float, sought: Sought | None = None) -> Limits:
+        """Return the target and the caps as inequalities on the sums of all rows, or of some."""
+        index = slice(None) if sought is None else sought.index
         return fairness_limits(
             self.constraints,
             target,
             Cells(self.cells.index[index], self.cells.shape),
-            self.task.rows if rows is None else rows,
+            self.all_rows if sought is None else sought.task.rows,
             self.rows.weight[index],
             self.caps,
         )
@@ -153,55 +166,41 @@ class Search:
         """Return what changing each of the rows does."""
         return self._change_rows(slice(None))
 
-    @property
-    def _sample(self) -> NDArray[np.intp]:
-        return self._drawn[0]
-
-    @cached_property
-    def _drawn(self) -> tuple[NDArray[np.intp], Floats | None]:
-        """Return the rows a direction is sought on and how many people each stands for.
-
-        All rows with weight, or of many a sample drawn within each cell and decision. Small cells
-        are drawn more densely, so that their rates keep a meaning.
-        """
-        there = np.flatnonzero(self.rows.weight > 0)
-        if len(there) <= SAMPLE_ROWS:
-            return there, None
-        cell, decisions = self.cells.index[there], self.rows.base.decisions[there]
-        chosen, people = [], []
-        for code in np.unique(cell):
-            in_cell = np.flatnonzero(cell == code)
-            rate = min(1.0, max(SAMPLE_ROWS / len(there), CELL_ROWS / len(in_cell)))
-            for decision in (False, True):
-                rows = in_cell[decisions[in_cell] == decision]
-                n = int(np.ceil(rate * len(rows)))
-                chosen.append(self.random_state.choice(rows, n, replace=False))
-                people.append(np.full(n, 1 / rate))
-        order = np.argsort(np.concatenate(chosen))
-        return there[np.concatenate(chosen)[order]], np.concatenate(people)[order]
-
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
         """Return mean and standard deviation of the terms, both (d,)."""
         return self.terms.moments(self.rows.weight)
 
-    @cached_property
-    def task(self) -> Task:
-        """Return the solver's task on the sample."""
-        index = self._sample
+    def _sizes(self, target: float) -> list[int]:
+        """Return on how many rows to seek, from the fewest that may be enough."""
+        fewest = self.limit(target, self.rows.base.decisions)
+        share = None if fewest is None else fewest / len(self.rows)
+        n = int(np.count_nonzero(self.rows.weight))
+        return sample_sizes(n, share, use_all=self.use_all)
+
+    def _sought(self, size: int) -> Sought:
+        """Return the solver's task on about so many rows."""
+        there = np.flatnonzero(self.rows.weight > 0)
+        if size >= len(there):
+            return self._on(there, None)
+        decisions = self.rows.base.decisions[there]
+        chosen, people = draw_sample(self.cells.index[there], decisions, size, self.random_state)
+        return self._on(there[chosen], people)
+
+    def _on(self, index: NDArray[np.intp], people: Floats | None) -> Sought:
         mean, scale = self.moments
-        design = Design.of(self.terms.take(index), mean, scale)
+        whole = len(index) == len(self.rows)
+        design = Design.of(self.terms if whole else self.terms.take(index), mean, scale)
         names = np.array(self.encoding.term_columns, dtype=object)[design.terms]
         position = {name: i for i, name in enumerate(dict.fromkeys(names))}
         columns = np.array([position[name] for name in names], dtype=np.intp)
-        people = self._drawn[1]
         rows = self._change_rows(index, people)
         weight = self.rows.weight[index] * (1.0 if people is None else people)
         if self.accuracy_weight and self.rows.label is not None:  # first guesses mind errors, too
             errs = self.rows.base.decisions[index] == self.rows.label[index]
             weight = weight * np.where(errs, max(1 - self.accuracy_weight, 0.02), 1.0)
         bounds = self._bounds(names)
-        return Task(design, columns, rows, [], weight, bounds, self.sparsity)
+        return Sought(index, Task(design, columns, rows, [], weight, bounds, self.sparsity))
 
     def _bounds(self, names: Iterable[Any]) -> Bounds | None:
         """Return the sign each weight of η = −r may have; None where all are free."""
@@ -210,9 +209,8 @@ class Search:
         signs = {1: (None, 0.0), -1: (0.0, None), 0: (None, None)}
         return [signs[self.monotone.get(name, 0)] for name in names]
 
-    def _worth_changing(self, target: float) -> list[Mask]:
+    def _worth_changing(self, target: float, index: NDArray[np.intp]) -> list[Mask]:
         """Return masks of rows in the cells that the exact limit changes, one per way to do it."""
-        index = self._sample
         decisions = self.rows.base.decisions
         sizes, positives = self.counts(decisions)
         masks: list[Mask] = []
@@ -242,26 +240,52 @@ class Search:
     # -- searching ---------------------------------------------------------------------
 
     def best(self, target: float) -> Update:
-        """Return the update for a target, or the one that comes closest within the caps."""
-        with threadpool_limits(1, "blas"):  # products this small lose time to threads
-            found = self._solve(target)
-            if found.direction.violation > 0:
-                found = self._closest(target, found)
-            return self._finish(found, target)
+        """Return the update for a target, or the one that comes closest within the caps.
 
-    def _solve(self, target: float, sparsity: float | None = None) -> Found:
-        task = replace(self.task, wanted=self._worth_changing(target))
+        What was found on a sample is verified on all rows; where it costs more there than chance
+        explains, the search goes on, from where it is, on more rows.
+        """
+        found: Found | None = None
+        with threadpool_limits(1, "blas"):  # products this small lose time to threads
+            for size in self._sizes(target):
+                sought = self._sought(size)
+                found = self._solve(sought, target, found)
+                if found.direction.violation > 0:
+                    found = self._closest(sought, target, found)
+                update = self._finish(sought, found, target)
+                if not self.use_all and self._is_verified(sought, update):
+                    break
+        return update
+
+    def _is_verified(self, sought: Sought, update: Update) -> bool:
+        """Return whether an update does on all rows what it did on those it was sought on."""
+        there = update.found.direction
+        if update.violation > 0 >= there.violation:
+            return False
+        n_changed = float(there.cost * len(sought.index))
+        return carries_over(there.cost, update.cost, n_changed)
+
+    def _solve(
+        self,
+        sought: Sought,
+        target: float,
+        earlier: Found | None = None,
+        sparsity: float | None = None,
+    ) -> Found:
+        task = replace(sought.task, wanted=self._worth_changing(target, sought.index))
         if sparsity is not None:
             task = replace(task, sparsity=sparsity)
-        return solve(task, self.limits(target))
+        return solve(task, self.limits(target, sought), earlier)
 
-    def _closest(self, target: float, first: Found) -> Found:
+    def _closest(self, sought: Sought, target: float, first: Found) -> Found:
         """Return the best update short of the target, by halving the way to it."""
         near, far = self.base_value, target
         best: Found | None = None
         for _ in range(N_HALVINGS):
             middle = (near + far) / 2
-            found = self._solve(middle, sparsity=0.0)
+            found = self._solve(sought, middle, sparsity=0.0)
+            if found.direction.violation > 0 and best is not None:
+                found = self._solve(sought, middle, best, sparsity=0.0)
             if found.direction.violation > 0:
                 far = middle
             else:
@@ -269,12 +293,9 @@ class Search:
         if best is None:
             return first
         if self.sparsity:
-            shorter = self._solve(near)
+            shorter = self._solve(sought, near)
             best = shorter if shorter.direction.violation <= 0 else best
-        aim = self.limits(target)
-        again = best_cut(
-            self.task.rows, aim, self.task.design.times(best.direction.w), best.direction.w
-        )
+        again = sought.task.cut(self.limits(target, sought), best.direction.w)
         # the search for the target itself may have come closer
         return first if first.direction.better_than(again) else best
 
@@ -293,11 +314,13 @@ class Search:
     ) -> list[list[Update]]:
         """Return updates for each target, loosest first, one for each lean on the first guess."""
         middle = targets[len(targets) // 2]
-        task = replace(self.task, wanted=self._worth_changing(middle))
+        sizes = self._sizes(middle)
         with threadpool_limits(1, "blas"):
-            found = solve_path(task, [self.limits(t) for t in targets], report, leans)
+            sought = self._sought(sizes[-1] if self.use_all else sizes[0])
+            task = replace(sought.task, wanted=self._worth_changing(middle, sought.index))
+            found = solve_path(task, [self.limits(t, sought) for t in targets], report, leans)
             pairs = zip(found, targets, strict=True)
-            return [[self._finish(f, target) for f in several] for several, target in pairs]
+            return [[self._finish(sought, f, target) for f in several] for several, target in pairs]
 
     def beyond(self, update: Update, extra: float) -> Update:
         """Return an update whose cut lies further on: that share more of the rows change.
@@ -317,26 +340,27 @@ class Search:
         return further if self._within_caps((self.eta(further) > 0) & self.free) else update
 
     def _within_caps(self, changed: Mask) -> bool:
-        limits, rows = self.limits(1.0, self.all_rows), self.all_rows
-        over = limits.matrix @ (rows.start + rows.effects @ changed) - limits.bound
+        limits, rows = self.limits(1.0), self.all_rows
+        over = limits.matrix @ rows.sums(changed) - limits.bound
         return bool((over[limits.n_soft :] <= SLACK).all())
 
     def eta(self, update: Update) -> Floats:
         """Return η = −r of each row before r is scaled, shape (n,); rows with η > 0 change."""
         return eta_of(update, self.terms, self.moments)
 
-    def _finish(self, found: Found, target: float) -> Update:
+    def _finish(self, sought: Sought, found: Found, target: float) -> Update:
         """Find the exact cut on all rows and write the direction in standardised terms."""
         mean, scale = self.moments
         seen = np.where(scale > 0, scale, 1.0)
         weights = np.zeros(self.terms.n_terms)
-        weights[self.task.design.terms] = found.direction.w
+        weights[sought.task.design.terms] = found.direction.w
         eta = self.terms.total(weights / seen, 0.0)
-        limits = self.limits(target, self.all_rows)
-        cut = best_cut(self.all_rows, limits, eta, weights)
-        _, price = worth(self.task.design, self.task.rows, self.limits(target), found.direction)
+        cut = best_cut(self.all_rows, self.limits(target), eta, weights)
+        limits = self.limits(target, sought)
+        _, price = worth(sought.task.design, sought.task.rows, limits, found.direction)
         shift = cut.offset + float((weights / seen) @ mean)
-        return Update(weights, shift, found, price, cut.violation)
+        n_sought = len(sought.index)
+        return Update(weights, shift, found, price, cut.cost, cut.violation, n_sought)
 
 
 def _ways_to_begin(sizes: Counts, positives: Counts, best: Counts) -> list[Counts]:

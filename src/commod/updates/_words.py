@@ -17,7 +17,7 @@ __all__ = ["LimitsInWords", "round_up", "sign"]
 
 
 class LimitsInWords:
-    """The exact limits of one fit, and what they say in words."""
+    """The exact limits of one fit, and what they and its sample say in words."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class LimitsInWords:
                 self.share = fewest / self.n
 
     def sentences(self) -> list[str]:
-        """Return what a reader should know about the limits."""
+        """Return what a reader should know about the search and the limits."""
+        said = self._sample()
         if self.weighted:
-            return ["With sample weights the limit, a count of people, is not given."]
-        said = []
+            return [*said, "With sample weights the limit, a count of people, is not given."]
         if not np.isnan(self.share) and self.n_changed:
             said.append(
                 f"The same fairness needs at least {self.share:.1%} changed, even with the "
@@ -53,6 +53,15 @@ class LimitsInWords:
         if self.update.n_losses_ > self.update.n_gains_ and self.update.direction == "any":
             said.append(self._gains_only())
         return said
+
+    def _sample(self) -> list[str]:
+        n, n_sought = self.update._n_rows_to_search, self.update.n_search_rows_
+        if n_sought >= n:
+            return []
+        return [
+            f"The direction was sought on {n_sought:,} of {n:,} rows, drawn by group and decision; "
+            "its cut was found, and what it costs verified, on all of them."
+        ]
 
     def _why_not(self) -> str:
         update, search = self.update, self.search

@@ -32,7 +32,11 @@ from commod.updates.ratio import RatioUpdate
 
 __all__ = ["ControlledDebiaser", "ideal_fairness"]
 
-DIRECTIONS = ("any", "gains_only", "losses_only")
+CHOICES = {
+    "numeric": ("auto", "unit", "bins"),
+    "direction": ("any", "gains_only", "losses_only"),
+    "sample": ("auto", "all"),
+}
 N_PROMISED = 24  # models between the target and parity that a promise is sought among
 CONCEPT_ROWS = 20_000  # rows on which columns are grouped into concepts
 
@@ -83,6 +87,11 @@ class ControlledDebiaser(RatioUpdate):
     confidence : float, default=None
         Promise the target for new people, with this confidence: half of the rows find updates, the
         other half, which must be new to the base model too, says which keep the promise.
+    sample : str, default="auto"
+        "auto": of many rows, directions are sought on a stratified sample, large enough that about
+        1,000 of its rows have to change, and verified on all rows; where they cost more there than
+        chance explains, the sample grows. The cut and every figure are counted on all rows either
+        way. "all": directions are sought on all rows.
     min_category_size : int, default=5
         Fit rows a category needs to have points of its own; rarer ones count as unseen.
     min_group_size : int, default=30
@@ -96,7 +105,7 @@ class ControlledDebiaser(RatioUpdate):
     progress : bool, default=None
         Show a progress bar; None shows it on a terminal only.
     random_state : int, RandomState or None, default=None
-        Draws the halves of `confidence`, and the sample on which many rows are searched.
+        Draws the halves of `confidence`, and the `sample` of many rows.
 
     Attributes
     ----------
@@ -114,6 +123,8 @@ class ControlledDebiaser(RatioUpdate):
         None); on rows the update was fitted on it is too good. NaN with sample weights.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, of how many.
+    n_search_rows_ : int
+        Rows on which the direction was sought: all, or a sample of them.
     limit_ : float
         Fewest changes, as a share, that reach the same fairness in the same direction with the
         sensitive attribute in hand. NaN with sample weights.
@@ -133,8 +144,7 @@ class ControlledDebiaser(RatioUpdate):
     Notes
     -----
     Directions are found with soft changes by an augmented Lagrangian whose temperature is lowered,
-    from a logistic regression of the people worth changing; cuts are exact. Above 12,000 rows the
-    direction is found on a stratified sample, its cut on all rows. r is scaled to minimise
+    from a logistic regression of the people worth changing; cuts are exact. r is scaled to minimise
     mean((r − 1)²), which changes no decision.
 
     Examples
@@ -169,6 +179,7 @@ class ControlledDebiaser(RatioUpdate):
         locked_features: Collection[str] = (),
         accuracy_weight: float = 0.0,
         confidence: float | None = None,
+        sample: str = "auto",
         min_category_size: int = 5,
         min_group_size: int = 30,
         threshold: float = 0.5,
@@ -191,6 +202,7 @@ class ControlledDebiaser(RatioUpdate):
         self.locked_features = locked_features
         self.accuracy_weight = accuracy_weight
         self.confidence = confidence
+        self.sample = sample
         self.min_category_size = min_category_size
         self.min_group_size = min_group_size
         self.threshold = threshold
@@ -264,14 +276,12 @@ class ControlledDebiaser(RatioUpdate):
         if self.target is not None:
             most = 2.0 if self.constraints == "equalized_odds" else 1.0
             check_number(self, "target", low=0.0, high=most)
-        if self.numeric not in ("auto", "unit", "bins"):
-            raise InputError(
-                f"numeric={self.numeric!r} is not known; choose 'auto', 'unit' or 'bins'."
-            )
-        if self.direction not in DIRECTIONS:
-            raise InputError(
-                f"direction={self.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}."
-            )
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"{name}={getattr(self, name)!r} is not known; choose one of "
+                    f"{', '.join(known)}."
+                )
         if self.confidence is not None:
             check_number(self, "confidence", low=0.5, high=0.9999, include="right")
             if self._is_budget:
@@ -350,6 +360,7 @@ class ControlledDebiaser(RatioUpdate):
             sparsity=float(self.sparsity),
             accuracy_weight=float(self.accuracy_weight),
             monotone=monotone,
+            use_all=self.sample == "all",
             random_state=check_random_state(self.random_state),
         )
         search.check_cells()
@@ -389,6 +400,8 @@ class ControlledDebiaser(RatioUpdate):
             concepts = by_column(concepts, search.encoding, few, scale, search.rows.weight[index])
         self._store_scorecard(search.encoding, concepts, mean, scale)
         self.multiplier_ = update.price if changed.any() else float("nan")
+        self.n_search_rows_ = update.n_sought
+        self._n_rows_to_search = len(search.rows)
         self.path_ = [
             {"step": step, "change_rate": cost, "n_terms": n_terms}
             for step, cost, n_terms in update.found.steps
@@ -416,7 +429,7 @@ class ControlledDebiaser(RatioUpdate):
         self._figures = LimitsInWords(self, search, decisions, weighted)
         self.limit_ = self._figures.share
         self._store_outcome(rows, decisions)
-        del self._figures
+        del self._figures, self._n_rows_to_search
 
     def _is_reached(self, fairness: float) -> bool:
         if self.constraints == "demographic_parity":
