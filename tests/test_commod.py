@@ -715,10 +715,22 @@ def test_other_columns_at_predict_time_are_refused(fitted, rows, change, words):
 def test_text_where_numbers_were_is_refused(model, rows):
     X, y, s = rows
     score = X.assign(score=model.predict_proba(X)[:, 1])
-    update = COMMOD(ScoreColumn("score"), epochs=0).fit(score, y, sensitive_features=s)
+    update = COMMOD(ScoreColumn("score"), epochs=3, lambda_sparsity=0, random_state=0)
+    update.fit(score, y, sensitive_features=s)
     words = "Column 'x1' held numbers when the update was fitted and holds categories or text now"
     with pytest.raises(InputError, match=words):
         update.predict(score.assign(x1="much"))
+
+
+def test_a_column_without_points_is_not_read_when_predicting(model, rows):
+    X, y, s = rows
+    score = X.assign(score=model.predict_proba(X)[:, 1])
+    update = COMMOD(ScoreColumn("score"), epochs=3, lambda_sparsity=0, random_state=0)
+    update.set_params(locked_features=["x1"]).fit(score, y, sensitive_features=s)
+    dates = score.assign(x1=pd.Timestamp("2020-01-01"))
+    np.testing.assert_array_equal(update.ratio(dates), update.ratio(score))
+    update.set_params(locked_features=(), epochs=0).fit(score, y, sensitive_features=s)
+    np.testing.assert_array_equal(update.ratio(dates), np.ones(len(X)))
 
 
 def test_unseen_categories_get_no_points(model, rows):

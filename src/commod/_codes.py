@@ -152,7 +152,7 @@ def _code_pandas(native: Any) -> Coded:
     if not hasattr(native, "cat"):
         codes, values = native.factorize()
         return _tidy(codes, values.tolist())
-    return _tidy_used(native.cat.codes.to_numpy(), native.cat.categories.tolist())
+    return _tidy_used(native.array.codes, native.array.categories.tolist())
 
 
 def _code_polars(series: nw.Series[Any]) -> Coded:

@@ -130,7 +130,10 @@ def same_name(name: str, names: Iterable[Any]) -> InputError:
 
 
 def read_columns(
-    X: Any, kinds: Mapping[str, Kind] | None = None, skip: Collection[str] = ()
+    X: Any,
+    kinds: Mapping[str, Kind] | None = None,
+    skip: Collection[str] = (),
+    only: Collection[str] | None = None,
 ) -> list[Column]:
     """Return the raw columns of a NumPy array, a pandas, polars or pyarrow frame, or nested lists.
 
@@ -138,9 +141,9 @@ def read_columns(
     the values that occur. Infinite numbers, dates and nested values are refused.
     `kinds` says what a column of Python objects was when it was first read: a handful of rows
     may hold only the numbers of a column that mixes numbers and text. Columns of a frame named in
-    `skip` may hold anything: they are listed, but not read.
+    `skip`, or not named in `only`, may hold anything: they are listed, but not read.
     """
-    columns = list(iter_columns(X, kinds, skip))
+    columns = list(iter_columns(X, kinds, skip, only))
     if len({c.name for c in columns}) < len(columns):  # the number 1 and the text "1", say
         raise same_name("X", [c.name for c in columns])
     return columns
@@ -150,6 +153,7 @@ def iter_columns(
     X: Any,
     kinds: Mapping[str, Kind] | None = None,
     skip: Collection[str] = (),
+    only: Collection[str] | None = None,
     *,
     unread: list[str] | None = None,
 ) -> Iterator[Column]:
@@ -164,17 +168,18 @@ def iter_columns(
         yield from _columns_of_array(_as_matrix(X), known)
         return
     _check_not_empty(frame.shape)
-    for series in frame.iter_columns():
-        name = str(series.name)
-        blank = _without_values(name, len(series))
+    for key in frame.columns:
+        name = str(key)
+        if name in skip or (only is not None and name not in only):
+            yield _without_values(name, len(frame))
+            continue
         try:
-            column = blank if name in skip else _column_of_series(name, series, known)
+            yield _column_of_series(name, frame.get_column(key), known)
         except InputError:
             if unread is None:
                 raise
             unread.append(name)
-            column = blank
-        yield column
+            yield _without_values(name, len(frame))
 
 
 def n_rows_of(X: Any) -> int:
@@ -273,6 +278,9 @@ def _as_doubles(series: nw.Series[Any]) -> NDArray[np.float64]:
         values = series.fill_null(0).to_numpy().astype(np.float64)
         values[missing.to_numpy()] = np.nan
         return values
+    native = series.to_native()
+    if getattr(native, "dtype", None) == np.float64:  # as most columns are: nothing to convert
+        return np.asarray(native.to_numpy(), dtype=np.float64)
     return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
 
 

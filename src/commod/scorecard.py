@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,18 @@ class Scorecard:
         """Return the raw columns that have points, in order."""
         names = np.array(self.encoding.term_columns, dtype=object)
         return list(dict.fromkeys(names[self.points != 0]))
+
+    def in_use(self) -> Scorecard:
+        """Return the same r on the columns that have points alone: the others need not be read."""
+        lasts = np.cumsum([column.n_terms for column in self.encoding.columns])
+        used = [part.any() for part in np.split(self.points, lasts[:-1])] if len(lasts) else []
+        pairs = list(zip(self.encoding.columns, used, strict=True))
+        terms = np.repeat(np.array(used, dtype=bool), [column.n_terms for column, _ in pairs])
+        return replace(
+            self,
+            encoding=Encoding(tuple(column for column, kept in pairs if kept)),
+            concept_points=self.concept_points[:, terms],
+        )
 
     def rows(self, concept: int | None = None) -> list[tuple[str, float]]:
         """Return (term name, points) for each line with points, in the order of the columns.

@@ -438,7 +438,8 @@ class Explanation:
                 base, columns = update._read_rows(edited_rows(self._X, row, edits))
         except Exception:  # a base model may refuse a row in any way it likes
             return None
-        raw = update._ratio_of(columns)
+        function = update._ratio_function()
+        raw = function.evaluate(function.encoding.encode(columns))
         decided = decide(base.scores, update._effective(base.decisions, raw), base.threshold)
         if decided[0] != self.after[row]:  # X is no longer what was explained
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,9 +63,14 @@ class RatioUpdate(BaseUpdate):
         self.term_names_ = encoding.term_names
         self.scorecard_ = raw_scorecard(encoding, concepts, mean, scale)
 
-    def _read_rows(self, X: Any) -> tuple[BaseScores, list[Column]]:
+    def _read_rows(
+        self, X: Any, reads: RatioFunction | None = None
+    ) -> tuple[BaseScores, list[Column]]:
+        """Return the base model's scores and the columns; only those that `reads` has, if given."""
         check_is_fitted(self)
-        columns = read_columns(X, self._ratio_function().encoding.kinds, self._unread())
+        kinds = (reads or self._ratio_function()).encoding.kinds
+        only = None if reads is None else {*kinds, getattr(self.estimator, "name", "")}
+        columns = read_columns(X, kinds, self._unread(), only)
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
         return base, self._ratio_columns(base, self._features(columns))
@@ -83,13 +87,16 @@ class RatioUpdate(BaseUpdate):
         return [*columns, Column(MARGIN_COLUMN, "numeric", margins(base.scores, base.threshold))]
 
     def _base_and_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:
-        base, columns = self._read_rows(X)
-        return base, self._effective(base.decisions, self._ratio_of(columns))
+        base, ratio = self._base_and_raw_ratio(X)
+        return base, self._effective(base.decisions, ratio)
 
-    def _ratio_of(self, columns: Sequence[Column]) -> NDArray[np.float64]:
-        """Return r of each row, shape (n,), whatever a gate makes of it."""
+    def _base_and_raw_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:
+        """Return the base model's scores and r, shape (n,), whatever a gate makes of it."""
+        check_is_fitted(self)
         function = self._ratio_function()
-        return function.evaluate(function.encoding.encode(columns))
+        function = function.in_use() if isinstance(function, Scorecard) else function
+        base, columns = self._read_rows(X, function)
+        return base, function.evaluate(function.encoding.encode(columns))
 
     def _effective(
         self, base: NDArray[np.bool_], ratio: NDArray[np.float64]
@@ -99,7 +106,7 @@ class RatioUpdate(BaseUpdate):
 
     def raw_ratio(self, X: Any) -> NDArray[np.float64]:
         """Return the r(x) that was learned, shape (n,), whatever the direction allows."""
-        return self._ratio_of(self._read_rows(X)[1])
+        return self._base_and_raw_ratio(X)[1]
 
     def ratio(self, X: Any) -> NDArray[np.float64]:
         """Return the r(x) that acts on each row, shape (n,); a decision changes where it is < 0."""
