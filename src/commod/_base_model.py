@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class BaseScores:
         """Return f(x), the score of `pos_label`, shape (n,)."""
         return self.proba[:, 1]
 
-    @property
+    @cached_property
     def decisions(self) -> NDArray[np.bool_]:
         """Return the base decision, score > threshold, shape (n,)."""
         return self.scores > self.threshold

@@ -163,7 +163,7 @@ def best_cut(
     free = np.flatnonzero(rows.free)
     if not exact and len(free) > MANY:
         return _rounded_cut(rows, limits, eta, w)
-    order = free[np.argsort(-eta[free], kind="stable")]
+    order = free[np.argsort(-eta[free])]
     sorted_eta = eta[order]
     tie = TIE * float(np.ptp(sorted_eta)) if len(order) else 0.0
     is_cut = np.concatenate([[True], sorted_eta[:-1] - sorted_eta[1:] > tie, [True]])

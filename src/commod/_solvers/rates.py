@@ -59,9 +59,8 @@ class Cells:
 
     def totals(self, values: Floats) -> Floats:
         """Return the sum of `values` (n,) in each cell, shape (lines, G)."""
-        inside = self.index >= 0
         n_cells = self.shape[0] * self.shape[1]
-        sums = np.bincount(self.index[inside], values[inside], minlength=n_cells)
+        sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
 
 

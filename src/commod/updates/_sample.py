@@ -58,11 +58,10 @@ def draw_sample(
     drawn more densely, so that their rates keep a meaning.
     """
     chosen, people = [], []
-    strata = 2 * cell + decisions
-    order = np.argsort(strata, kind="stable")
-    found, starts = np.unique(strata[order], return_index=True)
-    cell_sizes = dict(zip(*np.unique(cell, return_counts=True), strict=True))
-    for code, rows in zip(found, np.split(order, starts[1:]), strict=True):
+    strata = 2 * (cell + 1) + decisions
+    cell_sizes = np.bincount(cell + 1)
+    for code in np.flatnonzero(np.bincount(strata)):
+        rows = np.flatnonzero(strata == code)
         rate = min(1.0, max(size / len(cell), CELL_ROWS / cell_sizes[code // 2]))
         n = int(np.ceil(rate * len(rows)))
         chosen.append(random_state.choice(rows, n, replace=False))

@@ -88,11 +88,8 @@ class Search:
     @cached_property
     def cells(self) -> Cells:
         """Return the cell of each row; groups that are too small are in none."""
-        kept = self.rows.in_constraint & (self.rows.weight > 0)
-        large, codes = np.unique(self.rows.groups.codes[kept], return_inverse=True)
-        group = np.full(len(self.rows), -1, dtype=np.intp)
-        group[kept] = codes
-        return Cells.of(self.constraints, group, len(large), self.rows.label)
+        group, n_groups = self.rows.large_groups
+        return Cells.of(self.constraints, group, n_groups, self.rows.label)
 
     def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
         """Return sizes and positives of the cells, both of shape (lines, G)."""

@@ -9,6 +9,7 @@ import copy
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -115,11 +116,22 @@ class FitRows:
 
     def fairness(self, constraints: str, decisions: Decisions) -> float:
         """Return the metric of `constraints` over the groups that are large enough."""
-        kept = self.in_constraint
-        large, codes = np.unique(self.groups.codes[kept], return_inverse=True)
+        codes, n_groups = self.large_groups
+        kept = slice(None) if self.in_constraint.all() else self.in_constraint
         label = None if self.label is None else self.label[kept]
         weight = self.weight[kept]
-        return fairness_of(constraints, decisions[kept], label, codes, len(large), weight)
+        return fairness_of(constraints, decisions[kept], label, codes[kept], n_groups, weight)
+
+    @cached_property
+    def large_groups(self) -> tuple[NDArray[np.intp], int]:
+        """Return the group of each row among those that are large enough, and how many they are.
+
+        A row whose group is left out of the constraint has −1.
+        """
+        codes = self.groups.codes
+        is_large = np.bincount(codes, self.in_constraint) > 0
+        number = np.cumsum(is_large) - 1
+        return np.where(self.in_constraint, number[codes], -1), int(is_large.sum())
 
     def accuracy(self, decisions: Decisions) -> float:
         """Return the weighted accuracy, NaN where labels are not known."""
