@@ -13,7 +13,16 @@ from scipy.special import expit
 from commod._encoding import learn_encoding
 from commod._inputs import read_columns
 from commod._solvers.design import Design, Lookup, unit
-from commod._solvers.direct import RIDGE, Direction, Limits, _Soft, anneal, best_cut, worth
+from commod._solvers.direct import (
+    RIDGE,
+    Direction,
+    Limits,
+    _rounded_cut,
+    _Soft,
+    anneal,
+    best_cut,
+    worth,
+)
 from commod._solvers.guess import RIDGE as GUESS_RIDGE
 from commod._solvers.guess import first_guess
 from commod._solvers.path import Task, solve, solve_path
@@ -561,3 +570,26 @@ def test_limits_without_caps_have_no_hard_rows():
     assert isinstance(limits, Limits)
     assert len(limits.bound) == limits.n_soft
     assert len(Small(0, caps=Caps(0.1, 0.1, 0.1)).limits(0.8).bound) == limits.n_soft + 4
+
+
+@quick
+@given(seed=seeds, constraints=st.sampled_from(CONSTRAINTS), n_groups=st.integers(2, 3))
+def test_a_cut_that_need_not_be_exact_is_close_to_the_best(seed, constraints, n_groups):
+    caps = Caps(changes=0.6) if seed % 2 else None
+    small = Small(seed, constraints, n=300, n_groups=n_groups, caps=caps)
+    target = 0.8 if constraints == "demographic_parity" else 0.2
+    eta, limits = small.rng.normal(size=small.n), small.limits(target)
+    exact = best_cut(small.rows, limits, eta, np.zeros(0))
+    rounded = _rounded_cut(small.rows, limits, eta, np.zeros(0))
+    assert (rounded.violation, rounded.cost) == pytest.approx((exact.violation, exact.cost))
+    changed = small.free & (eta > -rounded.offset)
+    assert small.rows.cost @ changed == pytest.approx(rounded.cost)
+
+
+def test_only_a_cut_that_need_not_be_exact_leaves_many_rows_unsorted(monkeypatch):
+    small = Small(3, n=300)
+    eta = small.rng.normal(size=small.n)
+    monkeypatch.setattr("commod._solvers.direct.MANY", 100)
+    monkeypatch.setattr("commod._solvers.direct._rounded_cut", lambda *_: "rounded")
+    assert best_cut(small.rows, small.limits(0.8), eta, np.zeros(0), exact=False) == "rounded"
+    assert best_cut(small.rows, small.limits(0.8), eta, np.zeros(0)) != "rounded"

@@ -1,0 +1,134 @@
+"""The sample of many rows on which a direction is sought, and its verification on all of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commod import ControlledDebiaser, ScoreColumn
+from commod.exceptions import InputError
+from commod.updates import _search
+from commod.updates._sample import CELL_ROWS, carries_over, draw_sample, sample_sizes
+
+N = 40_000
+
+
+def test_the_fewer_have_to_change_the_more_rows_are_looked_at():
+    sizes = [sample_sizes(10**7, share, use_all=False)[0] for share in (0.5, 0.05, 0.01, 0.001)]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == 1_000_000  # of which a thousand have to change
+
+
+@pytest.mark.parametrize("n", [500, 20_000, 10**6])
+@pytest.mark.parametrize("limit", [None, 0.0, 0.2, 0.001])
+@pytest.mark.parametrize("use_all", [False, True])
+def test_sizes_grow_and_end_with_all_rows(n, limit, use_all):
+    sizes = sample_sizes(n, limit, use_all=use_all)
+    assert sizes[-1] == n
+    assert sizes == sorted(set(sizes))
+    assert len(sizes) <= 2 or not use_all
+
+
+def test_a_sample_has_the_base_rates_of_all_rows_and_stands_for_them():
+    rng = np.random.default_rng(0)
+    cell = rng.choice([-1, 0, 1, 2], N, p=[0.05, 0.6, 0.33, 0.02])
+    decisions = rng.random(N) < 0.2 + 0.1 * cell
+    index, people = draw_sample(cell, decisions, 5_000, np.random.RandomState(0))
+    assert len(np.unique(index)) == len(index)
+    assert people.sum() == pytest.approx(N, rel=1e-3)
+    for code in (0, 1, 2):
+        there, drawn = cell == code, cell[index] == code
+        assert drawn.sum() >= min(CELL_ROWS, there.sum())
+        rate = np.average(decisions[index][drawn], weights=people[drawn])
+        assert rate == pytest.approx(decisions[there].mean(), abs=2 / drawn.sum())
+        assert people[drawn].sum() == pytest.approx(there.sum(), rel=0.01)
+
+
+def test_what_costs_no_more_than_chance_explains_carries_over():
+    assert carries_over(0.05, 0.05, 1_000)
+    assert carries_over(0.05, 0.052, 1_000)
+    assert not carries_over(0.05, 0.06, 1_000)
+    assert not carries_over(0.05, 0.052, 100_000)
+
+
+# -- fitting --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    group = rng.random(N) < 0.4
+    X = pd.DataFrame(
+        {
+            "told": group + rng.normal(size=N),
+            "noise": rng.normal(size=N),
+            "town": [f"t{k}" for k in rng.integers(0, 6, N) + 2 * group],
+        }
+    )
+    signal = X["noise"] + 0.5 - group * 1.0 + 0.5 * rng.normal(size=N)
+    X["score"] = 1 / (1 + np.exp(-signal))
+    return X, group
+
+
+def fit(rows, **settings):
+    update = ControlledDebiaser(ScoreColumn("score"), random_state=0, progress=False, **settings)
+    return update.fit(rows[0], sensitive_features=rows[1])
+
+
+def test_many_rows_are_sampled_verified_on_all_and_it_is_said(rows):
+    update = fit(rows)
+    assert update.reached_
+    assert update.n_rows_ == N
+    assert update.n_search_rows_ < N / 2
+    words = f"sought on {update.n_search_rows_:,} of {N:,} rows"
+    assert words in update.status_
+    assert "on all of them" in update.status_
+    assert update.fairness_ >= 0.8  # on all rows, not on the sample
+
+
+def test_all_rows_are_searched_where_that_is_asked_for(rows):
+    every = fit(rows, sample="all")
+    assert every.n_search_rows_ == N
+    assert "sought on" not in every.status_
+    assert every.reached_
+    some = fit(rows)
+    assert every.change_rate_ == pytest.approx(some.change_rate_, rel=0.05)
+    assert every.change_rate_ >= every.limit_
+
+
+def test_few_rows_are_searched_whole_and_both_ways_agree(rows):
+    few = (rows[0][:3000], rows[1][:3000])
+    auto, every = fit(few), fit(few, sample="all")
+    assert auto.n_search_rows_ == every.n_search_rows_ == 3000
+    assert auto.scorecard_ == every.scorecard_
+
+
+def test_a_sample_that_misleads_grows(rows, monkeypatch):
+    sizes = []
+    draw = _search.draw_sample
+
+    def misleading(cell, decisions, size, random_state):
+        sizes.append(size)
+        index, people = draw(cell, decisions, size, random_state)
+        if len(sizes) == 1:  # a dozen rows over and over: what is learned from them is chance
+            index = index[np.arange(len(index)) % 12]
+        return index, people
+
+    monkeypatch.setattr(_search, "draw_sample", misleading)
+    update = fit(rows)
+    assert len(sizes) > 1 or update.n_search_rows_ == N
+    assert update.reached_
+    monkeypatch.undo()
+    assert update.change_rate_ <= 1.1 * fit(rows).change_rate_
+
+
+def test_a_frontier_of_many_rows_is_cut_on_all_of_them(rows):
+    from commod import frontier
+
+    update = ControlledDebiaser(ScoreColumn("score"), random_state=0, progress=False)
+    curve = frontier(update, rows[0], sensitive_features=rows[1], targets=[0.7, 0.8, 0.9])
+    assert (curve.frame()["fairness"] >= [0.7, 0.8, 0.9]).all()
+
+
+def test_another_sample_is_refused(rows):
+    with pytest.raises(InputError, match=r"sample='some' is not known; choose one of auto, all"):
+        fit(rows, sample="some")
