@@ -64,6 +64,10 @@ def test_lookups_say_what_columns_of_zeros_and_ones_say(seed, n, n_numbers, size
     np.testing.assert_allclose(part.gradient(g), dense[:, keep].T @ g, atol=1e-9)
     p = int((keep[: design.numeric.shape[1]]).sum())
     np.testing.assert_allclose(part.present().toarray(), dense[:, keep][:, p:], atol=1e-12)
+    eta = part.times(w[keep]) + 0.1
+    without = eta[:, None] - dense[:, keep] * w[keep]
+    expected = g @ (without > 0) - g @ (eta > 0)
+    np.testing.assert_allclose(part.gain_without(w[keep], eta, g)[p:], expected[p:], atol=1e-9)
 
 
 def test_small_columns_share_a_lookup_and_large_ones_keep_their_own():

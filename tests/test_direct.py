@@ -337,7 +337,7 @@ def test_directions_are_compared_by_violation_then_cost():
 def small_design(seed, n, p=3, c=2):
     rng = np.random.default_rng(seed)
     present = rng.random((n, c)) < 0.4
-    lookups = [Lookup(np.where(present[:, j], 0, 1), np.array([j]), None) for j in range(c)]
+    lookups = [Lookup.of(np.where(present[:, j], 0, 1), np.array([j])) for j in range(c)]
     terms = np.arange(p + c)
     return Design(rng.normal(size=(n, p)), tuple(lookups), np.ones(c), terms, terms)
 

@@ -33,12 +33,19 @@ class Lookup(NamedTuple):
 
     `slots` (c,) are the positions of their terms among the categories of the design. The table is
     `matrix` (entries, c) times their weights; None for a single column, whose entries are its
-    terms, in order, and a last one for rows that have none of them.
+    terms, in order, and a last one for rows that have none of them. `levels` (columns, entries)
+    tells the position of the term that each column has in an entry, −1 for none.
     """
 
     entry: NDArray[np.integer]
     slots: NDArray[np.intp]
-    matrix: Floats | None
+    levels: NDArray[np.intp]
+    matrix: Floats | None = None
+
+    @classmethod
+    def of(cls, entry: NDArray[np.integer], slots: NDArray[np.intp]) -> Lookup:
+        """Return the lookup of a single column."""
+        return cls(entry, slots, np.append(slots, -1)[None])
 
     def table(self, weights: Floats) -> Floats:
         """Return what each entry adds, from the weights of all categories."""
@@ -175,6 +182,24 @@ class Design:
             self.add(sums, g[rows], rows)
         return self.gather(sums)
 
+    def gain_without(self, w: Floats, eta: Floats, value: Floats) -> Floats:
+        """Return what the rows with η > 0 gain in `value` (n,) without each category, (d,).
+
+        The category's weight is taken off η (n,) where it is present, nothing else moves. Zero for
+        numbers.
+        """
+        p = self.numeric.shape[1]
+        full = np.zeros(p + len(self.inverse) + 1)  # position −1 is that of no term
+        full[self.kept] = w
+        weights = full[p:] * np.append(self.inverse, 0.0)
+        gains = np.zeros(len(weights))
+        for lookup in self.lookups:
+            for levels in lookup.levels:
+                at = levels[lookup.entry]
+                moved = ((eta - weights[at]) > 0) * value - (eta > 0) * value
+                gains += np.bincount(at % len(weights), moved, minlength=len(weights))
+        return np.concatenate([np.zeros(p), gains[:-1]])[self.kept]
+
     # -- for those who need a matrix ------------------------------------------------------------
 
     def present(self) -> sparse.csr_array:
@@ -216,7 +241,7 @@ def _lookups(table: TermTable, others: NDArray[np.intp]) -> tuple[Lookup, ...]:
         if len(slots):
             entries = np.full(table.n_terms + 1, len(slots), dtype=small)
             entries[others[slots]] = np.arange(len(slots))
-            single.append(Lookup(entries[codes], slots, None))
+            single.append(Lookup.of(entries[codes], slots))
     most = min(COMBINED, len(table) // ROWS_PER_ENTRY)
     return tuple(_combined(some) for some in _shares(single, most))
 
@@ -250,9 +275,7 @@ def _combined(some: Sequence[Lookup]) -> Lookup:
     for each, size in zip(some, sizes, strict=True):
         index *= index.dtype.type(size)
         index += each.entry.astype(index.dtype, copy=False)
-    levels = np.unravel_index(np.arange(n_entries), sizes)
-    parts = [
-        np.eye(size, len(each.slots))[level]
-        for each, size, level in zip(some, sizes, levels, strict=True)
-    ]
-    return Lookup(index, np.concatenate([each.slots for each in some]), np.hstack(parts))
+    chosen = np.unravel_index(np.arange(n_entries), sizes)
+    levels = np.array([each.levels[0][at] for each, at in zip(some, chosen, strict=True)])
+    slots = np.concatenate([each.slots for each in some])
+    return Lookup(index, slots, levels, (levels[:, :, None] == slots).any(axis=0) * 1.0)

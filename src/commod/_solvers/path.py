@@ -219,8 +219,7 @@ def _drop_lines(task: Task, limits: Limits, found: Found, allowed: float) -> Fou
         n_dropped = min(int(share * len(lines)), n_over)
         if not n_dropped:
             break
-        parts = [np.arange(len(found.support)) == line for line in lines]
-        weakest = np.argsort(_needs(task, limits, found, parts), kind="stable")[:n_dropped]
+        weakest = np.argsort(_needs(task, limits, found)[lines], kind="stable")[:n_dropped]
         support = found.support.copy()
         support[lines[weakest]] = False
         shorter = _try(task, limits, found, support, allowed)
@@ -231,15 +230,12 @@ def _drop_lines(task: Task, limits: Limits, found: Found, allowed: float) -> Fou
     return found
 
 
-def _needs(task: Task, limits: Limits, found: Found, parts: Sequence[Mask]) -> Floats:
-    """Return what is lost when the weights of each part are set to zero and the cut stays."""
+def _needs(task: Task, limits: Limits, found: Found) -> Floats:
+    """Return what is lost when the weight of each category is zero and the cut stays, (d,)."""
     direction = found.direction
     value, _ = worth(task.design, task.rows, limits, direction)
-    value = value * task.rows.free
     eta = task.design.times(direction.w) + direction.offset
-    now = value @ (eta > 0)
-    without = [eta - task.design.times(np.where(part, direction.w, 0.0)) for part in parts]
-    return np.array([value @ (rest > 0) - now for rest in without])
+    return task.design.gain_without(direction.w, eta, value * task.rows.free)
 
 
 def _lean(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
