@@ -6,7 +6,7 @@ ifneq ($(wildcard ../shared/data/law_school.csv),)
 export COMMOD_DATA_HOME ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint format types contracts check figures paper paper-quick bench clean
+.PHONY: help setup demo test lint format types contracts check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -45,7 +45,7 @@ types: .venv/develop ## mypy --strict
 contracts: .venv/develop ## data goes one way through the house
 	$(BIN)/lint-imports
 
-check: lint types contracts test paper-quick ## what CI runs
+check: lint types contracts test paper-quick bench-quick ## what CI runs
 
 figures: .venv/develop ## measure every promised figure beside its bar (about two hours)
 	PYTHONPATH=. $(BIN)/python benchmarks/figures.py $(FIGURES)
@@ -56,10 +56,11 @@ paper: .venv/develop ## every table and figure of the paper, resumable (under an
 paper-quick: .venv/develop ## the same with few splits and points (minutes)
 	$(BIN)/python -m experiments --quick
 
-bench: .venv/develop ## speed of fits and frontiers against other libraries', of audits, and of the command line
-	PYTHONPATH=. $(BIN)/python benchmarks/shipping.py
-	PYTHONPATH=. $(BIN)/python benchmarks/audit_speed.py
-	PYTHONPATH=. $(BIN)/python benchmarks/peers.py
+bench: .venv/develop ## speed and memory, ours and other libraries', into docs/benchmarks.md (under an hour)
+	$(BIN)/python -m benchmarks.bench $(BENCH)
+
+bench-quick: .venv/develop ## the same, tiny: shows that every benchmark runs (minutes)
+	$(BIN)/python -m benchmarks.bench --quick
 
 clean: ## remove what the targets above made
 	rm -rf .venv .venv-* commod-demo benchmarks/results experiments/.cache experiments/results/quick .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from blind_peers import write_rows
-from peers import HERE, python_of
+from environments import HERE, python_of
 from protocol import TABLES, Split, first_splits, make_split
 from report import show
 

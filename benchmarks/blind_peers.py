@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from controlled import fit_update
+from environments import HERE, python_of
 from new_rows import Reached, fewest, frontier_of, means_of
-from peers import HERE, python_of
 from protocol import TABLES, Split, first_splits, make_split
 from report import show
 

@@ -1,22 +1,19 @@
-"""Every figure the project promises, measured and printed beside its bar: `make figures`.
+"""Every figure the project promises of its results, printed beside its bar: `make figures`.
 
-Run a part with e.g. `make figures FIGURES="table-1 smoothness"`.
+Run a part with e.g. `make figures FIGURES="table-1 smoothness"`. Speed and memory are `make bench`.
 """
 
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import agreement
-import audit_speed
 import blind_peers
 import controlled
-import many_rows
 import new_rows
 import numpy as np
 import promises
@@ -172,23 +169,6 @@ def smoothness() -> None:
         )
 
 
-def import_time() -> None:
-    """Measure what `import commod` and the first use of COMMOD's name cost a fresh process."""
-    for code, bar in (("import commod", 1.0), ("from commod import COMMOD", None)):
-        times = []
-        for _ in range(7):
-            start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
-            times.append(time.perf_counter() - start)
-        median = float(np.median(times))
-        show(
-            f"`python -c {code!r}`, median of 7, start of Python included",
-            f"{median:.2f} s",
-            "" if bar is None else f"< {bar:g} s",
-            None if bar is None else median < bar,
-        )
-
-
 def choices() -> None:
     """Show the two choices of docs/decisions/0002 that are parameters."""
     data, new = (make_biased(1200, bias=1.5, random_state=seed) for seed in (0, 1))
@@ -237,7 +217,6 @@ FIGURES: dict[str, Callable[[], None]] = {
     "table-1": table_1,
     "equalized-odds": equalized_odds,
     "smoothness": smoothness,
-    "import-time": import_time,
     "choices": choices,
     "training-rows": controlled.training_rows,
     "test-rows": new_rows.test_rows,
@@ -245,10 +224,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "blind-peers": blind_peers.blind_peers,
     "gains-only": controlled.gains_only,
     "promises": promises.promises,
-    "many-rows": many_rows.many_rows,
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,
-    "audits": audit_speed.audits,
 }
 
 

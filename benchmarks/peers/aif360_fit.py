@@ -1,4 +1,4 @@
-"""Time AIF360's AdversarialDebiasing: its defaults, with its own classifier and adversary."""
+"""AIF360's AdversarialDebiasing: its defaults, with its own classifier and adversary."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from timing import Job, Task, report
+from benchmarks.peers.job import Job, Task
 
 
-def import_aif360() -> Callable[[Task], Job]:
+def import_program() -> Callable[[Task], Job]:
     """Import AIF360 and TensorFlow in the graph mode that it needs."""
     import numpy as np
     import pandas as pd
@@ -49,7 +49,3 @@ def import_aif360() -> Callable[[Task], Job]:
         return Job(fit, check)
 
     return prepare
-
-
-if __name__ == "__main__":
-    report(import_aif360)

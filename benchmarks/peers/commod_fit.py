@@ -1,4 +1,4 @@
-"""Time COMMOD on a raw frame: one adversary step for each step of the ratio, no warm-up."""
+"""COMMOD on a raw frame: one adversary step for each step of the ratio, no warm-up; or a grid."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from timing import Job, Task, report
+from benchmarks.peers.job import Job, Task
 
 
-def import_commod() -> Callable[[Task], Job]:
+def import_program() -> Callable[[Task], Job]:
     """Import what a script with a frame and a fitted pipeline imports."""
     import pandas  # noqa: F401
     import sklearn.compose
@@ -19,12 +19,15 @@ def import_commod() -> Callable[[Task], Job]:
     import sklearn.preprocessing  # noqa: F401
 
     from commod import COMMOD
+    from commod.updates.commod import fit_grid
 
     def prepare(task: Task) -> Job:
         rows = pickle.loads(Path(task.rows).read_bytes())  # written by this harness
+        given = {"X": rows["X"], "y": rows["y"], "sensitive_features": rows["s"]}
+        settings = grid_of(task.n_models)
 
-        def fit() -> Any:
-            update = COMMOD(
+        def update() -> Any:
+            return COMMOD(
                 rows["model"],
                 n_concepts=rows["n_concepts"],
                 epochs=task.epochs,
@@ -32,18 +35,31 @@ def import_commod() -> Callable[[Task], Job]:
                 adversary_steps=1,
                 warmup_epochs=0,
                 random_state=0,
+                progress=False,
             )
-            return update.fit(rows["X"], rows["y"], sensitive_features=rows["s"])
 
-        def check(update: Any) -> dict[str, float]:
+        def fit() -> list[Any]:
+            if task.variant == "grid":
+                return fit_grid(update(), settings, **given)
+            return [update().fit(**given)]
+
+        def check(fitted: list[Any]) -> dict[str, float]:
             batches = -(-len(rows["y"]) // task.batch_size)
-            right = (update.predict(rows["X"]) == rows["y"]).mean()
-            return {"steps": update.n_iter_ * batches, "accuracy": float(right)}
+            right = (fitted[0].predict(rows["X"]) == rows["y"]).mean()
+            steps = sum(model.n_iter_ * batches for model in fitted)
+            return {"steps": steps, "accuracy": float(right)}
 
         return Job(fit, check)
 
     return prepare
 
 
-if __name__ == "__main__":
-    report(import_commod)
+def grid_of(n: int) -> list[dict[str, float]]:
+    """Return n settings: strengths of the adversary at up to four weights of the ratio."""
+    ratios = (0.05, 0.1, 0.2, 0.5)[: max(1, min(4, n // 4))]
+    n_fair = -(-n // len(ratios))
+    return [
+        {"lambda_fair": 10 * i / max(n_fair - 1, 1), "lambda_ratio": ratio}
+        for ratio in ratios
+        for i in range(n_fair)
+    ][:n]

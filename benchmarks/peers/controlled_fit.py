@@ -1,4 +1,4 @@
-"""Time ControlledDebiaser on a raw frame with its defaults: one fit, or a frontier of 100."""
+"""ControlledDebiaser on a raw frame with its defaults: one fit, or a frontier of many."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from timing import Job, Task, report
+from benchmarks.peers.job import Job, Task
+
+N_DEFAULT = 100  # models of a frontier whose targets nobody names
 
 
-def import_controlled() -> Callable[[Task], Job]:
+def import_program() -> Callable[[Task], Job]:
     """Import what a script with a frame and a fitted pipeline imports."""
     import pandas  # noqa: F401
     import sklearn.compose
@@ -23,13 +25,16 @@ def import_controlled() -> Callable[[Task], Job]:
     def prepare(task: Task) -> Job:
         rows = pickle.loads(Path(task.rows).read_bytes())  # written by this harness
         update = ControlledDebiaser(rows["model"], random_state=0, progress=False)
-        groups = {"sensitive_features": rows["s"]}
+        given = {"X": rows["X"], "y": rows["y"], "sensitive_features": rows["s"]}
+        targets = None
+        if task.n_models != N_DEFAULT:
+            targets = [0.8 + 0.2 * i / task.n_models for i in range(task.n_models)]
 
         def fit() -> Any:
-            return update.fit(rows["X"], rows["y"], **groups)
+            return update.fit(**given)
 
         def fit_frontier() -> Any:
-            return frontier(update, rows["X"], rows["y"], **groups)
+            return frontier(update, **given, targets=targets)
 
         def check(fitted: Any) -> dict[str, float]:
             model, n_models = fitted, 1
@@ -41,7 +46,3 @@ def import_controlled() -> Callable[[Task], Job]:
         return Job(fit_frontier if task.variant == "frontier" else fit, check)
 
     return prepare
-
-
-if __name__ == "__main__":
-    report(import_controlled)

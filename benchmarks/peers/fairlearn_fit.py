@@ -1,11 +1,11 @@
-"""Time Fairlearn's AdversarialFairnessClassifier on its PyTorch backend, otherwise its defaults."""
+"""Fairlearn's AdversarialFairnessClassifier on its PyTorch backend, otherwise its defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from timing import Job, Task, report
+from benchmarks.peers.job import Job, Task
 
 # (predictor, adversary): "linear" is the documented default, which the class does not fill in
 # itself and which is the fastest it can be; "guide" are the networks of its user guide
@@ -15,7 +15,7 @@ NETWORKS: dict[str, tuple[list[int | str], list[int | str]]] = {
 }
 
 
-def import_fairlearn() -> Callable[[Task], Job]:
+def import_program() -> Callable[[Task], Job]:
     """Import Fairlearn and PyTorch."""
     import numpy as np
     import torch  # noqa: F401
@@ -44,7 +44,3 @@ def import_fairlearn() -> Callable[[Task], Job]:
         return Job(fit, check)
 
     return prepare
-
-
-if __name__ == "__main__":
-    report(import_fairlearn)

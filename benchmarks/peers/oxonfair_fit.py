@@ -1,14 +1,14 @@
-"""Time OxonFair with inferred groups: a model of the group, then thresholds; no base model."""
+"""OxonFair with inferred groups: a model of the group, then thresholds; no base model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from timing import Job, Task, report
+from benchmarks.peers.job import Job, Task
 
 
-def import_oxonfair() -> Callable[[Task], Job]:
+def import_program() -> Callable[[Task], Job]:
     """Import OxonFair and scikit-learn."""
     import numpy as np
     from oxonfair import DataDict, FairPredictor
@@ -32,7 +32,3 @@ def import_oxonfair() -> Callable[[Task], Job]:
         return Job(fit, check)
 
     return prepare
-
-
-if __name__ == "__main__":
-    report(import_oxonfair)

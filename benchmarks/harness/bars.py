@@ -1,0 +1,193 @@
+"""Every figure that `make bench` reports, with its bar where one was promised."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from benchmarks.harness.figures import Figure
+from benchmarks.harness.results import Value
+from benchmarks.speed.names import (
+    START,
+    audit_of,
+    categories_of,
+    files_of,
+    predictions_of,
+    rows_of,
+)
+from benchmarks.speed.settings import Settings
+
+FAIRLEARN = ("Fairlearn, linear", "Fairlearn, its guide")
+AIF360 = "AIF360"
+OXONFAIR = "OxonFair, inferred"
+CALLS = {"seconds": "next calls", "first_call": "first call"}
+
+
+def figures(settings: Settings) -> list[Figure]:
+    """Return the figures of a run of this size."""
+    return [
+        *_start(),
+        *_peers(settings),
+        *_rows(settings),
+        *_categories(settings),
+        *_predict(settings),
+        *_audit(settings),
+        *_shipping(settings),
+    ]
+
+
+def _start() -> Iterator[Figure]:
+    bars = {"commod --help": 0.5, "import commod": 1.0, "from commod import COMMOD": None}
+    for name, bar in bars.items():
+        yield Figure("start", f"`{name}`, seconds", Value(START, name), bar=bar)
+
+
+def _peers(settings: Settings) -> Iterator[Figure]:
+    for table in settings.tables:
+        for peer in (*FAIRLEARN, AIF360):
+            yield _faster(table, peer, "COMMOD", "seconds", bar=8, goal=20)
+        for ours in ("COMMOD", "COMMOD, compiled before"):
+            yield from _at_least_as_fast(table, ours, "first_call")
+        for quantity in ("seconds", "first_call"):
+            yield from _at_least_as_fast(table, f"frontier of {settings.n_models}", quantity)
+        yield _beside_oxonfair(table, "seconds", bar=5)
+        yield _beside_oxonfair(table, "first_call", goal=1)
+
+
+def _at_least_as_fast(table: str, ours: str, quantity: str) -> Iterator[Figure]:
+    for peer in FAIRLEARN:
+        yield _faster(table, peer, ours, quantity, bar=1)
+    yield _faster(table, AIF360, ours, quantity, goal=1)
+
+
+def _faster(
+    table: str,
+    peer: str,
+    ours: str,
+    quantity: str,
+    *,
+    bar: float | None = None,
+    goal: float | None = None,
+) -> Figure:
+    """Return how many times faster a program is than one fit of an adversarial peer."""
+    words = f"{table}, {CALLS[quantity]}: {peer} / {ours}"
+    top, bottom = Value(table, peer, quantity), Value(table, ours, quantity)
+    return Figure("peers", words, top, bottom, bar=bar, goal=goal, sense=">=")
+
+
+def _beside_oxonfair(
+    table: str, quantity: str, *, bar: float | None = None, goal: float | None = None
+) -> Figure:
+    ours = "ControlledDebiaser"
+    words = f"{table}, {CALLS[quantity]}: {ours} / {OXONFAIR}"
+    top, bottom = Value(table, ours, quantity), Value(table, OXONFAIR, quantity)
+    return Figure("peers", words, top, bottom, bar=bar, goal=goal)
+
+
+def _rows(settings: Settings) -> Iterator[Figure]:
+    for n in settings.rows:
+        where = rows_of(n, "category")
+        for name in ("fit", "fit, every row", "predict", "apply", "audit"):
+            for other in ("copy", "LogisticRegression"):
+                words = f"{where}: {name} / {other}"
+                yield Figure("rows", words, Value(where, name), Value(where, other))
+        for name in ("fit", "fit, every row"):
+            words = f"{where}: {name}, changes / exact limit"
+            yield Figure("rows", words, Value(where, name, "over_limit"))
+    yield from _growth(settings)
+    yield from _most_rows(settings)
+    yield from _text(settings)
+
+
+def _growth(settings: Settings) -> Iterator[Figure]:
+    few, many = settings.rows[:2][-1], settings.rows[-1]
+    if few == many:
+        return
+    for name, bar in (("fit, every row", 1.3), ("fit", None), ("predict", None), ("audit", None)):
+        yield Figure(
+            "rows",
+            f"{name}: seconds per row at {many:,} rows / at {few:,}",
+            Value(rows_of(many, "category"), name),
+            Value(rows_of(few, "category"), name),
+            scale=few / many,
+            bar=bar,
+        )
+    name = "fit, model's predictions included"
+    sizes = [n for n in settings.rows if n <= 1_000_000]
+    for few, many in itertools.pairwise(sizes):
+        yield Figure(
+            "rows",
+            f"{name}: seconds per row at {many:,} rows / at {few:,}",
+            Value(rows_of(many, "category"), name),
+            Value(rows_of(few, "category"), name),
+            scale=few / many,
+            bar=1,
+        )
+
+
+def _most_rows(settings: Settings) -> Iterator[Figure]:
+    where = rows_of(settings.rows[-1], "category")
+    for name in ("fit", "fit, every row", "predict", "apply", "audit"):
+        words = f"{where}: {name}, GB held by the process"
+        yield Figure("rows", words, Value(where, name, "process_peak_gb"), bar=24)
+
+
+def _text(settings: Settings) -> Iterator[Figure]:
+    names = ("fit", "fit, model's predictions included")
+    for n, name in itertools.product(settings.text_rows, names):
+        where = rows_of(n, "text")
+        words = f"{where}: {name} / LogisticRegression"
+        yield Figure("rows", words, Value(where, name), Value(where, "LogisticRegression"), bar=3)
+        for kind in ("text", "category"):
+            where = rows_of(n, kind)
+            words = f"{where}: {name}, memory / data"
+            yield Figure("rows", words, Value(where, name, "peak_over_data"), bar=3)
+    for n, kind in itertools.product(settings.text_rows, ("text", "category")):
+        where, name = rows_of(n, kind), "the model's predictions"
+        words = f"{where}: {name} alone, memory / data"
+        yield Figure("rows", words, Value(where, name, "peak_over_data"))
+
+
+def _categories(settings: Settings) -> Iterator[Figure]:
+    least = settings.categories[0]
+    for n_levels in settings.categories[1:]:
+        for name in ("ControlledDebiaser", "COMMOD, 5 epochs", "predict"):
+            yield Figure(
+                "categories",
+                f"{name}: {n_levels:,} categories / {least:,}",
+                Value(categories_of(settings.category_rows, n_levels), name),
+                Value(categories_of(settings.category_rows, least), name),
+            )
+
+
+def _predict(settings: Settings) -> Iterator[Figure]:
+    for kind, n in itertools.product(settings.base_models, settings.predict_rows):
+        where = predictions_of(n, kind)
+        bars = {"predict": 1.2 if kind.startswith("LightGBM") else None}
+        if kind.endswith("frame"):
+            bars["apply"] = None
+        for name, bar in bars.items():
+            words = f"{where}: {name} / predict_proba"
+            yield Figure("predict", words, Value(where, name, "over_base"), bar=bar)
+
+
+def _audit(settings: Settings) -> Iterator[Figure]:
+    for kind in settings.audit_kinds:
+        where = audit_of(settings.audit_rows, kind)
+        yield Figure("audit", f"{where}: audit, seconds", Value(where, "audit"), bar=10)
+        yield Figure("audit", f"{where}: report, seconds", Value(where, "report"), bar=3)
+        share = Value(where, "audit", "peak_over_data")
+        yield Figure("audit", f"{where}: audit, memory / data", share, bar=2)
+    where = audit_of(settings.report_rows, "category")
+    yield Figure("audit", f"{where}: report, MB on disk", Value(where, "report", "size_mb"), bar=5)
+
+
+def _shipping(settings: Settings) -> Iterator[Figure]:
+    where = files_of(settings.apply_rows)
+    ours, copy = Value(where, "commod apply"), Value(where, "copy by DuckDB")
+    yield Figure("shipping", f"{where}: commod apply / copy by DuckDB", ours, copy, bar=2)
+    held = Value(where, "commod apply", "process_peak_gb")
+    yield Figure("shipping", f"{where}: commod apply, GB held", held, bar=2.15)  # 2 GiB
+    where = files_of(settings.debias_rows)
+    seconds = Value(where, "commod debias")
+    yield Figure("shipping", f"{where}: commod debias, seconds", seconds, bar=60)

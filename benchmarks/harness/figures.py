@@ -1,0 +1,114 @@
+"""Figures with bars: a value, or a ratio of two, taken turn by turn, and whether it holds."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from benchmarks.harness.results import Value, quantities
+
+HOLDS, MISSED, UNKNOWN = "holds", "MISSED", "not measured"
+GOAL_MISSED = "MISSED (a goal)"
+HOLDS_BUT = "holds, goal missed"
+
+
+class Figure(NamedTuple):
+    """What is held against a bar: `scale` x `top` / `bottom`, or `scale` x `top` alone.
+
+    `sense` is "<=" or ">=". A figure without bar and goal is only reported. A goal that is missed
+    is said, and does not fail a run.
+    """
+
+    part: str
+    words: str
+    top: Value
+    bottom: Value | None = None
+    scale: float = 1.0
+    bar: float | None = None
+    goal: float | None = None
+    sense: str = "<="
+
+    @property
+    def is_judged(self) -> bool:
+        """Return whether there is anything to hold it against."""
+        return self.bar is not None or self.goal is not None
+
+    @property
+    def bar_in_words(self) -> str:
+        """Return the bar as it is printed."""
+        if self.bar is None:
+            return "" if self.goal is None else f"{self.sense} {self.goal:g} (goal)"
+        return f"{self.sense} {self.bar:g}" + (f" (goal {self.goal:g})" if self.goal else "")
+
+    def holds(self, value: float, bar: float | None) -> bool:
+        """Return whether a value is on the right side of a bar; of none it always is."""
+        return bar is None or (value <= bar if self.sense == "<=" else value >= bar)
+
+
+class Found(NamedTuple):
+    """A figure with its values, one for each turn, and the verdict on their median."""
+
+    figure: Figure
+    values: list[float]
+    verdict: str
+
+    @property
+    def fails(self) -> bool:
+        """Return whether a run with this figure has failed."""
+        return self.verdict == MISSED
+
+
+def evaluate(figure: Figure, parts: dict[str, Any]) -> Found:
+    """Return a figure of stored parts."""
+    values = values_of(figure, parts.get(figure.part))
+    return Found(figure, values, verdict_on(figure, values))
+
+
+def values_of(figure: Figure, part: dict[str, Any] | None) -> list[float]:
+    """Return the values of a figure; a ratio is of the same turn, when machines were as busy."""
+    top = quantities(part, figure.top)
+    if figure.bottom is None:
+        return [figure.scale * value for value in top.values()]
+    bottom = quantities(part, figure.bottom)
+    return [figure.scale * top[turn] / bottom[turn] for turn in top if bottom.get(turn)]
+
+
+def verdict_on(figure: Figure, values: Sequence[float]) -> str:
+    """Return whether the median of values is on the right side of bar and goal."""
+    if not values:
+        return UNKNOWN
+    if not figure.is_judged:
+        return ""
+    middle = statistics.median(values)
+    if not figure.holds(middle, figure.bar):
+        return MISSED
+    if not figure.holds(middle, figure.goal):
+        return GOAL_MISSED if figure.bar is None else HOLDS_BUT
+    return HOLDS
+
+
+def number(value: float) -> str:
+    """Return three digits of a number, without an exponent.
+
+    Examples
+    --------
+    >>> number(0.001234), number(12.345), number(123456.7)
+    ('0.00123', '12.3', '123,457')
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    rounded = float(f"{value:.2e}")  # 0.9999 is 1.00, not 1.000
+    digits = 2 - math.floor(math.log10(abs(rounded)))
+    return f"{value:,.{max(digits, 0)}f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return the median with the least and the most; a dash where there is none."""
+    if not values:
+        return "–"
+    middle = number(statistics.median(values))
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({number(min(values))} to {number(max(values))})"

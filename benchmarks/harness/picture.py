@@ -1,0 +1,60 @@
+"""The picture of the page: seconds per row against rows."""
+
+from __future__ import annotations
+
+import io
+import statistics
+from typing import Any
+
+import matplotlib as mpl
+from benchmarks.harness.results import Value, quantities
+from benchmarks.speed.names import rows_of
+from benchmarks.speed.settings import Settings
+
+OURS = {
+    "fit": "#1f6f8b",
+    "fit, every row": "#0b3c49",
+    "predict": "#5fa8d3",
+    "apply": "#62b6cb",
+    "audit": "#c44536",
+}
+OTHERS = {"copy": "#9aa5b1", "LogisticRegression": "#5c677d"}
+MARKS = "osv^D"
+
+
+def draw_rows(parts: dict[str, Any], settings: Settings) -> bytes | None:
+    """Return the picture as PNG; None where fewer than two sizes were measured."""
+    lines = {name: line_of(parts, settings, name) for name in (*OURS, *OTHERS)}
+    if all(len(line) < 2 for line in lines.values()):
+        return None
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
+    for (name, colour), mark in zip(OURS.items(), MARKS, strict=True):
+        axes.plot(*zip(*lines[name], strict=True), color=colour, marker=mark, label=name)
+    for (name, colour), style in zip(OTHERS.items(), (":", "--"), strict=True):
+        axes.plot(*zip(*lines[name], strict=True), color=colour, linestyle=style, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="microseconds per row")
+    axes.set_xticks(settings.rows, [f"{n:,}" for n in settings.rows])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_title("20 columns; ours with marks, others without", fontsize=10)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", frameon=False)
+    file = io.BytesIO()
+    figure.savefig(file, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+    return file.getvalue()
+
+
+def line_of(parts: dict[str, Any], settings: Settings, name: str) -> list[tuple[int, float]]:
+    """Return (rows, microseconds per row) of every size that was measured."""
+    line = []
+    for n in settings.rows:
+        found = quantities(parts.get("rows"), Value(rows_of(n, "category"), name))
+        if found:
+            line.append((n, 1e6 * statistics.median(found.values()) / n))
+    return line

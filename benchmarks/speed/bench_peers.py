@@ -1,0 +1,124 @@
+"""One fit, and a whole frontier, against other libraries.
+
+COMMOD against Fairlearn's and AIF360's adversarial classifiers: same epochs, batch size and rows,
+one adversary step for each step of the model, each with its own adversary. ControlledDebiaser
+against OxonFair with inferred groups, and a frontier of its models against ONE adversarial fit.
+The first call of a process counts the imports, the next calls are fits after it. Peers get encoded
+features, ours the raw frame, which they encode themselves; reading the rows is not timed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+import pytest
+from benchmarks.peers.job import Job, Task, timed
+from benchmarks.speed.cases import case
+from benchmarks.speed.kept import kept
+from benchmarks.speed.settings import current
+
+SETTINGS = current()
+EVENTS = {  # what JAX says about the time before a program runs
+    "/jax/core/compile/jaxpr_trace_duration": "tracing",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lowering",
+    "/jax/core/compile/backend_compile_duration": "compiling",
+}
+
+
+class Program(NamedTuple):
+    """A fit that is timed: its environment, script and variant, and fits after the first."""
+
+    environment: str
+    script: str
+    variant: str = ""
+    repeats: int = 5
+    cache: str = "none"
+    turns: int = SETTINGS.turns
+
+
+N = SETTINGS.n_models
+PROGRAMS = {
+    "COMMOD": Program("commod", "commod_fit"),
+    "COMMOD, compiled before": Program("commod", "commod_fit", repeats=1, cache="filled"),
+    "ControlledDebiaser": Program("commod", "controlled_fit"),
+    f"frontier of {N}": Program("commod", "controlled_fit", "frontier", repeats=3),
+    "OxonFair, inferred": Program("oxonfair", "oxonfair_fit"),
+    "Fairlearn, linear": Program("fairlearn", "fairlearn_fit", "linear", repeats=1),
+    "Fairlearn, its guide": Program("fairlearn", "fairlearn_fit", "guide", repeats=1),
+    "AIF360": Program("aif360", "aif360_fit", repeats=1),
+    f"COMMOD, grid of {N}": Program("commod", "commod_fit", "grid", repeats=1, turns=1),
+}
+
+
+def prepared(prepare: Any, program: Program, table: str) -> Job:
+    """Return a program with its rows read."""
+    if program.environment == "commod":
+        rows = kept("tables.raw_split", table)
+    else:
+        rows = kept("tables.encoded_split", table, suffix=".npz")
+    sizes = (SETTINGS.epochs, SETTINGS.batch_size, SETTINGS.n_models)
+    return prepare(Task(program.variant, str(rows), *sizes))
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        case(
+            table,
+            name,
+            group=table,
+            name=name,
+            environment=program.environment,
+            turns=program.turns,
+            cache=program.cache,
+        )
+        for table in SETTINGS.tables
+        for name, program in PROGRAMS.items()
+    ],
+)
+def test_fits(benchmark: Any, table: str, name: str) -> None:
+    """Time the imports and the first fit of a process, then the next fits."""
+    program = PROGRAMS[name]
+    script = importlib.import_module(f"benchmarks.peers.{program.script}")
+    prepare, importing = timed(script.import_program)
+    job = prepared(prepare, program, table)
+    fitted, first = timed(job.fit)
+    benchmark.pedantic(job.fit, rounds=min(program.repeats, SETTINGS.fits))
+    benchmark.extra_info.update(
+        imports=importing, first_fit=first, first_call=importing + first, **job.check(fitted)
+    )
+
+
+@pytest.mark.parametrize(
+    "table",
+    [case(table, group=table, name="COMMOD, first fit in parts") for table in SETTINGS.tables],
+)
+def test_first_fit_in_parts(benchmark: Any, table: str) -> None:
+    """Time what a first fit of COMMOD is made of; JAX is imported before, to be listened to."""
+    program = PROGRAMS["COMMOD"]
+    script = importlib.import_module(f"benchmarks.peers.{program.script}")
+    prepare, importing = timed(script.import_program)
+    jax, importing_jax = timed(_import_jax)
+    parts = dict.fromkeys(EVENTS.values(), 0.0)
+
+    def listen(event: str, seconds: float, **_: Any) -> None:
+        if event in EVENTS:
+            parts[EVENTS[event]] += seconds
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    job = prepared(prepare, program, table)
+    _, first = timed(job.fit)
+    benchmark.extra_info.update(parts)  # of the first fit; a later one compiles nothing
+    fitted = benchmark.pedantic(job.fit)
+    benchmark.extra_info.update(
+        imports=importing, imports_jax=importing_jax, first_fit=first, **job.check(fitted)
+    )
+
+
+def _import_jax() -> Any:
+    import jax
+    import jax.monitoring
+    import optax  # noqa: F401
+
+    return jax

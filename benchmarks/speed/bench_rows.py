@@ -1,0 +1,148 @@
+"""Many rows: fits, audits and predictions on 10 numbers and 10 columns of 8 categories.
+
+Updates read their scores from a column, so that nothing but the update is measured, and on up to
+1,000,000 rows also from a fitted pipeline, whose predictions they ask for. Beside them: one copy of
+the frame, and scikit-learn's LogisticRegression on the same columns, scaled and one-hot encoded
+beforehand as a sparse matrix. Memory is what the first round holds at most beyond what was held
+before it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from benchmarks.speed.cases import case
+from benchmarks.speed.kept import kept
+from benchmarks.speed.memory import measure
+from benchmarks.speed.names import rows_of
+from benchmarks.speed.settings import current, repeats_of, turns_of
+from benchmarks.speed.tables import Rows, base_model, encoder, load
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser, ScoreColumn, audit
+from commod.exceptions import CommodWarning
+
+SETTINGS = current()
+FEW = 2000  # rows of a call that loads what a first call loads
+MOST_ROWS_OF_A_MODEL = 1_000_000
+SCORED = ScoreColumn("score")
+
+Action = Callable[[], Any]
+
+
+def fit_update(estimator: Any, X: Any, rows: Rows, **asked: Any) -> Any:
+    """Return one fitted update."""
+    update = ControlledDebiaser(estimator, target=0.8, random_state=0, progress=False, **asked)
+    return update.fit(X, rows.y, sensitive_features=rows.group)
+
+
+def fit_with_scores(rows: Rows, **asked: Any) -> Action:
+    """Return a fit on scores in a column."""
+    few = rows.first(FEW)
+    fit_update(SCORED, few.scored, few, **asked)
+    return partial(fit_update, SCORED, rows.scored, rows, **asked)
+
+
+def fit_with_model(rows: Rows) -> Action:
+    """Return a fit that asks a pipeline for its predictions."""
+    model, few = base_model(rows.first(SETTINGS.base_rows)), rows.first(FEW)
+    fit_update(model, few.X, few)
+    return partial(fit_update, model, rows.X, rows)
+
+
+def model_alone(rows: Rows) -> Action:
+    """Return the pipeline's own predictions."""
+    model = base_model(rows.first(SETTINGS.base_rows))
+    model.predict_proba(rows.X[:FEW])
+    return partial(model.predict_proba, rows.X)
+
+
+def fitted_on_some(rows: Rows) -> Any:
+    """Return an update for rows that are predicted or audited."""
+    some = rows.first(SETTINGS.fit_rows)
+    return fit_update(SCORED, some.scored, some)
+
+
+def predict(rows: Rows) -> Action:
+    """Return `update.predict`, scores given."""
+    return partial(fitted_on_some(rows).predict, rows.scored)
+
+
+def apply(rows: Rows) -> Action:
+    """Return `Patch.apply`."""
+    return partial(fitted_on_some(rows).to_patch().apply, rows.scored)
+
+
+def audit_changes(rows: Rows) -> Action:
+    """Return an audit with segments and subgroups: the columns are given."""
+    after = fitted_on_some(rows).predict(rows.scored)
+
+    def of(n: int) -> Any:
+        some = rows.first(n)
+        before = (some.score > 0.5).astype(int)
+        told = {"y_true": some.y, "scores_before": some.score, "X": some.X}
+        return audit(before, after[:n], sensitive_features=some.group, **told)
+
+    of(FEW)
+    return partial(of, len(rows.X))
+
+
+def copy(rows: Rows) -> Action:
+    """Return one copy of the frame."""
+    return partial(rows.X.copy, deep=True)
+
+
+def logistic_regression(rows: Rows) -> Action:
+    """Return scikit-learn's fit on the encoded columns; encoding is not timed."""
+    encoded = encoder().fit_transform(rows.X)
+    return partial(LogisticRegression(max_iter=1000).fit, encoded, rows.y)
+
+
+ACTIONS: dict[str, Callable[[Rows], Action]] = {
+    "fit": fit_with_scores,
+    "fit, every row": partial(fit_with_scores, sample="all"),
+    "fit, model's predictions included": fit_with_model,
+    "the model's predictions": model_alone,
+    "predict": predict,
+    "apply": apply,
+    "audit": audit_changes,
+    "copy": copy,
+    "LogisticRegression": logistic_regression,
+}
+OF_MODELS = ("fit, model's predictions included", "the model's predictions")
+ON_TEXT = ("fit", *OF_MODELS, "copy", "LogisticRegression")
+
+
+def cases() -> list[Any]:
+    """Return every action on rows of every size, and some on text."""
+    small = [name for name in ACTIONS if name not in OF_MODELS]
+    chosen = [
+        (n, "category", name)
+        for n in SETTINGS.rows
+        for name in (ACTIONS if n <= MOST_ROWS_OF_A_MODEL else small)
+    ]
+    chosen += [(n, "text", name) for n in SETTINGS.text_rows for name in ON_TEXT]
+    return [
+        case(n, kind, name, group=rows_of(n, kind), name=name, turns=turns_of(n, SETTINGS))
+        for n, kind, name in chosen
+    ]
+
+
+@pytest.mark.parametrize(("n", "kind", "name"), cases())
+def test_rows(benchmark: Any, n: int, kind: str, name: str) -> None:
+    """Time one action on rows of one size, with its memory and what it does."""
+    warnings.simplefilter("ignore", CommodWarning)
+    rows = load(kept("tables.rows", n, kind))
+    result = measure(benchmark, ACTIONS[name](rows), repeats_of(n, SETTINGS))
+    info = benchmark.extra_info
+    info["data_mb"] = int(rows.X.memory_usage(deep=True).sum()) / 1e6
+    info["peak_over_data"] = info["peak_mb"] / info["data_mb"]
+    info["rows"] = n
+    if isinstance(result, ControlledDebiaser):
+        info["fairness"] = result.fairness_
+        info["changes"] = result.change_rate_
+        info["over_limit"] = result.change_rate_ / result.limit_

@@ -1,0 +1,71 @@
+"""Memory that something needs at most beyond what is held before it, as Linux counts it (VmHWM)."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def held(field: str) -> int:
+    """Return VmRSS or VmHWM of this process, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"This system does not tell {field}.")
+
+
+class Meter:
+    """What an action needs beyond what is held before it, and the most the process held."""
+
+    def __init__(self) -> None:
+        self.peak: int | None = None
+        self._before: int | None = None
+        self._most = 0
+
+    def open(self) -> None:
+        """Begin: from here on the peak is the action's."""
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # what is free already must not hide what is needed
+        self._most = held("VmHWM")
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+        self._before = held("VmRSS")
+
+    def close(self) -> None:
+        """Take down the peak of the action."""
+        if self._before is not None and self.peak is None:
+            self.peak = held("VmHWM") - self._before
+
+    @property
+    def process_peak(self) -> int:
+        """Return the most this process has held, in bytes."""
+        return max(self._most, held("VmHWM"))
+
+
+def measure(
+    benchmark: Any,
+    action: Callable[[], Any],
+    rounds: int,
+    before: Callable[[], Any] = lambda: None,
+) -> Any:
+    """Time an action with pytest-benchmark, write down its memory, and return its last result.
+
+    `before` is called before every round; neither its time nor its memory counts.
+    """
+    meter, results = Meter(), []
+
+    def opened() -> None:
+        meter.close()  # memory is that of the first round
+        results.clear()  # what an earlier round returned is not what the next one needs
+        before()
+        if meter.peak is None:
+            meter.open()
+
+    benchmark.pedantic(lambda: results.append(action()), setup=opened, rounds=rounds)
+    meter.close()
+    benchmark.extra_info.update(
+        peak_mb=(meter.peak or 0) / 1e6, process_peak_gb=meter.process_peak / 1e9
+    )
+    return results[-1]

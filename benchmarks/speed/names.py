@@ -1,0 +1,30 @@
+"""What groups of benchmarks are called: bars and pictures find their values by these names."""
+
+from __future__ import annotations
+
+START = "a fresh process"
+
+
+def rows_of(n: int, kind: str) -> str:
+    """Return the name of many rows."""
+    return f"{n:,} rows of {kind}"
+
+
+def categories_of(n: int, n_levels: int) -> str:
+    """Return the name of rows with one column of many categories."""
+    return f"{n:,} rows, {n_levels:,} categories"
+
+
+def predictions_of(n: int, kind: str) -> str:
+    """Return the name of rows that a base model predicts."""
+    return f"{kind}, {n:,} rows"
+
+
+def audit_of(n: int, kind: str) -> str:
+    """Return the name of rows that are audited."""
+    return f"{n:,} rows of {kind}, 5 groups"
+
+
+def files_of(n: int) -> str:
+    """Return the name of rows in a file."""
+    return f"{n:,} rows on disk"
