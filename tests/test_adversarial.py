@@ -111,7 +111,7 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
         mean(r < 0, problem.weight),
     ]
     ratio = jnp.concatenate([W.ravel(), v, jnp.array([b])])
-    adversary = jnp.concatenate([first.ravel(), bias[0], second.ravel(), bias[1]])
+    adversary = jnp.concatenate([first.T.ravel(), bias[0], second.T.ravel(), bias[1]])
     weights = Weights(*map(jnp.float32, (2.0, 0.3, 0.2, 0.1)))
     loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, shape)
     np.testing.assert_allclose(parts, expected, rtol=2e-5)
@@ -237,7 +237,7 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
 def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
     problem = make_problem()
     shape = Shape(Form(2, (problem.n_terms,)), 2, (4,), False)
-    start = adversarial._initial_states(jnp.zeros(1, jnp.uint32), shape)
+    start = adversarial._initial_states(np.zeros(1, int), shape)
     state = jax.tree.map(lambda leaf: leaf[0], start)
 
     def weight(now, highest, adaptive=True):

@@ -6,29 +6,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, log_expit, log_softmax
 
 from commod._encoding import learn_encoding
 from commod._inputs import Column
 from commod._solvers import networks, training
 from commod._solvers.problem import Pacing, TermArrays, solver_position, standardise
-from commod._solvers.training import Method, Pace, padded, padded_size, train
+from commod._solvers.training import Adam, Method, Orders, padded, padded_size, train
 
 
 class Rows(NamedTuple):
     value: jax.Array
     weight: jax.Array
-    is_row: jax.Array
 
 
 class State(NamedTuple):
     mean: jax.Array
-    key: jax.Array
 
 
 def rows_of(values):
     values = np.asarray(values, dtype=np.float32)
-    return Rows(padded(values), padded(np.ones_like(values)), padded(np.ones(len(values), bool)))
+    return Rows(padded(values), padded(np.ones_like(values)))
 
 
 def toward_the_mean(state, penalties, batch, settings, clock, shape):
@@ -39,17 +37,17 @@ def toward_the_mean(state, penalties, batch, settings, clock, shape):
     return state, jnp.stack([batch.weight.sum(), clock.decay])
 
 
-METHOD = Method(toward_the_mean, None, ("size", "decay"), ("value",), ("weight",))
+METHOD = Method(toward_the_mean, None, ("size", "decay"), ("value", "weight"), units=1)
 
 
-def run(values, speeds=(1.0,), progress=None, **pacing):
-    states = State(
-        jnp.zeros(len(speeds)), jax.vmap(jax.random.key)(jnp.arange(len(speeds), dtype=jnp.uint32))
-    )
+def run(values, speeds=(1.0,), progress=None, seeds=None, **pacing):
+    speeds = np.array(speeds, np.float32)
+    seeds = np.zeros(len(speeds), int) if seeds is None else np.array(seeds)
     pace = Pacing(
         **{"epochs": 1, "batch_size": 1000, "warmup_epochs": 0, "learning_rate": 0.1, **pacing}
     )
-    return train(METHOD, states, jnp.asarray(speeds), rows_of(values), (), pace, progress)
+    states = State(np.zeros(len(speeds), np.float32))
+    return train(METHOD, states, speeds, seeds, rows_of(values), len(values), (), pace, progress)
 
 
 def test_a_whole_batch_ends_at_the_mean_and_padding_does_not_count():
@@ -93,18 +91,58 @@ def test_no_epochs_leave_the_start_as_it_is():
     assert found.states.mean.tolist() == [0.0]
 
 
-@pytest.mark.parametrize(("n", "size"), [(96, 40), (97, 40), (65, 64), (5, 2)])
+@pytest.mark.parametrize(("n", "size"), [(96, 40), (97, 40), (65, 64), (5, 2), (64, 80)])
 def test_an_epoch_sees_every_row_once_in_batches_that_differ_by_one(n, size):
-    rows = rows_of(np.arange(n) + 1)
-    pace = training._pace(n, size, Pacing(1, size, 0, 0.1))
-    order = jnp.append(jnp.arange(len(rows.value)), jnp.zeros(size, dtype=jnp.int32))
-    seen = []
-    for i in range(int(pace.n_batches)):
-        batch = training._batch(rows, order, i, pace, METHOD, size)
-        seen.append(np.asarray(batch.value)[np.asarray(batch.weight) > 0])
-    lengths = [len(part) for part in seen]
-    assert max(lengths) - min(lengths) <= 1
-    assert np.concatenate(seen).tolist() == (np.arange(n) + 1).tolist()
+    orders = Orders(n, padded_size(n + 1), size, np.array([3]))
+    [order] = orders.draw(2).values()
+    for epoch in np.asarray(order)[:2]:
+        batches = epoch.reshape(-1, size)
+        lengths = (batches < n).sum(axis=1)
+        assert lengths[: orders.n_batches].max() - lengths[: orders.n_batches].min() <= 1
+        assert not lengths[orders.n_batches :].any()
+        assert sorted(epoch[epoch < n]) == list(range(n))
+        assert set(epoch[epoch >= n]) <= {n}, "the row of zeros"
+
+
+def test_orders_do_not_depend_on_how_many_are_drawn_at_once():
+    seeds = np.array([3, 4])
+    whole, parts = (Orders(50, 64, 16, seeds) for _ in range(2))
+    together = jax.device_get(whole.draw(5))
+    first, rest = jax.device_get(parts.draw(2)), jax.device_get(parts.draw(3))
+    for seed in (3, 4):
+        assert (together[seed][:5] == np.concatenate([first[seed][:2], rest[seed][:3]])).all()
+    assert (together[3] != together[4]).any()
+
+
+def test_the_orders_of_many_rows_are_drawn_one_epoch_at_a_time(monkeypatch):
+    assert Orders(100, 112, 16, np.array([1])).epochs == training.EPOCHS_PER_CALL
+    monkeypatch.setattr(training, "MOST_INDICES", 1000)
+    assert Orders(100, 112, 16, np.array([1])).epochs == 8
+    assert Orders(100, 112, 16, np.arange(100)).epochs == 1
+    found = run(np.arange(100.0), epochs=20)
+    assert float(found.states.mean[0]) == pytest.approx(49.5)
+    assert found.history["size"].tolist() == [[100.0] * 20]
+
+
+@pytest.mark.parametrize("widest", [1, 2, 8])
+def test_models_of_one_seed_are_trained_side_by_side_and_others_apart(monkeypatch, widest):
+    monkeypatch.setattr(training, "_widest", lambda method, size: widest)
+    speeds, seeds = (0.1, 0.2, 0.3, 0.4, 0.5), (7, 8, 7, 7, 7)
+    pace = {"epochs": 3, "batch_size": 16}
+    together = run(np.arange(100.0), speeds, seeds=seeds, **pace)
+    for i, (speed, seed) in enumerate(zip(speeds, seeds, strict=True)):
+        alone = run(np.arange(100.0), (speed,), seeds=(seed,), **pace)
+        assert float(together.states.mean[i]) == pytest.approx(float(alone.states.mean[0]))
+        assert together.history["size"][i].tolist() == alone.history["size"][0].tolist()
+
+
+def test_a_gpu_trains_as_many_models_side_by_side_as_memory_has_room_for(monkeypatch):
+    narrow, wide = METHOD._replace(units=32), METHOD._replace(units=10_000)
+    assert training._widest(narrow, 128) == 1, "a CPU trains each as if it were alone"
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert training._widest(narrow, 8192) == training.MOST_MODELS
+    assert 1 < training._widest(wide, 8192) < 8
+    assert training._widest(wide, 10_000_000) == 1
 
 
 def test_every_epoch_has_an_order_of_its_own():
@@ -126,8 +164,8 @@ def test_padding_wastes_at_most_a_quarter(n):
 
 
 def test_adam_descends_as_written_in_its_paper():
-    parameters, optimizer = jnp.array([1.0, -2.0]), training.adam.init(jnp.zeros(2))
-    ours = training.descend_often(lambda p: 2 * p, parameters, optimizer, jnp.float32(0.1), 3)[0]
+    parameters, memory = jnp.array([1.0, -2.0]), Adam(jnp.int32(0), jnp.zeros(2), jnp.zeros(2))
+    ours = training.descend_often(lambda p: 2 * p, parameters, memory, jnp.float32(0.1), 3)[0]
     x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
     for t in (1, 2, 3):
         g = 2 * x
@@ -198,7 +236,7 @@ def test_a_column_of_numbers_alone_needs_no_codes():
 def test_layers_run_as_written_out(terms):
     arrays = standardise(*terms)
     sizes = (arrays.n_terms, 4, 3, 1)
-    flat = networks.start_layers(jax.random.key(0), sizes)
+    flat = networks.start_layers(np.random.default_rng(0), sizes)
     assert len(flat) == sum(networks.layer_lengths(sizes))
     (A, a), (B, b), (C, c) = networks.layers(np.asarray(flat), sizes)
     batch = Batch(**vars(arrays))
@@ -207,13 +245,48 @@ def test_layers_run_as_written_out(terms):
     np.testing.assert_allclose(found, np.maximum(first @ B + b, 0) @ C + c, atol=1e-5)
 
 
+@pytest.mark.parametrize("sizes", [(1, 3), (2, 4, 3), (1, 4, 2, 2)])
+def test_layers_across_rows_are_the_same_layers(sizes):
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(sizes[0], 7)).astype(np.float32)
+    flat = rng.normal(size=sum(networks.layer_lengths(sizes))).astype(np.float32)
+    x = inputs
+    for i, (matrix, bias) in enumerate(networks.layers(flat, sizes)):
+        x = matrix.reshape(sizes[i + 1], sizes[i]) @ (np.maximum(x, 0) if i else x) + bias[:, None]
+    np.testing.assert_allclose(networks.run_across(jnp.asarray(flat), sizes, inputs), x, atol=1e-5)
+
+
+@pytest.mark.parametrize("units", [(), (3,)])
+def test_codes_are_added_up_alike_on_every_device(terms, units, monkeypatch):
+    arrays = standardise(*terms)
+    points = np.random.default_rng(1).normal(size=(len(arrays.code_mean), *units))
+    here = networks._points_of(arrays.codes, jnp.asarray(points, jnp.float32))
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    there = networks._points_of(arrays.codes, jnp.asarray(points, jnp.float32))
+    np.testing.assert_allclose(here, there, atol=1e-6)
+
+
+def test_errors_of_a_row_are_cross_entropies():
+    rng = np.random.default_rng(0)
+    guesses, group = rng.normal(size=(3, 50)) * 20, rng.integers(3, size=50)
+    own = log_softmax(guesses, axis=0)[group, np.arange(50)]
+    found = networks.group_error(jnp.asarray(guesses, jnp.float32), group)
+    np.testing.assert_allclose(found, -own, atol=1e-4)
+    logit, label = np.append(rng.normal(size=49) * 20, 0.0), rng.random(50)
+    expected = -label * log_expit(logit) - (1 - label) * log_expit(-logit)
+    x = jnp.asarray(logit, jnp.float32)
+    np.testing.assert_allclose(networks.label_error(x, label), expected, atol=1e-4)
+    slope = jax.grad(lambda x: networks.label_error(x, label.astype(np.float32)).sum())(x)
+    np.testing.assert_allclose(slope, expit(logit) - label, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("n_concepts", "sizes", "constant"), [(0, (4, 1), 0.0), (0, (4, 1), 1.0), (3, (), 1.0)]
 )
 def test_what_starts_as_a_constant_is_exactly_that(terms, n_concepts, sizes, constant):
     arrays = standardise(*terms)
     form = networks.Form(n_concepts, (arrays.n_terms, *sizes))
-    flat = form.start(jax.random.key(0), constant)
+    flat = form.start(np.random.default_rng(0), constant)
     found = form.run(flat, Batch(**vars(arrays)))
     assert set(np.asarray(found).tolist()) == {constant}
     assert len(np.unique(flat)) > 5, "it could never move"
@@ -222,7 +295,7 @@ def test_what_starts_as_a_constant_is_exactly_that(terms, n_concepts, sizes, con
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_a_bottleneck_starts_at_its_intercept(terms, k):
     arrays = standardise(*terms)
-    flat = networks.start_bottleneck(jax.random.key(0), k, arrays.n_terms, intercept=0.25)
+    flat = networks.start_bottleneck(np.random.default_rng(0), k, arrays.n_terms, intercept=0.25)
     found = networks.bottleneck(flat, Batch(**vars(arrays)), k)
     assert set(np.asarray(found).tolist()) == {0.25}
     W, v, b = networks.split_bottleneck(np.stack([flat, flat]), k)
@@ -235,7 +308,3 @@ def test_the_sigmoid_of_the_device_is_scipys():
     """Scores are learned with JAX's and applied with SciPy's."""
     z = np.linspace(-30, 30, 601).astype(np.float32)
     np.testing.assert_allclose(jax.nn.sigmoid(z), expit(z), rtol=2e-6)
-
-
-def test_a_pace_counts_batches():
-    assert training._pace(100, 30, Pacing(5, 30, 2, 0.1)) == Pace(100, 4, 2, 7)

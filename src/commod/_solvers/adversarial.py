@@ -14,34 +14,36 @@ there are no concepts, and the loss ends with λ_ratio.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from numpy.typing import NDArray
 
 from commod._solvers.networks import (
     Form,
     concept_penalties,
+    group_error,
+    label_error,
     layers,
-    run_layers,
+    run_across,
     shrink,
     split_bottleneck,
     start_layers,
 )
 from commod._solvers.problem import Layers, Penalties, Problem, Schedule, Solution
 from commod._solvers.training import (
+    Adam,
     Clock,
     Method,
     Trained,
-    adam,
     descend,
     descend_often,
     padded,
+    stacked,
+    start_adam,
     train,
     weighted_mean,
 )
@@ -58,12 +60,16 @@ Report = Callable[[int, int], None]
 
 
 class Shape(NamedTuple):
-    """What the compiled program depends on besides the sizes of its arrays; `form` is r's."""
+    """What the compiled program depends on besides the sizes of its arrays; `form` is r's.
+
+    `single_step` of the adversary needs no loop, which would cost as much as a tenth of a step.
+    """
 
     form: Form
     n_groups: int
     hidden: tuple[int, ...]
     sees_label: bool
+    single_step: bool = False
 
     @property
     def adversary_sizes(self) -> tuple[int, ...]:
@@ -84,41 +90,39 @@ class Rows(NamedTuple):
     weight: Array
     adversary_weight: Array
     ratio_weight: Array
-    is_row: Array
-    margin_scale: Array
-    offset: Array
     surprise: Array
+    margin_scale: Any
+    offset: Any
 
 
 class Settings(NamedTuple):
     """The numbers of the schedule that a step needs."""
 
-    ramp: Array
-    rate: Array
-    adversary_steps: Array
-    adversary_rate: Array
-    adaptive: Array
+    ramp: Any
+    rate: Any
+    adversary_steps: Any
+    adversary_rate: Any
+    adaptive: Any
 
 
 class Weights(NamedTuple):
     """The penalties of one model, scalars."""
 
-    fair: Array
-    ratio: Array
-    sparsity: Array
-    diversity: Array
+    fair: Any
+    ratio: Any
+    sparsity: Any
+    diversity: Any
 
 
 class State(NamedTuple):
     """Everything one model carries from step to step."""
 
-    ratio: Array
-    ratio_optimizer: optax.ScaleByAdamState
-    adversary: Array
-    adversary_optimizer: optax.ScaleByAdamState
-    advantage: Array
-    highest_advantage: Array
-    key: Array
+    ratio: Any
+    ratio_adam: Adam
+    adversary: Any
+    adversary_adam: Adam
+    advantage: Any
+    highest_advantage: Any
 
 
 def train_concepts(
@@ -176,11 +180,23 @@ def _train(
     on_progress: Report | None,
 ) -> tuple[Trained, NDArray[np.float64]]:
     """Return the training and the parameters of r, one row per model."""
-    shape = Shape(form, problem.n_groups, schedule.adversary_hidden, problem.adversary_sees_label)
-    states = _initial_states(jnp.asarray(seeds, dtype=jnp.uint32), shape)
-    weights = Weights(*(jnp.asarray(a) for a in vars(penalties).values()))
+    shape = Shape(
+        form=form,
+        n_groups=problem.n_groups,
+        hidden=schedule.adversary_hidden,
+        sees_label=problem.adversary_sees_label,
+        single_step=schedule.adversary_steps == 1,
+    )
     trained = train(
-        _method(shape), states, weights, _rows(problem), _settings(schedule), schedule, on_progress
+        _method(shape),
+        _initial_states(seeds, shape),
+        Weights(**vars(penalties)),
+        seeds,
+        _rows(problem),
+        len(problem.margin),
+        _settings(schedule),
+        schedule,
+        on_progress,
     )
     return trained, np.asarray(trained.states.ratio, dtype=np.float64)
 
@@ -190,8 +206,11 @@ def _method(shape: Shape) -> Method:
         step=_step,
         shape=shape,
         figures=HISTORY if shape.form.n_concepts else LAYERS_HISTORY,
-        values=("numeric", "codes", "margin", "label", "group", "surprise"),
-        weights=("weight", "adversary_weight", "ratio_weight"),
+        fields=(
+            *("numeric", "codes", "margin", "label", "group"),
+            *("weight", "adversary_weight", "ratio_weight", "surprise"),
+        ),
+        units=max(*shape.adversary_sizes, *shape.form.sizes[1:], 1),
     )
 
 
@@ -202,18 +221,17 @@ def _rows(problem: Problem) -> Rows:
     return Rows(
         numeric=padded(problem.numeric),
         codes=padded(problem.codes),
-        code_mean=jnp.asarray(problem.code_mean),
-        code_scale=jnp.asarray(problem.code_scale),
+        code_mean=jax.device_put(problem.code_mean),
+        code_scale=jax.device_put(problem.code_scale),
         margin=padded(problem.margin),
         label=padded(problem.label),
         group=padded(problem.group),
         weight=padded(problem.weight),
         adversary_weight=padded(problem.adversary_weight),
         ratio_weight=padded(problem.ratio_weight),
-        is_row=padded(np.ones(len(problem.margin), dtype=bool)),
-        margin_scale=jnp.float32(spread if spread > 0 else 1.0),
-        offset=jnp.float32(problem.offset),
         surprise=padded(_surprise(problem)),
+        margin_scale=np.float32(spread if spread > 0 else 1.0),
+        offset=np.float32(problem.offset),
     )
 
 
@@ -234,26 +252,25 @@ def _surprise(problem: Problem) -> NDArray[np.float32]:
 
 def _settings(schedule: Schedule) -> Settings:
     return Settings(
-        ramp=jnp.int32(max(1, min(schedule.ramp_epochs, schedule.epochs))),
-        rate=jnp.float32(schedule.learning_rate),
-        adversary_steps=jnp.int32(schedule.adversary_steps),
-        adversary_rate=jnp.float32(schedule.adversary_learning_rate),
-        adaptive=jnp.asarray(schedule.adaptive_fairness),
+        ramp=np.float32(max(1, min(schedule.ramp_epochs, schedule.epochs))),
+        rate=np.float32(schedule.learning_rate),
+        adversary_steps=np.int32(schedule.adversary_steps),
+        adversary_rate=np.float32(schedule.adversary_learning_rate),
+        adaptive=np.bool_(schedule.adaptive_fairness),
     )
 
 
-@partial(jax.jit, static_argnames=("shape",))
-def _initial_states(seeds: Array, shape: Shape) -> State:
-    return jax.vmap(partial(_initial_state, shape=shape))(seeds)
+def _initial_states(seeds: NDArray[np.int64], shape: Shape) -> State:
+    return stacked(_initial_state(int(seed), shape) for seed in seeds)
 
 
-def _initial_state(seed: Array, shape: Shape) -> State:
+def _initial_state(seed: int, shape: Shape) -> State:
     """Start at r = 1 exactly."""
-    key, ratio_key, adversary_key = jax.random.split(jax.random.key(seed), 3)
-    ratio = shape.form.start(ratio_key, 1.0)
-    adversary = start_layers(adversary_key, shape.adversary_sizes)
-    zero = jnp.zeros(())
-    return State(ratio, adam.init(ratio), adversary, adam.init(adversary), zero, zero, key)
+    rng = np.random.default_rng(seed)
+    ratio = shape.form.start(rng, 1.0)
+    adversary = start_layers(rng, shape.adversary_sizes)
+    zero = np.float32(0)
+    return State(ratio, start_adam(ratio), adversary, start_adam(adversary), zero, zero)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -262,12 +279,11 @@ def _initial_state(seed: Array, shape: Shape) -> State:
 
 def _adversary_loss(adversary: Array, edited: Array, batch: Rows, shape: Shape) -> Array:
     """Return L_S: the cross-entropy of the group guessed from l (and y), a weighted mean."""
-    x = (edited / batch.margin_scale)[:, None]
+    x = (edited / batch.margin_scale)[None]
     if shape.sees_label:
-        x = jnp.column_stack([x, batch.label])
-    guesses = run_layers(adversary, shape.adversary_sizes, lambda matrix, bias: x @ matrix + bias)
-    losses = optax.softmax_cross_entropy_with_integer_labels(guesses, batch.group)
-    return weighted_mean(losses, batch.adversary_weight)
+        x = jnp.concatenate([x, batch.label[None]])
+    guesses = run_across(adversary, shape.adversary_sizes, x)
+    return weighted_mean(group_error(guesses, batch.group), batch.adversary_weight)
 
 
 def _ratio_loss(
@@ -276,8 +292,7 @@ def _ratio_loss(
     """Return the loss of the ratio, its L1 on W left to the proximal step, and its parts."""
     r = shape.form.run(ratio, batch)
     edited = r * batch.margin
-    errors = optax.sigmoid_binary_cross_entropy(edited + batch.offset, batch.label)
-    label = weighted_mean(errors, batch.weight)
+    label = weighted_mean(label_error(edited + batch.offset, batch.label), batch.weight)
     guess = _adversary_loss(adversary, edited, batch, shape)
     distance = weighted_mean((r - 1) ** 2, batch.ratio_weight)
     loss = label - weights.fair * guess + weights.ratio * distance
@@ -302,33 +317,33 @@ def _step(
     def gradient_of(adversary: Array) -> Array:
         return jax.grad(_adversary_loss)(adversary, edited, batch, shape)
 
-    adversary, adversary_optimizer = descend_often(
-        gradient_of,
-        state.adversary,
-        state.adversary_optimizer,
-        clock.decay * settings.adversary_rate,
-        settings.adversary_steps,
-    )
+    adversary_rate = clock.decay * settings.adversary_rate
+    adversary, adversary_adam = state.adversary, state.adversary_adam
+    if shape.single_step:
+        gradient = gradient_of(adversary)
+        adversary, adversary_adam = descend(adversary, gradient, adversary_adam, adversary_rate)
+    else:
+        adversary, adversary_adam = descend_often(
+            gradient_of, adversary, adversary_adam, adversary_rate, settings.adversary_steps
+        )
     ramped = weights.fair * jnp.clip((clock.age + 1) / settings.ramp, 0.0, 1.0)
     weights = weights._replace(fair=ramped * _fair_weight(state, settings))
     gradient, parts = jax.grad(_ratio_loss, has_aux=True)(
         state.ratio, adversary, batch, weights, shape
     )
     rate = clock.decay * settings.rate
-    ratio, optimizer = descend(state.ratio, gradient, state.ratio_optimizer, rate)
+    ratio, ratio_adam = descend(state.ratio, gradient, state.ratio_adam, rate)
     if shape.form.n_concepts:
-        ratio = shrink(ratio, optimizer, rate, weights.sparsity, shape.form.n_concepts)
-    ratio, optimizer = jax.tree.map(
+        ratio = shrink(ratio, ratio_adam, rate, weights.sparsity, shape.form.n_concepts)
+    ratio, ratio_adam = jax.tree.map(
         lambda new, old: jnp.where(clock.age >= 0, new, old),
-        (ratio, optimizer),
-        (state.ratio, state.ratio_optimizer),
+        (ratio, ratio_adam),
+        (state.ratio, state.ratio_adam),
     )
     advantage = weighted_mean(batch.surprise, batch.adversary_weight) - parts[1]
     advantage = MEMORY * state.advantage + (1 - MEMORY) * advantage
     highest = jnp.maximum(state.highest_advantage, advantage)
-    return State(
-        ratio, optimizer, adversary, adversary_optimizer, advantage, highest, state.key
-    ), parts
+    return State(ratio, ratio_adam, adversary, adversary_adam, advantage, highest), parts
 
 
 def _fair_weight(state: State, settings: Settings) -> Array:

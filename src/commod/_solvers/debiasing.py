@@ -12,24 +12,32 @@ The adversary is linear (or has hidden layers) on t = sigmoid((1 + |c|) logit), 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.networks import layer_lengths, layers, on_terms, run_layers, start_layers
+from commod._solvers.networks import (
+    group_error,
+    label_error,
+    layer_lengths,
+    layers,
+    on_terms,
+    run_layers,
+    start_layers,
+)
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers
 from commod._solvers.training import (
+    Adam,
     Clock,
     Method,
-    adam,
     descend,
     padded,
+    stacked,
+    start_adam,
     weighted_mean,
 )
 from commod._solvers.training import train as train_models
@@ -64,25 +72,23 @@ class Rows(NamedTuple):
     decision: Array
     weight: Array
     adversary_weight: Array
-    offset: Array
-    is_row: Array
+    offset: Any
 
 
 class Settings(NamedTuple):
     """Numbers of the schedule that a step needs."""
 
-    rate: Array
-    adversary_rate: Array
+    rate: Any
+    adversary_rate: Any
 
 
 class State(NamedTuple):
     """Everything one model carries from step to step; the adversary's first number is c."""
 
-    predictor: Array
-    predictor_optimizer: optax.ScaleByAdamState
-    adversary: Array
-    adversary_optimizer: optax.ScaleByAdamState
-    key: Array
+    predictor: Any
+    predictor_adam: Adam
+    adversary: Any
+    adversary_adam: Adam
 
 
 def train(
@@ -109,17 +115,22 @@ def train(
         step=_step,
         shape=shape,
         figures=HISTORY,
-        values=("numeric", "codes", "label", "group", "decision"),
-        weights=("weight", "adversary_weight"),
+        fields=(
+            *("numeric", "codes", "label", "group", "decision"),
+            *("weight", "adversary_weight"),
+        ),
+        units=max(*sizes[1:], *shape.adversary_sizes),
     )
     trained = train_models(
         method,
-        _initial_states(jnp.asarray(seeds, dtype=jnp.uint32), shape),
-        jnp.asarray(strengths),
+        _initial_states(seeds, shape),
+        strengths,
+        seeds,
         _rows(problem),
+        len(problem.label),
         Settings(
-            rate=jnp.float32(schedule.learning_rate),
-            adversary_rate=jnp.float32(schedule.adversary_learning_rate),
+            rate=np.float32(schedule.learning_rate),
+            adversary_rate=np.float32(schedule.adversary_learning_rate),
         ),
         schedule,
         on_progress,
@@ -136,29 +147,27 @@ def _rows(problem: DebiasingProblem) -> Rows:
     return Rows(
         numeric=padded(problem.numeric),
         codes=padded(problem.codes),
-        code_mean=jnp.asarray(problem.code_mean),
-        code_scale=jnp.asarray(problem.code_scale),
+        code_mean=jax.device_put(problem.code_mean),
+        code_scale=jax.device_put(problem.code_scale),
         label=padded(problem.label),
         group=padded(problem.group),
         decision=padded(problem.decision),
         weight=padded(problem.weight),
         adversary_weight=padded(problem.adversary_weight),
-        offset=jnp.float32(problem.offset),
-        is_row=padded(np.ones(len(problem.label), dtype=bool)),
+        offset=np.float32(problem.offset),
     )
 
 
-@partial(jax.jit, static_argnames=("shape",))
-def _initial_states(seeds: Array, shape: Shape) -> State:
-    return jax.vmap(partial(_initial_state, shape=shape))(seeds)
+def _initial_states(seeds: NDArray[np.int64], shape: Shape) -> State:
+    return stacked(_initial_state(int(seed), shape) for seed in seeds)
 
 
-def _initial_state(seed: Array, shape: Shape) -> State:
-    key, predictor_key, adversary_key = jax.random.split(jax.random.key(seed), 3)
-    predictor = start_layers(predictor_key, shape.sizes)
-    guess = start_layers(adversary_key, shape.adversary_sizes)
-    adversary = jnp.concatenate([jnp.ones(1), guess])
-    return State(predictor, adam.init(predictor), adversary, adam.init(adversary), key)
+def _initial_state(seed: int, shape: Shape) -> State:
+    rng = np.random.default_rng(seed)
+    predictor = start_layers(rng, shape.sizes)
+    guess = start_layers(rng, shape.adversary_sizes)
+    adversary = np.append(np.float32(1), guess)
+    return State(predictor, start_adam(predictor), adversary, start_adam(adversary))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -167,8 +176,7 @@ def _initial_state(seed: Array, shape: Shape) -> State:
 
 def _label_loss(logit: Array, batch: Rows) -> Array:
     """Return L_P, a weighted mean."""
-    errors = optax.sigmoid_binary_cross_entropy(logit, batch.label)
-    return weighted_mean(errors, batch.weight)
+    return weighted_mean(label_error(logit, batch.label), batch.weight)
 
 
 def _adversary_loss(adversary: Array, logit: Array, batch: Rows, shape: Shape) -> Array:
@@ -180,8 +188,7 @@ def _adversary_loss(adversary: Array, logit: Array, batch: Rows, shape: Shape) -
     guesses = run_layers(
         adversary[1:], shape.adversary_sizes, lambda matrix, bias: x @ matrix + bias
     )
-    losses = optax.softmax_cross_entropy_with_integer_labels(guesses, batch.group)
-    return weighted_mean(losses, batch.adversary_weight)
+    return weighted_mean(group_error(guesses.T, batch.group), batch.adversary_weight)
 
 
 def combine_gradients(
@@ -222,22 +229,22 @@ def _step(
         return run_layers(predictor, shape.sizes, enter)[:, 0]
 
     logit, pull_back = jax.vjp(predict, state.predictor)  # one way there, two ways back
-    adversary, adversary_optimizer = descend(
+    adversary, adversary_adam = descend(
         state.adversary,
         jax.grad(_adversary_loss)(state.adversary, logit, batch, shape),
-        state.adversary_optimizer,
+        state.adversary_adam,
         clock.decay * settings.adversary_rate,
     )
     label, by_label = jax.value_and_grad(_label_loss)(logit, batch)
     guess, by_guess = jax.value_and_grad(_adversary_loss, argnums=1)(adversary, logit, batch, shape)
     (of_label,), (of_adversary,) = pull_back(by_label), pull_back(by_guess)
     fair = combine_gradients(of_label, of_adversary, penalties, shape.pieces)
-    predictor, predictor_optimizer = descend(
+    predictor, predictor_adam = descend(
         state.predictor,
         jnp.where(clock.age >= 0, fair, of_label),
-        state.predictor_optimizer,
+        state.predictor_adam,
         clock.decay * settings.rate,
     )
     turned = ((logit > batch.offset) != batch.decision).astype(logit.dtype)
     figures = jnp.stack([label, guess, weighted_mean(turned, batch.weight)])
-    return State(predictor, predictor_optimizer, adversary, adversary_optimizer, state.key), figures
+    return State(predictor, predictor_adam, adversary, adversary_adam), figures

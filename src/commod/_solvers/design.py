@@ -50,7 +50,9 @@ class Lookup(NamedTuple):
     def table(self, weights: Floats) -> Floats:
         """Return what each entry adds, from the weights of all categories."""
         if self.matrix is None:
-            return np.append(weights[self.slots], 0.0)
+            entries = np.zeros(len(self.slots) + 1)
+            entries[:-1] = weights[self.slots]
+            return entries
         return np.asarray(self.matrix @ weights[self.slots])
 
     @property

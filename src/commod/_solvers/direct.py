@@ -58,8 +58,9 @@ class Rows:
     def moved(self, p: Floats, rows: slice = slice(None)) -> Floats:
         """Return what changes of some rows by shares `p` add to the sums, shape (K,)."""
         weights = self.step[rows] * p
-        rates = np.bincount(self.cell[rows], weights, minlength=self.n_cells + 1)[:-1]
-        return np.concatenate([rates, self.extra[:, rows] @ p])
+        counted = np.bincount(self.cell[rows], weights, minlength=self.n_cells + 1)
+        rates = counted[:-1].view(np.float64)
+        return np.concatenate([rates, self.extra[:, rows] @ p]) if len(self.extra) else rates
 
     def sums(self, changed: NDArray[np.bool_] | Floats) -> Floats:
         """Return the sums after changes by shares (n,), shape (K,)."""
@@ -70,7 +71,9 @@ class Rows:
 
     def priced(self, prices: Floats, rows: slice = slice(None)) -> Floats:
         """Return what a change of each of some rows costs where the sums have prices (K,)."""
-        each = np.append(prices[: self.n_cells], 0.0).take(self.cell[rows])
+        by_cell = np.zeros(self.n_cells + 1)
+        by_cell[:-1] = prices[: self.n_cells]
+        each = by_cell.take(self.cell[rows])
         each *= self.step[rows]
         each += self.cost[rows]
         if len(self.extra):

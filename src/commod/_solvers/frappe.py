@@ -13,25 +13,32 @@ float32, and its cost grows with the rows, not with their pairs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.networks import Form, concept_penalties, layers, shrink, split_bottleneck
+from commod._solvers.networks import (
+    Form,
+    concept_penalties,
+    label_error,
+    layers,
+    shrink,
+    split_bottleneck,
+)
 from commod._solvers.problem import AdditivePenalties, AdditiveProblem, Layers, Pacing, Solution
 from commod._solvers.training import (
+    Adam,
     Clock,
     Method,
     Trained,
-    adam,
     descend,
     padded,
+    stacked,
+    start_adam,
     train,
     weighted_mean,
 )
@@ -65,39 +72,37 @@ class Rows(NamedTuple):
     cell: Array
     weight: Array
     fairness_weight: Array
-    offset: Array
-    is_row: Array
+    offset: Any
 
 
 class Waves(NamedTuple):
     """k(a, b) = Σ size cos(frequency (a − b)) + a constant, which cancels in MMD²; shape (w,)."""
 
-    frequency: Array
-    size: Array
+    frequency: Any
+    size: Any
 
 
 class Settings(NamedTuple):
     """What every step needs; `own_share` (2, lines, groups) is explained in `_discrepancy`."""
 
-    rate: Array
+    rate: Any
     waves: Waves
-    own_share: Array
+    own_share: Any
 
 
 class Weights(NamedTuple):
     """The penalties of one model, scalars."""
 
-    fair: Array
-    sparsity: Array
-    diversity: Array
+    fair: Any
+    sparsity: Any
+    diversity: Any
 
 
 class State(NamedTuple):
     """Everything one model carries from step to step."""
 
-    term: Array
-    optimizer: optax.ScaleByAdamState
-    key: Array
+    term: Any
+    adam: Adam
 
 
 def train_layers(
@@ -152,16 +157,24 @@ def _train(
     """Return the training and the parameters of T, one row per model."""
     rows, shape = _rows(problem), Shape(form, problem.n_lines, problem.n_groups)
     settings = _settings(rows, shape, pacing.learning_rate, problem.kernel_length)
-    states = _initial_states(jnp.asarray(seeds, dtype=jnp.uint32), shape)
-    weights = Weights(*(jnp.asarray(a) for a in vars(penalties).values()))
     method = Method(
         step=_step,
         shape=shape,
         figures=HISTORY + CONCEPT_HISTORY if form.n_concepts else HISTORY,
-        values=("numeric", "codes", "margin", "cell"),
-        weights=("weight", "fairness_weight"),
+        fields=("numeric", "codes", "margin", "cell", "weight", "fairness_weight"),
+        units=max(2 * len(settings.waves.size), *form.sizes[1:], 1),
     )
-    trained = train(method, states, weights, rows, settings, pacing, on_progress)
+    trained = train(
+        method,
+        _initial_states(seeds, shape),
+        Weights(**vars(penalties)),
+        seeds,
+        rows,
+        len(problem.margin),
+        settings,
+        pacing,
+        on_progress,
+    )
     return trained, np.asarray(trained.states.term, dtype=np.float64)
 
 
@@ -169,25 +182,32 @@ def _rows(problem: AdditiveProblem) -> Rows:
     return Rows(
         numeric=padded(problem.numeric),
         codes=padded(problem.codes),
-        code_mean=jnp.asarray(problem.code_mean),
-        code_scale=jnp.asarray(problem.code_scale),
+        code_mean=jax.device_put(problem.code_mean),
+        code_scale=jax.device_put(problem.code_scale),
         margin=padded(problem.margin),
         cell=padded(problem.cell),
         weight=padded(problem.weight),
         fairness_weight=padded(problem.fairness_weight),
-        offset=jnp.float32(problem.offset),
-        is_row=padded(np.ones(len(problem.margin), dtype=bool)),
+        offset=np.float32(problem.offset),
     )
 
 
 def _settings(rows: Rows, shape: Shape, rate: float, kernel_length: float) -> Settings:
-    return Settings(jnp.float32(rate), _waves(kernel_length), _own_share(rows, shape))
+    return Settings(np.float32(rate), _waves(kernel_length), _own_share(rows, shape))
 
 
-@partial(jax.jit, static_argnames=("shape",))
-def _own_share(rows: Rows, shape: Shape) -> Array:
-    total, squares = _side_weights(_members(rows, shape), shape)
-    return squares / jnp.maximum(total**2, 1e-12)
+def _own_share(rows: Rows, shape: Shape) -> NDArray[np.float32]:
+    """Return Σ w² / (Σ w)² of each group and of all others, shape (2, lines, groups)."""
+    cell, weight = np.asarray(rows.cell), np.asarray(rows.fairness_weight, dtype=np.float64)
+    n_cells = shape.n_lines * shape.n_groups
+    total, squares = (
+        np.stack([of_group, of_group @ (1 - np.eye(shape.n_groups))])
+        for of_group in (
+            np.bincount(cell, w, n_cells).reshape(shape.n_lines, shape.n_groups)
+            for w in (weight, weight**2)
+        )
+    )
+    return (squares / np.maximum(total**2, 1e-12)).astype(np.float32)
 
 
 def _waves(length: float) -> Waves:
@@ -196,19 +216,17 @@ def _waves(length: float) -> Waves:
     n_waves = int(np.ceil(NEGLIGIBLE * period / (np.pi * length)))
     half = np.arange(1, n_waves + 1) * np.pi / period
     size = 2 * np.sqrt(np.pi) * length / period * np.exp(-((length * half) ** 2))
-    return Waves(jnp.asarray(2 * half, dtype=jnp.float32), jnp.asarray(size, dtype=jnp.float32))
+    return Waves((2 * half).astype(np.float32), size.astype(np.float32))
 
 
-@partial(jax.jit, static_argnames=("shape",))
-def _initial_states(seeds: Array, shape: Shape) -> State:
-    return jax.vmap(partial(_initial_state, shape=shape))(seeds)
+def _initial_states(seeds: NDArray[np.int64], shape: Shape) -> State:
+    return stacked(_initial_state(int(seed), shape) for seed in seeds)
 
 
-def _initial_state(seed: Array, shape: Shape) -> State:
+def _initial_state(seed: int, shape: Shape) -> State:
     """Start at T = 0 exactly."""
-    key, term_key = jax.random.split(jax.random.key(seed))
-    term = shape.form.start(term_key, 0.0)
-    return State(term, adam.init(term), key)
+    term = shape.form.start(np.random.default_rng(seed), 0.0)
+    return State(term, start_adam(term))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -236,8 +254,7 @@ def _loss(
 def _divergence(logit: Array, edited: Array) -> Array:
     """Return KL(f ‖ q) from the two logits: the cross-entropy of q less that of f."""
     score = jax.nn.sigmoid(logit)
-    entropy = optax.sigmoid_binary_cross_entropy(logit, score)
-    return optax.sigmoid_binary_cross_entropy(edited, score) - entropy
+    return label_error(edited, score) - label_error(logit, score)
 
 
 def _discrepancy(scores: Array, batch: Rows, settings: Settings, shape: Shape) -> Array:
@@ -285,7 +302,8 @@ def _sides(values: Array, shape: Shape) -> Array:
     Shape (2, lines, groups, …).
     """
     of_group = values.reshape(shape.n_lines, shape.n_groups, *values.shape[1:])
-    is_other = 1 - jnp.eye(shape.n_groups)  # a difference to the total would round small groups
+    # not the total less one's own: that would round small groups
+    is_other = 1 - np.eye(shape.n_groups, dtype=np.float32)
     return jnp.stack([of_group, jnp.einsum("gh,lh...->lg...", is_other, of_group)])
 
 
@@ -298,7 +316,7 @@ def _step(
 ) -> tuple[State, Array]:
     gradient, parts = jax.grad(_loss, has_aux=True)(state.term, batch, weights, settings, shape)
     rate = clock.decay * settings.rate
-    term, optimizer = descend(state.term, gradient, state.optimizer, rate)
+    term, adam = descend(state.term, gradient, state.adam, rate)
     if shape.form.n_concepts:
-        term = shrink(term, optimizer, rate, weights.sparsity, shape.form.n_concepts)
-    return State(term, optimizer, state.key), parts
+        term = shrink(term, adam, rate, weights.sparsity, shape.form.n_concepts)
+    return State(term, adam), parts

@@ -14,16 +14,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
+from numpy.typing import NDArray
+
+from commod._solvers.training import Adam, reach
 
 __all__ = [
     "Form",
     "bottleneck",
     "concept_penalties",
+    "group_error",
+    "label_error",
     "layer_lengths",
     "layers",
     "on_terms",
+    "run_across",
     "run_layers",
     "shrink",
     "split_bottleneck",
@@ -36,10 +41,10 @@ START_SIZE = 0.01  # of the usual size of random weights: enough to tell the con
 Sizes = tuple[int, ...]  # inputs, hidden units of each layer, outputs
 
 
-def _glorot(key: Array, rows: int, columns: int) -> Array:
+def _glorot(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.float64]:
     """Return random weights whose size suits their number."""
-    limit = float(np.sqrt(6 / (rows + columns)))
-    return jax.random.uniform(key, (rows, columns), minval=-limit, maxval=limit)
+    limit = np.sqrt(6 / (rows + columns))
+    return rng.uniform(-limit, limit, (rows, columns))
 
 
 def on_terms(weights: Array, start: Array, batch: Any) -> Array:
@@ -48,9 +53,21 @@ def on_terms(weights: Array, start: Array, batch: Any) -> Array:
     total = start + batch.numeric @ weights[:p]
     if batch.codes.shape[1]:
         points = (weights[p:].T * batch.code_scale).T
-        table = jnp.concatenate([points, jnp.zeros_like(points[:1])])  # a code of c is no term
-        total += table[batch.codes].sum(axis=1) - batch.code_mean @ points
+        total += _points_of(batch.codes, points) - batch.code_mean @ points
     return total
+
+
+def _points_of(codes: Array, points: Array) -> Array:
+    """Return the sum of the points (c,) or (c, units) of each row's codes (batch, q).
+
+    A code of c is no term. A GPU would add up the gradient of a table that is read in an order of
+    its own each time, so the same seed would not give the same bits; its matrix product is as fast.
+    """
+    if jax.default_backend() == "cpu":
+        table = jnp.concatenate([points, jnp.zeros_like(points[:1])])
+        return table.at[codes].get(mode="promise_in_bounds").sum(axis=1)
+    present = (codes[:, :, None] == jnp.arange(len(points))).astype(points.dtype)
+    return present.sum(axis=1) @ points
 
 
 # ---------------------------------------------------------------------------------------------
@@ -87,16 +104,17 @@ def layers(flat: Any, sizes: Sizes) -> list[tuple[Any, Any]]:
     ]
 
 
-def start_layers(key: Array, sizes: Sizes, *, constant: float | None = None) -> Array:
+def start_layers(
+    rng: np.random.Generator, sizes: Sizes, *, constant: float | None = None
+) -> NDArray[np.float32]:
     """Return the flat vector of layers that begin at random, or with a constant as their output."""
-    keys = jax.random.split(key, len(sizes) - 1)
-    parts = []
+    parts: list[NDArray[np.float64]] = []
     for i, (rows, columns) in enumerate(pairwise(sizes)):
-        if constant is not None and i == len(keys) - 1:
-            parts += [jnp.zeros(rows * columns), jnp.full(columns, constant)]
+        if constant is not None and i == len(sizes) - 2:
+            parts += [np.zeros(rows * columns), np.full(columns, constant)]
         else:
-            parts += [_glorot(keys[i], rows, columns).ravel(), jnp.zeros(columns)]
-    return jnp.concatenate(parts)
+            parts += [_glorot(rng, rows, columns).ravel(), np.zeros(columns)]
+    return np.concatenate(parts).astype(np.float32)
 
 
 def run_layers(flat: Array, sizes: Sizes, enter: Callable[[Array, Array], Array]) -> Array:
@@ -108,19 +126,50 @@ def run_layers(flat: Array, sizes: Sizes, enter: Callable[[Array, Array], Array]
     return x
 
 
+def run_across(flat: Array, sizes: Sizes, inputs: Array) -> Array:
+    """Return the output (outputs, batch) of layers that read few `inputs` (inputs, batch).
+
+    Rows lie along the last axis, and `flat` holds each matrix as (columns, rows): the other way, a
+    handful of outputs would leave most of a processor's vector units idle.
+    """
+    x = inputs
+    for i, (matrix, bias) in enumerate(layers(flat, sizes)):
+        x = matrix.reshape(sizes[i + 1], sizes[i]) @ (jax.nn.relu(x) if i else x) + bias[:, None]
+    return x
+
+
+# ---------------------------------------------------------------------------------------------
+# Losses of one row
+
+
+def group_error(guesses: Array, group: Array) -> Array:
+    """Return −log of the chance that `guesses` (groups, batch) give each row's group, (batch,)."""
+    top = jax.lax.stop_gradient(guesses.max(axis=0))
+    own = jnp.where(group == jnp.arange(len(guesses))[:, None], guesses, 0.0).sum(axis=0)
+    return jnp.log(jnp.exp(guesses - top).sum(axis=0)) + top - own
+
+
+def label_error(logit: Array, label: Array) -> Array:
+    """Return the cross-entropy of labels in [0, 1] and sigmoid(logit), element by element."""
+    return jax.nn.softplus(logit) - logit * label
+
+
 # ---------------------------------------------------------------------------------------------
 # The bottleneck b + Σ_j v_j (W_j · x)
 
 
-def start_bottleneck(key: Array, k: int, n_terms: int, intercept: float) -> Array:
+def start_bottleneck(
+    rng: np.random.Generator, k: int, n_terms: int, intercept: float
+) -> NDArray[np.float32]:
     """Start at the constant b with every direction open: equal v, concepts in pairs that cancel.
 
     With v = 0 and random W, only the k directions of W could move at first, and few concepts meant
     another update for each seed (docs/decisions/0002).
     """
-    half = START_SIZE * _glorot(key, k // 2, n_terms)
-    concepts = jnp.concatenate([half, -half, jnp.zeros((k % 2, n_terms))])
-    return jnp.concatenate([concepts.ravel(), jnp.full(k, k**-0.5), jnp.full(1, intercept)])
+    half = START_SIZE * _glorot(rng, k // 2, n_terms)
+    concepts = np.concatenate([half, -half, np.zeros((k % 2, n_terms))])
+    parts = [concepts.ravel(), np.full(k, k**-0.5), np.full(1, intercept)]
+    return np.concatenate(parts).astype(np.float32)
 
 
 def split_bottleneck(flat: Any, k: int) -> tuple[Any, Any, Any]:
@@ -151,17 +200,14 @@ def _diversity(concepts: Array) -> Array:
     if k == 1:
         return jnp.zeros(())
     unit = concepts / jnp.sqrt((concepts**2).sum(axis=1, keepdims=True) + 1e-12)
-    cosine = unit @ unit.T
-    return ((cosine**2).sum() - (jnp.diagonal(cosine) ** 2).sum()) / (k * (k - 1))
+    cosine = (unit[:, None] * unit).sum(axis=-1)  # faster than a product of so small matrices
+    return ((cosine * (1 - np.eye(k, dtype=np.float32))) ** 2).sum() / (k * (k - 1))
 
 
-def shrink(
-    flat: Array, optimizer: optax.ScaleByAdamState, rate: Array, sparsity: Array, k: int
-) -> Array:
+def shrink(flat: Array, adam: Adam, rate: Array, sparsity: Array, k: int) -> Array:
     """Soft-threshold W for the L1 path norm, in the metric of Adam's step: exact zeros."""
     concepts, contributions, intercept = split_bottleneck(flat, k)
-    curvature = optimizer.nu / (1 - 0.999**optimizer.count)  # optax's default decay of nu
-    step, _, _ = split_bottleneck(rate / (jnp.sqrt(curvature) + 1e-8), k)
+    step, _, _ = split_bottleneck(reach(adam, rate), k)
     threshold = sparsity * step * jnp.abs(contributions)[:, None]
     concepts = jnp.sign(concepts) * jnp.maximum(jnp.abs(concepts) - threshold, 0.0)
     return jnp.concatenate([concepts.ravel(), contributions, intercept[None]])
@@ -180,11 +226,11 @@ class Form(NamedTuple):
     n_concepts: int
     sizes: Sizes
 
-    def start(self, key: Array, constant: float) -> Array:
+    def start(self, rng: np.random.Generator, constant: float) -> NDArray[np.float32]:
         """Return the flat vector of a function that begins as a constant."""
         if self.n_concepts:
-            return start_bottleneck(key, self.n_concepts, self.sizes[0], constant)
-        return start_layers(key, self.sizes, constant=constant)
+            return start_bottleneck(rng, self.n_concepts, self.sizes[0], constant)
+        return start_layers(rng, self.sizes, constant=constant)
 
     def run(self, flat: Array, batch: Any) -> Array:
         """Return the value of each row of a batch, shape (batch,)."""

@@ -30,6 +30,7 @@ __all__ = [
     "training_margins",
 ]
 
+ROWS_AT_ONCE = 8192  # in double precision: all of them at once would be the largest thing in memory
 TRAINING_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
 
 
@@ -57,17 +58,28 @@ class TermArrays:
         return self.numeric.shape[1] + len(self.code_mean)
 
 
-def standardise(terms: TermTable, weight: NDArray[np.float64]) -> TermArrays:
-    """Return the terms in float32, by their weighted mean and standard deviation."""
-    mean, scale = terms.moments(weight)
+def standardise(
+    terms: TermTable,
+    weight: NDArray[np.float64],
+    moments: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+) -> TermArrays:
+    """Return the terms in float32, by their weighted mean and standard deviation.
+
+    `moments` are these two, each of shape (d,), where they are known.
+    """
+    mean, scale = moments or terms.moments(weight)
     scale = np.where(scale > 0, scale, 1.0)
     is_numeric = np.zeros(terms.n_terms, dtype=bool)
     is_numeric[terms.numeric_terms] = True
-    position = np.append(np.cumsum(~is_numeric) - 1, (~is_numeric).sum())
+    position = np.append(np.cumsum(~is_numeric) - 1, (~is_numeric).sum()).astype(np.int32)
     single = np.float32
+    numeric = np.empty(terms.numeric.shape, dtype=single)
+    for start in range(0, len(numeric), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        numeric[some] = (terms.numeric[some] - mean[is_numeric]) / scale[is_numeric]
     return TermArrays(
-        numeric=((terms.numeric - mean[is_numeric]) / scale[is_numeric]).astype(single),
-        codes=position[terms.codes].astype(np.int32),
+        numeric=numeric,
+        codes=position[terms.codes],
         code_mean=mean[~is_numeric].astype(single),
         code_scale=(1 / scale[~is_numeric]).astype(single),
     )

@@ -15,9 +15,12 @@ from commod._solvers.problem import solver_position
 from commod.exceptions import InputError
 from commod.updates.base import by_column
 
-__all__ = ["check_layers", "draw_seeds", "readable_concepts", "safe_moments"]
+__all__ = ["Moments", "check_layers", "draw_seeds", "readable_concepts", "safe_moments"]
 
 MOST_UNITS = 10_000  # in a hidden layer
+MOST_ROWS = 20_000  # to tell concepts apart on: correlations of columns need no more
+
+Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
 
 
 def draw_seeds(models: Sequence[Any]) -> NDArray[np.int64]:
@@ -40,9 +43,7 @@ def check_layers(update: Any, name: str) -> None:
         )
 
 
-def safe_moments(
-    terms: TermTable, weight: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+def safe_moments(terms: TermTable, weight: NDArray[np.float64]) -> Moments:
     """Return mean and scale of each term, and which have any spread, all of shape (d,).
 
     A term without spread was never learned; its scale is 1.
@@ -58,15 +59,22 @@ def readable_concepts(
     weight: NDArray[np.float64],
     *,
     whole_columns: bool,
+    moments: Moments | None = None,
 ) -> Concepts:
     """Return what a solver trained, in the order of our terms and with exact zeros.
 
-    `whole_columns` tells the concepts apart by raw columns; the sum is the same either way.
+    `whole_columns` tells the concepts apart by raw columns, on a sample of many rows; the sum is
+    the same either way. `moments` are the `safe_moments` of the terms, where they are known.
     """
-    _, scale, seen = safe_moments(terms, weight)
+    _, scale, seen = moments or safe_moments(terms, weight)
     concepts = tidy_concepts(
         trained.weights[:, solver_position(terms)] * seen,
         trained.contributions,
         trained.intercept,
     )
-    return by_column(concepts, encoding, terms, scale, weight) if whole_columns else concepts
+    if not whole_columns:
+        return concepts
+    some = np.arange(0, len(terms), -(-len(terms) // MOST_ROWS))
+    if len(some) < len(terms):
+        terms, weight = terms.take(some), weight[some]
+    return by_column(concepts, encoding, terms, scale, weight)

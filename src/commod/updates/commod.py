@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +32,13 @@ from commod.patch import Patch
 from commod.scorecard import decide
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
-from commod.updates._trained import check_layers, draw_seeds, readable_concepts, safe_moments
+from commod.updates._trained import (
+    Moments,
+    check_layers,
+    draw_seeds,
+    readable_concepts,
+    safe_moments,
+)
 from commod.updates.base import (
     FitRows,
     check_locked,
@@ -45,6 +54,7 @@ DEFAULT_GRID = {
     "lambda_ratio": (0.05, 0.1, 0.2, 0.5),
 }
 RATIOS = ("concepts", "mlp")
+MANY_ROWS = 2_000_000  # of all models together
 OF_CONCEPTS = ("concept_weights_", "concept_contributions_", "intercept_")
 
 
@@ -329,6 +339,7 @@ class COMMOD(RatioUpdate):
         rows: FitRows,
         encoding: Encoding,
         terms: TermTable,
+        moments: Moments,
         trained: Solution | Layers,
         i: int,
     ) -> None:
@@ -336,7 +347,7 @@ class COMMOD(RatioUpdate):
         if isinstance(trained, Layers):
             self._store_network(rows, encoding, terms, trained, i)
         else:
-            self._store_concepts(rows, encoding, terms, trained, i)
+            self._store_concepts(rows, encoding, terms, moments, trained, i)
         self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
@@ -352,15 +363,22 @@ class COMMOD(RatioUpdate):
             self.status_ = f"{note} {self.status_}"
 
     def _store_concepts(
-        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: Solution, i: int
+        self,
+        rows: FitRows,
+        encoding: Encoding,
+        terms: TermTable,
+        moments: Moments,
+        trained: Solution,
+        i: int,
     ) -> None:
-        mean, scale, _ = safe_moments(terms, rows.weight)
+        mean, scale, _ = moments
         concepts = readable_concepts(
             Concepts(trained.weights[i], trained.contributions[i], float(trained.intercept[i])),
             encoding,
             terms,
             rows.weight,
             whole_columns=bool(self.concepts_by_column),
+            moments=moments,
         )
         self.network_ = None
         self._store_scorecard(encoding, concepts, mean, scale)
@@ -482,13 +500,31 @@ def _fit_together(
         locked=first.locked_features,
     )
     terms = encoding.encode(columns)
-    problem = _problem(rows, terms, distance_weight, first.constraints)
+    moments = safe_moments(terms, rows.weight)  # of all rows: once for all models
+    problem = _problem(rows, terms, moments, distance_weight, first.constraints)
     trained = _train(models, problem)
-    for i, model in enumerate(models):
+    for model in models:
         model._take_reading(first)
-        model._store(rows, encoding, terms, trained, i)
+    _run_all(
+        [
+            partial(model._store, rows, encoding, terms, moments, trained, i)
+            for i, model in enumerate(models)
+        ],
+        len(rows),
+    )
     if trained.interrupted:
         warnings.warn(first.status_, InterruptionWarning, stacklevel=3)
+
+
+def _run_all(stores: list[Callable[[], None]], n_rows: int) -> None:
+    """Store each model; many at once where there are so many rows that NumPy alone is at work."""
+    if len(stores) * n_rows < MANY_ROWS:
+        for store in stores:
+            store()
+        return
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in [pool.submit(store) for store in stores]:
+            done.result()
 
 
 def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
@@ -501,13 +537,21 @@ def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
         )
     )
     first, seeds = models[0], draw_seeds(models)
+    unseeded = [model.random_state is None for model in models]
+    seeds[unseeded] = seeds[unseeded][
+        :1
+    ]  # to see the rows in one order, which lets a GPU train them together
     train = adversarial.train_layers if first._ratio == "mlp" else adversarial.train_concepts
     with progress_bar("COMMOD", first.progress) as report:
         return train(problem, penalties, seeds, first._schedule(), report)
 
 
 def _problem(
-    rows: FitRows, terms: TermTable, distance_weight: NDArray[np.float64], constraints: str
+    rows: FitRows,
+    terms: TermTable,
+    moments: Moments,
+    distance_weight: NDArray[np.float64],
+    constraints: str,
 ) -> Problem:
     """Put the numbers the solver needs into float32."""
     adversary_weight = rows.weight * rows.in_constraint
@@ -520,7 +564,7 @@ def _problem(
     unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
     single = np.float32
     return Problem(
-        **vars(standardise(terms, rows.weight)),
+        **vars(standardise(terms, rows.weight, moments[:2])),
         margin=margin.astype(single),
         label=label.astype(single),
         group=rows.groups.codes.astype(np.int32),

@@ -1,0 +1,129 @@
+"""Compiled programs in the user's cache folder: the next process loads them in a tenth of a second.
+
+JAX has such a cache, switched off unless a folder is named. Where the user has named none, ours is
+used for our own programs, and for no others: all settings are put back at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+from jaxlib.version import __version__ as compiler_version
+
+__all__ = ["cache_home", "kept_programs"]
+
+HOME_VARIABLE = "COMMOD_CACHE_HOME"
+MOST_PROGRAMS = 200  # of about 100 kB each; the oldest give way
+
+_config: Any = jax.config
+_in_use = Lock()
+
+
+@contextmanager
+def kept_programs() -> Iterator[None]:
+    """Load from the cache folder what is compiled inside, or write it there.
+
+    Nothing happens where JAX has a cache already or is told to have none, where the folder cannot
+    be written, or where another thread is inside.
+    """
+    if not _in_use.acquire(blocking=False):
+        yield
+        return
+    try:
+        folder = None if _is_decided() else _folder()
+        if folder is None:
+            yield
+        else:
+            with _cache_in(folder):
+                yield
+    finally:
+        _in_use.release()
+
+
+def _is_decided() -> bool:
+    """Return whether the user has chosen a cache, or none."""
+    chosen, enabled = _config.jax_compilation_cache_dir, _config.jax_enable_compilation_cache
+    return bool(chosen) or not enabled
+
+
+@contextmanager
+def _cache_in(folder: Path) -> Iterator[None]:
+    ours = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": 0,
+    }
+    before = {name: getattr(_config, name) for name in ours}
+    try:
+        for name, value in ours.items():
+            _config.update(name, value)
+        with warnings.catch_warnings():  # a damaged or half-written file is a program to compile
+            warnings.filterwarnings("ignore", message=".*persistent compilation cache")
+            yield
+    finally:
+        for name, value in before.items():
+            _config.update(name, value)
+        compilation_cache.reset_cache()  # it would go on to serve all programs from our folder
+
+
+def _folder() -> Path | None:
+    """Return the folder for programs of this machine, or None where it cannot be written."""
+    home = cache_home()
+    if home is None:
+        return None
+    folder = home / f"jax-{compiler_version}-{_machine()}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _forget_oldest(folder)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def cache_home() -> Path | None:
+    """Return commod's cache folder: COMMOD_CACHE_HOME, or in the platform's; None switches it off.
+
+    An empty COMMOD_CACHE_HOME means none.
+    """
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen is not None:
+        return Path(chosen).expanduser() if chosen else None
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local", "commod", "cache")
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "commod"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache", "commod")
+
+
+def _machine() -> str:
+    """Return a name for what this processor can do: JAX's own key does not look at it.
+
+    A folder may be shared by unlike machines, and code for one may end the process on another.
+    """
+    known = [platform.machine(), platform.processor(), platform.version()]
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        known = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
+        known = [platform.machine(), *sorted(set(known))]
+    return hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
+
+
+def _forget_oldest(folder: Path) -> None:
+    files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
+    for file in files[: max(0, len(files) - MOST_PROGRAMS)]:
+        file.unlink(missing_ok=True)

@@ -1,0 +1,174 @@
+"""Compiled programs are kept between processes, for commod alone and only where nobody objects."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from commod._solvers import programs
+from commod._solvers.programs import cache_home, kept_programs
+
+SETTINGS = (
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A cache folder of our own, and a JAX without one."""
+    monkeypatch.setenv("COMMOD_CACHE_HOME", str(tmp_path / "cache"))
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield tmp_path / "cache"
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def compile_something(number):
+    return float(jax.jit(lambda x: x * number + 1)(np.float32(2)))
+
+
+def stored(home):
+    return sorted(home.rglob("jit_*"))
+
+
+def test_what_is_compiled_inside_is_kept_and_nothing_else(home):
+    before = [getattr(jax.config, name) for name in SETTINGS]
+    with kept_programs():
+        assert compile_something(3.25) == 7.5
+    assert len(stored(home)) == 1
+    assert [getattr(jax.config, name) for name in SETTINGS] == before
+    compile_something(4.5)
+    assert len(stored(home)) == 1
+
+
+def test_settings_are_put_back_after_an_error(home):
+    with pytest.raises(KeyboardInterrupt), kept_programs():
+        raise KeyboardInterrupt
+    assert jax.config.jax_compilation_cache_dir is None
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir.startswith(str(home))
+
+
+def test_a_cache_of_the_users_is_left_alone(home, tmp_path):
+    own = str(tmp_path / "own")
+    jax.config.update("jax_compilation_cache_dir", own)
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir == own
+    jax.config.update("jax_compilation_cache_dir", None)
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        with kept_programs():
+            assert jax.config.jax_compilation_cache_dir is None
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+    assert not home.exists()
+
+
+def test_an_empty_name_switches_it_off(monkeypatch):
+    monkeypatch.setenv("COMMOD_CACHE_HOME", "")
+    assert cache_home() is None
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir is None
+
+
+def test_a_folder_that_cannot_be_made_is_done_without(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("COMMOD_CACHE_HOME", str(tmp_path / "file"))
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir is None
+        assert compile_something(5.5) == 12
+
+
+def test_a_second_thread_inside_changes_nothing(home):
+    with kept_programs():
+        ours = jax.config.jax_compilation_cache_dir
+        with kept_programs():
+            assert jax.config.jax_compilation_cache_dir == ours
+        assert jax.config.jax_compilation_cache_dir == ours
+
+
+def test_a_damaged_file_is_a_program_to_compile(home):
+    with kept_programs():
+        compile_something(6.25)
+    [file] = stored(home)
+    file.write_bytes(b"not a program")
+    jax.clear_caches()
+    with kept_programs():
+        assert compile_something(6.25) == 13.5
+
+
+def test_the_oldest_programs_give_way(home, monkeypatch):
+    monkeypatch.setattr(programs, "MOST_PROGRAMS", 2)
+    for number in (1.5, 2.5, 3.5, 4.5):
+        with kept_programs():
+            compile_something(number + 100)
+    assert len(stored(home)) == 3, "two, and the one written since"
+
+
+@pytest.mark.parametrize(
+    ("system", "variables", "expected"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "/x"}, Path("/x/commod")),
+        ("linux", {}, Path("/home/me/.cache/commod")),
+        ("darwin", {}, Path("/home/me/Library/Caches/commod")),
+        ("win32", {"LOCALAPPDATA": "/local"}, Path("/local/commod/cache")),
+        ("win32", {}, Path("/home/me/AppData/Local/commod/cache")),
+        ("linux", {"COMMOD_CACHE_HOME": "/mine"}, Path("/mine")),
+    ],
+)
+def test_each_platform_has_its_place_for_caches(monkeypatch, system, variables, expected):
+    for name in ("COMMOD_CACHE_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+    assert cache_home() == expected
+
+
+FIT = """
+    import logging, warnings
+    import jax
+    from commod import COMMOD
+    from commod.datasets import make_biased
+    from sklearn.linear_model import LogisticRegression
+
+    warnings.simplefilter("error")
+    seen = []
+
+    class Hits(logging.Handler):
+        def emit(self, record):
+            seen.append(record.getMessage())
+
+    logging.getLogger("jax._src.compiler").addHandler(Hits())
+    jax.config.update("jax_debug_log_modules", "jax._src.compiler")
+    data = make_biased(300, random_state=0)
+    model = LogisticRegression().fit(data.data, data.target)
+    update = COMMOD(model, epochs=2, warmup_epochs=0, min_group_size=5, random_state=0)
+    update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    print(update.ratio(data.data).tobytes().hex())
+    print(sum("cache hit" in message for message in seen))
+"""
+
+
+def test_the_next_process_loads_what_the_first_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMMOD_CACHE_HOME", str(tmp_path))
+    for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    outputs = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(FIT)], capture_output=True, text=True, check=True
+        )
+        outputs.append(done.stdout.split())
+        noise = [line for line in done.stderr.splitlines() if "jax._src.compiler" not in line]
+        assert not [line for line in noise if "AOT" in line or "rror" in line], done.stderr
+    assert len(stored(tmp_path)) == 1, "one program is all a fit needs"
+    assert outputs[0][0] == outputs[1][0]
+    assert [output[1] for output in outputs] == ["0", "1"]
