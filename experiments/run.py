@@ -34,7 +34,7 @@ import commod
 HERE = Path(__file__).parent
 STORE = HERE / ".cache" / "cells"
 SHARED = ("paper", "adult", "protocol", "methods", "matching")  # what every cell's code may rest on
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "jaxlib", "optax")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "jaxlib")
 # One thread per cell: two threads in each of two processes would fight over two cores, and sums
 # would be added in another order on a machine with more.
 ONE_THREAD = {

@@ -13,6 +13,14 @@ import pytest
 from commod.datasets import fetch_law_school, load_compas
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled_programs(tmp_path_factory):
+    """Keep compiled programs of the tests apart from the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COMMOD_CACHE_HOME", str(tmp_path_factory.mktemp("programs")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def compas():
     return load_compas()

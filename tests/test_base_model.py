@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 from commod import COMMOD, ScoreColumn
-from commod._base_model import base_classes
+from commod._base_model import BaseScores, base_classes, warn_about_base_model
 from commod.datasets import make_biased
 from commod.exceptions import BaseModelError, BaseModelWarning, InputError
 
@@ -455,3 +455,21 @@ def test_the_same_score_for_everybody_is_said():
     table = SCORED.assign(score=0.3)
     with pytest.warns(BaseModelWarning, match=r"every row the same score \(0\.3\)"):
         untrained(ScoreColumn("score"), table)
+
+
+def test_of_many_rows_some_are_asked_for_the_models_own_decisions():
+    class Counting(LogisticRegression):
+        asked = 0
+
+        def predict(self, X):
+            type(self).asked += len(X)
+            return np.ones(len(X), dtype=int)  # not what its scores say
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = Counting().fit(X, y)
+    base = BaseScores(model.predict_proba(X), 0.5)
+    with pytest.warns(BaseModelWarning, match=r"own predict differs .* of 10000 rows"):
+        warn_about_base_model(model, X, base, pos_label=1, label=None)
+    assert Counting.asked == 10_000

@@ -119,6 +119,5 @@ def test_first_fit_in_parts(benchmark: Any, table: str) -> None:
 def _import_jax() -> Any:
     import jax
     import jax.monitoring
-    import optax  # noqa: F401
 
     return jax

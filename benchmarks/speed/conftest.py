@@ -24,7 +24,6 @@ PACKAGES = {
     "lightgbm",
     "narwhals",
     "numpy",
-    "optax",
     "oxonfair",
     "pandas",
     "polars",

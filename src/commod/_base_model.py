@@ -17,10 +17,14 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from commod._inputs import Column, different_labels
+from commod._inputs import Column, different_labels, take_rows
 from commod.exceptions import BaseModelError, BaseModelWarning
 
 __all__ = ["BaseScores", "ScoreColumn", "base_classes", "base_scores", "warn_about_base_model"]
+
+MOST_COMPARED = (
+    10_000  # rows on which the model's own decisions are looked at: asking costs a scoring
+)
 
 
 @dataclass(frozen=True)
@@ -221,14 +225,7 @@ def warn_about_base_model(
             "to tell people apart by, and an update can only invert decisions."
         )
     if not isinstance(estimator, ScoreColumn) and hasattr(estimator, "predict"):
-        own = np.asarray(estimator.predict(X)).reshape(-1) == pos_label
-        n_different = int((own != base.decisions).sum())
-        if n_different:
-            _warn(
-                f"The base model's own predict differs from score > {base.threshold:g} in "
-                f"{n_different} of {len(scores)} rows. Changes are counted against score > "
-                f"{base.threshold:g}; set threshold= to the one that is deployed."
-            )
+        _warn_about_own_decisions(estimator, X, base, pos_label)
     extreme = float(np.mean((scores < 1e-6) | (scores > 1 - 1e-6)))
     accuracy = float(np.mean(base.decisions == label)) if label is not None else float("nan")
     # a rare outcome alone makes any model look accurate: errors must be few beside it, too
@@ -242,5 +239,21 @@ def warn_about_base_model(
         )
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, BaseModelWarning, stacklevel=6)  # the caller of fit
+def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_label: Any) -> None:
+    """Warn where the model decides otherwise than by the threshold, on some of many rows."""
+    n = len(base.scores)
+    some = np.arange(0, n, -(-n // MOST_COMPARED))
+    rows = X if len(some) == n else take_rows(X, some)
+    own = np.asarray(estimator.predict(rows)).reshape(-1) == pos_label
+    n_different = int((own != base.decisions[some]).sum())
+    if n_different:
+        _warn(
+            f"The base model's own predict differs from score > {base.threshold:g} in "
+            f"{n_different} of {len(some)} rows. Changes are counted against score > "
+            f"{base.threshold:g}; set threshold= to the one that is deployed.",
+            stacklevel=7,
+        )
+
+
+def _warn(message: str, stacklevel: int = 6) -> None:
+    warnings.warn(message, BaseModelWarning, stacklevel=stacklevel)  # the caller of fit

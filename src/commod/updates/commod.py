@@ -439,7 +439,8 @@ def fit_grid(
     """Return fitted copies of `update`, one for each setting, trained in one batched computation.
 
     A setting may change `lambda_fair`, `lambda_ratio`, `lambda_sparsity`, `lambda_diversity` and
-    `random_state`; the rest is shared, what r is too. Each copy equals one fitted alone.
+    `random_state`; the rest is shared, what r is too. Each copy equals one fitted alone; on a GPU
+    only up to rounding, which strong weights of fairness make larger with each epoch.
 
     Examples
     --------
@@ -538,9 +539,8 @@ def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
     )
     first, seeds = models[0], draw_seeds(models)
     unseeded = [model.random_state is None for model in models]
-    seeds[unseeded] = seeds[unseeded][
-        :1
-    ]  # to see the rows in one order, which lets a GPU train them together
+    # those without a seed see the rows in one order, which lets a GPU train them together
+    seeds[unseeded] = seeds[unseeded][:1]
     train = adversarial.train_layers if first._ratio == "mlp" else adversarial.train_concepts
     with progress_bar("COMMOD", first.progress) as report:
         return train(problem, penalties, seeds, first._schedule(), report)
