@@ -467,7 +467,7 @@ def test_of_many_rows_some_are_asked_for_the_models_own_decisions():
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 2))
-    y = (X[:, 0] > 0).astype(int)
+    y = (X[:, 0] + rng.normal(size=30_000) > 0).astype(int)
     model = Counting().fit(X, y)
     base = BaseScores(model.predict_proba(X), 0.5)
     with pytest.warns(BaseModelWarning, match=r"own predict differs .* of 10000 rows"):
