@@ -56,7 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.quick:
         settings, path = QUICK, RESULTS / "bench-quick.json"
     if options.write_docs:
-        write_docs(read(path), settings)
+        parts = read(path)
+        if options.quick or not parts:
+            print("The page shows a full run: run `make bench` first, and leave --quick out.")
+            return 2
+        write_docs(parts, settings)
         return 0
     with ending_on_sigterm(), tempfile.TemporaryDirectory(prefix="commod-bench-") as folder:
         try:

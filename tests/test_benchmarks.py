@@ -154,7 +154,7 @@ def test_the_page_says_what_was_missed_and_what_failed():
     failed = (Step(make_case("audit"), 0), {"turn": 0, "failed": "line\nMemoryError: too much"})
     parts["rows"]["benchmarks"] += gather([failed])["rows"]["benchmarks"]
     text = page(parts, [ratio(bar=1.5)], picture=False)
-    assert "Of 1 bars and goals 0 hold." in text
+    assert "0 of 1 bars hold, and 0 of 0 goals are reached." in text
     assert "| fit / copy | 3.00 (2.00 to 4.00) | <= 1.5 | **MISSED** |" in text
     assert "| 10 rows | audit | failed |" in text
     assert "10 rows, audit failed: `MemoryError: too much`" in text
@@ -165,7 +165,7 @@ def test_the_page_says_what_was_missed_and_what_failed():
 
 def test_the_page_shows_no_verdict_that_is_not_due():
     text = page(make_parts(fit=[2.0], copy=[1.0]), [ratio(bar=3.0)], picture=False)
-    assert "Of 1 bars and goals 1 hold." in text
+    assert "1 of 1 bars hold, and 0 of 0 goals are reached." in text
     assert "**MISSED**" not in text.split("## ", 1)[1]
 
 

@@ -586,6 +586,28 @@ def test_a_cut_that_need_not_be_exact_is_close_to_the_best(seed, constraints, n_
     assert small.rows.cost @ changed == pytest.approx(rounded.cost)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_heavy_tail_costs_a_rounded_cut_nothing(seed, monkeypatch):
+    monkeypatch.setattr("commod._solvers.direct.N_BINS", 1 << 12)  # fewer bins than rows
+    small = Small(seed, n=20_000)
+    eta, limits = np.exp(3 * small.rng.normal(size=small.n)), small.limits(0.8)
+    assert np.ptp(eta) > 1_000 * (np.quantile(eta, 0.75) - np.quantile(eta, 0.25))
+    exact = best_cut(small.rows, limits, eta, np.zeros(0))
+    rounded = _rounded_cut(small.rows, limits, eta, np.zeros(0))
+    assert rounded.violation == exact.violation == 0
+    assert rounded.cost <= 1.01 * exact.cost
+    changed = small.free & (eta > -rounded.offset)
+    assert small.rows.cost @ changed == pytest.approx(rounded.cost)
+
+
+def test_one_value_for_all_is_cut_all_or_none():
+    small = Small(2, n=300)
+    cut = _rounded_cut(small.rows, small.limits(0.8), np.full(small.n, 3.0), np.zeros(0))
+    changed = small.free & (-cut.offset < 3.0)
+    assert changed.sum() in (0, small.free.sum())
+    assert small.rows.cost @ changed == pytest.approx(cut.cost)
+
+
 def test_only_a_cut_that_need_not_be_exact_leaves_many_rows_unsorted(monkeypatch):
     small = Small(3, n=300)
     eta = small.rng.normal(size=small.n)

@@ -1,9 +1,11 @@
 """Compiled programs are kept between processes, for commod alone and only where nobody objects."""
 
+import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from threading import Thread
 
 import jax
 import numpy as np
@@ -85,12 +87,45 @@ def test_a_folder_that_cannot_be_made_is_done_without(tmp_path, monkeypatch):
         assert compile_something(5.5) == 12
 
 
-def test_a_second_thread_inside_changes_nothing(home):
-    with kept_programs():
-        ours = jax.config.jax_compilation_cache_dir
+def test_a_second_thread_inside_changes_nothing(home, monkeypatch):
+    looked = []
+    monkeypatch.setattr(programs, "_folder", lambda: looked.append(1) or home)
+
+    def enter():
         with kept_programs():
-            assert jax.config.jax_compilation_cache_dir == ours
-        assert jax.config.jax_compilation_cache_dir == ours
+            pass
+
+    with kept_programs():
+        jax.config.update("jax_compilation_cache_dir", None)  # as another thread may see it
+        other = Thread(target=enter)
+        other.start()
+        other.join()
+    assert len(looked) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners and modes of files")
+def test_a_folder_that_others_can_write_to_is_not_trusted(home):
+    with kept_programs():
+        folder = Path(jax.config.jax_compilation_cache_dir)
+    folder.chmod(0o777)
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir is None
+    folder.chmod(0o700)
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir == str(folder)
+
+
+def test_a_folder_inside_is_not_taken_for_an_old_program(home, monkeypatch):
+    monkeypatch.setattr(programs, "MOST_PROGRAMS", 1)
+    with kept_programs():
+        folder = Path(jax.config.jax_compilation_cache_dir)
+        compile_something(7.5)
+    (folder / "notes of a compiler").mkdir()
+    for number in (8.5, 9.5):
+        with kept_programs():
+            assert jax.config.jax_compilation_cache_dir == str(folder)
+            compile_something(number)
+    assert (folder / "notes of a compiler").is_dir()
 
 
 def test_a_damaged_file_is_a_program_to_compile(home):

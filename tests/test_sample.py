@@ -1,11 +1,13 @@
 """The sample of many rows on which a direction is sought, and its verification on all of them."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from commod import ControlledDebiaser, ScoreColumn
-from commod.exceptions import InputError
+from commod.exceptions import InputError, TargetWarning
 from commod.updates import _search
 from commod.updates._sample import CELL_ROWS, carries_over, draw_sample, sample_sizes
 
@@ -44,10 +46,13 @@ def test_a_sample_has_the_base_rates_of_all_rows_and_stands_for_them():
 
 
 def test_what_costs_no_more_than_chance_explains_carries_over():
-    assert carries_over(0.05, 0.05, 1_000)
-    assert carries_over(0.05, 0.052, 1_000)
-    assert not carries_over(0.05, 0.06, 1_000)
-    assert not carries_over(0.05, 0.052, 100_000)
+    assert carries_over(0.05, 0.05, 1_000, 0.0)
+    assert carries_over(0.05, 0.052, 1_000, 0.0)
+    assert not carries_over(0.05, 0.06, 1_000, 0.0)
+    assert not carries_over(0.05, 0.052, 100_000, 0.0)
+    assert carries_over(0.0, 0.0, 0, 0.0)
+    assert carries_over(0.05, 0.05, 1_000, -0.2)  # closer to the target than in the sample
+    assert not carries_over(0.05, 0.05, 1_000, 0.05)
 
 
 # -- fitting --------------------------------------------------------------------------------------
@@ -79,9 +84,9 @@ def test_many_rows_are_sampled_verified_on_all_and_it_is_said(rows):
     assert update.reached_
     assert update.n_rows_ == N
     assert update.n_search_rows_ < N / 2
-    words = f"sought on {update.n_search_rows_:,} of {N:,} rows"
+    words = f"sought on {update.n_search_rows_:,} of the {N:,} rows that the update was fitted on"
     assert words in update.status_
-    assert "on all of them" in update.status_
+    assert "changes no larger share than in the sample" in update.status_
     assert update.fairness_ >= 0.8  # on all rows, not on the sample
 
 
@@ -127,6 +132,29 @@ def test_a_frontier_of_many_rows_is_cut_on_all_of_them(rows):
     update = ControlledDebiaser(ScoreColumn("score"), random_state=0, progress=False)
     curve = frontier(update, rows[0], sensitive_features=rows[1], targets=[0.7, 0.8, 0.9])
     assert (curve.frame()["fairness"] >= [0.7, 0.8, 0.9]).all()
+    chosen = curve.select(target=0.8)
+    assert chosen.n_search_rows_ < N
+    assert "sought on" in chosen.status_
+    assert "no larger share" not in chosen.status_  # nobody looked
+
+
+@pytest.mark.parametrize("settings", [{"max_changes": 0.02}, {"target": 0.95, "max_changes": 0.03}])
+def test_a_budget_or_a_target_out_of_reach_is_verified_too_and_needs_no_more_rows(rows, settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TargetWarning)
+        update = fit(rows, **settings)
+    assert update.n_search_rows_ == sample_sizes(N, None, use_all=False)[0] or (
+        update.n_search_rows_ < N
+    )
+    assert update.change_rate_ <= settings["max_changes"]
+
+
+def test_the_half_that_finds_updates_is_what_a_promise_samples(rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TargetWarning)
+        update = fit(rows, confidence=0.9, target=0.6)
+    assert f"of the {N // 2:,} rows that the update was fitted on" in update.status_
+    assert not hasattr(update, "_sampled")
 
 
 def test_another_sample_is_refused(rows):

@@ -250,10 +250,16 @@ def test_layers_across_rows_are_the_same_layers(sizes):
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(sizes[0], 7)).astype(np.float32)
     flat = rng.normal(size=sum(networks.layer_lengths(sizes))).astype(np.float32)
-    x = inputs
-    for i, (matrix, bias) in enumerate(networks.layers(flat, sizes)):
-        x = matrix.reshape(sizes[i + 1], sizes[i]) @ (np.maximum(x, 0) if i else x) + bias[:, None]
-    np.testing.assert_allclose(networks.run_across(jnp.asarray(flat), sizes, inputs), x, atol=1e-5)
+    turned = [
+        part
+        for i, (matrix, bias) in enumerate(networks.layers(flat, sizes))
+        for part in (matrix.reshape(sizes[i + 1], sizes[i]).T.ravel(), bias)
+    ]
+    rows = networks.run_layers(
+        jnp.asarray(np.concatenate(turned)), sizes, lambda matrix, bias: inputs.T @ matrix + bias
+    )
+    across = networks.run_across(jnp.asarray(flat), sizes, inputs)
+    np.testing.assert_allclose(across, rows.T, atol=1e-5)
 
 
 @pytest.mark.parametrize("units", [(), (3,)])

@@ -7,6 +7,8 @@ from typing import Any
 
 from benchmarks.harness.figures import (
     GOAL_MISSED,
+    HOLDS,
+    HOLDS_BUT,
     MISSED,
     UNKNOWN,
     Figure,
@@ -46,10 +48,13 @@ def _head() -> list[str]:
 def _summary(parts: dict[str, Any], found: Iterable[Found]) -> str:
     found = list(found)
     judged = [one for one in found if one.figure.is_judged]
-    missed = [one for one in judged if one.verdict in (MISSED, GOAL_MISSED)]
+    bars = [one for one in judged if one.figure.bar is not None]
+    goals = [one for one in judged if one.figure.goal is not None]
+    missed = [one for one in judged if one.verdict in (MISSED, GOAL_MISSED, HOLDS_BUT)]
     unknown = [one for one in judged if one.verdict == UNKNOWN]
-    n_held = len(judged) - len(missed) - len(unknown)
-    lines = [f"Of {len(judged)} bars and goals {n_held} hold."]
+    n_bars = sum(one.verdict not in (MISSED, UNKNOWN) for one in bars)
+    n_goals = sum(one.verdict == HOLDS for one in goals)
+    lines = [f"{n_bars} of {len(bars)} bars hold, and {n_goals} of {len(goals)} goals are reached."]
     lines += [f"- {_in_words(one)}" for one in missed]
     lines += [f"- {one.figure.words}: {UNKNOWN}" for one in unknown]
     lines += [f"- {part}: {b['group']}, {b['name']} failed" for part, b in failures(parts)]

@@ -41,8 +41,8 @@ SECTIONS = (
         "every peer has its own adversary (Fairlearn's is linear, as documented, or that of its "
         "guide) and an environment of its own. Peers get encoded features, ours encode the raw "
         "frame themselves; ControlledDebiaser and OxonFair ask for a P-rule of 0.8, a frontier is "
-        "100 models. A first call is imports and first fit of a fresh process, next calls are "
-        "fits after it. COMMOD compiled before finds what an earlier process compiled. The first "
+        "100 models, measured, and not described. A first call is imports and first fit of a "
+        "fresh process, next calls are fits after it. COMMOD compiled before finds what an earlier process compiled. The first "
         "fit in parts has JAX imported beforehand to be listened to; parts may nest (tracing).",
         (
             Column("next calls, s", "seconds"),

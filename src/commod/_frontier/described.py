@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,7 +35,9 @@ class Described:
         cls, rows: EvaluationRows, columns: Sequence[Column], terms: TermTable | None = None
     ) -> Described:
         """Return what describes updates on these rows."""
-        raw = InMemory([c for c in columns if c.name != MARGIN_COLUMN])
+        # copies, as segments may be sought after the caller's table has changed
+        kept = [c for c in columns if c.name != MARGIN_COLUMN]
+        raw = InMemory([replace(c, values=c.values.copy()) for c in kept])
         return cls(SegmentFinder(raw, rows.before == rows.gain_raises), rows, terms)
 
     def __call__(self, point: Point) -> tuple[Segments | None, Card | None]:

@@ -69,13 +69,13 @@ def frontier(
         `lean`).
     grid : mapping of str to sequence, default=None
         Values to combine: for COMMOD its lambdas and `random_state` (None: the published grid,
-        one batched computation), for ControlledDebiaser `accuracy_weight`, for a rival `strength`
+        fitted together), for ControlledDebiaser `accuracy_weight`, for a rival `strength`
         (None: its `default_strengths`).
     X_eval, y_eval, sensitive_features_eval : default=None
         Rows to measure on, best new ones; the fit rows if None.
     describe : bool, default=True
-        Find the segments and the points of the efficient updates on these rows, which
-        `Frontier.trade_off` returns and a report shows. False saves the time.
+        Keep what finds the segments and the points of the efficient updates on these rows, which
+        `Frontier.trade_off` returns and a report shows. False saves the memory and that time.
 
     Returns
     -------

@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 
 BLOCK = 1 << 14  # rows that are gone through together
 COMBINED = 4096  # entries of a table for combined columns: they must stay in the cache
+COMBINED_TERMS = 256  # and their terms no more than these: the table is a product with all of them
 ROWS_PER_ENTRY = 8  # and there must be so many rows for each, or making the table costs more
 SMALL_CODES = 1 << 17  # rows: above, codes are kept in few bytes, though lookups want eight
 
@@ -251,12 +252,12 @@ def _lookups(table: TermTable, others: NDArray[np.intp]) -> tuple[Lookup, ...]:
 def _shares(single: Sequence[Lookup], most: int) -> list[list[Lookup]]:
     """Return the columns in groups whose combinations are at most so many, small columns first."""
     groups: list[list[Lookup]] = []
-    size = most + 1
-    for each in sorted(single, key=_n_levels):
-        size *= _n_levels(each)
-        if size > most:
+    size, n_terms = most + 1, 0
+    for each in sorted(single, key=lambda lookup: len(lookup.slots)):
+        size, n_terms = size * _n_levels(each), n_terms + len(each.slots)
+        if size > most or n_terms > COMBINED_TERMS:
             groups.append([])
-            size = _n_levels(each)
+            size, n_terms = _n_levels(each), len(each.slots)
         groups[-1].append(each)
     return groups
 

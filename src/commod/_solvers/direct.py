@@ -26,7 +26,7 @@ TOLERANCE = 1e-6  # relative: when a search at one temperature ends
 SLACK = 1e-12  # rates are ratios of counts: equal ones may differ by rounding
 LARGEST = 700.0  # the exponential of more is infinite
 TIE = 1e-9  # of the range of w·x: rows closer than this cannot be told apart reliably
-PREFIXES = 1 << 17  # looked at together
+PREFIXES = 1 << 17  # looked at together at most
 MANY, N_BINS = 1 << 18, 1 << 18  # rows too many to sort for a cut that need not be exact
 
 
@@ -122,12 +122,14 @@ class Direction:
 # The exact cut
 
 
-def _prefixes(rows: Rows, order: NDArray[np.intp]) -> Iterator[tuple[int, Floats, Floats]]:
+def _prefixes(
+    rows: Rows, order: NDArray[np.intp], size: int
+) -> Iterator[tuple[int, Floats, Floats]]:
     """Yield blocks (first k, sums (K, m), costs (m,)) for k = 0, 1, … rows of `order` changed."""
     sums, cost = rows.start.copy(), 0.0
     yield 0, sums[:, None], np.zeros(1)
-    for begin in range(0, len(order), PREFIXES):
-        block = order[begin : begin + PREFIXES]
+    for begin in range(0, len(order), size):
+        block = order[begin : begin + size]
         moves = np.zeros((rows.n_cells + 1, len(block)))
         moves[rows.cell[block], np.arange(len(block))] = rows.step[block]
         moves = np.vstack([moves[:-1], rows.extra[:, block]]) if len(rows.extra) else moves[:-1]
@@ -171,19 +173,21 @@ def best_cut(
     tie = TIE * float(np.ptp(sorted_eta)) if len(order) else 0.0
     is_cut = np.concatenate([[True], sorted_eta[:-1] - sorted_eta[1:] > tie, [True]])
     is_cut = is_cut[: len(order) + 1]
-    best = _cheapest(limits, _prefixes(rows, order), is_cut)
+    best = _cheapest(limits, _prefixes(rows, order, _n_prefixes(limits)), is_cut)
     if best is None:
         return Direction(w, _offset(sorted_eta, 0), 0.0, np.inf)
     return Direction(w, _offset(sorted_eta, best[2]), best[1], best[0])
 
 
 def _rounded_cut(rows: Rows, limits: Limits, eta: Floats, w: Floats) -> Direction:
-    """Return the best of the cuts between N_BINS equal steps of η."""
-    low, high = float(eta.min()), float(eta.max())
-    width = (high - low) / N_BINS if high > low else 1.0
+    """Return the best of the cuts between N_BINS steps of η."""
+    few = eta[np.flatnonzero(rows.free)[:: -(-int(rows.free.sum()) // MANY)]]
+    low, middle, high = np.quantile(few, (0.25, 0.5, 0.75)).tolist()
+    spread = (high - low) or float(few.std()) or 1.0
     at = np.empty(len(eta), dtype=np.intp)
     for some in blocks(len(rows)):
-        np.minimum((high - eta[some]) / width, N_BINS - 1, out=at[some], casting="unsafe")
+        angle = np.arctan((middle - eta[some]) / spread)  # as fine in the tails as rows are there
+        np.clip((angle / np.pi + 0.5) * N_BINS, 0, N_BINS - 1, out=at[some], casting="unsafe")
     costs = np.asarray(np.bincount(at, rows.cost, minlength=N_BINS), dtype=float)
     extra = [np.bincount(at, values, minlength=N_BINS) for values in rows.extra]
     for some in blocks(len(rows)):
@@ -193,12 +197,23 @@ def _rounded_cut(rows: Rows, limits: Limits, eta: Floats, w: Floats) -> Directio
     sums = np.vstack([rates[:n_cells], *extra])
     np.cumsum(sums, axis=1, out=sums)
     sums += rows.start[:, None]
-    steps = [(0, rows.start[:, None], np.zeros(1)), (1, sums, np.cumsum(costs))]
-    best = _cheapest(limits, steps, np.ones(N_BINS + 1, dtype=bool))
-    if best is None:
-        return Direction(w, -(high + 1.0), 0.0, np.inf)
-    offset = -(high + 1.0) if best[2] == 0 else -(high - width * best[2])
-    return Direction(w, offset, best[1], best[0])
+    costs = np.cumsum(costs)
+    size = _n_prefixes(limits)
+    parts = [slice(begin, begin + size) for begin in range(0, N_BINS, size)]
+    steps = [(1 + part.start, sums[:, part], costs[part]) for part in parts]
+    nobody = (0, rows.start[:, None], np.zeros(1))
+    best = _cheapest(limits, [nobody, *steps], np.ones(N_BINS + 1, dtype=bool))
+    if best is None or best[2] == 0:
+        return Direction(w, -(float(eta.max()) + 1.0), 0.0, np.inf if best is None else best[0])
+    if best[2] == N_BINS:
+        return Direction(w, -(float(eta.min()) - 1.0), best[1], best[0])
+    cut = middle - spread * float(np.tan(np.pi * (best[2] / N_BINS - 0.5)))
+    return Direction(w, -cut, best[1], best[0])
+
+
+def _n_prefixes(limits: Limits) -> int:
+    """Return how many prefixes are looked at together: fewer where there are many limits."""
+    return max(1024, min(PREFIXES, 4 * PREFIXES // len(limits.bound)))
 
 
 def _cheapest(

@@ -2,7 +2,7 @@
 
 Parameters are flat vectors, so that one call of Adam moves them all. A first layer reads the
 standardised terms of a batch, any named tuple with the fields of `TermArrays`: categories stay
-codes, and their one-hot columns are never written out.
+codes; a GPU alone, whose sums into a table are not repeatable, multiplies one-hot columns.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -88,7 +89,15 @@ def _folder() -> Path | None:
         _forget_oldest(folder)
     except OSError:
         return None
-    return folder if os.access(folder, os.W_OK) else None
+    return folder if os.access(folder, os.W_OK) and _is_ours_alone(folder) else None
+
+
+def _is_ours_alone(folder: Path) -> bool:
+    """Return whether nobody else can write there: who can writes programs that we would run."""
+    if not hasattr(os, "getuid"):
+        return True
+    told = folder.stat()
+    return told.st_uid == os.getuid() and not told.st_mode & 0o022
 
 
 def cache_home() -> Path | None:
@@ -110,6 +119,7 @@ def cache_home() -> Path | None:
     return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache", "commod")
 
 
+@cache
 def _machine() -> str:
     """Return a name for what this processor can do: JAX's own key does not look at it.
 
@@ -124,6 +134,10 @@ def _machine() -> str:
 
 
 def _forget_oldest(folder: Path) -> None:
-    files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
-    for file in files[: max(0, len(files) - MOST_PROGRAMS)]:
-        file.unlink(missing_ok=True)
+    files = list(folder.glob("*-cache"))
+    if len(files) <= MOST_PROGRAMS:
+        return
+    with suppress(OSError):  # another process may be tidying up, too
+        files.sort(key=lambda file: file.stat().st_mtime)
+        for file in files[:-MOST_PROGRAMS]:
+            file.unlink(missing_ok=True)

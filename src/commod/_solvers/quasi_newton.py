@@ -69,6 +69,10 @@ def _limited_memory(function: Function, v: Floats, n_steps: int, tolerance: floa
             break
         step = _direction(gradient, memory)
         slope = float(step @ gradient)
+        if slope >= 0:  # by rounding: begin again along the gradient
+            memory.clear()
+            step = _direction(gradient, memory)
+            slope = float(step @ gradient)
         found = _line_search(function, v, value, step, slope)
         if found is None:
             break

@@ -432,7 +432,7 @@ def fit_strengths(
 ) -> list[Rival]:
     """Return fitted copies of `update`, one for each strength; the rows are read once.
 
-    Methods that train share one batched computation; each copy equals one fitted alone.
+    Each copy equals one fitted alone, on a GPU up to rounding.
 
     Examples
     --------

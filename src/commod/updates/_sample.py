@@ -19,6 +19,7 @@ CHANGED_ROWS = 1_000  # of a sample have to change: their number is then known t
 CELL_ROWS = 1_000  # of a sample at least from each cell, as far as it has so many
 GROWTH = 4
 EXTRA = 0.01  # of the changes: what a sample's direction may cost more on all rows, beside chance
+FURTHER = 0.01  # from the target: how much further all rows may be than the sample
 
 
 def sample_sizes(n: int, limit: float | None, *, use_all: bool) -> list[int]:
@@ -71,10 +72,11 @@ def draw_sample(
     return index[order], stands_for[order]
 
 
-def carries_over(cost: float, cost_on_all: float, n_changed: float) -> bool:
-    """Return whether a direction costs on all rows what it costs on its sample, but for chance.
+def carries_over(share: float, share_of_all: float, n_changed: int, further: float) -> bool:
+    """Return whether a direction does to all rows what it does to its sample, but for chance.
 
-    `n_changed` is how many rows of the sample it changes.
+    `share` of the people in the sample change, which are `n_changed` of its rows, and
+    `share_of_all` of all rows; `further` is how much further from the target all rows are.
     """
-    chance = 2 / np.sqrt(max(n_changed, 1.0))
-    return bool(cost_on_all <= cost * (1 + EXTRA + chance))
+    chance = 2 / np.sqrt(max(n_changed, 1))
+    return bool(further <= FURTHER and share_of_all <= share * (1 + EXTRA + chance))

@@ -42,23 +42,28 @@ class Update:
     """A direction on the fit rows: `weights` (d,) of η = −r per standard deviation of a term.
 
     `shift` is what η is where every term is at its mean; a row changes where η > 0. It was sought
-    on `n_sought` rows; `cost` and `violation` are those on all rows.
+    on `n_sought` rows; `violation` is that on all rows, and `verified` says whether what it does
+    to the rows it was sought on was compared with what it does to all of them.
     """
 
     weights: Floats
     shift: float
     found: Found
     price: float
-    cost: float
     violation: float
     n_sought: int
+    verified: bool = False
 
 
 @dataclass(frozen=True)
 class Sought:
-    """Rows on which a direction is sought: `index` (m,), and the solver's task on them."""
+    """Rows on which a direction is sought, and the solver's task on them.
+
+    `index` (m,) are the rows; `people` (m,) is how many each stands for, None where that is one.
+    """
 
     index: NDArray[np.intp]
+    people: Floats | None
     task: Task
 
 
@@ -197,7 +202,8 @@ class Search:
             errs = self.rows.base.decisions[index] == self.rows.label[index]
             weight = weight * np.where(errs, max(1 - self.accuracy_weight, 0.02), 1.0)
         bounds = self._bounds(names)
-        return Sought(index, Task(design, columns, rows, [], weight, bounds, self.sparsity))
+        task = Task(design, columns, rows, [], weight, bounds, self.sparsity)
+        return Sought(index, people, task)
 
     def _bounds(self, names: Iterable[Any]) -> Bounds | None:
         """Return the sign each weight of η = −r may have; None where all are free."""
@@ -239,8 +245,8 @@ class Search:
     def best(self, target: float) -> Update:
         """Return the update for a target, or the one that comes closest within the caps.
 
-        What was found on a sample is verified on all rows; where it costs more there than chance
-        explains, the search goes on, from where it is, on more rows.
+        What was found on a sample is verified on all rows; where it changes more of them than
+        chance explains, the search goes on, from where it is, on more rows.
         """
         found: Found | None = None
         with threadpool_limits(1, "blas"):  # products this small lose time to threads
@@ -250,17 +256,20 @@ class Search:
                 if found.direction.violation > 0:
                     found = self._closest(sought, target, found)
                 update = self._finish(sought, found, target)
-                if not self.use_all and self._is_verified(sought, update):
-                    break
+                if not self.use_all and self._carries_over(sought, update, target):
+                    return replace(update, verified=True)
         return update
 
-    def _is_verified(self, sought: Sought, update: Update) -> bool:
-        """Return whether an update does on all rows what it did on those it was sought on."""
-        there = update.found.direction
-        if update.violation > 0 >= there.violation:
-            return False
-        n_changed = float(there.cost * len(sought.index))
-        return carries_over(there.cost, update.cost, n_changed)
+    def _carries_over(self, sought: Sought, update: Update, target: float) -> bool:
+        """Return whether an update does to all rows what it does to those it was sought on."""
+        task, w = sought.task, update.found.direction.w
+        cut = best_cut(task.rows, self.limits(target, sought), task.design.times(w), w)
+        changed = (task.design.times(w) + cut.offset > 0) & task.rows.free
+        share = float(np.average(changed, weights=sought.people))
+        on_all = (self.eta(update) > 0) & self.free
+        return carries_over(
+            share, float(on_all.mean()), int(changed.sum()), update.violation - cut.violation
+        )
 
     def _solve(
         self,
@@ -309,7 +318,10 @@ class Search:
         report: Report = None,
         leans: Sequence[float | None] = (None,),
     ) -> list[list[Update]]:
-        """Return updates for each target, loosest first, one for each lean on the first guess."""
+        """Return updates for each target, loosest first, one for each lean on the first guess.
+
+        On many rows all are sought on the first sample; their cuts are those of all rows.
+        """
         middle = targets[len(targets) // 2]
         sizes = self._sizes(middle)
         with threadpool_limits(1, "blas"):
@@ -357,7 +369,7 @@ class Search:
         _, price = worth(sought.task.design, sought.task.rows, limits, found.direction)
         shift = cut.offset + float((weights / seen) @ mean)
         n_sought = len(sought.index)
-        return Update(weights, shift, found, price, cut.cost, cut.violation, n_sought)
+        return Update(weights, shift, found, price, cut.violation, n_sought)
 
 
 def _ways_to_begin(sizes: Counts, positives: Counts, best: Counts) -> list[Counts]:

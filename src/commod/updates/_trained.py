@@ -74,7 +74,8 @@ def readable_concepts(
     )
     if not whole_columns:
         return concepts
-    some = np.arange(0, len(terms), -(-len(terms) // MOST_ROWS))
+    there = np.flatnonzero(weight)
+    some = there[:: -(-len(there) // MOST_ROWS)]
     if len(some) < len(terms):
         terms, weight = terms.take(some), weight[some]
     return by_column(concepts, encoding, terms, scale, weight)

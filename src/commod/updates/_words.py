@@ -55,13 +55,15 @@ class LimitsInWords:
         return said
 
     def _sample(self) -> list[str]:
-        n, n_sought = self.update._n_rows_to_search, self.update.n_search_rows_
+        n_sought, n, verified = self.update._sampled
         if n_sought >= n:
             return []
-        return [
-            f"The direction was sought on {n_sought:,} of {n:,} rows, drawn by group and decision; "
-            "its cut was found, and what it costs verified, on all of them."
-        ]
+        text = (
+            f"The direction was sought on {n_sought:,} of the {n:,} rows that the update was "
+            "fitted on, drawn by group and decision, its cut on all of them"
+        )
+        checked = ", where it changes no larger share than in the sample, but for chance"
+        return [text + (checked if verified else "") + "."]
 
     def _why_not(self) -> str:
         update, search = self.update, self.search

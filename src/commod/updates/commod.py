@@ -55,6 +55,7 @@ DEFAULT_GRID = {
 }
 RATIOS = ("concepts", "mlp")
 MANY_ROWS = 2_000_000  # of all models together
+MOST_THREADS = 4  # each holds a few numbers for every row
 OF_CONCEPTS = ("concept_weights_", "concept_contributions_", "intercept_")
 
 
@@ -436,11 +437,12 @@ def fit_grid(
     sample_weight: Any = None,
     ratio_weight: Any = None,
 ) -> list[COMMOD]:
-    """Return fitted copies of `update`, one for each setting, trained in one batched computation.
+    """Return fitted copies of `update`, one for each setting, trained on rows that are read once.
 
     A setting may change `lambda_fair`, `lambda_ratio`, `lambda_sparsity`, `lambda_diversity` and
     `random_state`; the rest is shared, what r is too. Each copy equals one fitted alone; on a GPU
-    only up to rounding, which strong weights of fairness make larger with each epoch.
+    only up to rounding, which strong weights of fairness make larger with each epoch. Copies whose
+    `random_state` is None share one random seed: give each its own to see what seeds change.
 
     Examples
     --------
@@ -523,9 +525,12 @@ def _run_all(stores: list[Callable[[], None]], n_rows: int) -> None:
         for store in stores:
             store()
         return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    pool = ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1))
+    try:
         for done in [pool.submit(store) for store in stores]:
             done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:

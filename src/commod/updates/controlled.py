@@ -88,10 +88,11 @@ class ControlledDebiaser(RatioUpdate):
         Promise the target for new people, with this confidence: half of the rows find updates, the
         other half, which must be new to the base model too, says which keep the promise.
     sample : str, default="auto"
-        "auto": of many rows, directions are sought on a stratified sample, large enough that about
-        1,000 of its rows have to change, and verified on all rows; where they cost more there than
-        chance explains, the sample grows. The cut and every figure are counted on all rows either
-        way. "all": directions are sought on all rows.
+        "auto": of many rows, the direction is sought on a stratified sample, large enough that
+        about 1,000 of its rows have to change, and verified on all rows; where it changes more of
+        them than chance explains, the sample grows. The cut and every figure are counted on all
+        rows either way. "all": the direction is sought on all rows. The many updates of a frontier
+        and of `confidence` are sought on one sample, without growing.
     min_category_size : int, default=5
         Fit rows a category needs to have points of its own; rarer ones count as unseen.
     min_group_size : int, default=30
@@ -401,7 +402,7 @@ class ControlledDebiaser(RatioUpdate):
         self._store_scorecard(search.encoding, concepts, mean, scale)
         self.multiplier_ = update.price if changed.any() else float("nan")
         self.n_search_rows_ = update.n_sought
-        self._n_rows_to_search = len(search.rows)
+        self._sampled = (update.n_sought, len(search.rows), update.verified)
         self.path_ = [
             {"step": step, "change_rate": cost, "n_terms": n_terms}
             for step, cost, n_terms in update.found.steps
@@ -429,7 +430,7 @@ class ControlledDebiaser(RatioUpdate):
         self._figures = LimitsInWords(self, search, decisions, weighted)
         self.limit_ = self._figures.share
         self._store_outcome(rows, decisions)
-        del self._figures, self._n_rows_to_search
+        del self._figures, self._sampled
 
     def _is_reached(self, fairness: float) -> bool:
         if self.constraints == "demographic_parity":

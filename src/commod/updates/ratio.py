@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from commod._base_model import BaseScores
+from commod._base_model import BaseScores, ScoreColumn
 from commod._encoding import Encoding, TermTable
 from commod._inputs import Column, read_columns
 from commod._solvers.concepts import Concepts
@@ -69,7 +69,8 @@ class RatioUpdate(BaseUpdate):
         """Return the base model's scores and the columns; only those that `reads` has, if given."""
         check_is_fitted(self)
         kinds = (reads or self._ratio_function()).encoding.kinds
-        only = None if reads is None else {*kinds, getattr(self.estimator, "name", "")}
+        scores = [self.estimator.name] if isinstance(self.estimator, ScoreColumn) else []
+        only = None if reads is None else {*kinds, *scores}
         columns = read_columns(X, kinds, self._unread(), only)
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
