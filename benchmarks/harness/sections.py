@@ -43,7 +43,8 @@ SECTIONS = (
         "frame themselves; ControlledDebiaser and OxonFair ask for a P-rule of 0.8, a frontier is "
         "100 models, measured, and not described. A first call is imports and first fit of a "
         "fresh process, next calls are fits after it. COMMOD compiled before finds what an "
-        "earlier process compiled. The first fit in parts has JAX imported beforehand to be listened to; parts may nest (tracing).",
+        "earlier process compiled. The first fit in parts has JAX imported beforehand to be "
+        "listened to; parts may nest (tracing).",
         (
             Column("next calls, s", "seconds"),
             Column("first call, s", "first_call"),
