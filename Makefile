@@ -47,7 +47,7 @@ contracts: .venv/develop ## data goes one way through the house
 
 check: lint types contracts test paper-quick bench-quick ## what CI runs
 
-figures: .venv/develop ## measure every promised figure beside its bar (about two hours)
+figures: .venv/develop ## measure every promised figure of quality beside its bar (about an hour)
 	PYTHONPATH=. $(BIN)/python benchmarks/figures.py $(FIGURES)
 
 paper: .venv/develop ## every table and figure of the paper, resumable (under an hour on two cores)

@@ -1,7 +1,8 @@
 """Compiled programs in the user's cache folder: the next process loads them in a tenth of a second.
 
 JAX has such a cache, switched off unless a folder is named. Where the user has named none, ours is
-used for our own programs, and for no others: all settings are put back at once.
+used while our own programs are compiled, and all settings are put back at once. They are those of
+the whole process: what another thread compiles in that moment is kept in our folder, too.
 """
 
 from __future__ import annotations
