@@ -250,15 +250,22 @@ class Search:
         """
         found: Found | None = None
         with threadpool_limits(1, "blas"):  # products this small lose time to threads
-            for size in self._sizes(target):
+            *samples, n = self._sizes(target)
+            for size in samples:
                 sought = self._sought(size)
-                found = self._solve(sought, target, found)
-                if found.direction.violation > 0:
-                    found = self._closest(sought, target, found)
+                found = self._seek(sought, target, found)
+                if self.use_all:
+                    continue
                 update = self._finish(sought, found, target)
-                if not self.use_all and self._carries_over(sought, update, target):
+                if self._carries_over(sought, update, target):
                     return replace(update, verified=True)
-        return update
+            everybody = self._sought(n)
+            return self._finish(everybody, self._seek(everybody, target, found), target)
+
+    def _seek(self, sought: Sought, target: float, earlier: Found | None) -> Found:
+        """Return the direction for a target, or the one that comes closest to it."""
+        found = self._solve(sought, target, earlier)
+        return found if found.direction.violation <= 0 else self._closest(sought, target, found)
 
     def _carries_over(self, sought: Sought, update: Update, target: float) -> bool:
         """Return whether an update does to all rows what it does to those it was sought on."""
