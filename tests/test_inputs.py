@@ -290,7 +290,11 @@ def test_categories_that_do_not_occur_are_not_listed():
 def test_categories_travel_as_small_codes():
     X = pd.DataFrame({"a": ["x", "y", None], "b": [True, False, True]})
     for column in [*read_columns(X), *read_columns(pl.from_pandas(X))]:
-        assert column.values.dtype == np.int32
+        assert column.values.dtype == np.int16
+    many = [f"town {i}" for i in range(40_000)]
+    [column] = read_columns(pd.DataFrame({"a": many}))
+    assert column.values.dtype == np.int32
+    assert [column.categories[code] for code in column.values[-3:]] == many[-3:]
 
 
 def test_some_rows_of_a_column_are_the_column_of_these_rows():

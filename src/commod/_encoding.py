@@ -131,7 +131,7 @@ class TermTable:
 
     numeric: NDArray[np.float64]
     numeric_terms: NDArray[np.intp]
-    codes: NDArray[np.int32]
+    codes: NDArray[np.int16] | NDArray[np.int32]
     code_terms: NDArray[np.intp]
     n_terms: int
 
@@ -218,7 +218,8 @@ class Encoding:
         ]
         # column by column into place: a second copy of many rows would be the largest thing here
         numeric = np.empty((n_rows, len(numeric_terms)), order="F")
-        codes = np.empty((n_rows, len(code_terms)), dtype=np.int32, order="F")
+        few = self.n_terms < np.iinfo(np.int16).max
+        codes = np.empty((n_rows, len(code_terms)), np.int16 if few else np.int32, order="F")
         values_of, codes_of = iter(numeric.T), iter(codes.T)
         for first, spec in zip(firsts, self.columns, strict=False):
             column = same_kind(spec, given)

@@ -320,7 +320,8 @@ def _categories(name: str, coded: Coded) -> Column:
     if float in map(type, coded.values):
         numbers = [v if isinstance(v, float) else 0.0 for v in coded.values]
         _finite(np.array([*numbers, 0.0])[coded.codes], f"Column {name!r}")
-    codes = coded.codes.astype(np.int32, copy=False)
+    few = len(coded.values) < np.iinfo(np.int16).max - 1  # many rows in two bytes each, not in four
+    codes = coded.codes.astype(np.int16 if few else np.int32, copy=False)
     return Column(name, "category", codes, tuple(coded.values))
 
 

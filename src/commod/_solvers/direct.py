@@ -165,10 +165,9 @@ def best_cut(
     Rows of equal η change together. Changing nobody is one of the cuts. Not `exact`, very many
     rows are not sorted: those whose η falls into the same small step of its range change together.
     """
-    free = np.flatnonzero(rows.free)
-    if not exact and len(free) > MANY:
+    if not exact and np.count_nonzero(rows.free) > MANY:
         return _rounded_cut(rows, limits, eta, w)
-    order = free[np.argsort(-eta[free])]
+    order = np.argsort(np.where(rows.free, -eta, np.inf))[: np.count_nonzero(rows.free)]
     sorted_eta = eta[order]
     tie = TIE * float(np.ptp(sorted_eta)) if len(order) else 0.0
     is_cut = np.concatenate([[True], sorted_eta[:-1] - sorted_eta[1:] > tie, [True]])
@@ -191,7 +190,7 @@ def _rounded_cut(rows: Rows, limits: Limits, eta: Floats, w: Floats) -> Directio
     costs = np.asarray(np.bincount(at, rows.cost, minlength=N_BINS), dtype=float)
     extra = [np.bincount(at, values, minlength=N_BINS) for values in rows.extra]
     for some in blocks(len(rows)):
-        at[some] += rows.cell[some] * N_BINS
+        at[some] += rows.cell[some].astype(np.intp) * N_BINS
     n_cells = rows.n_cells
     rates = np.bincount(at, rows.step, minlength=(n_cells + 1) * N_BINS).reshape(-1, N_BINS)
     sums = np.vstack([rates[:n_cells], *extra])

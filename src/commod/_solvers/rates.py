@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._solvers.design import SMALL_CODES
 from commod._solvers.direct import Limits, Rows
 
 __all__ = ["Caps", "Cells", "change_rows", "count_cells", "fairness_limits"]
@@ -105,10 +106,12 @@ def change_rows(
 
 def _rates(
     cells: Cells, decisions: Mask, weight: Floats
-) -> tuple[Floats, NDArray[np.intp], Floats]:
+) -> tuple[Floats, NDArray[np.integer], Floats]:
     """Return the positive rate of each cell, (K,), the cell of each row and its step, both (n,)."""
     totals = cells.totals(weight).ravel()
     cell = np.where(cells.index >= 0, cells.index, len(totals))
+    if len(cell) > SMALL_CODES:
+        cell = cell.astype(np.min_scalar_type(len(totals)))
     step = np.where(decisions, -1.0, 1.0) * weight / np.append(totals, np.inf)[cell]
     return cells.totals(weight * decisions).ravel() / totals, cell, step
 
