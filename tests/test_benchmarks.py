@@ -241,6 +241,7 @@ def test_an_answer_of_pytest_benchmark_is_read_as_a_turn():
 def test_a_benchmark_runs_in_a_process_of_its_own(tmp_path):
     (case,) = [c for c in bench.list_cases(Place(tmp_path, True)) if c.name == "python"]
     turn = run_step(Step(case, 0), Place(tmp_path, True), Processes())
+    assert "failed" not in turn, turn
     assert turn["seconds"] > 0
     assert "numpy" in turn["versions"]["packages"]
 

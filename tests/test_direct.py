@@ -581,7 +581,9 @@ def test_a_cut_that_need_not_be_exact_is_close_to_the_best(seed, constraints, n_
     eta, limits = small.rng.normal(size=small.n), small.limits(target)
     exact = best_cut(small.rows, limits, eta, np.zeros(0))
     rounded = _rounded_cut(small.rows, limits, eta, np.zeros(0))
-    assert (rounded.violation, rounded.cost) == pytest.approx((exact.violation, exact.cost))
+    assert (exact.violation, exact.cost) <= (rounded.violation + 1e-9, rounded.cost + 1e-9)
+    assert rounded.violation <= exact.violation + 0.1  # a few rows may share a step
+    assert rounded.cost <= exact.cost + 0.05 or rounded.violation > exact.violation
     changed = small.free & (eta > -rounded.offset)
     assert small.rows.cost @ changed == pytest.approx(rounded.cost)
 

@@ -62,11 +62,19 @@ class Place(NamedTuple):
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
         filled = case is not None and case.cache == "filled"
-        found = {name: value for name, value in os.environ.items() if name != NO_CACHE}
+        found = {name: value for name, value in os.environ.items() if not _is_dropped(name)}
         home = self.folder / ("compiled" if filled else "compiled-by-nobody")
         if self.quick:  # several processes share the cores
             found.setdefault("OMP_NUM_THREADS", "1")
         return {**found, **added, CACHE_HOME: str(home), **({} if filled else {NO_CACHE: "false"})}
+
+
+def _is_dropped(name: str) -> bool:
+    """Return whether a variable of ours would change what a process measures, or keep it from it.
+
+    pytest-benchmark measures nothing where it believes to be a worker of pytest-xdist.
+    """
+    return name == NO_CACHE or name.startswith("PYTEST_")
 
 
 NO_CACHE = "JAX_ENABLE_COMPILATION_CACHE"
