@@ -22,7 +22,7 @@ def describe(
     """Return everything the page says about the run."""
     return {
         "settings": settings.name,
-        "commit": _commit(),
+        "commit": commit("src", "experiments/*.py"),
         "versions": versions(),
         "machine": _machine(),
         "splits": {f"{table}, {notion}": n for (table, notion), n in settings.splits.items()},
@@ -38,10 +38,10 @@ def describe(
     }
 
 
-def _commit() -> str:
-    """Return the commit, and whether library or experiments differ from it."""
+def commit(*paths: str) -> str:
+    """Return the commit, and whether some files differ from it."""
     told = _git("rev-parse", "--short=12", "HEAD")
-    changed = _git("status", "--porcelain", "--", "src", "experiments/*.py")
+    changed = _git("status", "--porcelain", "--", *paths)
     return (told or "unknown") + (" with local changes" if changed else "")
 
 
@@ -56,12 +56,13 @@ def _git(*arguments: str) -> str:
 def _machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the name of the processor, as the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

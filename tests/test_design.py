@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from commod._encoding import learn_encoding
 from commod._inputs import read_columns
 from commod._solvers import design as room
-from commod._solvers.design import Design, blocks
+from commod._solvers.design import Design, blocks, unit
 
 quick = settings(deadline=None, max_examples=40)
 
@@ -95,3 +95,64 @@ def test_many_rows_in_few_bytes_and_in_blocks_are_the_same_rows(monkeypatch):
 def test_blocks_cover_every_row_once(n):
     rows = np.concatenate([np.arange(n)[some] for some in blocks(n)] or [np.zeros(0)])
     assert np.array_equal(rows, np.arange(n))
+
+
+# -- one table with everything in it ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    n = 200
+    X = pd.DataFrame(
+        {
+            "number": rng.normal(50, 7, n),
+            "gaps": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+            "text": rng.choice(["a", "b", "c", None], n),
+            "flag": rng.random(n) < 0.4,
+        }
+    )
+    columns = read_columns(X)
+    weight = rng.uniform(0.5, 2, n)
+    encoding = learn_encoding(columns, weight, min_category_size=3)
+    return encoding.encode(columns), weight
+
+
+def test_the_sparse_design_is_the_dense_one(table):
+    terms, weight = table
+    mean, scale = terms.moments(weight)
+    design = Design.of(terms, mean, scale)
+    dense = written_out(terms, mean, scale)[:, design.terms]
+    rng = np.random.default_rng(1)
+    w, g = rng.normal(size=design.width), rng.normal(size=len(design))
+    np.testing.assert_allclose(design.times(w), dense @ w, atol=1e-12)
+    np.testing.assert_allclose(design.gradient(g), dense.T @ g, atol=1e-12)
+    keep = rng.random(design.width) < 0.5
+    few = design.columns(keep)
+    np.testing.assert_allclose(few.times(w[keep]), dense[:, keep] @ w[keep], atol=1e-12)
+    assert np.array_equal(few.terms, design.terms[keep])
+
+
+def test_a_design_of_no_columns_is_zero_everywhere(table):
+    terms, weight = table
+    design = Design.of(terms, *terms.moments(weight))
+    nothing = design.columns(np.zeros(design.width, dtype=bool))
+    assert not nothing.times(np.zeros(0)).any()
+    assert nothing.gradient(np.ones(len(design))).shape == (0,)
+
+
+def test_terms_without_spread_are_left_out(table):
+    terms, weight = table
+    mean, scale = terms.moments(weight)
+    scale = scale.copy()
+    scale[[0, terms.n_terms - 1]] = 0.0
+    design = Design.of(terms, mean, scale)
+    assert sorted(design.terms) == list(range(1, terms.n_terms - 1))
+
+
+def test_unit_makes_the_spread_one_and_leaves_zero_alone(table):
+    terms, weight = table
+    design = Design.of(terms, *terms.moments(weight))
+    w = unit(design, np.arange(1.0, design.width + 1))
+    assert design.times(w).std() == pytest.approx(1)
+    assert not unit(design, np.zeros(design.width)).any()

@@ -104,25 +104,17 @@ def _growth(settings: Settings) -> Iterator[Figure]:
     if few == many:
         return
     for name, bar in (("fit, every row", 1.3), ("fit", None), ("predict", None), ("audit", None)):
-        yield Figure(
-            "rows",
-            f"{name}: seconds per row at {many:,} rows / at {few:,}",
-            Value(rows_of(many, "category"), name),
-            Value(rows_of(few, "category"), name),
-            scale=few / many,
-            bar=bar,
-        )
-    name = "fit, model's predictions included"
+        yield _per_row(name, few, many, bar)
     sizes = [n for n in settings.rows if n <= 1_000_000]
     for few, many in itertools.pairwise(sizes):
-        yield Figure(
-            "rows",
-            f"{name}: seconds per row at {many:,} rows / at {few:,}",
-            Value(rows_of(many, "category"), name),
-            Value(rows_of(few, "category"), name),
-            scale=few / many,
-            bar=1,
-        )
+        yield _per_row("fit, model's predictions included", few, many, 1)
+
+
+def _per_row(name: str, few: int, many: int, bar: float | None) -> Figure:
+    """Return how seconds per row grow from few rows to many."""
+    top, bottom = (Value(rows_of(n, "category"), name) for n in (many, few))
+    words = f"{name}: seconds per row at {many:,} rows / at {few:,}"
+    return Figure("rows", words, top, bottom, scale=few / many, bar=bar)
 
 
 def _most_rows(settings: Settings) -> Iterator[Figure]:

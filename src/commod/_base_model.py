@@ -22,9 +22,7 @@ from commod.exceptions import BaseModelError, BaseModelWarning
 
 __all__ = ["BaseScores", "ScoreColumn", "base_classes", "base_scores", "warn_about_base_model"]
 
-MOST_COMPARED = (
-    10_000  # rows on which the model's own decisions are looked at: asking costs a scoring
-)
+MOST_COMPARED = 10_000  # rows on which the model is asked for its own decisions, too
 
 
 @dataclass(frozen=True)

@@ -116,11 +116,6 @@ class Design:
         """Return the design with the columns where `keep` (d,) is true; nothing is copied."""
         return replace(self, terms=self.terms[keep], kept=self.kept[keep])
 
-    def rows(self, index: NDArray[np.intp]) -> Design:
-        """Return the design of some rows."""
-        lookups = tuple(each._replace(entry=each.entry[index]) for each in self.lookups)
-        return replace(self, numeric=self.numeric[index], lookups=lookups)
-
     # -- weighted sums of the columns ---------------------------------------------------------
 
     def prepare(self, w: Floats) -> Prepared:

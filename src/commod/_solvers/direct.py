@@ -59,7 +59,7 @@ class Rows:
         """Return what changes of some rows by shares `p` add to the sums, shape (K,)."""
         weights = self.step[rows] * p
         counted = np.bincount(self.cell[rows], weights, minlength=self.n_cells + 1)
-        rates = counted[:-1].view(np.float64)
+        rates = np.asarray(counted[:-1], dtype=np.float64)
         return np.concatenate([rates, self.extra[:, rows] @ p]) if len(self.extra) else rates
 
     def sums(self, changed: NDArray[np.bool_] | Floats) -> Floats:
@@ -377,7 +377,9 @@ def anneal(
         soft = _Soft(design, rows, limits, temperature)
         v = np.concatenate([current.w, [current.offset, _fair_split(soft, current)]])
         multipliers = _first_multipliers(soft, v)
-        for _ in range(n_rounds):
+        for i in range(n_rounds):
+            if i:
+                multipliers = np.maximum(0.0, multipliers + limits.penalty * soft.violations(v))
             v = descend(
                 partial(soft.value_and_gradient, multipliers=multipliers),
                 v,
@@ -385,7 +387,6 @@ def anneal(
                 tolerance=TOLERANCE,
                 bounds=box,
             )
-            multipliers = np.maximum(0.0, multipliers + limits.penalty * soft.violations(v))
         w = unit(design, v[:-2])
         current = best_cut(rows, limits, design.times(w), w, exact=False)
         if current.better_than(best):

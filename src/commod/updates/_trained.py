@@ -18,7 +18,6 @@ from commod.updates.base import by_column
 __all__ = ["Moments", "check_layers", "draw_seeds", "readable_concepts", "safe_moments"]
 
 MOST_UNITS = 10_000  # in a hidden layer
-MOST_ROWS = 20_000  # to tell concepts apart on: correlations of columns need no more
 
 Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
 
@@ -63,8 +62,8 @@ def readable_concepts(
 ) -> Concepts:
     """Return what a solver trained, in the order of our terms and with exact zeros.
 
-    `whole_columns` tells the concepts apart by raw columns, on a sample of many rows; the sum is
-    the same either way. `moments` are the `safe_moments` of the terms, where they are known.
+    `whole_columns` tells the concepts apart by raw columns; the sum is the same either way.
+    `moments` are the `safe_moments` of the terms, where they are known.
     """
     _, scale, seen = moments or safe_moments(terms, weight)
     concepts = tidy_concepts(
@@ -72,10 +71,4 @@ def readable_concepts(
         trained.contributions,
         trained.intercept,
     )
-    if not whole_columns:
-        return concepts
-    there = np.flatnonzero(weight)
-    some = there[:: -(-len(there) // MOST_ROWS)]
-    if len(some) < len(terms):
-        terms, weight = terms.take(some), weight[some]
-    return by_column(concepts, encoding, terms, scale, weight)
+    return by_column(concepts, encoding, terms, scale, weight) if whole_columns else concepts

@@ -56,6 +56,8 @@ __all__ = [
     "warn_about_group_columns",
 ]
 
+CONCEPT_ROWS = 20_000  # rows on which columns are grouped into concepts
+
 Decisions = NDArray[np.bool_] | NDArray[np.float64]  # made, or the chance of a positive one
 
 
@@ -419,7 +421,14 @@ def by_column(
     scale: NDArray[np.float64],
     weight: NDArray[np.float64],
 ) -> Concepts:
-    """Return the same ratio with each raw column in one concept, told apart on the rows given."""
+    """Return the same ratio with each raw column in one concept, told apart on the rows given.
+
+    Of many rows some are taken: the correlations of columns need no more.
+    """
+    there = np.flatnonzero(weight)
+    some = there[:: -(-len(there) // CONCEPT_ROWS)]
+    if len(some) < len(terms):
+        terms, weight = terms.take(some), weight[some]
     total = concepts.contributions @ concepts.weights
     columns = np.array(encoding.term_columns, dtype=object)
     used = dict.fromkeys(columns[total != 0])

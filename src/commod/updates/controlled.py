@@ -14,6 +14,7 @@ from commod._encoding import Encoding, TermTable, learn_encoding
 from commod._promises import fairness_interval, promise_along, promised_fairness, rows_factor
 from commod._solvers.concepts import Concepts
 from commod._solvers.rates import Caps
+from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._fairness import CONSTRAINTS
 from commod.scorecard import decide
@@ -34,11 +35,10 @@ __all__ = ["ControlledDebiaser", "ideal_fairness"]
 
 CHOICES = {
     "numeric": ("auto", "unit", "bins"),
-    "direction": ("any", "gains_only", "losses_only"),
+    "direction": DIRECTIONS,
     "sample": ("auto", "all"),
 }
 N_PROMISED = 24  # models between the target and parity that a promise is sought among
-CONCEPT_ROWS = 20_000  # rows on which columns are grouped into concepts
 
 
 class ControlledDebiaser(RatioUpdate):
@@ -396,9 +396,8 @@ class ControlledDebiaser(RatioUpdate):
             factor = _scale_to_one(eta[there])
             concepts = _one_concept(-factor * update.weights, self.n_concepts)
             concepts = Concepts(concepts.weights, concepts.contributions, -factor * update.shift)
-            index = np.arange(0, len(eta), max(1, len(eta) // CONCEPT_ROWS))
-            few = search.terms.take(index)
-            concepts = by_column(concepts, search.encoding, few, scale, search.rows.weight[index])
+            weight = search.rows.weight
+            concepts = by_column(concepts, search.encoding, search.terms, scale, weight)
         self._store_scorecard(search.encoding, concepts, mean, scale)
         self.multiplier_ = update.price if changed.any() else float("nan")
         self.n_search_rows_ = update.n_sought
