@@ -457,19 +457,39 @@ def test_the_same_score_for_everybody_is_said():
         untrained(ScoreColumn("score"), table)
 
 
-def test_of_many_rows_some_are_asked_for_the_models_own_decisions():
-    class Counting(LogisticRegression):
-        asked = 0
+class Deployed(LogisticRegression):
+    """Decides at a threshold of its own, and counts the rows it is asked about."""
 
-        def predict(self, X):
-            type(self).asked += len(X)
-            return np.ones(len(X), dtype=int)  # not what its scores say
+    threshold, asked = 0.5, 0
 
+    def predict(self, X):
+        type(self).asked += len(X)
+        return (self.predict_proba(X)[:, 1] > type(self).threshold).astype(int)
+
+
+@pytest.fixture
+def deployed(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 2))
     y = (X[:, 0] + rng.normal(size=30_000) > 0).astype(int)
-    model = Counting().fit(X, y)
-    base = BaseScores(model.predict_proba(X), 0.5)
-    with pytest.warns(BaseModelWarning, match=r"own predict differs .* of 10000 rows"):
+    monkeypatch.setattr(Deployed, "asked", 0)
+    model = Deployed().fit(X, y)
+    return model, X, BaseScores(model.predict_proba(X), 0.5)
+
+
+def test_of_many_rows_some_are_asked_for_the_models_own_decisions(deployed):
+    model, X, base = deployed
+    warn_about_base_model(model, X, base, pos_label=1, label=None)
+    assert 500 <= Deployed.asked <= 1_000
+
+
+@pytest.mark.parametrize("rank", [-5, 5])
+def test_another_threshold_is_noticed_among_many_rows(deployed, monkeypatch, rank):
+    model, X, base = deployed
+    in_order = np.sort(base.scores)
+    first = int(np.searchsorted(in_order, 0.5))
+    monkeypatch.setattr(Deployed, "threshold", in_order[first + rank])
+    different = int((base.decisions != (base.scores > in_order[first + rank])).sum())
+    assert 4 <= different <= 6
+    with pytest.warns(BaseModelWarning, match=rf"own predict differs .* {different} of 30000 rows"):
         warn_about_base_model(model, X, base, pos_label=1, label=None)
-    assert Counting.asked == 10_000

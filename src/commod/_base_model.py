@@ -22,7 +22,7 @@ from commod.exceptions import BaseModelError, BaseModelWarning
 
 __all__ = ["BaseScores", "ScoreColumn", "base_classes", "base_scores", "warn_about_base_model"]
 
-MOST_COMPARED = 10_000  # rows on which the model is asked for its own decisions, too
+MOST_COMPARED = 1_000  # rows on which the model is asked for its own decisions first
 
 
 @dataclass(frozen=True)
@@ -238,19 +238,44 @@ def warn_about_base_model(
 
 
 def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_label: Any) -> None:
-    """Warn where the model decides otherwise than by the threshold, on some of many rows."""
-    n = len(base.scores)
-    some = np.arange(0, n, -(-n // MOST_COMPARED))
-    rows = X if len(some) == n else take_rows(X, some)
-    own = np.asarray(estimator.predict(rows)).reshape(-1) == pos_label
-    n_different = int((own != base.decisions[some]).sum())
-    if n_different:
+    """Warn where the model decides otherwise than by the threshold.
+
+    Asking costs as much as scoring, so of many rows some are asked first, and all if one differs.
+    """
+
+    def differs(table: Any, decisions: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        own = np.asarray(estimator.predict(table)).reshape(-1) == pos_label
+        return np.asarray(own != decisions)
+
+    if len(base.scores) > MOST_COMPARED:
+        some = _telling_rows(base)
+        if not differs(take_rows(X, some), base.decisions[some]).any():
+            return
+    different = differs(X, base.decisions)
+    if different.any():
         _warn(
             f"The base model's own predict differs from score > {base.threshold:g} in "
-            f"{n_different} of {len(some)} rows. Changes are counted against score > "
+            f"{different.sum()} of {len(different)} rows. Changes are counted against score > "
             f"{base.threshold:g}; set threshold= to the one that is deployed.",
             stacklevel=7,
         )
+
+
+def _telling_rows(base: BaseScores) -> NDArray[np.intp]:
+    """Return some of many rows: the next to the threshold on each side, and others throughout.
+
+    A model that is deployed with another threshold differs in rows next to this one first.
+    """
+    n = len(base.scores)
+    parts = [np.arange(0, n, -(-2 * n // MOST_COMPARED))]
+    few = MOST_COMPARED // 4
+    for side in (base.decisions, ~base.decisions):
+        rows = np.flatnonzero(side)
+        if len(rows) > few:
+            distance = np.abs(base.scores[rows] - base.threshold)
+            rows = rows[np.argpartition(distance, few)[:few]]
+        parts.append(rows)
+    return np.unique(np.concatenate(parts))
 
 
 def _warn(message: str, stacklevel: int = 6) -> None:

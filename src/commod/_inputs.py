@@ -595,10 +595,10 @@ def _intersections(parts: Sequence[Groups]) -> Groups:
 
 def tells_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
     """Return whether few values, shared by several rows each, determine the group."""
-    for n in (10_000, len(codes)):  # most columns are told apart by their first rows
-        values, groups = code_array(column.values[:n]).codes + 1, codes[:n]  # 0 for missing
+    n = len(codes)
+    for step in (-(-n // 1_000), 1):  # some of the rows tell that most columns do not
+        values, groups = code_array(column.values[::step]).codes + 1, codes[::step]  # 0: missing
         n_pairs = len(joint_codes([values, groups])[1])
-        n_values, n_groups = len(np.unique(values)), len(np.unique(groups))
-        if n_pairs > min(most, len(codes) // 2) or n_pairs > n_values or n_groups < 2:
+        if n_pairs > min(most, n // 2) or n_pairs > len(np.unique(values)):
             return False
-    return True
+    return len(np.unique(codes)) > 1
