@@ -4,7 +4,8 @@ Every benchmark of `benchmarks/speed` runs in a process of its own, programs tha
 turns. The full run writes docs/benchmarks.md; `--only rows predict` measures some parts again and
 keeps them in benchmarks/results/bench.json; `--write-docs` writes the page from what is kept there.
 The quick run is tiny, judges nothing and writes nothing but its own results: it shows that all of
-it runs. Exit code 1: a benchmark failed, or a bar was missed that is no goal.
+it runs. Exit code 1: a benchmark failed, a bar was missed that is no goal, or a full run did not
+measure one.
 
 Where other work keeps cores busy, `OMP_NUM_THREADS=1 make bench` is fairer to programs with several
 threads.
@@ -68,9 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             print("\nInterrupted; parts that were finished are kept.")
             return 130
-    if not (options.quick or options.only or options.match):
+    if is_whole(options):
         write_docs(parts, settings)
-    return conclude(parts, [] if options.quick else judged(parts, settings), options, path)
+    return conclude(parts, settings, options, path)
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -83,6 +84,11 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--match", help="only benchmarks whose words contain this; not kept")
     parser.add_argument("--write-docs", action="store_true", help="the page from what is kept")
     return parser.parse_args(arguments)
+
+
+def is_whole(options: argparse.Namespace) -> bool:
+    """Return whether everything is measured, and at full size."""
+    return not (options.quick or options.only or options.match)
 
 
 def measure(
@@ -188,9 +194,10 @@ class Clock:
         print(f"{where} {case.part}: {case.group}, {case.name}{which}: {said}", flush=True)
 
 
-def judged(parts: dict[str, Any], settings: Settings) -> list[Found]:
-    """Return the figures of these parts."""
-    return [evaluate(figure, parts) for figure in figures(settings) if figure.part in parts]
+def judged(parts: dict[str, Any], settings: Settings, *, every: bool = False) -> list[Found]:
+    """Return the figures of these parts, or `every` figure, one of a part that is missing too."""
+    some = [figure for figure in figures(settings) if every or figure.part in parts]
+    return [evaluate(figure, parts) for figure in some]
 
 
 def show(found: Iterable[Found], judge: bool) -> None:
@@ -212,14 +219,17 @@ def write_docs(parts: dict[str, Any], settings: Settings) -> None:
 
 
 def conclude(
-    parts: dict[str, Any], found: list[Found], options: argparse.Namespace, path: Path
+    parts: dict[str, Any], settings: Settings, options: argparse.Namespace, path: Path
 ) -> int:
-    """Say what failed and what was missed, and return the exit code."""
-    failed, missed = failures(parts), [one for one in found if one.fails]
+    """Say what failed and what was missed, and return the exit code; a quick run judges nothing."""
+    whole = is_whole(options)
+    found = [] if options.quick else judged(parts, settings, every=whole)
+    failed, missed = failures(parts), [one for one in found if one.fails(whole_run=whole)]
     for part, benchmark in failed:
         print(f"FAILED: {part}: {benchmark['group']}, {benchmark['name']}")
     for one in missed:
-        print(f"MISSED: {one.figure.words}: {spread(one.values)}, {one.figure.bar_in_words}")
+        said = f"{spread(one.values)}, {one.figure.bar_in_words}"
+        print(f"{one.verdict}: {one.figure.words}: {said}")
     if not options.match:
         print(f"Every timing: {path.relative_to(ROOT)}")
     return 1 if failed or missed else 0

@@ -119,12 +119,35 @@ def test_a_turn_that_fills_a_cache_is_not_counted():
 )
 def test_a_missed_bar_fails_a_run_and_a_missed_goal_does_not(settings, verdict, fails):
     found = evaluate(ratio(**settings), make_parts(fit=[2.0], copy=[1.0]))
-    assert (found.verdict, found.fails) == (verdict, fails)
+    assert (found.verdict, found.fails(whole_run=True)) == (verdict, fails)
+    assert found.fails(whole_run=False) == fails
 
 
-def test_a_figure_whose_benchmark_failed_is_not_called_held():
-    found = evaluate(ratio(bar=3.0), make_parts(copy=[1.0]))
+@pytest.mark.parametrize(("settings", "fails"), [({"bar": 3.0}, True), ({"goal": 3.0}, False)])
+def test_a_figure_whose_benchmark_failed_is_not_called_held(settings, fails):
+    found = evaluate(ratio(**settings), make_parts(copy=[1.0]))
     assert found.verdict == "not measured"
+    assert found.fails(whole_run=True) == fails
+    assert not found.fails(whole_run=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [([], 1), (["--only", "rows"], 0), (["--match", "fit"], 0), (["--quick"], 0)]
+)
+@pytest.mark.parametrize("part", ["rows", "start"], ids=["a benchmark", "a whole part"])
+def test_a_bar_that_nobody_measured_fails_a_whole_run_only(part, words, code, monkeypatch, capsys):
+    unmeasured = ratio(bar=3.0)._replace(part=part)
+    monkeypatch.setattr(bench, "figures", lambda settings: [unmeasured])
+    parts, options = make_parts(copy=[1.0]), bench.read_options(words)
+    assert bench.conclude(parts, FULL, options, bench.RESULTS / "x") == code
+    assert ("not measured: fit / copy: –, <= 3" in capsys.readouterr().out) == bool(code)
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 1), (["--only", "rows"], 1), (["--quick"], 0)])
+def test_a_missed_bar_fails_every_run_but_a_quick_one(words, code, monkeypatch):
+    monkeypatch.setattr(bench, "figures", lambda settings: [ratio(bar=1.5)])
+    parts, options = make_parts(fit=[2.0], copy=[1.0]), bench.read_options(words)
+    assert bench.conclude(parts, FULL, options, bench.RESULTS / "x") == code
 
 
 def test_a_partial_run_replaces_its_own_parts_only(tmp_path):
@@ -190,7 +213,7 @@ def test_a_benchmark_that_fails_says_why_and_has_no_further_turns(tmp_path, caps
     assert "turn 1 of 2: FAILED" in said
     assert "turn 2 of 2: left out" in said
     parts = gather(measured)
-    assert bench.conclude(parts, [], bench.read_options(["--quick"]), bench.RESULTS / "x") == 1
+    assert bench.conclude(parts, QUICK, bench.read_options(["--quick"]), bench.RESULTS / "x") == 1
 
 
 def test_what_is_running_ends_with_the_run(tmp_path):

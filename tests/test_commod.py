@@ -1,11 +1,13 @@
 """COMMOD through its public contract: what it promises, on rows it was and was not fitted on."""
 
+import datetime
 import math
 import pickle
 import subprocess
 import sys
 import textwrap
 import warnings
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -22,7 +24,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from commod import COMMOD, ScoreColumn
+from commod import COMMOD, ScoreColumn, explain
+from commod._inputs import read_columns
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
 from commod.metrics import change_rate, disparate_mistreatment, p_rule
@@ -722,15 +725,102 @@ def test_text_where_numbers_were_is_refused(model, rows):
         update.predict(score.assign(x1="much"))
 
 
-def test_a_column_without_points_is_not_read_when_predicting(model, rows):
+READERS = (
+    "predict",
+    "predict_proba",
+    "decision_function",
+    "decision_proba",
+    "ratio",
+    "raw_ratio",
+    "concepts",
+)
+
+
+def without_points(update, *columns, concept=slice(None)):
+    """Take all points of some columns away, or those of one concept; `update` is changed."""
+    card = update.scorecard_
+    gone = np.isin(card.encoding.term_columns, columns)
+    points = card.concept_points.copy()
+    points[concept, gone] = 0.0
+    update.scorecard_ = replace(card, concept_points=points)
+    return update
+
+
+def holding(X, column, values):
+    """The same table with other values in one column."""
+    if isinstance(X, np.ndarray):
+        changed = X.astype(object if any(type(v) is not float for v in values) else X.dtype)
+        changed[:, int(column.removeprefix("x"))] = objects(values)
+        return changed
+    frame = {name: X[name].to_list() for name in X.columns} | {column: values}
+    return type(X)(frame)
+
+
+def objects(values):
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
+@pytest.mark.parametrize(
+    "held", [math.inf, "much", datetime.date(2020, 1, 1), [1, 2], {"a": 1}], ids=str
+)
+def test_a_column_without_points_is_looked_at_by_no_method(model, rows, kind, held):
+    X, y, s = rows
+    scored = X.assign(score=model.predict_proba(X)[:, 1]).reset_index(drop=True)
+    position = scored.columns.get_loc("score")
+    tables = {
+        "pandas": (scored, "score"),
+        "polars": (pl.from_pandas(scored), "score"),
+        "array": (scored.to_numpy(), position),
+    }
+    table, column = tables[kind]
+    update = COMMOD(ScoreColumn(column), epochs=3, lambda_sparsity=0, random_state=0)
+    update.fit(table, y, sensitive_features=s)
+    odd = holding(table, "x1", [held] * N)
+    with pytest.raises(InputError):
+        update.predict(odd)
+    without_points(update, "x1")
+    for name in READERS:
+        read = getattr(update, name)
+        np.testing.assert_array_equal(read(odd), read(table), err_msg=name)
+    np.testing.assert_array_equal(update.changes(odd).changed, update.changes(table).changed)
+    with pytest.raises(InputError):  # segments speak of every column, so explaining reads them all
+        explain(update, odd)
+    if kind != "array":
+        with pytest.raises(ValueError, match="x1"):
+            update.predict(table.drop(columns="x1") if kind == "pandas" else table.drop("x1"))
+
+
+def test_a_concept_without_weight_still_has_its_columns_read(model, rows):
     X, y, s = rows
     score = X.assign(score=model.predict_proba(X)[:, 1])
-    update = COMMOD(ScoreColumn("score"), epochs=3, lambda_sparsity=0, random_state=0)
-    update.set_params(locked_features=["x1"]).fit(score, y, sensitive_features=s)
-    dates = score.assign(x1=pd.Timestamp("2020-01-01"))
-    np.testing.assert_array_equal(update.ratio(dates), update.ratio(score))
-    update.set_params(locked_features=(), epochs=0).fit(score, y, sensitive_features=s)
-    np.testing.assert_array_equal(update.ratio(dates), np.ones(len(X)))
+    update = COMMOD(
+        ScoreColumn("score"),
+        epochs=3,
+        lambda_sparsity=0,
+        concepts_by_column=False,
+        random_state=0,
+    ).fit(score, y, sensitive_features=s)
+    without_points(update, "x1", concept=0)
+    update.scorecard_ = replace(update.scorecard_, contributions=np.array([1.0, 0.0]))
+    odd = score.assign(x1=np.inf)
+    np.testing.assert_array_equal(update.ratio(odd), update.ratio(score))
+    with pytest.raises(InputError, match="Column 'x1' contains 600 infinite"):
+        update.concepts(odd)
+    columns = read_columns(score)
+    np.testing.assert_array_equal(update.concepts(score), update.scorecard_.concepts(columns))
+
+
+def test_a_locked_column_of_an_array_may_hold_anything(model, rows):
+    X, y, s = rows
+    table = np.column_stack([X, model.predict_proba(X)[:, 1], np.full(N, np.inf)])
+    update = COMMOD(ScoreColumn(X.shape[1]), epochs=0)
+    with pytest.raises(InputError, match="infinite"):
+        update.fit(table, y, sensitive_features=s)
+    update.set_params(locked_features=[f"x{X.shape[1] + 1}"])
+    assert update.fit(table, y, sensitive_features=s).predict(table).shape == (N,)
 
 
 def test_unseen_categories_get_no_points(model, rows):

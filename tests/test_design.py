@@ -91,6 +91,28 @@ def test_many_rows_in_few_bytes_and_in_blocks_are_the_same_rows(monkeypatch):
     np.testing.assert_allclose(many.gradient(g), few.gradient(g), atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "bytes_of_code"),
+    [([7, 8, 9], [2]), ([7, 8, 9, 300], [2, 2]), ([255], [1]), ([256], [2])],
+)
+def test_many_categories_take_two_bytes_and_none_is_lost(sizes, bytes_of_code, monkeypatch):
+    monkeypatch.setattr(room, "SMALL_CODES", 100)
+    n = 20_000
+    terms = encoded(drawn(2, n, 0, sizes, absent=True))
+    mean, scale = terms.moments(np.ones(n))
+    design = Design.of(terms, mean, scale)
+    dense = written_out(terms, mean, scale)[:, design.terms]
+    assert [each.entry.dtype.itemsize for each in design.lookups] == bytes_of_code
+    rng = np.random.default_rng(3)
+    w, g = rng.normal(size=design.width), rng.normal(size=n)
+    np.testing.assert_allclose(design.times(w), dense @ w, atol=1e-9)
+    np.testing.assert_allclose(design.gradient(g), dense.T @ g, atol=1e-9)
+    np.testing.assert_allclose(design.present().toarray(), dense, atol=1e-12)
+    eta = design.times(w)
+    gains = [g @ (eta > dense[:, j] * w[j]) - g @ (eta > 0) for j in range(design.width)]
+    np.testing.assert_allclose(design.gain_without(w, eta, g), gains, atol=1e-9)
+
+
 @pytest.mark.parametrize("n", [0, 1, room.BLOCK, room.BLOCK + 1])
 def test_blocks_cover_every_row_once(n):
     rows = np.concatenate([np.arange(n)[some] for some in blocks(n)] or [np.zeros(0)])

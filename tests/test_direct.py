@@ -25,7 +25,7 @@ from commod._solvers.direct import (
 )
 from commod._solvers.guess import RIDGE as GUESS_RIDGE
 from commod._solvers.guess import first_guess
-from commod._solvers.path import Task, solve, solve_path
+from commod._solvers.path import REFERENCE, Task, solve, solve_path
 from commod._solvers.rates import Caps, Cells, change_rows, count_cells, fairness_limits
 from commod.metrics import fairness_value
 
@@ -108,6 +108,43 @@ def test_effects_are_the_changes_of_rates_accuracy_and_volume(seed, constraints,
     assert sums[-2] == pytest.approx(gain, abs=1e-12)
     volume = np.average(after, weights=w) - np.average(small.decisions, weights=w)
     assert sums[-1] == pytest.approx(volume, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "n_groups", "n_bytes"),
+    [
+        ("demographic_parity", 255, 1),
+        ("demographic_parity", 256, 2),
+        ("demographic_parity", 700, 2),
+        ("equalized_odds", 150, 2),
+        ("true_positive_rate_parity", 300, 2),
+    ],
+)
+def test_many_cells_in_few_bytes_are_counted_one_by_one(
+    constraints, n_groups, n_bytes, monkeypatch
+):
+    monkeypatch.setattr("commod._solvers.rates.SMALL_CODES", 100)
+    n, rng = 20 * n_groups, np.random.default_rng(n_groups)
+    group = np.arange(n) % n_groups
+    label = (np.arange(n) // n_groups) % 2 == 0
+    group[rng.random(n) < 0.1] = -1  # groups that are left out: in no cell
+    decisions, changed = rng.random((2, n)) < 0.4
+    weight = rng.choice([0.5, 1.0, 2.0], n)
+    cells = Cells.of(constraints, group, n_groups, label)
+    rows = change_rows(cells, decisions, weight, free=np.ones(n, dtype=bool), label=label)
+    assert rows.cell.dtype.itemsize == n_bytes
+
+    def told(c):
+        line = {"equalized_odds": label == (c < n_groups), "true_positive_rate_parity": label}
+        return (group == c % n_groups) & line.get(constraints, np.ones(n, dtype=bool))
+
+    members = [told(c) for c in range(cells.shape[0] * n_groups)]
+    sizes, positives = count_cells(cells, decisions)
+    assert sizes.ravel().tolist() == [each.sum() for each in members]
+    assert positives.ravel().tolist() == [(each & decisions).sum() for each in members]
+    for after, found in ((decisions, rows.start), (decisions ^ changed, rows.sums(changed))):
+        by_hand = [np.average(after[each], weights=weight[each]) for each in members]
+        np.testing.assert_allclose(found[:-3], by_hand, atol=1e-12)
 
 
 @quick
@@ -228,7 +265,7 @@ def test_blocks_do_not_change_the_cut(monkeypatch):
     small = Small(7, n=200)
     eta = small.rng.normal(size=small.n)
     whole = best_cut(small.rows, small.limits(0.8), eta, np.zeros(0))
-    monkeypatch.setattr("commod._solvers.direct.PREFIXES", 7)
+    monkeypatch.setattr("commod._solvers.direct._n_prefixes", lambda limits: 7)
     parts = best_cut(small.rows, small.limits(0.8), eta, np.zeros(0))
     assert (whole.offset, whole.violation) == (parts.offset, parts.violation)
     assert whole.cost == pytest.approx(parts.cost)
@@ -449,13 +486,17 @@ def test_a_met_target_costs_nothing():
     assert found.direction.violation == 0
 
 
+def follow(task, limits, targets, *args):
+    """Return the path from its own reference."""
+    reference = solve(task, limits(targets[int(REFERENCE * len(targets))]))
+    return solve_path(task, [limits(target) for target in targets], reference, *args)
+
+
 def test_a_path_shares_its_columns_and_reaches_every_target():
     task, limits, _ = told_by_columns()
     targets = [0.6, 0.7, 0.8, 0.9]
     seen = []
-    path = solve_path(
-        task(0.14), [limits(t) for t in targets], lambda *at: seen.append(at), (None, 0.5)
-    )
+    path = follow(task(0.14), limits, targets, lambda *at: seen.append(at), (None, 0.5))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert [len(several) for several in path] == [2] * 4
     supports = {found.support.tobytes() for several in path for found in several}
@@ -467,7 +508,7 @@ def test_a_path_shares_its_columns_and_reaches_every_target():
 
 def test_a_path_keeps_its_columns_where_its_own_lean_is_the_whole_way():
     task, limits, _ = told_by_columns()
-    path = solve_path(task(2.0), [limits(t) for t in (0.6, 0.7, 0.8)])
+    path = follow(task(2.0), limits, (0.6, 0.7, 0.8))
     (found,) = path[-1]
     assert found.lean == 1.0
     assert not found.support.all()
@@ -476,10 +517,23 @@ def test_a_path_keeps_its_columns_where_its_own_lean_is_the_whole_way():
 def test_a_path_is_hardly_dearer_than_models_found_alone():
     task, limits, _ = told_by_columns()
     targets = [0.7, 0.8, 0.9]
-    path = solve_path(task(0.0), [limits(t) for t in targets], None, (0.0,))
+    path = follow(task(0.0), limits, targets, None, (0.0,))
     for (found,), target in zip(path, targets, strict=True):
         alone = solve(task(0.0), limits(target)).direction.cost
         assert found.direction.cost <= 1.15 * alone + 1 / 600
+
+
+def test_a_path_has_more_columns_where_those_of_its_reference_are_not_enough():
+    task, limits, _ = told_by_columns(n_categories=60)
+    targets = [0.55, 0.6, 0.65, 0.95]
+    path = follow(task(0.14), limits, targets)
+    reference = solve(task(0.14), limits(targets[int(REFERENCE * len(targets))]))
+    for (found,), target in zip(path, targets, strict=True):
+        alone = solve(task(0.0), limits(target)).direction.cost
+        assert found.direction.violation == 0
+        assert found.direction.cost <= 1.14 * 1.14 * 1.25 * alone + 1 / 600
+    (last,) = path[-1]
+    assert last.support.sum() >= reference.support.sum()
 
 
 def test_bounds_hold_along_the_whole_search():

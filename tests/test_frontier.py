@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import weakref
 
 import matplotlib
 import numpy as np
@@ -508,6 +509,69 @@ def test_the_trade_off_survives_pickling_and_json(curve):
     assert pickle.loads(pickle.dumps(curve)).trade_off() == found
     text = json.dumps(to_plain(found), allow_nan=False)
     assert from_plain(TradeOff, json.loads(text)) == found
+
+
+def decided(update, rows):
+    """What an update that may need the group decides."""
+    groups = {"sensitive_features": rows[2]} if isinstance(update, RejectOption) else {}
+    return update.predict(rows[0], **groups)
+
+
+SECRET = 1234.56789
+
+
+def with_a_secret(rows, model):
+    """The rows with scores, and one person whose number and text nobody else has."""
+    X, y, s = rows
+    table = X.assign(score=model.predict_proba(X)[:, 1], name="")
+    table.iloc[7, [0, -1]] = [SECRET, "sentinel-name"]
+    return table, y, s
+
+
+@pytest.mark.parametrize(
+    ("update", "how"),
+    [
+        (ControlledDebiaser(ScoreColumn("score")), {"targets": [0.6, 0.8]}),
+        (COMMOD(ScoreColumn("score"), epochs=3), {"grid": {"lambda_fair": [2.0, 6.0]}}),
+        (RejectOption(ScoreColumn("score")), {}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_pickle_holds_no_value_of_a_person(model, rows, new, monkeypatch, update, how):
+    old, new = (with_a_secret(each, model) for each in (rows, new))
+    curve = trace(update, old, new, **how)
+    data = pickle.dumps(curve)
+    assert b"sentinel-name" not in data
+    assert np.float64(SECRET).tobytes() not in data
+    assert np.float64(SECRET).tobytes()[::-1] not in data  # pickle's floats are big-endian
+    copied = pickle.loads(data)
+    with monkeypatch.context() as nothing_is_sought:
+        nothing_is_sought.setattr("commod._frontier.described.SegmentFinder.find", None)
+        assert copied.trade_off() == curve.trade_off()
+    assert curve.trade_off().steps[0].segments is not None
+    one, other = (each.select(max_changes=1.0) for each in (curve, copied))
+    assert one.status_ == other.status_
+    np.testing.assert_array_equal(decided(one, new), decided(other, new))
+
+
+def test_what_segments_were_sought_in_is_let_go(model, rows):
+    curve = trace(RejectOption(model), rows)
+    columns = weakref.ref(curve._describe)
+    curve.trade_off()
+    assert columns() is None
+
+
+@pytest.mark.parametrize("kind", [COMMOD, RejectOption, ControlledDebiaser])
+def test_a_selected_update_is_the_callers_own(model, rows, new, kind):
+    settings = {"epochs": 30, "random_state": 0} if kind is COMMOD else {}
+    curve, same = (trace(kind(model, **settings), rows, new) for _ in range(2))
+    picked = curve.select(max_changes=1.0)
+    before = decided(picked, new)
+    picked.set_params(constraints="equalized_odds").fit(new[0], new[1], sensitive_features=new[2])
+    assert curve.trade_off() == same.trade_off()
+    again = curve.select(max_changes=1.0)
+    assert again.constraints == "demographic_parity"
+    np.testing.assert_array_equal(decided(again, new), before)
 
 
 def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):

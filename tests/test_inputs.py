@@ -261,6 +261,28 @@ def test_a_known_kind_does_not_turn_text_into_numbers():
     assert spelled(table(["a", 2]), {"x0": "numeric"}) == [("x0", "category", ["a", 2])]
 
 
+WHATEVER = {
+    "pandas": pd.DataFrame({"x0": [1.0, 2.0], "x1": [np.inf, 1.0], "x2": [[1], [2]]}),
+    "polars": pl.DataFrame({"x0": [1.0, 2.0], "x1": [np.inf, 1.0], "x2": [[1], [2]]}),
+    "numbers": np.array([[1.0, np.inf, np.inf], [2.0, 1.0, 1.0]]),
+    "objects": np.array([[1.0, np.inf, datetime.date(2020, 1, 1)], [2.0, "a", [2]]], dtype=object),
+    "lists": [[1.0, np.inf, datetime.date(2020, 1, 1)], [2.0, 1.0, None]],
+}
+
+
+@pytest.mark.parametrize("X", WHATEVER.values(), ids=WHATEVER)
+@pytest.mark.parametrize("which", [{"only": {"x0"}}, {"skip": {"x1", "x2"}}], ids=["only", "skip"])
+def test_a_column_that_is_not_asked_for_may_hold_anything(X, which):
+    first, *others = read_columns(X, **which)
+    assert first.values.tolist() == [1.0, 2.0]
+    assert [(column.name, column.is_missing().all()) for column in others] == [
+        ("x1", True),
+        ("x2", True),
+    ]
+    with pytest.raises(InputError, match="infinite"):
+        read_columns(X, only={"x0", "x1"})
+
+
 value = st.one_of(
     st.none(), st.booleans(), st.integers(-9, 9), st.text("ab1", max_size=2), st.just(NAN)
 )

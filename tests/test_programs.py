@@ -1,9 +1,12 @@
 """Compiled programs are kept between processes, for commod alone and only where nobody objects."""
 
+import logging
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 from threading import Thread
 
@@ -18,6 +21,7 @@ SETTINGS = (
     "jax_compilation_cache_dir",
     "jax_persistent_cache_min_compile_time_secs",
     "jax_persistent_cache_min_entry_size_bytes",
+    "jax_raise_persistent_cache_errors",
 )
 
 
@@ -87,6 +91,47 @@ def test_a_folder_that_cannot_be_made_is_done_without(tmp_path, monkeypatch):
         assert compile_something(5.5) == 12
 
 
+def test_a_home_of_nobody_is_done_without(monkeypatch):
+    monkeypatch.setenv("COMMOD_CACHE_HOME", "~no user has this name/x")
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir is None
+        assert compile_something(10.5) == 22
+
+
+def test_a_user_without_a_home_does_without(monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("COMMOD_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", nowhere)
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir is None
+
+
+def test_a_folder_that_vanishes_is_done_without(home, monkeypatch):
+    def vanish(folder, mode):
+        shutil.rmtree(folder)
+        return True
+
+    monkeypatch.setattr(os, "access", vanish)
+    with kept_programs():
+        assert jax.config.jax_compilation_cache_dir is None
+        assert compile_something(11.5) == 24
+
+
+def test_a_folder_may_be_named_from_where_we_are(home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMMOD_CACHE_HOME", "here/programs")
+    with kept_programs():
+        assert compile_something(12.5) == 26
+    [file] = stored(tmp_path / "here" / "programs")
+    file.write_bytes(b"not a program")
+    jax.clear_caches()
+    with kept_programs():
+        assert compile_something(12.5) == 26
+    assert file.read_bytes() != b"not a program"
+
+
 def test_a_second_thread_inside_changes_nothing(home, monkeypatch):
     looked = []
     monkeypatch.setattr(programs, "_folder", lambda: looked.append(1) or home)
@@ -128,22 +173,71 @@ def test_a_folder_inside_is_not_taken_for_an_old_program(home, monkeypatch):
     assert (folder / "notes of a compiler").is_dir()
 
 
-def test_a_damaged_file_is_a_program_to_compile(home):
+def loads(number, caplog):
+    """Return how many programs are loaded, not compiled, when a process asks for this one."""
+    jax.clear_caches()
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, logger="jax._src.compiler"), kept_programs():
+        assert compile_something(number) == 2 * number + 1
+    return sum("cache hit" in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["", "errors are raised"])
+@pytest.mark.parametrize("end", [0, 100, -1], ids=["empty", "begun", "truncated"])
+def test_a_damaged_file_is_a_program_to_compile(home, caplog, end, strict):
     with kept_programs():
         compile_something(6.25)
-    [file] = stored(home)
-    file.write_bytes(b"not a program")
-    jax.clear_caches()
+        compile_something(7.25)
+    files = stored(home)
+    assert len(files) == 2
+    for file in files:
+        file.write_bytes(file.read_bytes()[:end])
+    before = jax.config.jax_raise_persistent_cache_errors
+    jax.config.update("jax_raise_persistent_cache_errors", strict)
+    try:
+        assert [loads(6.25, caplog), loads(7.25, caplog)] == [0, 0]
+    finally:
+        jax.config.update("jax_raise_persistent_cache_errors", before)
+    assert [loads(6.25, caplog), loads(7.25, caplog)] == [1, 1], "written again"
+    assert sorted(files[0].parent.iterdir()) == files, "nothing is left beside them"
+
+
+def test_a_damaged_file_does_not_touch_others_of_the_same_name(home, caplog):
     with kept_programs():
-        assert compile_something(6.25) == 13.5
+        compile_something(13.5)
+    [damaged] = stored(home)
+    with kept_programs():
+        compile_something(14.5)
+    [other] = set(stored(home)) - {damaged}
+    told = other.stat()
+    damaged.write_bytes(b"not a program")
+    assert loads(13.5, caplog) == 0
+    assert (other.stat().st_ino, other.stat().st_mtime_ns) == (told.st_ino, told.st_mtime_ns)
+    assert [loads(13.5, caplog), loads(14.5, caplog)] == [1, 1]
 
 
-def test_the_oldest_programs_give_way(home, monkeypatch):
+def test_other_warnings_are_shown_as_ever(home):
+    before = warnings.showwarning
+    with pytest.warns(UserWarning, match="of another kind"), kept_programs():
+        ours = warnings.showwarning
+        warnings.warn("of another kind", UserWarning, stacklevel=1)
+    assert warnings.showwarning is before
+    about_another = UserWarning("Error reading persistent compilation cache")
+    with pytest.warns(UserWarning, match="Error reading"):  # a thread may have kept it for later
+        ours(about_another, UserWarning, "somewhere.py", 1)
+    assert jax.config.jax_compilation_cache_dir is None
+
+
+def test_the_programs_written_first_give_way(home, monkeypatch):
     monkeypatch.setattr(programs, "MOST_PROGRAMS", 2)
-    for number in (1.5, 2.5, 3.5, 4.5):
+    written = []
+    for number in (1.5, 2.5, 3.5, 4.5, 5.5):
         with kept_programs():
             compile_something(number + 100)
-    assert len(stored(home)) == 3, "two, and the one written since"
+        [file] = set(stored(home)) - set(written)
+        os.utime(file, (len(written), len(written)))  # clocks of files may be coarse
+        written.append(file)
+    assert stored(home) == sorted(written[-3:]), "two, and the one written since"
 
 
 @pytest.mark.parametrize(
@@ -192,18 +286,24 @@ FIT = """
 """
 
 
+def fit_in_a_process():
+    """Return the ratios of a fit, as text, and how many programs it loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FIT)], capture_output=True, text=True, check=True
+    )
+    noise = [line for line in done.stderr.splitlines() if "jax._src.compiler" not in line]
+    assert not [line for line in noise if "AOT" in line or "rror" in line], done.stderr
+    ratios, n_loaded = done.stdout.split()
+    return ratios, int(n_loaded)
+
+
 def test_the_next_process_loads_what_the_first_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("COMMOD_CACHE_HOME", str(tmp_path))
     for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"):
         monkeypatch.delenv(name, raising=False)
-    outputs = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(FIT)], capture_output=True, text=True, check=True
-        )
-        outputs.append(done.stdout.split())
-        noise = [line for line in done.stderr.splitlines() if "jax._src.compiler" not in line]
-        assert not [line for line in noise if "AOT" in line or "rror" in line], done.stderr
-    assert len(stored(tmp_path)) == 1, "one program is all a fit needs"
-    assert outputs[0][0] == outputs[1][0]
-    assert [output[1] for output in outputs] == ["0", "1"]
+    found = [fit_in_a_process(), fit_in_a_process()]
+    [file] = stored(tmp_path)  # one program is all a fit needs
+    file.write_bytes(file.read_bytes()[:1000])
+    found += [fit_in_a_process(), fit_in_a_process()]
+    assert len({ratios for ratios, _ in found}) == 1
+    assert [n_loaded for _, n_loaded in found] == [0, 1, 0, 1], "a damaged file is written again"

@@ -195,6 +195,17 @@ def test_lines_and_columns_without_points_are_not_counted():
     assert card.rows() == [("age is missing", 0.2), ("flag = True", -2.0)]
 
 
+def test_what_is_in_use_gives_the_same_r_and_the_same_concepts():
+    unweighted = replace(TWO_CONCEPTS, contributions=np.array([0.5, 0.0]))
+    for card in (TWO_CONCEPTS, unweighted):
+        short, both = card.in_use(), card.in_use(concepts=True)
+        assert [c.name for c in short.encoding.columns] == card.columns_used
+        for kept in (short, both):
+            assert kept.ratio(PEOPLE).tolist() == card.ratio(PEOPLE).tolist()
+        assert both.concepts(PEOPLE).tolist() == card.concepts(PEOPLE).tolist()
+    assert len(both.encoding.columns) > len(short.encoding.columns)
+
+
 def test_the_lines_of_one_concept_can_be_listed():
     assert TWO_CONCEPTS.rows(0) == [("age", 0.5), ("town = Paris", -1.0)]
 

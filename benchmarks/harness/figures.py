@@ -54,10 +54,10 @@ class Found(NamedTuple):
     values: list[float]
     verdict: str
 
-    @property
-    def fails(self) -> bool:
-        """Return whether a run with this figure has failed."""
-        return self.verdict == MISSED
+    def fails(self, *, whole_run: bool) -> bool:
+        """Return whether a run with this figure has failed; a whole run measures every bar."""
+        unmeasured = self.verdict == UNKNOWN and self.figure.bar is not None
+        return self.verdict == MISSED or (whole_run and unmeasured)
 
 
 def evaluate(figure: Figure, parts: dict[str, Any]) -> Found:

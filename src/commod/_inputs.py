@@ -140,8 +140,8 @@ def read_columns(
     Numbers become float64 with NaN where missing; text, categories and booleans become codes into
     the values that occur. Infinite numbers, dates and nested values are refused.
     `kinds` says what a column of Python objects was when it was first read: a handful of rows
-    may hold only the numbers of a column that mixes numbers and text. Columns of a frame named in
-    `skip`, or not named in `only`, may hold anything: they are listed, but not read.
+    may hold only the numbers of a column that mixes numbers and text. Columns named in `skip`, or
+    not named in `only`, may hold anything: they are listed, but not read.
     """
     columns = list(iter_columns(X, kinds, skip, only))
     if len({c.name for c in columns}) < len(columns):  # the number 1 and the text "1", say
@@ -165,12 +165,12 @@ def iter_columns(
     known = kinds or {}
     frame = _from_native(X, "X")
     if not isinstance(frame, nw.DataFrame):
-        yield from _columns_of_array(_as_matrix(X), known)
+        yield from _columns_of_array(_as_matrix(X), known, skip, only)
         return
     _check_not_empty(frame.shape)
     for key in frame.columns:
         name = str(key)
-        if name in skip or (only is not None and name not in only):
+        if not _is_read(name, skip, only):
             yield _without_values(name, len(frame))
             continue
         try:
@@ -180,6 +180,10 @@ def iter_columns(
                 raise
             unread.append(name)
             yield _without_values(name, len(frame))
+
+
+def _is_read(name: str, skip: Collection[str], only: Collection[str] | None) -> bool:
+    return name not in skip and (only is None or name in only)
 
 
 def n_rows_of(X: Any) -> int:
@@ -242,12 +246,20 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _columns_of_array(array: NDArray[Any], kinds: Mapping[str, Kind]) -> Iterator[Column]:
+def _columns_of_array(
+    array: NDArray[Any],
+    kinds: Mapping[str, Kind],
+    skip: Collection[str],
+    only: Collection[str] | None,
+) -> Iterator[Column]:
+    read = [_is_read(f"x{j}", skip, only) for j in range(array.shape[1])]
     if array.dtype.kind in "fiu":
-        _finite(array, "X")
+        _finite(array if all(read) else array[:, read], "X")
     for j, values in enumerate(array.T):
         name = f"x{j}"
-        if array.dtype.kind in "fiu":
+        if not read[j]:
+            yield _without_values(name, len(array))
+        elif array.dtype.kind in "fiu":
             yield Column(name, "numeric", values.astype(np.float64, copy=False))
         elif array.dtype.kind == "b":
             yield _categories(name, code_array(values))

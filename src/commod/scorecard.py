@@ -102,10 +102,15 @@ class Scorecard:
         names = np.array(self.encoding.term_columns, dtype=object)
         return list(dict.fromkeys(names[self.points != 0]))
 
-    def in_use(self) -> Scorecard:
-        """Return the same r on the columns that have points alone: the others need not be read."""
+    def in_use(self, *, concepts: bool = False) -> Scorecard:
+        """Return the same r on the columns that have points alone: the others need not be read.
+
+        With `concepts`, a column is kept where any concept has points, one without weight in r
+        too: the concepts are the same as well.
+        """
+        points = self.concept_points.any(axis=0) if concepts else self.points
         lasts = np.cumsum([column.n_terms for column in self.encoding.columns])
-        used = [part.any() for part in np.split(self.points, lasts[:-1])] if len(lasts) else []
+        used = [part.any() for part in np.split(points, lasts[:-1])] if len(lasts) else []
         pairs = list(zip(self.encoding.columns, used, strict=True))
         terms = np.repeat(np.array(used, dtype=bool), [column.n_terms for column, _ in pairs])
         return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,8 +64,8 @@ class Fitted:
     update: Any
 
     def __call__(self) -> Any:
-        """Return it."""
-        return self.update
+        """Return a copy: who sets its parameters or refits it leaves the frontier as it is."""
+        return copy.copy(self.update)
 
     def scorecard(self) -> Scorecard:
         """Return its points."""
@@ -136,6 +137,10 @@ class Frontier:
     def __len__(self) -> int:
         return len(self._points)
 
+    def __getstate__(self) -> dict[str, Any]:
+        self.trade_off()  # what it reads are people's values, which belong in no file
+        return self.__dict__.copy()
+
     def __repr__(self) -> str:
         return (
             f"Frontier of {len(self)} updates, {CONSTRAINTS[self.constraints]} "
@@ -159,10 +164,13 @@ class Frontier:
 
         No other update of the frontier is at least as fair with fewer changes, and none is less
         fair than the base model; they go from there towards parity, at most 20 of them. Segments
-        are sought on the first call and kept. They are None where lots are drawn, cards are None
-        for updates without a scorecard, and both where `frontier` was told not to describe.
+        are sought on the first call, or before the frontier is pickled, and kept instead of the
+        columns they were sought in. They are None where lots are drawn, cards are None for updates
+        without a scorecard, and both where `frontier` was told not to describe.
         """
-        return self._trade_off
+        found = self._trade_off
+        self._describe = None
+        return found
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw changes against fairness, accuracy as colour, with the exact limit; return the axes.
@@ -214,7 +222,8 @@ class Frontier:
         -------
         update
             Where none reaches both, the fairest within `max_changes` (or of all), with a warning
-            that says so. Chosen on the rows of the frontier: measure it on others.
+            that says so. Chosen on the rows of the frontier: measure it on others. It is yours to
+            change: the frontier keeps its own.
         """
         if target is None and max_changes is None:
             raise InputError("select needs target=, max_changes= or both.")
@@ -260,10 +269,11 @@ class Frontier:
     @cached_property
     def _trade_off(self) -> TradeOff:
         sign = 1.0 if self.constraints == "demographic_parity" else -1.0
+        describe = self._describe
         steps = []
         for i in _efficient(self._figures, sign * self.base_fairness, sign):
             figures: dict[str, Any] = {n: plain(value) for n, value in self._figures[i].items()}
-            segments, card = self._describe(self._points[i]) if self._describe else (None, None)
+            segments, card = describe(self._points[i]) if describe else (None, None)
             named = {name: figures.pop(name) for name in FIGURES}
             steps.append(Step(**named, settings=figures, segments=segments, card=card))
         return TradeOff(

@@ -74,8 +74,9 @@ def frontier(
     X_eval, y_eval, sensitive_features_eval : default=None
         Rows to measure on, best new ones; the fit rows if None.
     describe : bool, default=True
-        Keep what finds the segments and the points of the efficient updates on these rows, which
-        `Frontier.trade_off` returns and a report shows. False saves the memory and that time.
+        Keep what finds the segments and the points of the efficient updates on these rows until
+        `Frontier.trade_off` is first called, which returns them for a report to show. False saves
+        the memory and that time.
 
     Returns
     -------
@@ -228,7 +229,10 @@ def _with_own(model: ControlledDebiaser, targets: list[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class _Builder:
-    """How to make the fitted estimator: only those that are wanted are made."""
+    """How to make the fitted estimator: only those that are wanted are made.
+
+    It holds the fit rows, so what is pickled in its place is the estimator.
+    """
 
     model: ControlledDebiaser
     search: Search
@@ -248,6 +252,9 @@ class _Builder:
         fitted._take_reading(self.model)
         fitted._keep(self.search, self.found)
         return fitted
+
+    def __reduce__(self) -> tuple[type[Fitted], tuple[RatioUpdate]]:
+        return Fitted, (self(),)
 
 
 def _free(model: ControlledDebiaser, base: BaseScores) -> Mask:

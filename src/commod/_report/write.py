@@ -29,6 +29,7 @@ def report(audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None) 
     frontier : Frontier or TradeOff, default=None
         What `commod.frontier` returned: its steps are shown with their changes, segments and
         scorecards, in HTML along a slider, in Markdown as a table. JSON stays the audit alone.
+        A frontier that has not been asked for its segments yet seeks them first.
 
     Returns
     -------

@@ -20,7 +20,7 @@ from commod._solvers.direct import Direction, Limits, Rows, anneal, best_cut, wo
 from commod._solvers.guess import first_guess
 from commod._solvers.quasi_newton import Bounds
 
-__all__ = ["Found", "Task", "solve", "solve_path"]
+__all__ = ["REFERENCE", "Found", "Task", "solve", "solve_path"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -30,7 +30,10 @@ SHORT = (0.25, 0.12, 0.06)  # those of a search that begins near its end
 LINES_APART = 3  # a column with at most so many lines is kept or dropped whole
 FEW_COLUMNS = 6  # more than these may spend twice as much on getting fewer
 READABLE = 40  # lines that still are one page
+LEAST_LEAN = 0.05  # on the first guess; less makes no difference
 REFERENCE = 0.6  # of a path: where its columns are chosen
+CHECKED = (1.0, 0.3)  # of a path: where these have to be enough, too
+ENOUGH = 1.25  # times what sparsity allows: what they may cost there
 
 Report = Callable[[int, int], None] | None
 
@@ -246,7 +249,7 @@ def _lean(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
     whole = np.zeros(len(found.support))
     whole[found.support] = guess
     found = replace(found, guess=whole)
-    for lean in np.linspace(1.0, 0.05, 20):
+    for lean in np.linspace(1.0, LEAST_LEAN, 20):
         direction = _leaning(part, limits, found.direction.w[found.support], guess, float(lean))
         if direction.violation <= 0 and direction.cost <= allowed:
             return replace(_step(found, direction, found.support, "steadier"), lean=float(lean))
@@ -260,38 +263,93 @@ def _leaning(part: Task, limits: Limits, w: Floats, guess: Floats, lean: float) 
 def solve_path(
     task: Task,
     limits: Sequence[Limits],
+    reference: Found,
     report: Report = None,
     leans: Sequence[float | None] = (None,),
 ) -> list[list[Found]]:
     """Return updates for several limits, from the loosest to the tightest: one for each lean.
 
-    Columns are chosen once, at a reference well on the way, and shared, so that the updates can be
-    compared line by line; each begins from its neighbour. A lean of None is the reference's own, 1
-    the first guess itself, on all columns.
+    `reference` is what `solve` found at the limits REFERENCE of the way. Its columns are shared, so
+    that the updates can be compared line by line, with more where these are not enough; each
+    begins from its neighbour. A lean of None is the reference's own, 1 the first guess itself, on
+    all columns.
     """
-    middle = limits[int(REFERENCE * len(limits))]
-    reference = solve(task, middle)
-    part = task.on(reference.support)
-    guess, which = part.best_guess(middle)
+    support, known = _shared_support(task, limits, reference)
+    part = task.on(support)
+    guess, which = part.best_guess(limits[int(REFERENCE * len(limits))])
     steadiest = task.guess(which)
+    begins = [guess, *(w[support] for w in known)]
+    directions = _follow(part, limits, begins, report)
     path: list[list[Found]] = []
-    w = reference.direction.w[reference.support]
-    for i, limit in enumerate(limits):
-        direction = part.search(limit, [guess, w], SHORT)
-        w = direction.w
-        free = _step(replace(reference, steps=()), direction, reference.support, "on the path")
+    for limit, direction in zip(limits, directions, strict=True):
+        free = _step(replace(reference, steps=()), direction, support, "on the path")
         steady = _guessed(task, limit, reference, steadiest)
         use_steady = steady.direction.violation <= direction.violation
-        several = [
-            steady
-            if lean == 1.0 and use_steady
-            else _leant(part, limit, free, guess, reference.lean if lean is None else lean)
-            for lean in leans
-        ]
-        path.append(several)
+        path.append(
+            [
+                steady
+                if lean == 1.0 and use_steady
+                else _steadier(part, limit, free, guess, reference.lean)
+                if lean is None
+                else _leant(part, limit, free, guess, lean)
+                for lean in leans
+            ]
+        )
+    return path
+
+
+def _shared_support(
+    task: Task, limits: Sequence[Limits], reference: Found
+) -> tuple[Mask, list[Floats]]:
+    """Return the columns (d,) for a path, and directions (d,) that are known to be good.
+
+    The reference's; further ones where these cost far more than all columns would.
+    """
+    support, known = reference.support, [reference.direction.w]
+    for position in CHECKED if task.sparsity else ():
+        limit = limits[int(position * (len(limits) - 1))]
+        dense = task.search(limit, [reference.dense], SHORT)
+        if dense.violation > 0 or not dense.cost:
+            continue
+        allowed = dense.cost * (1 + task.sparsity) * ENOUGH
+        part = task.on(support)
+        direction = part.search(limit, [w[support] for w in (dense.w, known[0])], SHORT)
+        few = _step(reference, direction, support, "on the path")
+        if direction.violation > 0 or direction.cost > allowed:
+            few = solve(task, limit, replace(reference, dense=dense.w))
+            support = support | few.support
+        known.append(few.direction.w)
+    return support, known
+
+
+def _follow(
+    part: Task, limits: Sequence[Limits], begins: Sequence[Floats], report: Report
+) -> list[Direction]:
+    """Return a direction for each of several limits, each sought from its neighbour's.
+
+    And from one of `begins`, where that is better to begin with than what the neighbour leads to.
+    """
+    found: list[Direction] = []
+    w = begins[-1]
+    for i, limit in enumerate(limits):
+        direction = part.search(limit, [w], SHORT)
+        others = [part.cut(limit, begin) for begin in begins]
+        if (other := min(others, key=_rank)).better_than(direction):
+            again = part.search(limit, [other.w], SHORT)
+            direction = min(direction, again, key=_rank)
+        found.append(direction)
+        w = direction.w
         if report is not None:
             report(i + 1, len(limits))
-    return path
+    for i in reversed(range(len(limits) - 1)):  # what is enough for more is enough for less
+        stricter = part.cut(limits[i], found[i + 1].w)
+        if stricter.better_than(found[i]):
+            found[i] = stricter
+    return found
+
+
+def _rank(direction: Direction) -> tuple[float, float]:
+    return direction.violation, direction.cost
 
 
 def _leant(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) -> Found:
@@ -300,6 +358,17 @@ def _leant(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) 
     if leaning.violation > free.direction.violation:
         return replace(free, lean=0.0)
     return replace(_step(free, leaning, free.support, "steadier"), lean=lean)
+
+
+def _steadier(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) -> Found:
+    """Return an update leaning on the first guess, less where that costs more than it may."""
+    most = free.direction.cost * (1 + part.sparsity)
+    while lean >= LEAST_LEAN:
+        leant = _leant(part, limits, free, guess, lean)
+        if leant.direction.cost <= most:
+            return leant
+        lean /= 2
+    return replace(free, lean=0.0)
 
 
 def _guessed(task: Task, limits: Limits, model: Found, guess: Floats) -> Found:

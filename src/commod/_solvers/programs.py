@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import sys
+import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -26,7 +28,7 @@ from jaxlib.version import __version__ as compiler_version
 __all__ = ["cache_home", "kept_programs"]
 
 HOME_VARIABLE = "COMMOD_CACHE_HOME"
-MOST_PROGRAMS = 200  # of about 100 kB each; the oldest give way
+MOST_PROGRAMS = 200  # of about 100 kB each; those written first give way, however often used
 
 _config: Any = jax.config
 _in_use = Lock()
@@ -65,32 +67,74 @@ def _cache_in(folder: Path) -> Iterator[None]:
         "jax_compilation_cache_dir": str(folder),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": 0,
+        "jax_raise_persistent_cache_errors": False,
     }
     before = {name: getattr(_config, name) for name in ours}
+    anew: list[Path] = []
+
+    def write_anew() -> None:
+        """Let JAX write to an empty folder: where a file is there, a damaged one too, it does not.
+
+        The warning comes before the program is compiled, so that it is written there.
+        """
+        with suppress(OSError):
+            anew.append(Path(tempfile.mkdtemp(prefix="anew-", dir=folder)))
+            _config.update("jax_compilation_cache_dir", str(anew[-1]))
+            compilation_cache.reset_cache()
+
     try:
         for name, value in ours.items():
             _config.update(name, value)
-        with warnings.catch_warnings():  # a damaged or half-written file is a program to compile
-            warnings.filterwarnings("ignore", message=".*persistent compilation cache")
+        with _told_of_damage(write_anew):
             yield
     finally:
         for name, value in before.items():
             _config.update(name, value)
         compilation_cache.reset_cache()  # it would go on to serve all programs from our folder
+        for written in anew:
+            _move_programs(written, folder)
+
+
+@contextmanager
+def _told_of_damage(do: Callable[[], None]) -> Iterator[None]:
+    """Call `do` where JAX cannot read a file: a damaged or half-written one is no program."""
+    shown, inside = warnings.showwarning, True
+
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        if not inside or "persistent compilation cache" not in str(message):
+            shown(message, *where, **more)
+        elif "Error reading" in str(message):
+            do()
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", message=".*persistent compilation cache")
+        warnings.showwarning = show
+        try:
+            yield
+        finally:  # not all Pythons put it back, and another thread may bring ours back later
+            warnings.showwarning, inside = shown, False
+
+
+def _move_programs(source: Path, folder: Path) -> None:
+    """Put programs in the place of damaged ones, each at once: other processes may be reading."""
+    with suppress(OSError):
+        for file in source.glob("*-cache"):
+            file.replace(folder / file.name)
+    shutil.rmtree(source, ignore_errors=True)
 
 
 def _folder() -> Path | None:
-    """Return the folder for programs of this machine, or None where it cannot be written."""
-    home = cache_home()
-    if home is None:
-        return None
-    folder = home / f"jax-{compiler_version}-{_machine()}"
+    """Return the folder for programs of this machine, or None where there can be none."""
     try:
+        home = cache_home()
+        if home is None:
+            return None
+        folder = home / f"jax-{compiler_version}-{_machine()}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _forget_oldest(folder)
-    except OSError:
+        _forget_first_written(folder)
+        return folder if os.access(folder, os.W_OK) and _is_ours_alone(folder) else None
+    except (OSError, RuntimeError):  # whatever is wrong with it, a fit does without
         return None
-    return folder if os.access(folder, os.W_OK) and _is_ours_alone(folder) else None
 
 
 def _is_ours_alone(folder: Path) -> bool:
@@ -104,15 +148,12 @@ def _is_ours_alone(folder: Path) -> bool:
 def cache_home() -> Path | None:
     """Return commod's cache folder: COMMOD_CACHE_HOME, or in the platform's; None switches it off.
 
-    An empty COMMOD_CACHE_HOME means none.
+    An empty COMMOD_CACHE_HOME means none. Raises RuntimeError where nobody knows the user's home.
     """
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen is not None:
         return Path(chosen).expanduser() if chosen else None
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
+    home = Path.home()
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local", "commod", "cache")
     if sys.platform == "darwin":
@@ -134,7 +175,7 @@ def _machine() -> str:
     return hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
 
 
-def _forget_oldest(folder: Path) -> None:
+def _forget_first_written(folder: Path) -> None:
     files = list(folder.glob("*-cache"))
     if len(files) <= MOST_PROGRAMS:
         return

@@ -87,7 +87,8 @@ def change_rows(
 
     The sums are the rates of the cells and, `with_extra`, the share of changes (people, not
     weights), the gain of accuracy (zero without labels) and the change of the overall positive
-    rate. `people` (n,) is how many people a row of a sample stands for, the same within a cell.
+    rate. `people` (n,) is how many people a row of a sample stands for; `weight` (n,) is that of
+    all of them.
     """
     n = len(decisions)
     person = np.full(n, 1 / n) if people is None else people / people.sum()
@@ -95,8 +96,7 @@ def change_rows(
     rates, cell, step = _rates(cells, decisions, weight)
     extra = np.zeros((0, n))
     if with_extra:
-        share = weight if people is None else weight * people
-        share = share / share.sum()
+        share = weight / weight.sum()
         sign = np.where(decisions, -1.0, 1.0)
         extra = np.stack([person, gain * share, sign * share]) * free
         rates = np.concatenate([rates, np.zeros(N_EXTRA)])

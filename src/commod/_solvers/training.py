@@ -123,7 +123,7 @@ def train(
     done, interrupted = 0, False
     chunks: list[NDArray[np.float32]] = [np.zeros((len(seeds), 0, len(method.figures)), np.float32)]
     try:
-        drawn = orders.draw(min(total, orders.epochs))
+        drawn = orders.draw(min(total, orders.epochs)) if total else {}
         while done < total:
             stop = min(done + orders.epochs, total)
             clock = _clock(done, orders.epochs, pacing)
@@ -133,7 +133,8 @@ def train(
                     _advance(state, w, rows, settings, drawn[b.seed], clock, *span, method, size)
                     for b, state, w in zip(blocks, current, weights, strict=True)
                 ]
-            drawn = orders.draw(min(total - stop, orders.epochs))  # while the device is busy
+            if stop < total:  # while the device is busy
+                drawn = orders.draw(min(total - stop, orders.epochs))
             figures = _gather(blocks, [losses for _, losses in found])
             chunks.append(figures[:, : stop - done])
             current, done = [state for state, _ in found], stop

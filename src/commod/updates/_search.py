@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from commod._encoding import BinTerms, Encoding, TermTable
 from commod._solvers.design import Design
 from commod._solvers.direct import SLACK, TIE, Limits, Rows, best_cut, worth
-from commod._solvers.path import Found, Report, Task, solve, solve_path
+from commod._solvers.path import REFERENCE, Found, Report, Task, solve, solve_path
 from commod._solvers.quasi_newton import Bounds
 from commod._solvers.rates import (
     Caps,
@@ -25,7 +25,14 @@ from commod._solvers.rates import (
 )
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError
-from commod.updates._sample import carries_over, draw_sample, sample_sizes
+from commod.updates._sample import (
+    Compared,
+    carries_over,
+    draw_sample,
+    evenness_of,
+    path_carries_over,
+    sample_sizes,
+)
 from commod.updates.base import FitRows
 
 __all__ = ["Search", "Update", "check_monotone", "eta_of"]
@@ -59,12 +66,25 @@ class Update:
 class Sought:
     """Rows on which a direction is sought, and the solver's task on them.
 
-    `index` (m,) are the rows; `people` (m,) is how many each stands for, None where that is one.
+    `index` (m,) are the rows; `people` (m,) is how many each stands for, None where that is one,
+    and `weight` (m,) what these weigh together.
     """
 
     index: NDArray[np.intp]
     people: Floats | None
+    weight: Floats
     task: Task
+
+
+class Attempt(NamedTuple):
+    """What was found for a target on some rows.
+
+    `reached` is the value that is met on these rows: the target, or the closest to it.
+    """
+
+    sought: Sought
+    found: Found
+    reached: float
 
 
 @dataclass(frozen=True)
@@ -136,14 +156,16 @@ class Search:
         """Return the rows whose decision may change at all."""
         base = self.rows.base
         allowed = np.where(base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & (base.scores != base.threshold) & (self.rows.weight > 0))
+        return np.asarray(allowed & (base.scores != base.threshold))
 
-    def _change_rows(self, index: NDArray[np.intp] | slice, people: Floats | None = None) -> Rows:
+    def _change_rows(
+        self, index: NDArray[np.intp] | slice, weight: Floats, people: Floats | None = None
+    ) -> Rows:
         rows, label = self.rows, self.rows.label
         return change_rows(
             Cells(self.cells.index[index], self.cells.shape),
             rows.base.decisions[index],
-            rows.weight[index],
+            weight,
             free=self.free[index],
             people=people,
             label=None if label is None else label[index],
@@ -159,14 +181,14 @@ class Search:
             target,
             Cells(self.cells.index[index], self.cells.shape),
             self.all_rows if sought is None else sought.task.rows,
-            self.rows.weight[index],
+            self.rows.weight if sought is None else sought.weight,
             self.caps,
         )
 
     @cached_property
     def all_rows(self) -> Rows:
         """Return what changing each of the rows does."""
-        return self._change_rows(slice(None))
+        return self._change_rows(slice(None), self.rows.weight)
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
@@ -176,18 +198,21 @@ class Search:
     def _sizes(self, target: float) -> list[int]:
         """Return on how many rows to seek, from the fewest that may be enough."""
         fewest = self.limit(target, self.rows.base.decisions)
-        share = None if fewest is None else fewest / len(self.rows)
-        n = int(np.count_nonzero(self.rows.weight))
-        return sample_sizes(n, share, use_all=self.use_all)
+        shares = [None if fewest is None else fewest / len(self.rows), self.caps.changes]
+        known = [share for share in shares if share is not None]
+        return sample_sizes(
+            len(self.rows),
+            min(known, default=None),
+            use_all=self.use_all,
+            evenness=evenness_of(self.cells.index, self.rows.weight),
+        )
 
     def _sought(self, size: int) -> Sought:
         """Return the solver's task on about so many rows."""
-        there = np.flatnonzero(self.rows.weight > 0)
-        if size >= len(there):
-            return self._on(there, None)
-        decisions = self.rows.base.decisions[there]
-        chosen, people = draw_sample(self.cells.index[there], decisions, size, self.random_state)
-        return self._on(there[chosen], people)
+        if size >= len(self.rows):
+            return self._on(np.arange(len(self.rows)), None)
+        decisions = self.rows.base.decisions
+        return self._on(*draw_sample(self.cells.index, decisions, size, self.random_state))
 
     def _on(self, index: NDArray[np.intp], people: Floats | None) -> Sought:
         mean, scale = self.moments
@@ -196,14 +221,15 @@ class Search:
         names = np.array(self.encoding.term_columns, dtype=object)[design.terms]
         position = {name: i for i, name in enumerate(dict.fromkeys(names))}
         columns = np.array([position[name] for name in names], dtype=np.intp)
-        rows = self._change_rows(index, people)
         weight = self.rows.weight[index] * (1.0 if people is None else people)
+        rows = self._change_rows(index, weight, people)
+        guessed = weight
         if self.accuracy_weight and self.rows.label is not None:  # first guesses mind errors, too
             errs = self.rows.base.decisions[index] == self.rows.label[index]
-            weight = weight * np.where(errs, max(1 - self.accuracy_weight, 0.02), 1.0)
+            guessed = weight * np.where(errs, max(1 - self.accuracy_weight, 0.02), 1.0)
         bounds = self._bounds(names)
-        task = Task(design, columns, rows, [], weight, bounds, self.sparsity)
-        return Sought(index, people, task)
+        task = Task(design, columns, rows, [], guessed, bounds, self.sparsity)
+        return Sought(index, people, weight, task)
 
     def _bounds(self, names: Iterable[Any]) -> Bounds | None:
         """Return the sign each weight of η = −r may have; None where all are free."""
@@ -248,34 +274,46 @@ class Search:
         What was found on a sample is verified on all rows; where it changes more of them than
         chance explains, the search goes on, from where it is, on more rows.
         """
-        found: Found | None = None
         with threadpool_limits(1, "blas"):  # products this small lose time to threads
-            *samples, n = self._sizes(target)
-            for size in samples:
-                sought = self._sought(size)
-                found = self._seek(sought, target, found)
-                if self.use_all:
-                    continue
-                update = self._finish(sought, found, target)
-                if self._carries_over(sought, update, target):
-                    return replace(update, verified=True)
-            everybody = self._sought(n)
-            return self._finish(everybody, self._seek(everybody, target, found), target)
+            _, update = next(self._lasting(target, closest=True))
+            return update
 
-    def _seek(self, sought: Sought, target: float, earlier: Found | None) -> Found:
-        """Return the direction for a target, or the one that comes closest to it."""
-        found = self._solve(sought, target, earlier)
-        return found if found.direction.violation <= 0 else self._closest(sought, target, found)
+    def _lasting(self, target: float, *, closest: bool) -> Iterator[tuple[Attempt, Update]]:
+        """Yield what is found on samples and carries over to all rows, and on all rows at last."""
+        earlier: Attempt | None = None
+        for size in self._sizes(target):
+            sought = self._sought(size)
+            earlier = self._seek(sought, target, earlier, closest=closest)
+            if sought.people is not None and self.use_all:
+                continue
+            update = self._finish(sought, earlier.found, target)
+            if sought.people is None:
+                yield earlier, update
+            elif carries_over(self._compared(sought, update, target)):
+                yield earlier, replace(update, verified=True)
 
-    def _carries_over(self, sought: Sought, update: Update, target: float) -> bool:
-        """Return whether an update does to all rows what it does to those it was sought on."""
+    def _seek(
+        self, sought: Sought, target: float, earlier: Attempt | None, *, closest: bool
+    ) -> Attempt:
+        """Return the direction for a target or, if asked for, the closest to it."""
+        found = self._solve(sought, target, earlier and earlier.found)
+        if found.direction.violation > 0 and closest:
+            return self._closest(sought, target, found, earlier)
+        return Attempt(sought, found, target)
+
+    def _compared(self, sought: Sought, update: Update, target: float) -> Compared:
+        """Return what an update does to the rows it was sought on and to all."""
         task, w = sought.task, update.found.direction.w
-        cut = best_cut(task.rows, self.limits(target, sought), task.design.times(w), w)
-        changed = (task.design.times(w) + cut.offset > 0) & task.rows.free
-        share = float(np.average(changed, weights=sought.people))
+        eta = task.design.times(w)
+        cut = best_cut(task.rows, self.limits(target, sought), eta, w)
+        changed = (eta + cut.offset > 0) & task.rows.free
         on_all = (self.eta(update) > 0) & self.free
-        return carries_over(
-            share, float(on_all.mean()), int(changed.sum()), update.violation - cut.violation
+        return Compared(
+            share=float(np.average(changed, weights=sought.people)),
+            share_of_all=float(on_all.mean()),
+            n_changed=int(changed.sum()),
+            further=update.violation - cut.violation,
+            progress=abs(target - self.base_value) - cut.violation,
         )
 
     def _solve(
@@ -290,29 +328,59 @@ class Search:
             task = replace(task, sparsity=sparsity)
         return solve(task, self.limits(target, sought), earlier)
 
-    def _closest(self, sought: Sought, target: float, first: Found) -> Found:
-        """Return the best update short of the target, by halving the way to it."""
-        near, far = self.base_value, target
+    def _closest(
+        self, sought: Sought, target: float, first: Found, earlier: Attempt | None
+    ) -> Attempt:
+        """Return the best update short of the target: how far it can be met is found by halving.
+
+        After a search on fewer rows that begins near where it ended.
+        """
         best: Found | None = None
+        near, far = self.base_value, target
+        step = (far - near) / (2 if earlier is None else 16)
+        goal = near + step if earlier is None else earlier.reached
+        goal = target - step if goal == target else goal
         for _ in range(N_HALVINGS):
-            middle = (near + far) / 2
-            found = self._solve(sought, middle, sparsity=0.0)
-            if found.direction.violation > 0 and best is not None:
-                found = self._solve(sought, middle, best, sparsity=0.0)
+            found = self._meet(sought, goal, best, earlier)
             if found.direction.violation > 0:
-                far = middle
+                far = goal
             else:
-                near, best = middle, found
+                near, best = goal, found
+            half = (far - near) / 2
+            if abs(half) < abs(target - self.base_value) / 2 ** (N_HALVINGS + 1):
+                break
+            goal = far - min(step, half, key=abs) if best is None else near + half
+            if best is not None and far == target:
+                goal = near + min(step, half, key=abs)
         if best is None:
-            return first
+            return Attempt(sought, first, self.base_value)
         if self.sparsity:
-            shorter = self._solve(sought, near)
-            best = shorter if shorter.direction.violation <= 0 else best
+            best = self._shorter(sought, near, best, earlier)
         again = sought.task.cut(self.limits(target, sought), best.direction.w)
         # the search for the target itself may have come closer
-        return first if first.direction.better_than(again) else best
+        return Attempt(sought, first if first.direction.better_than(again) else best, near)
 
-    @property
+    def _meet(
+        self, sought: Sought, goal: float, best: Found | None, earlier: Attempt | None
+    ) -> Found:
+        """Return the update of all columns for a goal, from what is known or from the beginning."""
+        known = best or (earlier and earlier.found)
+        if known is not None:
+            found = self._solve(sought, goal, known, sparsity=0.0)
+            if found.direction.violation <= 0 or earlier is not None:
+                return found
+        return self._solve(sought, goal, sparsity=0.0)
+
+    def _shorter(self, sought: Sought, near: float, best: Found, earlier: Attempt | None) -> Found:
+        """Return a shorter scorecard for what can be reached, or for a little less."""
+        for part in (1.0, 0.97):
+            goal = self.base_value + part * (near - self.base_value)
+            found = self._solve(sought, goal, None if earlier is None else best)
+            if found.direction.violation <= 0:
+                return found
+        return best
+
+    @cached_property
     def base_value(self) -> float:
         """Return the fairness of the base model; the worst there is where it is undefined."""
         value = self.rows.fairness(self.constraints, self.rows.base.decisions)
@@ -327,16 +395,25 @@ class Search:
     ) -> list[list[Update]]:
         """Return updates for each target, loosest first, one for each lean on the first guess.
 
-        On many rows all are sought on the first sample; their cuts are those of all rows.
+        On many rows all are sought on one sample, as large as makes them carry over to all rows.
         """
-        middle = targets[len(targets) // 2]
-        sizes = self._sizes(middle)
+        middle = targets[int(REFERENCE * len(targets))]
         with threadpool_limits(1, "blas"):
-            sought = self._sought(sizes[-1] if self.use_all else sizes[0])
-            task = replace(sought.task, wanted=self._worth_changing(middle, sought.index))
-            found = solve_path(task, [self.limits(t, sought) for t in targets], report, leans)
-            pairs = zip(found, targets, strict=True)
-            return [[self._finish(sought, f, target) for f in several] for several, target in pairs]
+            for (sought, reference, _), _ in self._lasting(middle, closest=False):
+                task = replace(sought.task, wanted=self._worth_changing(middle, sought.index))
+                limits = [self.limits(target, sought) for target in targets]
+                found = solve_path(task, limits, reference, report, leans)
+                updates = [
+                    [self._finish(sought, one, target) for one in several]
+                    for several, target in zip(found, targets, strict=True)
+                ]
+                firsts = zip((several[0] for several in updates), targets, strict=True)
+                if sought.people is None or path_carries_over(
+                    [self._compared(sought, one, target) for one, target in firsts]
+                ):
+                    break
+            verified = sought.people is not None
+            return [[replace(one, verified=verified) for one in several] for several in updates]
 
     def beyond(self, update: Update, extra: float) -> Update:
         """Return an update whose cut lies further on: that share more of the rows change.

@@ -106,7 +106,8 @@ class ControlledDebiaser(RatioUpdate):
     progress : bool, default=None
         Show a progress bar; None shows it on a terminal only.
     random_state : int, RandomState or None, default=None
-        Draws the halves of `confidence`, and the `sample` of many rows.
+        Draws the halves of `confidence`, and the sample of many rows, with which `sample="all"`
+        begins, too. If None, halves are drawn anew in each fit, the sample is always the same.
 
     Attributes
     ----------
@@ -362,7 +363,7 @@ class ControlledDebiaser(RatioUpdate):
             accuracy_weight=float(self.accuracy_weight),
             monotone=monotone,
             use_all=self.sample == "all",
-            random_state=check_random_state(self.random_state),
+            random_state=check_random_state(0 if self.random_state is None else self.random_state),
         )
         search.check_cells()
         return search
@@ -449,7 +450,7 @@ class ControlledDebiaser(RatioUpdate):
                 "confidence needs rows of every group in both halves, but a group has only "
                 f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows."
             )
-        first, second = halves(search, search.random_state)
+        first, second = halves(search, check_random_state(self.random_state))
         train = self._search(take(search.rows, first), search.encoding)
         test = self._search(take(search.rows, second), search.encoding)
         is_floor = self.constraints == "demographic_parity"

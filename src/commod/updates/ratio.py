@@ -118,12 +118,17 @@ class RatioUpdate(BaseUpdate):
 
         ratio(X) = intercept_ + concepts(X) @ concept_contributions_, up to rounding.
         """
-        _, columns = self._read_rows(X)
+        check_is_fitted(self)
         assert self.scorecard_ is not None
-        return self.scorecard_.concepts(columns)
+        card = self.scorecard_.in_use(concepts=True)
+        return card.concepts(self._read_rows(X, card)[1])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the new decision of each row, shape (n,), as one of `classes_`."""
+        """Return the new decision of each row, shape (n,), as one of `classes_`.
+
+        X needs the columns of the fit, but neither this nor any other method here looks at one
+        without points: it may hold anything that the base model takes.
+        """
         base, ratio = self._base_and_ratio(X)
         return self._labels_of(decide(base.scores, ratio, base.threshold))
 
