@@ -21,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 import commod
 from commod import ControlledDebiaser, Patch, ScoreColumn, metrics
 from commod.cli import main
+from commod.updates import _sample
 
 pytest.importorskip("duckdb")
 
@@ -230,6 +231,15 @@ def test_the_ledger_names_rows_of_the_table(folder, call):
     assert len(by_row) > 5
     np.testing.assert_allclose(by_row["score_before"], table["f"][by_row["row"]], atol=1e-9)
     assert by_key["row"].tolist() == [f"k{i}" for i in by_row["row"]]
+
+
+def test_many_rows_are_sampled_unless_all_are_asked_for(folder, call, monkeypatch):
+    for name, few in (("FEWEST_ROWS", 500), ("CHANGED_ROWS", 10), ("CELL_ROWS", 100)):
+        monkeypatch.setattr(_sample, name, few)
+    _, some, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.7", "--force")
+    _, every, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.7", "--force", "--all-rows")
+    assert "of the 2,000 rows" in some
+    assert "of the 2,000 rows" not in every
 
 
 def test_rows_held_out_decide_too(folder, call):

@@ -60,6 +60,9 @@ def command(
     sparsity: Annotated[
         float, typer.Option(help="Extra changes, as a share, that a shorter scorecard may cost.")
     ] = 0.14,
+    all_rows: Annotated[
+        bool, typer.Option("--all-rows", help="Seek on all of many rows, not on a sample of them.")
+    ] = False,
     features: options.Features = None,
     ignore: options.Ignore = None,
     min_group_size: Annotated[
@@ -141,6 +144,7 @@ def command(
         threshold=threshold,
         confidence=confidence,
         sparsity=sparsity,
+        sample="all" if all_rows else "auto",
         min_group_size=min_group_size,
         random_state=seed,
     )

@@ -90,9 +90,10 @@ class ControlledDebiaser(RatioUpdate):
     sample : str, default="auto"
         "auto": of many rows, the direction is sought on a stratified sample, large enough that
         about 1,000 of its rows have to change, and verified on all rows; where it changes more of
-        them than chance explains, the sample grows. The cut and every figure are counted on all
-        rows either way. "all": the direction is sought on all rows. The many updates of a frontier
-        and of `confidence` are sought on one sample, without growing.
+        them than chance explains, the sample grows. Uneven weights need more rows. The cut and
+        every figure are counted on all rows either way. The updates of a frontier and those of
+        `confidence` share one sample, which grows for all of them. "all": the direction is sought
+        on all rows.
     min_category_size : int, default=5
         Fit rows a category needs to have points of its own; rarer ones count as unseen.
     min_group_size : int, default=30
