@@ -124,6 +124,19 @@ def test_the_orders_of_many_rows_are_drawn_one_epoch_at_a_time(monkeypatch):
     assert found.history["size"].tolist() == [[100.0] * 20]
 
 
+@pytest.mark.parametrize(("epochs", "drawn"), [(0, []), (10, [10]), (11, [10, 1])])
+def test_orders_are_drawn_for_epochs_that_are_still_to_come(monkeypatch, epochs, drawn):
+    seen, draw = [], Orders.draw
+
+    def counted(self, n_epochs):
+        seen.append(n_epochs)
+        return draw(self, n_epochs)
+
+    monkeypatch.setattr(Orders, "draw", counted)
+    run(np.arange(100.0), epochs=epochs)
+    assert seen == drawn
+
+
 @pytest.mark.parametrize("widest", [1, 2, 8])
 def test_models_of_one_seed_are_trained_side_by_side_and_others_apart(monkeypatch, widest):
     monkeypatch.setattr(training, "_widest", lambda method, size: widest)

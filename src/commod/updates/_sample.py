@@ -74,10 +74,11 @@ def evenness_of(cell: NDArray[np.intp], weight: Floats) -> float:
     >>> float(evenness_of(np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 3.0, 1.0])))
     0.8
     """
-    inside = cell >= 0
-    cell, weight = cell[inside], weight[inside]
-    rows, total = np.bincount(cell), np.bincount(cell, weight)
-    squares = np.bincount(cell, weight**2)
+    if weight.min() == weight.max():
+        return 1.0
+    rows, total, squares = (
+        np.bincount(cell + 1, values)[1:] for values in (None, weight, weight**2)
+    )
     there = rows > 0
     return float((total[there] ** 2 / (rows * squares)[there]).min(initial=1.0))
 
