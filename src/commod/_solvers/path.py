@@ -31,6 +31,7 @@ LINES_APART = 3  # a column with at most so many lines is kept or dropped whole
 FEW_COLUMNS = 6  # more than these may spend twice as much on getting fewer
 READABLE = 40  # lines that still are one page
 LEAST_LEAN = 0.05  # on the first guess; less makes no difference
+MOST_FOR_LEAN = 1.5  # times the changes: dearer, the first guess is no good at that target
 REFERENCE = 0.6  # of a path: where its columns are chosen
 CHECKED = (1.0, 0.3)  # of a path: where these have to be enough, too
 ENOUGH = 1.25  # times what sparsity allows: what they may cost there
@@ -361,8 +362,11 @@ def _leant(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) 
 
 
 def _steadier(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) -> Found:
-    """Return an update leaning on the first guess, less where that costs more than it may."""
-    most = free.direction.cost * (1 + part.sparsity)
+    """Return an update leaning on the first guess, less where that costs far more changes.
+
+    More than `sparsity` allows at the reference, for it pays on new rows.
+    """
+    most = free.direction.cost * MOST_FOR_LEAN
     while lean >= LEAST_LEAN:
         leant = _leant(part, limits, free, guess, lean)
         if leant.direction.cost <= most:

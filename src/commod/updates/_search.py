@@ -297,6 +297,8 @@ class Search:
     ) -> Attempt:
         """Return the direction for a target or, if asked for, the closest to it."""
         found = self._solve(sought, target, earlier and earlier.found)
+        if found.direction.violation > 0 and earlier is not None and earlier.reached == target:
+            found = self._solve(sought, target)  # fewer rows met it: there may be another way
         if found.direction.violation > 0 and closest:
             return self._closest(sought, target, found, earlier)
         return Attempt(sought, found, target)
@@ -407,13 +409,18 @@ class Search:
                     [self._finish(sought, one, target) for one in several]
                     for several, target in zip(found, targets, strict=True)
                 ]
-                firsts = zip((several[0] for several in updates), targets, strict=True)
-                if sought.people is None or path_carries_over(
-                    [self._compared(sought, one, target) for one, target in firsts]
-                ):
+                if sought.people is None:
+                    return updates
+                compared = [
+                    self._compared(sought, several[0], target)
+                    for several, target in zip(updates, targets, strict=True)
+                ]
+                if path_carries_over(compared):
                     break
-            verified = sought.people is not None
-            return [[replace(one, verified=verified) for one in several] for several in updates]
+            return [
+                [replace(first, verified=carries_over(one)), *others]
+                for (first, *others), one in zip(updates, compared, strict=True)
+            ]
 
     def beyond(self, update: Update, extra: float) -> Update:
         """Return an update whose cut lies further on: that share more of the rows change.
