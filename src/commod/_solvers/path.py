@@ -34,7 +34,7 @@ LEAST_LEAN = 0.05  # on the first guess; less makes no difference
 MOST_FOR_LEAN = 1.5  # times the changes: dearer, the first guess is no good at that target
 REFERENCE = 0.6  # of a path: where its columns are chosen
 CHECKED = (1.0, 0.3)  # of a path: where these have to be enough, too
-ENOUGH = 1.25  # times what sparsity allows: what they may cost there
+ENOUGH = 1.6  # times the changes of all columns: what these may cost there
 
 Report = Callable[[int, int], None] | None
 
@@ -312,14 +312,12 @@ def _shared_support(
         dense = task.search(limit, [reference.dense], SHORT)
         if dense.violation > 0 or not dense.cost:
             continue
-        allowed = dense.cost * (1 + task.sparsity) * ENOUGH
-        part = task.on(support)
-        direction = part.search(limit, [w[support] for w in (dense.w, known[0])], SHORT)
-        few = _step(reference, direction, support, "on the path")
-        if direction.violation > 0 or direction.cost > allowed:
-            few = solve(task, limit, replace(reference, dense=dense.w))
-            support = support | few.support
-        known.append(few.direction.w)
+        starts = [w[support] for w in (dense.w, known[0])]
+        few = task.on(support).search(limit, starts, SHORT)
+        if few.violation > 0 or few.cost > ENOUGH * dense.cost:
+            more = solve(task, limit, replace(reference, dense=dense.w))
+            support = support | more.support
+            known.append(more.direction.w)
     return support, known
 
 
