@@ -362,9 +362,9 @@ def _leant(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) 
 def _steadier(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) -> Found:
     """Return an update leaning on the first guess, less where that costs far more changes.
 
-    More than `sparsity` allows at the reference, for it pays on new rows.
+    That may be more than `sparsity` allows at the reference, for it pays on new rows.
     """
-    most = free.direction.cost * MOST_FOR_LEAN
+    most = free.direction.cost * max(MOST_FOR_LEAN, 1 + part.sparsity)
     while lean >= LEAST_LEAN:
         leant = _leant(part, limits, free, guess, lean)
         if leant.direction.cost <= most:
