@@ -21,6 +21,14 @@ def compiled_programs(tmp_path_factory):
         yield
 
 
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Leave no figure to the tests that follow."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
+
+
 @pytest.fixture(scope="session")
 def compas():
     return load_compas()

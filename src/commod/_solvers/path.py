@@ -286,16 +286,15 @@ def solve_path(
         free = _step(replace(reference, steps=()), direction, support, "on the path")
         steady = _guessed(task, limit, reference, steadiest)
         use_steady = steady.direction.violation <= direction.violation
-        path.append(
-            [
-                steady
-                if lean == 1.0 and use_steady
-                else _steadier(part, limit, free, guess, reference.lean)
-                if lean is None
-                else _leant(part, limit, free, guess, lean)
-                for lean in leans
-            ]
-        )
+        several = []
+        for lean in leans:
+            if lean is None:
+                several.append(_steadier(part, limit, free, guess, reference.lean))
+            elif lean == 1.0 and use_steady:
+                several.append(steady)
+            else:
+                several.append(_leant(part, limit, free, guess, lean))
+        path.append(several)
     return path
 
 
