@@ -297,8 +297,6 @@ class Search:
     ) -> Attempt:
         """Return the direction for a target or, if asked for, the closest to it."""
         found = self._solve(sought, target, earlier and earlier.found)
-        if found.direction.violation > 0 and earlier is not None and earlier.reached == target:
-            found = self._solve(sought, target)  # fewer rows met it: there may be another way
         if found.direction.violation > 0 and closest:
             return self._closest(sought, target, found, earlier)
         return Attempt(sought, found, target)
