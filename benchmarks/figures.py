@@ -17,13 +17,13 @@ import controlled
 import new_rows
 import numpy as np
 import promises
-import rivals
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
 from experiments.protocol import quartile
 from protocol import N_CONCEPTS, TABLES, Split, make_split
 from report import show
 from sklearn.linear_model import LogisticRegression
 
+import rivals
 from commod import COMMOD, metrics
 from commod.datasets import make_biased
 from commod.updates.commod import DEFAULT_GRID, fit_grid

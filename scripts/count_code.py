@@ -35,11 +35,11 @@ def docstring_lines(text: str) -> set[int]:
 
 
 def code_lines(text: str) -> int:
-    """Return how many lines hold code.
+    r"""Return how many lines hold code.
 
     Examples
     --------
-    >>> code_lines('"Docstring."\\n\\n# comment\\nx = (\\n    1\\n)\\n')
+    >>> code_lines('"Docstring."\n\n# comment\nx = (\n    1\n)\n')
     3
     """
     lines: set[int] = set()

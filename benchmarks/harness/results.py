@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.harness.running import Step
 
-from commod._files import write_whole
+from commod._io.files import write_whole
 
 Turn = dict[str, Any]
 

@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from commod import metrics as metrics
     from commod import rivals as rivals
     from commod import scorecard as scorecard
-    from commod._audit import Ledger as Ledger
-    from commod._audit import audit as audit
-    from commod._audit import audit_frame as audit_frame
-    from commod._base_model import ScoreColumn as ScoreColumn
-    from commod._compare import Comparison as Comparison
-    from commod._compare import compare as compare
+    from commod._data.base_model import ScoreColumn as ScoreColumn
     from commod._displays import CalibrationDisplay as CalibrationDisplay
     from commod._displays import ChangeDisplay as ChangeDisplay
     from commod._displays import ConceptDisplay as ConceptDisplay
     from commod._displays import FrontierDisplay as FrontierDisplay
-    from commod._explain import Explanation as Explanation
-    from commod._explain import explain as explain
-    from commod._frontier import Frontier as Frontier
-    from commod._frontier import frontier as frontier
-    from commod._persistence import TRUSTED_TYPES as TRUSTED_TYPES
+    from commod._io.persistence import TRUSTED_TYPES as TRUSTED_TYPES
     from commod._record import Audit as Audit
     from commod._record import Request as Request
-    from commod._report import report as report
-    from commod._stability import Stability as Stability
-    from commod._stability import stability as stability
+    from commod._reporting.audit import Ledger as Ledger
+    from commod._reporting.audit import audit as audit
+    from commod._reporting.audit import audit_frame as audit_frame
+    from commod._reporting.explain import Explanation as Explanation
+    from commod._reporting.explain import explain as explain
+    from commod._reporting.render import report as report
+    from commod._study.compare import Comparison as Comparison
+    from commod._study.compare import compare as compare
+    from commod._study.frontier import Frontier as Frontier
+    from commod._study.frontier import frontier as frontier
+    from commod._study.stability import Stability as Stability
+    from commod._study.stability import stability as stability
     from commod.patch import Patch as Patch
     from commod.updates import COMMOD as COMMOD
     from commod.updates import ControlledDebiaser as ControlledDebiaser
@@ -47,25 +47,25 @@ _HOMES = {
     "COMMOD": "commod.updates",
     "CalibrationDisplay": "commod._displays",
     "ChangeDisplay": "commod._displays",
-    "Comparison": "commod._compare",
+    "Comparison": "commod._study.compare",
     "ConceptDisplay": "commod._displays",
     "ControlledDebiaser": "commod.updates",
-    "Explanation": "commod._explain",
-    "Frontier": "commod._frontier",
+    "Explanation": "commod._reporting.explain",
+    "Frontier": "commod._study.frontier",
     "FrontierDisplay": "commod._displays",
-    "Ledger": "commod._audit",
+    "Ledger": "commod._reporting.audit",
     "Patch": "commod.patch",
     "Request": "commod._record",
-    "ScoreColumn": "commod._base_model",
-    "Stability": "commod._stability",
-    "TRUSTED_TYPES": "commod._persistence",
-    "audit": "commod._audit",
-    "audit_frame": "commod._audit",
-    "compare": "commod._compare",
-    "explain": "commod._explain",
-    "frontier": "commod._frontier",
-    "report": "commod._report",
-    "stability": "commod._stability",
+    "ScoreColumn": "commod._data.base_model",
+    "Stability": "commod._study.stability",
+    "TRUSTED_TYPES": "commod._io.persistence",
+    "audit": "commod._reporting.audit",
+    "audit_frame": "commod._reporting.audit",
+    "compare": "commod._study.compare",
+    "explain": "commod._reporting.explain",
+    "frontier": "commod._study.frontier",
+    "report": "commod._reporting.render",
+    "stability": "commod._study.stability",
 }
 _MODULES = ("bounds", "datasets", "exceptions", "metrics", "rivals", "scorecard")
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._encoding import (
+from commod._data.encoding import (
     BinTerms,
     CategoryTerms,
     ColumnTerms,
@@ -23,7 +23,7 @@ from commod._encoding import (
     NumericTerms,
     TermTable,
 )
-from commod._inputs import Column
+from commod._data.inputs import Column
 
 __all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
 

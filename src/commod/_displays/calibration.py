@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._audit.scores import calibration_bins, calibration_error
+from commod._data.inputs import binary_outcome, check_length, read_labels
 from commod._displays._style import axes_or_new, base_scores_of, check_update, given_groups
-from commod._drawing import AFTER, BEFORE, plain_text
-from commod._inputs import binary_outcome, check_length, read_labels
 from commod._record import CalibrationBin
+from commod._reporting.audit.scores import calibration_bins, calibration_error
+from commod._text.drawing import AFTER, BEFORE, plain_text
 from commod.exceptions import InputError
 from commod.metrics._scores import _read_scores
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from commod._data.inputs import read_groups
 from commod._displays._style import axes_or_new, check_update, given_groups, width_of
-from commod._drawing import AFTER, LOSS_STYLE, plain_text
-from commod._inputs import read_groups
+from commod._text.drawing import AFTER, LOSS_STYLE, plain_text
 from commod.exceptions import InputError
 from commod.metrics import count_changes
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from commod._displays._style import axes_or_new
-from commod._frontier import Frontier, frontier
+from commod._study.frontier import Frontier, frontier
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from commod import _html
 from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.plain import from_plain, to_plain
+from commod._text import html as _html
 from commod.exceptions import InputError
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._encoding import Encoding, TermTable
+from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts
 from commod.scorecard import Scorecard, margins
 

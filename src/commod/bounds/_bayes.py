@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._inputs import check_length
+from commod._data.inputs import check_length
 from commod.exceptions import InputError
 
 __all__ = [

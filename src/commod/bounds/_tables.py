@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._inputs import Groups, binary_outcome, check_length, read_groups, read_labels
+from commod._data.inputs import Groups, binary_outcome, check_length, read_groups, read_labels
 from commod.bounds._counts import Problem, check_constraints
 from commod.bounds._levels import IntArray
 from commod.exceptions import InputError

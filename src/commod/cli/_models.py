@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from commod._optional import needed
+from commod._io.optional import needed
 from commod.exceptions import InputError
 
 __all__ = ["MODEL_SUFFIXES", "load_model"]

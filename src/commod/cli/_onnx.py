@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._optional import needed
+from commod._io.optional import needed
 from commod.exceptions import BaseModelError, InputError
 
 __all__ = ["OnnxModel"]

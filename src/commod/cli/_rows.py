@@ -14,7 +14,7 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from commod._tables import Table
+    from commod._io.tables import Table
 
 __all__ = [
     "Asked",
@@ -69,7 +69,7 @@ class Rows:
 
 def read_rows(asked: Asked, say: Say) -> Rows:
     """Return the rows that were asked for; everything is checked before it is used."""
-    from commod._tables import open_tables, read_frame
+    from commod._io.tables import open_tables, read_frame
 
     if (asked.model is None) == (asked.score_column is None):
         raise InputError(
@@ -275,7 +275,7 @@ def check_test_size(test_size: float) -> None:
 
 def check_blind(rows: Rows) -> None:
     """Refuse columns that tell the group exactly: the patch would hold the sensitive attribute."""
-    from commod._inputs import iter_columns, read_groups, tells_group
+    from commod._data.inputs import iter_columns, read_groups, tells_group
 
     groups = read_groups(rows.groups, len(rows))
     score = getattr(rows.estimator, "name", None)

@@ -41,7 +41,7 @@ def command(
     The rows pass through in bounded memory and keep their order; the base score stays.
     """
     from commod import Patch
-    from commod._tables import TABLE_SUFFIXES, check_output, open_tables, write_table
+    from commod._io.tables import TABLE_SUFFIXES, check_output, open_tables, write_table
     from commod.cli._patches import kinds_of, score_of
 
     say = Say(as_json, quiet)

@@ -12,7 +12,7 @@ from commod.cli._say import AsJson, Quiet, Say, audit_lines, is_met
 
 if TYPE_CHECKING:
     from commod import Audit
-    from commod._tables import Table
+    from commod._io.tables import Table
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -60,7 +60,7 @@ def command(
     Exit code 1 where --at-least or --at-most is stated and does not hold after.
     """
     import commod
-    from commod._tables import check_output, open_tables
+    from commod._io.tables import check_output, open_tables
     from commod.cli._rows import check_columns, known_rows
 
     say = Say(as_json, quiet)
@@ -129,7 +129,7 @@ def _audited(
     table: Table, columns: dict[str, str | None], sensitive: list[str], asked: dict[str, Any]
 ) -> Audit:
     import commod
-    from commod._tables import read_frame
+    from commod._io.tables import read_frame
 
     frame = read_frame(table)
     told = [name for name in (*columns.values(), *sensitive) if name is not None]

@@ -54,7 +54,7 @@ def command(
     2: bad input, a patch for other columns among it.
     """
     import commod
-    from commod._tables import check_output, open_tables
+    from commod._io.tables import check_output, open_tables
     from commod.cli._patches import kinds_of, score_of
     from commod.cli._rows import check_columns, known_rows
     from commod.exceptions import InputError

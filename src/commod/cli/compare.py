@@ -62,7 +62,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Say how many decisions each method changes for the same fairness, beside the exact limit."""
-    from commod._tables import check_outputs
+    from commod._io.tables import check_outputs
     from commod.cli._rows import Asked, check_test_size, labels_of, read_rows, split_rows
 
     say = Say(as_json, quiet)
@@ -168,7 +168,7 @@ def _plain(needed: Any) -> list[dict[str, Any]]:
 def _write(found: Comparison, out: Path | None, picture: Path | None, say: Say) -> None:
     import io
 
-    from commod._files import write_whole
+    from commod._io.files import write_whole
 
     if out is not None:
         write_whole(out, found.frame().to_csv(index=False).encode())

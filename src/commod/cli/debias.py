@@ -93,7 +93,7 @@ def command(
     Exit code 0: the constraint is met; 1: it is not, and the closest update was written;
     2: bad input.
     """
-    from commod._tables import check_outputs
+    from commod._io.tables import check_outputs
     from commod.cli._rows import (
         Asked,
         check_blind,

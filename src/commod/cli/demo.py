@@ -275,7 +275,7 @@ def _number(value: float | None, kind: str) -> str:
 
 def _write(demo: Demo, output: Path, console: Console) -> None:
     import commod
-    from commod._files import write_whole
+    from commod._io.files import write_whole
     from commod.cli import demo_figures
 
     with warnings.catch_warnings():

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from commod._displays import ChangeDisplay, ConceptDisplay
-from commod._drawing import AFTER, BEFORE, LOSS
+from commod._text.drawing import AFTER, BEFORE, LOSS
 
 if TYPE_CHECKING:
     from commod import Explanation

@@ -38,8 +38,8 @@ def command(
 ) -> None:
     """Print a SELECT that adds the edited score and decision to a table of a database."""
     from commod import Patch
-    from commod._files import write_whole
-    from commod._tables import check_output
+    from commod._io.files import write_whole
+    from commod._io.tables import check_output
     from commod.cli._patches import score_of
 
     say = Say(as_json, quiet)

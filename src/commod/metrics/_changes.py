@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._inputs import (
+from commod._data.inputs import (
     Column,
     Groups,
     check_length,

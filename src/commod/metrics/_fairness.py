@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._inputs import (
+from commod._data.inputs import (
     Groups,
     binary_outcome,
     check_length,

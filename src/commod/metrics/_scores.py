@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._inputs import (
+from commod._data.inputs import (
     check_length,
     check_weights,
 )

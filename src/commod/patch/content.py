@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._encoding import (
+from commod._data.encoding import (
     BinTerms,
     CategoryTerms,
     ColumnTerms,

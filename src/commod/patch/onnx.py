@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from commod._codes import code_array
-from commod._encoding import LARGEST, ColumnTerms, NumericTerms, same_kind
-from commod._inputs import Column, read_columns
-from commod._optional import needed
+from commod._data.codes import code_array
+from commod._data.encoding import LARGEST, ColumnTerms, NumericTerms, same_kind
+from commod._data.inputs import Column, read_columns
+from commod._io.optional import needed
 from commod._record import Value, to_plain
 from commod.exceptions import InputError, InputTypeError
 from commod.patch.content import (

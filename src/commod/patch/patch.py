@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from commod._files import write_whole
+from commod._io.files import write_whole
 from commod._record import from_plain, to_plain
 from commod.exceptions import InputError
 from commod.patch.checking import check_content

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from commod._optional import needed
+from commod._io.optional import needed
 from commod.exceptions import InputError
 
 __all__ = ["DIALECTS", "Dialect", "Query"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._inputs import Column, Groups, iter_columns, n_rows_of, read_groups, tells_group
+from commod._data.inputs import Column, Groups, iter_columns, n_rows_of, read_groups, tells_group
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from commod._html import plain
 from commod._record import Value
+from commod._text.html import plain
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,

@@ -16,14 +16,14 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from commod._base_model import BaseScores
-from commod._binning import bin_edges
-from commod._encoding import BinTerms, ColumnTerms, Encoding, NumericTerms, learn_encoding
-from commod._inputs import Column
-from commod._solvers.design import Design
-from commod._solvers.plug_in import Programme, bent, decide, fair_margins
+from commod._data.base_model import BaseScores
+from commod._data.binning import bin_edges
+from commod._data.encoding import BinTerms, ColumnTerms, Encoding, NumericTerms, learn_encoding
+from commod._data.inputs import Column
+from commod._solvers.search.design import Design
 from commod.bounds import bayes_optimal_scores
 from commod.exceptions import InputError
+from commod.rivals._solvers.plug_in import Programme, bent, decide, fair_margins
 from commod.rivals.base import AwareRival, LearningRows, Rows
 from commod.updates.base import check_locked, check_number
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._encoding import Encoding, TermTable, learn_encoding
+from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._solvers.problem import Training
 from commod.exceptions import InterruptionWarning
 from commod.rivals.base import LearningRows, Rival

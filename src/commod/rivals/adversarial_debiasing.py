@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._encoding import Encoding, TermTable
+from commod._data.encoding import Encoding, TermTable
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers, standardise
 from commod.exceptions import InputError, TrainingWarning
 from commod.rivals._trained import TrainedRival, unit_weights
@@ -190,7 +190,7 @@ class AdversarialDebiasing(TrainedRival):
     # -- learning -------------------------------------------------------------------------------
 
     def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Layers:
-        from commod._solvers import debiasing  # JAX is loaded by the first fit, never before
+        from commod.rivals._solvers import debiasing  # JAX is loaded by the first fit, never before
 
         strengths = np.array([model.strength for model in models], dtype=np.float32)
         schedule = DebiasingSchedule(

@@ -20,9 +20,9 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from commod._base_model import BaseScores
-from commod._inputs import Column, Kind, names_of_columns, read_columns, read_groups
-from commod._solvers.rates import Cells
+from commod._data.base_model import BaseScores
+from commod._data.inputs import Column, Kind, names_of_columns, read_columns, read_groups
+from commod._solvers.search.rates import Cells
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._fairness import fairness_of
 from commod.rivals._lots import draw_lots, seed_of

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.plug_in import Path, Programme, best_multipliers, walk
-from commod._solvers.rates import Cells
+from commod._solvers.search.rates import Cells
 from commod.metrics._fairness import CONSTRAINTS
 from commod.rivals._group_model import PlugIn
+from commod.rivals._solvers.plug_in import Path, Programme, best_multipliers, walk
 from commod.rivals.base import LearningRows, wanted_fairness
 from commod.updates.base import Decisions, FitRows
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._encoding import Encoding, TermTable
-from commod._inputs import Column
+from commod._data.encoding import Encoding, TermTable
+from commod._data.inputs import Column
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     AdditivePenalties,
@@ -222,7 +222,7 @@ class FRAPPE(TrainedRival):
     # -- learning -------------------------------------------------------------------------------
 
     def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Any:
-        from commod._solvers import frappe  # JAX is loaded by the first fit, never before
+        from commod.rivals._solvers import frappe  # JAX is loaded by the first fit, never before
 
         problem = _problem(rows, terms, self.constraints, float(self.kernel_length))
         names = ("strength", "lambda_sparsity", "lambda_diversity")

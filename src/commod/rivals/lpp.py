@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.plug_in import Programme, best_multipliers
 from commod.rivals._group_model import PlugIn
+from commod.rivals._solvers.plug_in import Programme, best_multipliers
 from commod.rivals.base import LearningRows
 
 __all__ = ["LPP"]

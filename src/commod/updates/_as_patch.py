@@ -7,8 +7,8 @@ import importlib.metadata
 import math
 from typing import Any
 
-from commod._base_model import ScoreColumn
-from commod._codes import plain
+from commod._data.base_model import ScoreColumn
+from commod._data.codes import plain
 from commod.exceptions import InputError
 from commod.metrics._fairness import CONSTRAINTS
 from commod.patch import Patch

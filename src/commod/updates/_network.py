@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._encoding import Encoding, TermTable
-from commod._inputs import Column
+from commod._data.encoding import Encoding, TermTable
+from commod._data.inputs import Column
 from commod._solvers.problem import solver_position
 from commod.updates._trained import safe_moments
 
@@ -28,7 +28,7 @@ class Network:
 
     Examples
     --------
-    >>> from commod._encoding import NumericTerms
+    >>> from commod._data.encoding import NumericTerms
     >>> age = NumericTerms("age", fill=40.0, has_missing_term=False)
     >>> double = Network(Encoding((age,)), ((np.array([[2.0]]), np.array([-1.0])),))
     >>> double.output([Column("age", "numeric", np.array([30.0, np.nan]))])

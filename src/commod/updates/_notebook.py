@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commod._encoding import NumericTerms
-from commod._html import count, number, percent, points, shorten, snippet
+from commod._data.encoding import NumericTerms
+from commod._text.html import count, number, percent, points, shorten, snippet
 from commod.metrics._fairness import CONSTRAINTS
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from commod._encoding import BinTerms, Encoding, TermTable
-from commod._solvers.design import Design
-from commod._solvers.direct import SLACK, TIE, Limits, Rows, best_cut, worth
-from commod._solvers.path import REFERENCE, Found, Report, Task, solve, solve_path
-from commod._solvers.quasi_newton import Bounds
-from commod._solvers.rates import (
+from commod._data.encoding import BinTerms, Encoding, TermTable
+from commod._solvers.search.design import Design
+from commod._solvers.search.direct import SLACK, TIE, Limits, Rows, best_cut, worth
+from commod._solvers.search.path import REFERENCE, Found, Report, Task, solve, solve_path
+from commod._solvers.search.quasi_newton import Bounds
+from commod._solvers.search.rates import (
     Caps,
     Cells,
     change_rows,

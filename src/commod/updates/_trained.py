@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from commod._encoding import Encoding, TermTable
+from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts, tidy_concepts
 from commod._solvers.problem import solver_position
 from commod.exceptions import InputError

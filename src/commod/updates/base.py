@@ -18,15 +18,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, check_scalar, get_tags
 from sklearn.utils.validation import validate_data
 
-from commod._base_model import (
+from commod._data.base_model import (
     BaseScores,
     ScoreColumn,
     base_classes,
     base_scores,
     warn_about_base_model,
 )
-from commod._encoding import Encoding, TermTable
-from commod._inputs import (
+from commod._data.encoding import Encoding, TermTable
+from commod._data.inputs import (
     Column,
     Groups,
     check_length,

@@ -15,8 +15,8 @@ from scipy.special import logit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from commod._encoding import Encoding, TermTable, learn_encoding
-from commod._inputs import check_weights
+from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.inputs import check_weights
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     Layers,
@@ -534,7 +534,7 @@ def _run_all(stores: list[Callable[[], None]], n_rows: int) -> None:
 
 
 def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
-    from commod._solvers import adversarial  # JAX is loaded by the first fit, never before
+    from commod._solvers.training import adversarial  # JAX is loaded by the first fit, never before
 
     penalties = Penalties(
         *(

@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from commod._encoding import Encoding, TermTable, learn_encoding
-from commod._promises import fairness_interval, promise_along, promised_fairness, rows_factor
+from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._solvers.concepts import Concepts
-from commod._solvers.rates import Caps
+from commod._solvers.search.rates import Caps
+from commod._statistics.promises import (
+    fairness_interval,
+    promise_along,
+    promised_fairness,
+    rows_factor,
+)
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._fairness import CONSTRAINTS

@@ -1,0 +1,282 @@
+"""Any base model, or a column of scores → scores in [0, 1] and the base decisions.
+
+Nothing here ever fits the model: it was validated, and the update must not change it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from commod._data.inputs import Column, different_labels, take_rows
+from commod.exceptions import BaseModelError, BaseModelWarning
+
+__all__ = ["BaseScores", "ScoreColumn", "base_classes", "base_scores", "warn_about_base_model"]
+
+MOST_COMPARED = 1_000  # rows on which the model is asked for its own decisions first
+
+
+@dataclass(frozen=True)
+class ScoreColumn:
+    """Stands in for a model whose scores are already a column of X.
+
+    Parameters
+    ----------
+    column : str or int
+        Name of the column that holds f(x) in [0, 1]; a position for NumPy arrays. The column
+        never becomes part of the scorecard.
+
+    Examples
+    --------
+    >>> from commod import COMMOD, ScoreColumn
+    >>> COMMOD(ScoreColumn("score")).estimator
+    ScoreColumn(column='score')
+    """
+
+    column: str | int
+
+    @property
+    def name(self) -> str:
+        """Return the name under which the columns of X list it."""
+        return self.column if isinstance(self.column, str) else f"x{self.column}"
+
+
+@dataclass(frozen=True)
+class BaseScores:
+    """What the base model says about some rows: `proba` (n, 2), second column for `pos_label`."""
+
+    proba: NDArray[np.float64]
+    threshold: float
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Return f(x), the score of `pos_label`, shape (n,)."""
+        return self.proba[:, 1]
+
+    @cached_property
+    def decisions(self) -> NDArray[np.bool_]:
+        """Return the base decision, score > threshold, shape (n,)."""
+        return self.scores > self.threshold
+
+
+def base_classes(estimator: Any, y: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the two labels the base model decides between, in its own order."""
+    if not isinstance(estimator, ScoreColumn):
+        _check_ready(estimator)
+    classes = getattr(estimator, "classes_", None)
+    source = f"the base model {type(estimator).__name__} decides between"
+    if classes is None:
+        classes, source = _classes_of_labels(y), "y holds"
+    classes = np.asarray(classes)
+    if classes.ndim != 1 or len(classes) != 2:
+        raise BaseModelError(
+            f"Only binary classification is supported: {source} {classes.size} classes "
+            f"({classes.tolist()[:5]}), but an update edits decisions between 2. Make it one label "
+            "against the rest, or pass labels of two kinds."
+        )
+    return classes
+
+
+def _classes_of_labels(y: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the labels in sorted order; 0 and 1 where none are given."""
+    if y is None:
+        return np.array([0, 1])
+    different = different_labels(y)
+    kinds = sorted({type(v).__name__ for v in different})
+    if len(kinds) > 1 and "str" in kinds:
+        raise BaseModelError(
+            f"y mixes labels of different types ({', '.join(kinds)}), so it is not clear which is "
+            "the positive one. Make all of them numbers or all of them text."
+        )
+    return np.unique(np.array(different, dtype=y.dtype))
+
+
+def _check_ready(estimator: Any) -> None:
+    name = type(estimator).__name__
+    if isinstance(estimator, type):
+        raise BaseModelError(
+            f"The base model is the class {estimator.__name__} itself, not a model. Pass a fitted "
+            f"one, such as {estimator.__name__}().fit(X, y)."
+        )
+    if not (hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")):
+        raise BaseModelError(
+            f"The base model {estimator!r} has neither predict_proba nor decision_function. Pass a "
+            "fitted classifier that scores, or ScoreColumn('name') if X holds its scores."
+        )
+    if hasattr(estimator, "fit") and hasattr(estimator, "get_params"):
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError as error:
+            raise NotFittedError(
+                f"The base model {name} is not fitted. An update edits an existing model and "
+                "never trains it: fit it first, then pass it. (A class of your own can say that "
+                "it is fitted through __sklearn_is_fitted__.)"
+            ) from error
+
+
+def base_scores(
+    estimator: Any,
+    X: Any,
+    columns: Sequence[Column],
+    *,
+    classes: NDArray[Any],
+    pos_label: Any,
+    threshold: float,
+) -> BaseScores:
+    """Return the checked scores of the base model; `columns` are those read from `X`."""
+    if isinstance(estimator, ScoreColumn):
+        proba = _proba_of_column(estimator, columns)
+    elif hasattr(estimator, "predict_proba"):
+        proba = _proba_of_model(estimator, X, int(np.flatnonzero(classes == pos_label)[0]))
+    else:
+        proba = _proba_of_decision(estimator, X, flip=bool(classes[0] == pos_label))
+    n_rows = len(columns[0])
+    if len(proba) != n_rows:
+        raise BaseModelError(f"The base model gave {len(proba)} scores for {n_rows} rows.")
+    _check_scores(proba[:, 1], estimator)
+    return BaseScores(proba, threshold)
+
+
+def _proba_of_column(estimator: ScoreColumn, columns: Sequence[Column]) -> NDArray[np.float64]:
+    for column in columns:
+        if column.name == estimator.name:
+            return _two_columns(_numbers(column, estimator))
+    names = ", ".join(c.name for c in columns)
+    raise BaseModelError(
+        f"{estimator!r} is not a column of X (columns: {names}). Name one of them; a position, "
+        "counted from 0, is for NumPy arrays."
+    )
+
+
+def _numbers(column: Column, estimator: ScoreColumn) -> NDArray[np.float64]:
+    if column.kind == "numeric":
+        return column.values
+    example = column.first_value()
+    if example is None:  # a column without any value has no kind of its own
+        return np.full(len(column), np.nan)
+    raise BaseModelError(
+        f"{estimator!r} holds {example!r}, but scores are numbers between 0 and 1. Convert the "
+        "column, or name the one that holds the scores."
+    )
+
+
+def _two_columns(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.column_stack([1 - scores, scores])
+
+
+def _proba_of_model(estimator: Any, X: Any, positive: int) -> NDArray[np.float64]:
+    proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    if proba.ndim == 1:  # some wrappers return the score of classes_[1] alone
+        proba = _two_columns(proba)
+    if proba.ndim != 2 or proba.shape[1] != 2:
+        raise BaseModelError(
+            f"predict_proba of the base model {type(estimator).__name__} gave shape {proba.shape}; "
+            "expected (n_rows, 2)."
+        )
+    return proba[:, [1 - positive, positive]]
+
+
+def _proba_of_decision(estimator: Any, X: Any, *, flip: bool) -> NDArray[np.float64]:
+    decision = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
+    return _two_columns(expit(-decision if flip else decision))
+
+
+def _check_scores(scores: NDArray[np.float64], estimator: Any) -> None:
+    name = repr(estimator) if isinstance(estimator, ScoreColumn) else type(estimator).__name__
+    n_missing = int(np.isnan(scores).sum())
+    if n_missing:
+        raise BaseModelError(
+            f"The base model {name} gave NaN as the score of {n_missing} of {len(scores)} rows. "
+            "Every row needs a score: drop these rows or mend the model's input."
+        )
+    outside = (scores < 0) | (scores > 1)
+    if outside.any():
+        raise BaseModelError(
+            f"The base model {name} gave scores outside [0, 1] in {int(outside.sum())} of "
+            f"{len(scores)} rows (from {scores.min():.4g} to {scores.max():.4g}). Pass "
+            "probabilities; a raw margin m becomes one through 1 / (1 + exp(-m))."
+        )
+
+
+def warn_about_base_model(
+    estimator: Any,
+    X: Any,
+    base: BaseScores,
+    *,
+    pos_label: Any,
+    label: NDArray[np.bool_] | None,
+) -> None:
+    """Warn where the fit rows show something about the base model that its owner should know."""
+    scores = base.scores
+    if np.ptp(scores) == 0:
+        _warn(
+            f"The base model gives every row the same score ({scores[0]:.4g}): there is nothing "
+            "to tell people apart by, and an update can only invert decisions."
+        )
+    if not isinstance(estimator, ScoreColumn) and hasattr(estimator, "predict"):
+        _warn_about_own_decisions(estimator, X, base, pos_label)
+    extreme = float(np.mean((scores < 1e-6) | (scores > 1 - 1e-6)))
+    accuracy = float(np.mean(base.decisions == label)) if label is not None else float("nan")
+    # a rare outcome alone makes any model look accurate: errors must be few beside it, too
+    rare = 0.0 if label is None else min(float(label.mean()), 1 - float(label.mean()))
+    if extreme > 0.5 or (accuracy > 0.98 and 1 - accuracy < 0.1 * rare):
+        signs = [f"accuracy {accuracy:.3f}"] if label is not None else []
+        signs.append(f"{extreme:.0%} of the scores at 0 or 1")
+        _warn(
+            f"The fit rows look like rows the base model was trained on ({', '.join(signs)}). Its "
+            "scores there are too good to be true: fit the update on held-out rows."
+        )
+
+
+def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_label: Any) -> None:
+    """Warn where the model decides otherwise than by the threshold.
+
+    Asking costs as much as scoring, so of many rows some are asked first, and all if one differs.
+    """
+
+    def differs(table: Any, decisions: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        own = np.asarray(estimator.predict(table)).reshape(-1) == pos_label
+        return np.asarray(own != decisions)
+
+    if len(base.scores) > MOST_COMPARED:
+        some = _telling_rows(base)
+        if not differs(take_rows(X, some), base.decisions[some]).any():
+            return
+    different = differs(X, base.decisions)
+    if different.any():
+        _warn(
+            f"The base model's own predict differs from score > {base.threshold:g} in "
+            f"{different.sum()} of {len(different)} rows. Changes are counted against score > "
+            f"{base.threshold:g}; set threshold= to the one that is deployed.",
+            stacklevel=7,
+        )
+
+
+def _telling_rows(base: BaseScores) -> NDArray[np.intp]:
+    """Return some of many rows: the next to the threshold on each side, and others throughout.
+
+    A model that is deployed with another threshold differs in rows next to this one first.
+    """
+    n = len(base.scores)
+    parts = [np.arange(0, n, -(-2 * n // MOST_COMPARED))]
+    few = MOST_COMPARED // 4
+    for side in (base.decisions, ~base.decisions):
+        rows = np.flatnonzero(side)
+        if len(rows) > few:
+            distance = np.abs(base.scores[rows] - base.threshold)
+            rows = rows[np.argpartition(distance, few)[:few]]
+        parts.append(rows)
+    return np.unique(np.concatenate(parts))
+
+
+def _warn(message: str, stacklevel: int = 6) -> None:
+    warnings.warn(message, BaseModelWarning, stacklevel=stacklevel)  # the caller of fit

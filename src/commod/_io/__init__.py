@@ -1,0 +1,1 @@
+"""Files and tables on disk, and packages that are not always installed."""

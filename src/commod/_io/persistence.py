@@ -1,0 +1,30 @@
+"""Which types of commod a file of a fitted update may hold."""
+
+from __future__ import annotations
+
+__all__ = ["TRUSTED_TYPES"]
+
+TRUSTED_TYPES = (
+    "commod._data.base_model.ScoreColumn",
+    "commod._data.encoding.BinTerms",
+    "commod._data.encoding.CategoryTerms",
+    "commod._data.encoding.Encoding",
+    "commod._data.encoding.NumericTerms",
+    "commod.rivals._group_model.TermsModel",
+    "commod.rivals.adversarial_debiasing.AdversarialDebiasing",
+    "commod.rivals.bayes_plug_in.BayesPlugIn",
+    "commod.rivals.frappe.FRAPPE",
+    "commod.rivals.lpp.LPP",
+    "commod.rivals.minimal_flip.MinimalFlip",
+    "commod.rivals.reject_option.RejectOption",
+    "commod.rivals.relaxed_thresholds.RelaxedThresholdOptimizer",
+    "commod.rivals.threshold_optimizer.ThresholdOptimizer",
+    "commod.scorecard.Scorecard",
+    "commod.updates._network.Network",
+    "commod.updates.commod.COMMOD",
+    "commod.updates.controlled.ControlledDebiaser",
+)
+"""Types to pass to ``skops.io.load(file, trusted=[*commod.TRUSTED_TYPES, ...])``.
+
+All are plain holders of numbers and names. The base model's own types are for its owner to trust.
+"""

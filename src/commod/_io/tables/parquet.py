@@ -1,0 +1,136 @@
+"""Parquet files: their columns and kinds, and corrections of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from commod._io.tables import kinds as _kinds
+from commod._io.tables.names import check_alike, check_names
+from commod._io.tables.running import Progress, in_plain_words, run_query, sentence_of
+from commod._io.tables.sources import Source
+from commod.exceptions import InputError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["kind_of_type", "open_parquet"]
+
+
+def open_parquet(
+    connection: duckdb.DuckDBPyConnection,
+    sources: Sequence[Source],
+    types: Mapping[str, str],
+    delimiter: str | None,
+    progress: Progress | None,
+) -> tuple[duckdb.DuckDBPyRelation, dict[str, str], int]:
+    """Return the rows of Parquet files, the kinds of their columns, and how many rows there are."""
+    if delimiter is not None:
+        raise InputError("A delimiter was given, but Parquet files have none. Leave it out.")
+    each = {source.name: _parquet_columns(connection, source) for source in sources}
+    names = list(each[sources[0].name])
+    check_alike({name: list(columns) for name, columns in each.items()})
+    _check_same_kinds(each)
+    _kinds.check_corrections(types, names, repr(sources[0].name))
+    relation = connection.read_parquet(
+        [str(source.path) for source in sources], hive_partitioning=False, union_by_name=True
+    )
+    with in_plain_words():
+        n_rows = run_query(connection, relation.aggregate("count(*)").fetchall)[0][0]
+    kinds = dict(zip(names, map(kind_of_type, relation.types), strict=True))
+    if not types or not n_rows:
+        return relation, kinds, n_rows
+    corrected = _corrected(connection, relation, types, progress)
+    return corrected, {**kinds, **types}, n_rows
+
+
+def _parquet_columns(connection: duckdb.DuckDBPyConnection, source: Source) -> dict[str, str]:
+    """Return the kind of each column, under the name it has in the file."""
+    import duckdb
+
+    try:
+        relation = connection.read_parquet(str(source.path), hive_partitioning=False)
+        schema = connection.execute(
+            "SELECT name, num_children FROM parquet_schema($1)", [str(source.path)]
+        ).fetchall()
+    except duckdb.Error as error:
+        reason = sentence_of(error).replace(str(source.path), source.path.name)
+        raise InputError(
+            f"{source.name!r} is not a whole Parquet file ({reason}). Copy it again, or "
+            "give it the ending of what it is."
+        ) from error
+    names = list(_top_level(schema))
+    check_names(names, source.name)
+    return dict(zip(names, map(kind_of_type, relation.types), strict=True))
+
+
+def _top_level(schema: Sequence[tuple[str, int | None]]) -> Iterator[str]:
+    """Yield the names of the columns themselves from a schema listed depth first."""
+    elements = iter(schema[1:])
+    for name, n_children in elements:
+        yield name
+        left = n_children or 0
+        while left:
+            left += (next(elements)[1] or 0) - 1
+
+
+def _check_same_kinds(each: Mapping[str, Mapping[str, str]]) -> None:
+    (first, kinds), *others = each.items()
+    for other, theirs in others:
+        for name, kind in kinds.items():
+            if kind != theirs[name] and {kind, theirs[name]} != {"integer", "number"}:
+                raise InputError(
+                    f"Column {name!r} is {kind} in {first!r} but {theirs[name]} in {other!r}. "
+                    "Write the files with the same types."
+                )
+
+
+def _corrected(
+    connection: duckdb.DuckDBPyConnection,
+    relation: duckdb.DuckDBPyRelation,
+    types: Mapping[str, str],
+    progress: Progress | None,
+) -> duckdb.DuckDBPyRelation:
+    as_text = ", ".join(
+        f"CAST({q} AS VARCHAR) AS {q}" if name in types else q
+        for name, q in ((name, _kinds.quoted(name)) for name in relation.columns)
+    )
+    texts = relation.project(as_text)
+    counts = [_kinds.misfits(name, kind, is_corrected=True) for name, kind in types.items()]
+    query = texts.aggregate(", ".join(counts))
+    with in_plain_words():
+        numbers = run_query(connection, query.fetchall, progress=progress)[0]
+        for (name, kind), n_wrong in zip(types.items(), numbers, strict=True):
+            if n_wrong:
+                raise _misfit_in_parquet(connection, texts, name, kind)
+    return texts.project(
+        ", ".join(
+            _kinds.cast(name, types[name]) if name in types else _kinds.quoted(name)
+            for name in relation.columns
+        )
+    )
+
+
+def _misfit_in_parquet(
+    connection: duckdb.DuckDBPyConnection, texts: duckdb.DuckDBPyRelation, name: str, kind: str
+) -> InputError:
+    numbered = texts.project(f"{_kinds.quoted(name)} AS value, row_number() OVER () AS line")
+    wrong = numbered.filter(_kinds.is_misfit("value", kind, is_corrected=True)).limit(1)
+    value, row = run_query(connection, wrong.fetchall)[0]
+    return InputError(
+        f"Column {name!r} holds {value[:60]!r} in row {row}, but it was given the type {kind}. "
+        "Mend the value, or give the column the type text."
+    )
+
+
+def kind_of_type(dtype: Any) -> str:
+    kind = str(dtype.id)
+    if kind in {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}:
+        return "integer"
+    if kind in {"float", "double", "decimal", "hugeint", "uhugeint", "ubigint"}:
+        return "number"
+    if kind.startswith("timestamp"):
+        return "timestamp"
+    return {"varchar": "text", "enum": "text", "boolean": "boolean", "date": "date"}.get(
+        kind, "other"
+    )

@@ -1,0 +1,175 @@
+"""Tables written to disk: in the order of their rows, whole or not at all."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from commod._io.files import written_whole
+from commod._io.tables.running import Progress, in_row_order, out_of_memory, run_query, sentence_of
+from commod._io.tables.table import Table
+from commod.exceptions import InputError
+
+__all__ = ["TABLE_SUFFIXES", "check_output", "check_outputs", "write_table"]
+
+_OPTIONS = {
+    # small row groups: some wait in memory for the one before them
+    ".parquet": "FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE 122880",
+    ".pq": "FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE 122880",
+    ".csv": "FORMAT csv, HEADER, COMPRESSION none",
+    ".csv.gz": "FORMAT csv, HEADER, COMPRESSION gzip",
+    ".tsv": "FORMAT csv, HEADER, DELIMITER '\t', COMPRESSION none",
+    ".tsv.gz": "FORMAT csv, HEADER, DELIMITER '\t', COMPRESSION gzip",
+}
+TABLE_SUFFIXES = tuple(_OPTIONS)
+
+
+def check_output(
+    path: str | os.PathLike[str],
+    force: bool,
+    *,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    suffixes: Sequence[str] | None = None,
+) -> Path:
+    """Return the path if a file can be written there; to be called before any work is done.
+
+    Parameters
+    ----------
+    path : str or path
+    force : bool
+        Whether a file that is there may be replaced.
+    inputs : iterable of paths, default=()
+        The files being read: none of them is ever replaced.
+    suffixes : sequence of str, default=None
+        The endings to choose from, such as `TABLE_SUFFIXES`; any where None.
+    """
+    target = Path(path)
+    shown = repr(str(path))
+    if target.is_dir():
+        raise InputError(f"{shown} is a folder; name a file in it.")
+    if suffixes is not None and not target.name.lower().endswith(tuple(suffixes)):
+        raise InputError(
+            f"{shown} does not say in which format to write. End it in one of "
+            f"{', '.join(suffixes)}."
+        )
+    folder = Path(os.path.realpath(target)).parent  # of a link that points to itself too
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {str(folder)!r} to write {target.name!r} in.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(
+            f"The folder {str(folder)!r} may not be written to. Write {target.name!r} elsewhere."
+        )
+    if target.exists():
+        _check_replaceable(target, shown, force, inputs)
+    return target
+
+
+def _check_replaceable(
+    target: Path, shown: str, force: bool, inputs: Iterable[str | os.PathLike[str]]
+) -> None:
+    if not stat.S_ISREG(target.stat().st_mode):
+        raise InputError(f"{shown} is a pipe, socket or device. Name a file to write to.")
+    for path in _files_of(inputs):
+        if os.path.samefile(path, target):
+            raise InputError(
+                f"{shown} is one of the files being read, so it is not replaced. Write to another "
+                "file."
+            )
+    if not force:
+        raise InputError(f"{shown} is already there. Pass --force to replace it.")
+
+
+def _files_of(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    """Yield the files that names and patterns stand for."""
+    for path in (os.fspath(p) for p in paths):
+        yield from [path] if os.path.exists(path) else glob.glob(os.path.expanduser(path))
+
+
+def check_outputs(
+    outputs: Iterable[tuple[str | os.PathLike[str] | None, Sequence[str]]],
+    force: bool,
+    *,
+    inputs: Iterable[str | os.PathLike[str] | None] = (),
+) -> None:
+    """Refuse any of several outputs (each with its endings) that cannot be written, or two alike.
+
+    None among the outputs or inputs stands for one that was not asked for.
+    """
+    read = [path for path in inputs if path is not None]
+    seen: set[str] = set()
+    for path, suffixes in outputs:
+        if path is None:
+            continue
+        check_output(path, force, inputs=read, suffixes=suffixes)
+        place = os.path.realpath(path)
+        if place in seen:
+            raise InputError(
+                f"{str(path)!r} is named for two outputs, so one would replace the other. Name two "
+                "files."
+            )
+        seen.add(place)
+
+
+def write_table(
+    table: Table,
+    path: str | os.PathLike[str],
+    *,
+    force: bool,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the relation of a table to CSV or Parquet, by the ending of `path`; return the path.
+
+    The rows keep their order and pass through in bounded memory. The file is written beside its
+    place and moved there when it is whole, so a run that fails or is interrupted changes nothing.
+    Values are kept, not their spelling: 1.50 becomes 1.5.
+
+    Parameters
+    ----------
+    table : Table
+        As opened, or `table.with_relation(edited)`.
+    path : str or path
+        Ends in .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .pq.
+    force : bool
+        Whether a file that is there may be replaced.
+    progress : callable, default=None
+        Called now and then with the share that is done, from 0 to 1.
+    """
+    import duckdb
+
+    target = check_output(path, force, inputs=table.files, suffixes=TABLE_SUFFIXES)
+    suffix = max((s for s in _OPTIONS if target.name.lower().endswith(s)), key=len)
+    try:
+        with written_whole(target) as beside:
+            _copy(table, beside, _OPTIONS[suffix], progress)
+    except duckdb.OutOfMemoryException as error:
+        raise out_of_memory() from error
+    except (duckdb.Error, OSError) as error:
+        raise _failed(str(path), error) from error
+    return target
+
+
+def _copy(table: Table, path: Path, options: str, progress: Progress | None) -> None:
+    def copy() -> None:
+        rows = table.relation  # noqa: F841  (DuckDB finds it by this name)
+        table.connection.execute(
+            f"COPY (FROM rows) TO $1 ({options}, USE_TMP_FILE false)", [str(path)]
+        )
+
+    with in_row_order(table.connection, table.relation):
+        run_query(table.connection, copy, progress=progress)
+
+
+def _failed(path: str, error: Exception) -> InputError:
+    reason = sentence_of(error)
+    if "No space left" in str(error):
+        return InputError(
+            f"The disk is full: {path!r} could not be written, and nothing was changed there. Make "
+            "room, or write to another disk."
+        )
+    return InputError(
+        f"{path!r} could not be written ({reason}), and nothing was changed there. Check the disk, "
+        "or write elsewhere."
+    )

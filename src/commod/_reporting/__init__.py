@@ -1,0 +1,1 @@
+"""Who changed and why: explanation, audit and the rendered report."""

@@ -1,0 +1,7 @@
+"""An audit on paper: one HTML file, Markdown or JSON; renders records and computes nothing."""
+
+from commod._reporting.render.markdown import render_markdown
+from commod._reporting.render.page import render_html
+from commod._reporting.render.write import report
+
+__all__ = ["render_html", "render_markdown", "report"]

@@ -1,0 +1,1 @@
+"""The direct search of ControlledDebiaser: NumPy and SciPy only."""

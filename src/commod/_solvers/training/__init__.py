@@ -1,0 +1,1 @@
+"""Training by gradients: the only place in the library that knows JAX."""

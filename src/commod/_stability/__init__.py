@@ -1,6 +1,0 @@
-"""Who changes, and by which columns, when an update is fitted again on other rows."""
-
-from commod._stability.result import ColumnUse, Stability
-from commod._stability.run import stability
-
-__all__ = ["ColumnUse", "Stability", "stability"]

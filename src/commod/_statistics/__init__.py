@@ -1,0 +1,1 @@
+"""Intervals for rates, and what may be promised about new people."""

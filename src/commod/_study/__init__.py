@@ -1,0 +1,1 @@
+"""Many updates, or one update many times: frontier, compare, stability."""

@@ -1,0 +1,336 @@
+"""What refits have in common, in numbers, tables and words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
+from commod._record import StabilitySummary
+from commod._text.html import shorten
+from commod.metrics._fairness import CONSTRAINTS
+from commod.scorecard import Scorecard
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["ColumnUse", "Stability", "agreement_of", "count_uses"]
+
+BLOCK = 100_000  # people counted at once: bounds memory
+STEPS = 10  # of the histogram, from never to always
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """How often refits use a column, or one line of the scorecard, and how.
+
+    `share` is the share of refits in which it has points. `towards_change` is the share, of those
+    refits, in which it pushes towards a change (points below 0: r falls): larger values of a
+    number, the line itself of anything else. None for a column of categories, whose lines push
+    either way.
+
+    Examples
+    --------
+    >>> ColumnUse(share=0.5, towards_change=1.0)
+    ColumnUse(share=0.5, towards_change=1.0)
+    """
+
+    share: float
+    towards_change: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How often each person's decision changes over refits; made by `commod.stability`.
+
+    Attributes
+    ----------
+    n_refits, n_asked : int
+        Refits that worked, and that were asked for.
+    sample, rows_word, constraints : str
+        What was drawn, whose decisions were counted and what fairness means, in words.
+    change_share, gain_share, loss_share : ndarray of shape (n,)
+        Share of refits in which a person's decision changes, for the better, for the worse.
+    agreement : float
+        Mean over all pairs of refits of the Jaccard index of the people they change: those changed
+        by both as a share of those changed by either. 1: the same people each time. A pair that
+        changes nobody counts 1; NaN where nobody ever changes.
+    columns, lines : dict of str to ColumnUse
+        How often each raw column, and each line, of a scorecard is used; empty without scorecards.
+    fairness, change_rate : ndarray of shape (n_refits,)
+        Of each refit on the same people; fairness is NaN where it cannot be measured.
+    reference : ndarray of shape (n,) or None
+        Whom the given update changes; None if it was not fitted.
+    failures : tuple of str
+        Why refits failed.
+    warnings : dict of str to list of str
+        Messages of the refits by kind of warning.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod import stability
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> rows = {"y": data.target, "sensitive_features": data.sensitive_features}
+    >>> found = stability(ControlledDebiaser(model), data.data, **rows, n_refits=4, random_state=0)
+    >>> found.frame().columns.tolist()
+    ['change_share', 'gain_share', 'loss_share']
+    >>> found.summary().n_rows, len(found.fairness)
+    (800, 4)
+    """
+
+    n_refits: int
+    n_asked: int
+    sample: str
+    rows_word: str
+    constraints: str
+    change_share: NDArray[np.float64]
+    gain_share: NDArray[np.float64]
+    loss_share: NDArray[np.float64]
+    agreement: float
+    columns: dict[str, ColumnUse]
+    lines: dict[str, ColumnUse]
+    fairness: NDArray[np.float64]
+    change_rate: NDArray[np.float64]
+    reference: NDArray[np.bool_] | None
+    failures: tuple[str, ...]
+    warnings: dict[str, list[str]]
+
+    def __len__(self) -> int:
+        return len(self.change_share)
+
+    @property
+    def n_failed(self) -> int:
+        """Return how many refits raised an error."""
+        return len(self.failures)
+
+    @property
+    def times_changed(self) -> NDArray[np.intp]:
+        """Return in how many refits each person's decision changes, shape (n,)."""
+        return np.rint(self.change_share * self.n_refits).astype(np.intp)
+
+    @property
+    def n_always(self) -> int:
+        """Return how many people change in every refit."""
+        return int((self.times_changed == self.n_refits).sum())
+
+    @property
+    def n_sometimes(self) -> int:
+        """Return how many people change in some refits, but not in all."""
+        times = self.times_changed
+        return int(((times > 0) & (times < self.n_refits)).sum())
+
+    @property
+    def n_never(self) -> int:
+        """Return how many people change in no refit."""
+        return int((self.times_changed == 0).sum())
+
+    @property
+    def reference_share(self) -> float:
+        """Return how often, on average, refits change the people whom the given update changes.
+
+        NaN if the update was not fitted or changes nobody.
+        """
+        if self.reference is None or not self.reference.any():
+            return math.nan
+        return float(self.change_share[self.reference].mean())
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def summary(self) -> StabilitySummary:
+        """Return the figures an audit keeps; None where one is undefined, low and high are ends."""
+        steps = np.minimum(self.times_changed * STEPS // self.n_refits, STEPS - 1)
+        known = self.fairness[~np.isnan(self.fairness)]
+        return StabilitySummary(
+            n_refits=self.n_refits,
+            n_asked=self.n_asked,
+            failure=self.failures[0] if self.failures else None,
+            n_rows=len(self),
+            agreement=None if math.isnan(self.agreement) else self.agreement,
+            n_always=self.n_always,
+            n_sometimes=self.n_sometimes,
+            columns={name: use.share for name, use in self.columns.items()},
+            histogram=tuple(np.bincount(steps, minlength=STEPS).tolist()),
+            fairness_low=float(known.min()) if len(known) else None,
+            fairness_high=float(known.max()) if len(known) else None,
+            changes_low=float(self.change_rate.min()),
+            changes_high=float(self.change_rate.max()),
+        )
+
+    def frame(self, index: Any = None) -> pd.DataFrame:
+        """Return one line per person, in the order of the rows, as a pandas frame.
+
+        Parameters
+        ----------
+        index : array-like of shape (n,), default=None
+            Names of the lines, such as ``X.index``; 0, 1, 2, … if None.
+
+        Returns
+        -------
+        DataFrame
+            `change_share`, `gain_share`, `loss_share`, and, if the update was fitted, whether it
+            changes the person: `reference`.
+        """
+        import pandas as pd
+
+        names = ["change_share", "gain_share", "loss_share"]
+        names += [] if self.reference is None else ["reference"]
+        return pd.DataFrame({name: getattr(self, name) for name in names}, index=index)
+
+    def columns_frame(self) -> pd.DataFrame:
+        """Return one line per raw column that any refit uses, the most used first."""
+        return _frame_of_uses(self.columns, "column")
+
+    def lines_frame(self) -> pd.DataFrame:
+        """Return one line per line of a scorecard that any refit uses, the most used first."""
+        return _frame_of_uses(self.lines, "term")
+
+    def plot(self, ax: Any = None) -> Figure:
+        """Draw how often people change, and the columns that recur; return the figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or two of them, default=None
+            Where to draw the people and, if there are two, the columns; a new figure if None.
+            People who never change are counted in words: they would dwarf the rest.
+        """
+        from commod._study.stability.plot import draw_stability
+
+        return draw_stability(self, ax)
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        parts = [self._people_in_words(), self._figures_in_words()]
+        if self.reference is not None and self.reference.any():
+            parts.append(
+                f"Of the {int(self.reference.sum()):,} people whom the given update changes, a "
+                f"refit changes {self.reference_share:.0%} on average."
+            )
+        if self.columns:
+            parts.append(_columns_in_words(self.columns))
+        if self.failures:
+            parts.append(f"{self.n_failed} of {self.n_asked} refits failed: {self.failures[0]}")
+        for kind, messages in self.warnings.items():
+            parts.append(f"{len(messages)} × {kind}, such as: {messages[0]}")
+        return "\n".join(parts)
+
+    def _people_in_words(self) -> str:
+        begin = f"On {self.n_refits} refits ({self.sample} of the fit rows) "
+        if math.isnan(self.agreement):
+            return f"{begin}nobody's decision changes ({len(self):,} {self.rows_word})."
+        if self.agreement == 1:
+            said = f"the same {self.n_always:,} people change each time (agreement 1)"
+        else:
+            said = (
+                f"two refits share {self.agreement:.0%} of the people they change (agreement "
+                f"{self.agreement:.2f}; 1 would be the same people each time): {self.n_always:,} "
+                f"change always, {self.n_sometimes:,} sometimes, {self.n_never:,} never"
+            )
+        return f"{begin}{said}, of {len(self):,} {self.rows_word}."
+
+    def _figures_in_words(self) -> str:
+        rates = self.change_rate
+        text = f"A refit changes {_range_of(rates, '.1%')} of the decisions"
+        known = self.fairness[~np.isnan(self.fairness)]
+        if len(known):
+            text += f" and reaches a {CONSTRAINTS[self.constraints]} of {_range_of(known, '.3f')}"
+        return f"{text}."
+
+
+def agreement_of(changed: NDArray[np.bool_]) -> float:
+    """Return the mean Jaccard index of all pairs of lines of `changed`, shape (n_refits, n).
+
+    A pair in which nobody changes says nothing and is left out; NaN where nobody ever changes.
+
+    Examples
+    --------
+    >>> agreement_of(np.array([[True, True, False], [True, False, False]]))
+    0.5
+    """
+    ever = np.flatnonzero(changed.any(axis=0))
+    if not len(ever):
+        return math.nan
+    both = np.zeros((len(changed), len(changed)))
+    for begin in range(0, len(ever), BLOCK):  # one matrix product counts all pairs
+        block = changed[:, ever[begin : begin + BLOCK]].astype(np.float64)
+        both += block @ block.T
+    sizes = np.diag(both)
+    either = sizes[:, None] + sizes[None, :] - both
+    pairs = np.triu_indices(len(changed), k=1)
+    told = either[pairs] > 0
+    return float((both[pairs][told] / either[pairs][told]).mean())
+
+
+def count_uses(
+    cards: Sequence[Scorecard | None],
+) -> tuple[dict[str, ColumnUse], dict[str, ColumnUse]]:
+    """Return how often columns and lines are used by some scorecards, the most used first."""
+    columns: dict[str, list[float]] = {}
+    lines: dict[str, list[float]] = {}
+    for card in cards:
+        if card is None:
+            return {}, {}
+        for name, points in card.rows():
+            lines.setdefault(name, []).append(-points)
+        start = 0
+        for terms in card.encoding.columns:
+            points_of = card.points[start : start + terms.n_terms]
+            start += terms.n_terms
+            if points_of.any():
+                columns.setdefault(terms.name, []).append(_push(terms, points_of))
+    return _uses(columns, len(cards)), _uses(lines, len(cards))
+
+
+def _push(terms: ColumnTerms, points: NDArray[np.float64]) -> float:
+    """Return a number above 0 where larger values push towards a change; NaN for categories."""
+    if isinstance(terms, NumericTerms):
+        return -float(points[0])
+    if isinstance(terms, BinTerms):
+        bins = points[: len(terms.edges) + 1]
+        return -float((np.arange(len(bins)) - (len(bins) - 1) / 2) @ bins)
+    return math.nan
+
+
+def _uses(pushes: Mapping[str, Sequence[float]], n_refits: int) -> dict[str, ColumnUse]:
+    uses = {}
+    for name, values in pushes.items():
+        known = np.array(values)
+        towards = None if np.isnan(known).any() else float((known > 0).mean())
+        uses[name] = ColumnUse(len(values) / n_refits, towards)
+    return dict(sorted(uses.items(), key=lambda item: (-item[1].share, item[0])))
+
+
+def _frame_of_uses(uses: Mapping[str, ColumnUse], what: str) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = {
+        what: list(uses),
+        "share": [use.share for use in uses.values()],
+        "towards_change": [use.towards_change for use in uses.values()],
+    }
+    return pd.DataFrame(columns).astype({"share": float, "towards_change": float})
+
+
+def _columns_in_words(columns: Mapping[str, ColumnUse], most: int = 4) -> str:
+    always = [name for name, use in columns.items() if use.share == 1]
+    rest = len(columns) - len(always)
+    named = ", ".join(shorten(name, 40) for name in always[:most])
+    more = f" and {len(always) - most} more" if len(always) > most else ""
+    if not always:
+        return f"No column is in every scorecard; {rest} are in some."
+    return f"In every scorecard: {named}{more}; {rest} other column(s) in some."
+
+
+def _range_of(values: NDArray[np.float64], form: str) -> str:
+    low, high = format(values.min(), form), format(values.max(), form)
+    return low if low == high else f"{low} to {high}"

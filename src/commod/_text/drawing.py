@@ -1,0 +1,30 @@
+"""What all pictures share: colours, and names that are drawn as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commod._text.html import shorten
+
+__all__ = ["AFTER", "BEFORE", "LOSS", "LOSS_STYLE", "plain_text"]
+
+BEFORE, AFTER, LOSS = "#9aa5b1", "#1f6f8b", "#c44536"
+LOSS_STYLE: dict[str, Any] = {  # hatched, to be told in grey
+    "color": LOSS,
+    "hatch": "///",
+    "edgecolor": "white",
+    "linewidth": 0,
+}
+
+
+def plain_text(name: object, most: int = 32) -> str:
+    r"""Return a name as text that is drawn as it is: one line, not too long, no formula.
+
+    Examples
+    --------
+    >>> print(plain_text("income in $ or $$"))
+    income in \$ or \$\$
+    >>> plain_text("a long name of a column", most=10)
+    'a long na…'
+    """
+    return shorten(name, most).replace("$", r"\$")

@@ -1,0 +1,445 @@
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from base64 import b64encode
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+
+import audits
+import pytest
+
+from commod._record import Audit, Estimate, TradeOff, to_plain
+from commod._reporting.render import render_html, render_markdown, report
+from commod._reporting.render.page import first_step
+from commod._reporting.render.words import NO_PROOF
+from commod._text import html as _html
+from commod.exceptions import InputError, InputTypeError
+
+FULL = audits.audit()
+STEPS = audits.trade_off()
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements with their attributes, and the text between them."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.texts, self.raw, self.inside = [], [], {}, []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag in ("script", "style"):
+            self.inside.append(tag)
+            self.raw.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag):
+        if self.inside and self.inside[-1] == tag:
+            self.inside.pop()
+
+    def handle_data(self, data):
+        if self.inside:
+            self.raw[self.inside[-1]][-1] += data
+        else:
+            self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).replace("\u2068", "").replace("\u2069", "").split())
+
+    @property
+    def kinds(self):
+        return {tag for tag, _ in self.elements} | {
+            name for _, attributes in self.elements for name in attributes
+        }
+
+
+@pytest.fixture(scope="module")
+def page():
+    return Page(render_html(FULL, STEPS))
+
+
+@pytest.fixture(scope="module")
+def markdown():
+    return render_markdown(FULL, STEPS).replace("\\", "")
+
+
+# what is in it ------------------------------------------------------------------------------------
+
+
+def numbers(value, path=""):
+    """Yield every number of a record with its place; conditions are in their rules' texts."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from () if key == "conditions" else numbers(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from numbers(item, f"{path}[{i}]")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, value
+
+
+def ways_to_write(value):
+    if isinstance(value, int):
+        return {f"{value:,}"}
+    ways = {f"{value:.1%}", f"{value:.2%}", f"{value:.2f}", f"{value:.3f}", f"{value:g}"}
+    ways |= {f"{value:.1%}"[:-1], f"{value:.0%}", f"{100 * value:.6g}%", f"{value:.3g}"}
+    ways |= {f"{value:#.3g}", f"{value:.0f}"} if abs(value) >= 1 else {f"{value:#.3g}"}
+    return {way.replace("-", "−") for way in ways}
+
+
+def missing(record, text):
+    return [
+        (path, value)
+        for path, value in numbers(to_plain(record))
+        if not any(
+            re.search(rf"(?<![\d.,]){re.escape(way)}(?!\d)", text) for way in ways_to_write(value)
+        )
+    ]
+
+
+def test_every_number_of_the_audit_is_in_the_page_and_in_markdown(page, markdown):
+    assert missing(FULL, page.text) == []
+    assert missing(FULL, markdown) == []
+
+
+def test_every_number_of_each_step_is_in_the_data_of_the_slider(page):
+    steps = json.loads(page.raw["script"][0])
+    for step, shown in zip(STEPS.steps, steps, strict=True):
+        rules = tuple(replace(s, n_new=0, coverage=0.0) for s in step.segments.segments)
+        rules = tuple(replace(s, precision=Estimate(s.precision.value, None, None)) for s in rules)
+        lines = tuple(replace(line, spread=None, concept=None) for line in step.card.lines)
+        known = replace(
+            step,
+            segments=replace(step.segments, segments=rules, n_rows=0),
+            card=replace(step.card, lines=lines, concepts=()),
+        )
+        text = " ".join([json.dumps(shown, ensure_ascii=False), " 0 0.00"])
+        assert missing(known, text) == []
+
+
+def test_the_table_of_steps_has_every_step(page, markdown):
+    for text in (page.text, markdown):
+        for step in STEPS.steps:
+            assert f"{step.fairness:.3f}" in text
+            assert f"{step.accuracy:.1%}" in text
+            assert f"{step.limit:.1%}" in text
+
+
+@pytest.mark.parametrize("trade_off", [None, STEPS, audits.lots(), audits.trade_off(0)])
+@pytest.mark.parametrize("found", [FULL, audits.bare()], ids=["full", "bare"])
+def test_undefined_numbers_are_never_written_as_code(found, trade_off):
+    text = Page(render_html(found, trade_off)).text + render_markdown(found, trade_off)
+    text = re.sub("None( was found|: every)", "", text)
+    assert re.findall(r"\b(nan|NaN|None|null|inf|Infinity)\b", text) == []
+
+
+def test_what_is_absent_is_said():
+    text = Page(render_html(audits.bare())).text
+    for said in (
+        "No labels were given",
+        "No rules are known",
+        "No scorecard is known",
+        "the report was made without a frontier",
+        "calibration needs scores and labels",
+        "no scores were given",
+        "was not refitted",
+        "No check was made",
+        "every group is large enough",
+        "not known: the audit was given decisions, not the update",
+    ):
+        assert said in text
+    assert Page(render_html(audits.bare())).text.count("not known") > 10
+
+
+def test_every_interval_says_its_level_and_its_rows():
+    html = render_html(FULL, STEPS)
+    with_intervals = [
+        table
+        for table in re.findall(r"<table.*?</table>", html, re.S)
+        if re.search(r"<small><bdi>[^<]*\d to [−\d]", table)
+    ]
+    assert len(with_intervals) >= 9
+    for table in with_intervals:
+        caption = unescape(re.search(r"<caption>(.*?)</caption>", table, re.S)[1])
+        assert re.search(
+            r"9[59][.\d]*% intervals, measured on (2,149 of )?the 2,164 held-out", caption
+        )
+    assert "99.91% intervals, measured on the 2,164" in html
+    for chart in re.findall(r"<figure.*?</figure>", html, re.S):
+        if "whisker" in chart:
+            assert "95% intervals, measured on the 2,164 held-out rows." in chart
+
+
+def test_every_chart_has_a_text_alternative_and_its_numbers_as_a_table(page):
+    charts = [attributes for tag, attributes in page.elements if tag == "svg"]
+    assert len(charts) == 7
+    assert all(c["role"] == "img" and len(c["aria-label"]) > 40 for c in charts)
+    kinds = " ".join(a.get("class", "") for tag, a in page.elements if tag == "table")
+    for table in ("rates", "concepts", "steps", "outcomes", "calibration", "stability-histogram"):
+        assert table in kinds
+
+
+def test_most_changes_being_losses_is_told_first_with_what_gains_alone_would_take():
+    html = render_html(FULL)
+    text = Page(html).text
+    notice = text[text.index("Most of the changes are losses") :][:400]
+    assert "182 people lose" in notice
+    assert "433 gains" in notice and "451 gains" in notice
+    assert html.index("Most of the changes are losses") < html.index('id="who"')
+    gains = replace(FULL, notice=None)
+    assert "Most of the changes are losses" not in render_html(gains)
+    assert "Most of the changes are losses" not in render_markdown(gains)
+
+
+def test_the_groups_furthest_apart_are_named_before_and_after():
+    def group(name, before, after):
+        return replace(
+            FULL.groups[0],
+            name=name,
+            compared=True,
+            favorable_before=Estimate(before, None, None),
+            favorable_after=Estimate(after, None, None),
+        )
+
+    groups = (group("a", 0.2, 0.55), group("b", 0.5, 0.55), group("c", 0.4, 0.3))
+    text = Page(render_html(replace(FULL, groups=groups))).text
+    assert "Before: of 100 people in group a, 20 get the favourable outcome; in group b, 50" in text
+    assert "After: of 100 people in group c, 30 get the favourable outcome; in group" in text
+
+
+def test_thousands_of_groups_do_not_fill_the_page():
+    groups = tuple(replace(FULL.groups[0], name=f"g{i}", compared=i > 4990) for i in range(5000))
+    html = render_html(replace(FULL, groups=groups))
+    assert len(html) < 1_000_000
+    assert "g4999" in html and "4,940 more groups are in the audit" in html
+
+
+def test_whether_the_group_is_read_is_said_as_it_is():
+    for reads, words in (
+        (True, "reads each person's group, or a column that tells it, when it decides"),
+        (False, "does not see the sensitive attribute when it decides"),
+        (None, "Whether the update sees the sensitive attribute when it decides is not known"),
+    ):
+        found = replace(FULL, provenance=replace(FULL.provenance, reads_group=reads))
+        assert words in Page(render_html(found)).text
+
+
+def test_a_frontier_of_another_constraint_or_of_other_rows_is_told(tmp_path):
+    other = replace(STEPS, constraints="equalized_odds")
+    with pytest.raises(InputError, match="frontier of the same constraint"):
+        report(FULL, tmp_path / "report.html", frontier=other)
+    assert "not the audited rows" in render_html(FULL, replace(STEPS, n_rows=5))
+    asked = FULL.fairness[0]
+    same = replace(STEPS, n_rows=FULL.n, base_fairness=asked.before.value)
+    assert "The audited update itself has P-rule 0.791 with 221 changes" in render_html(FULL, same)
+
+
+def test_the_first_screen_says_rates_by_group_in_plain_words(page):
+    assert (
+        "Before: of 100 people in group African-American, 42 get the favourable outcome; in group "
+        "Other, 74. After: of 100 people in group African-American, 45 get the favourable outcome; "
+        "in group Other, 59." in page.text
+    )
+
+
+def test_no_sentence_claims_compliance(page, markdown):
+    assert "no proof of compliance with any law or rule" in NO_PROOF
+    for text in (page.text, markdown):
+        assert NO_PROOF in text
+        rest = text.replace(NO_PROOF, "")
+        assert not re.search(r"(?i)complian|comply|lawful|legal", rest)
+
+
+def test_the_total_scorecard_stands_beside_the_concepts_and_signs_are_told():
+    html = render_html(FULL)
+    why = html[html.index('id="why"') : html.index('id="trade-off"')]
+    assert why.index("The scorecard") < why.index("The concepts it is split into")
+    assert "−0.814" in why and "+0.814" in why  # on r, and on −r
+    assert "Points below 0 push towards a change" in why
+
+
+def test_the_slider_starts_at_what_was_asked_for():
+    asked = [replace(FULL, request=replace(FULL.request, target=t)) for t in (0.6, 0.9, None)]
+    assert [first_step(one, STEPS) for one in asked] == [0, 6, 3]  # None: the P-rule reached, 0.79
+    assert first_step(audits.bare(), audits.lots()) == 3
+
+
+# hostile text -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", audits.HOSTILE)
+def test_hostile_names_are_inert_and_readable_in_html(name, page):
+    text = audits.HOSTILE[name]
+    found = Page(render_html(*audits.hostile(text)))
+    assert found.kinds <= page.kinds  # no element and no attribute came from a name
+    for tag, attributes in found.elements:
+        address = attributes.get("href", "#")
+        assert address.startswith("#") or (tag, address) == ("link", "data:,")
+    shown = _html.plain(text)
+    assert shown[:30].split("…")[0] in found.text
+    assert shown in found.text  # the whole of it can be reached
+    assert not re.search(
+        "[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067\ud800-\udfff]", found.text
+    )
+    assert json.loads(found.raw["script"][0])  # the data are still one script, and JSON
+    assert len(found.raw["script"]) == 2
+
+
+@pytest.mark.parametrize("name", audits.HOSTILE)
+def test_hostile_names_are_inert_in_markdown(name):
+    text = render_markdown(*audits.hostile(audits.HOSTILE[name]))
+    assert "<" not in text
+    assert not re.search(r"(?<!\\)://|(?i:\bwww\.)", text)
+    assert not re.search(r"(?<!\\)[\[`@$=]", text)
+    widths = set()
+    for line in text.splitlines():
+        if line.startswith("|"):
+            widths.add(len(re.findall(r"(?<!\\)\|", line)))
+        else:
+            assert len(widths) <= 1, widths  # every row of a table has its header's columns
+            widths = set()
+            assert re.match(r"#{1,3} |- |> \*\*|$|\\?\S", line)
+    heads = [line for line in text.splitlines() if line.startswith("#")]
+    assert 15 <= len(heads) <= 18
+
+
+@pytest.mark.parametrize("name", audits.HOSTILE)
+def test_hostile_names_survive_json(name, tmp_path):
+    made, steps = audits.hostile(audits.HOSTILE[name])
+    place = report(made, tmp_path / "a.json", frontier=steps)
+    assert Audit.from_json(place.read_text("utf-8")) == made
+    for suffix in ("html", "md"):
+        assert report(made, tmp_path / f"a.{suffix}", frontier=steps).read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", audits.HOSTILE)
+def test_hostile_names_are_inert_in_a_snippet(name):
+    text = audits.HOSTILE[name]
+    benign = Page(_html.snippet("t" * 100, ["s"], [("c", ["h"], [["x", 0.5]])]))
+    found = Page(_html.snippet(text, [text], [(text, [text], [[text, 0.5]])]))
+    assert found.kinds <= benign.kinds
+    assert _html.plain(text)[:30] in found.text
+
+
+def test_two_long_names_with_the_same_beginning_can_be_told_apart():
+    first, second = "n" * 200 + "1", "n" * 200 + "2"
+    groups = tuple(
+        replace(g, name=name) for g, name in zip(FULL.groups, (first, second), strict=False)
+    )
+    text = Page(render_html(replace(FULL, groups=groups))).text
+    assert "n… [1]" in text and "n… [2]" in text
+    assert first in text and second in text
+
+
+def test_an_unknown_number_in_a_snippet_is_said():
+    text = Page(_html.snippet("t", [], [("c", ["a", "b"], [[None, float("nan")]])])).text
+    assert text.count("not known") == 2
+
+
+# the file -----------------------------------------------------------------------------------------
+
+
+def test_the_page_allows_only_its_own_style_and_script_and_names_no_host(page):
+    html = render_html(FULL, STEPS)
+    policy = next(a["content"] for t, a in page.elements if a.get("http-equiv"))
+    assert policy.startswith("default-src 'none'; ")
+    for kind, content in (("style", page.raw["style"][0]), ("script", page.raw["script"][-1])):
+        digest = b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert not re.search(r"https?:|url\(|@import|//\w+\.", html)
+    assert "unsafe" not in policy
+
+
+def test_the_page_is_for_everybody(page):
+    elements = dict(page.elements)
+    assert elements["html"]["lang"] == "en"
+    assert "main" in elements and "nav" in elements and "title" in elements
+    assert ("a", {"class": "skip", "href": "#main"}) in page.elements
+    slider = elements["input"]
+    assert slider["type"] == "range" and "Step 5 of 8" in slider["aria-valuetext"]
+    assert any(a.get("for") == slider["id"] for t, a in page.elements if t == "label")
+    targets = {a["id"] for _, a in page.elements if "id" in a}
+    links = {a["href"][1:] for t, a in page.elements if t == "a"}
+    assert links <= targets
+
+
+def test_json_is_the_audit_alone_and_markdown_has_the_steps(tmp_path):
+    place = report(FULL, tmp_path / "audit.json", frontier=STEPS)
+    assert place == tmp_path / "audit.json"
+    assert Audit.from_json(place.read_text("utf-8")) == FULL
+    text = report(FULL, tmp_path / "audit.md", frontier=STEPS).read_text("utf-8")
+    assert "Every step of the trade\\-off" in text or "Every step of the trade-off" in text
+    assert [place.name for place in sorted(tmp_path.iterdir())] == ["audit.json", "audit.md"]
+
+
+def test_a_frontier_is_asked_for_its_trade_off(tmp_path):
+    class Frontier:
+        def trade_off(self):
+            return STEPS
+
+    for given in (Frontier(), STEPS):
+        html = report(FULL, tmp_path / "a.HTML", frontier=given).read_text("utf-8")
+        assert html == render_html(FULL, STEPS)
+    assert report(FULL, str(tmp_path / "b.html")).read_text("utf-8") == render_html(FULL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ((FULL, "report.pdf"), InputError, r"ends in \.html, \.md or \.json; got 'report\.pdf'"),
+        ((FULL, "report"), InputError, r"for example report\.html"),
+        (({"n": 1}, "report.html"), InputTypeError, r"needs an Audit; got dict\. Make one with"),
+        ((FULL, "absent/report.html"), InputError, r"no folder '.*absent'"),
+        ((FULL, "folder.html"), InputError, r"is a folder"),
+        ((FULL, "report.html", "steps"), InputTypeError, r"what commod\.frontier returns"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_with_the_way_out(arguments, kind, words, tmp_path):
+    (tmp_path / "folder.html").mkdir()
+    found, name, *frontier = arguments
+    with pytest.raises(kind, match=words):
+        report(found, tmp_path / name, frontier=frontier[0] if frontier else None)
+    assert [place.name for place in tmp_path.iterdir()] == ["folder.html"]
+
+
+def test_a_failed_write_leaves_the_old_report_and_nothing_else(tmp_path, monkeypatch):
+    place = tmp_path / "report.html"
+    place.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        report(FULL, place)
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert place.read_text() == "old"
+
+
+def test_many_steps_with_long_scorecards_stay_small():
+    card = audits.card(n_lines=400)
+    html = render_html(replace(FULL, card=card), audits.trade_off(40, 400))
+    assert len(html.encode()) < 1_000_000  # five times below what is allowed
+    assert "388 weaker lines are not shown here" in html
+    steps = json.loads(Page(html).raw["script"][0])
+    assert all(len(step["card"]) == 13 for step in steps)
+
+
+def test_rendering_loads_nothing_that_computes():
+    code = (
+        "import sys; import commod._reporting.render as r; "
+        "print({'numpy', 'scipy', 'sklearn', 'pandas', 'narwhals'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
+
+
+def test_the_same_records_give_the_same_page():
+    copy = Audit.from_json(FULL.to_json())
+    assert render_html(copy, STEPS) == render_html(FULL, STEPS)
+    assert isinstance(STEPS, TradeOff)

@@ -1,0 +1,422 @@
+"""The report in a real browser: Debian's Chromium, driven by Playwright."""
+
+import os
+import shutil
+from dataclasses import replace
+
+import audits
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser, _html, frontier
+from commod import audit as make_audit
+from commod._reporting.render import render_html
+from commod._reporting.render.tables import LINES
+from commod.datasets import make_biased
+
+FULL, STEPS = audits.audit(), audits.trade_off()
+SIZES = {"desk": (1280, 860), "phone": (390, 844)}
+
+# Every piece of visible text with its boxes, one per line of text; SVG text as well.
+TEXTS = """() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const parent = node.parentElement;
+    if (!node.textContent.trim() || parent.closest("script, style, noscript, .skip")) continue;
+    if (!parent.checkVisibility({ visibilityProperty: true })) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const box of range.getClientRects()) {
+      if (box.width < 1 || box.height < 1) continue;
+      found.push({ text: node.textContent.trim().slice(0, 40), left: box.left, right: box.right,
+                   top: box.top + scrollY, bottom: box.bottom + scrollY, node: found.length,
+                   owner: node.parentElement.className.baseVal ?? node.parentElement.className });
+    }
+  }
+  return found;
+}"""
+CUT = """() => [...document.querySelectorAll("body *")].filter((e) => {
+  const style = getComputedStyle(e);
+  const hides = [style.overflowX, style.overflowY].some((o) => o !== "visible");
+  return hides && !(e instanceof SVGElement) && !e.matches("input, option") && e.clientWidth > 0
+    && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1);
+}).map((e) => e.outerHTML.slice(0, 120))"""
+CONTRASTS = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (color) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((c) => c / 255)
+      .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const color = rgb(getComputedStyle(e).backgroundColor);
+      if (color[3] > 250) return color;
+    }
+    return [255, 255, 255];
+  };
+  return [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility()
+      && !e.closest("script, style, noscript, .skip")
+      && [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())).map((e) => {
+    const style = getComputedStyle(e);
+    const ink = light(rgb(e instanceof SVGElement ? style.fill : style.color));
+    const paper = light(ground(e));
+    return [(Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05),
+            `${e.tagName} ${e.textContent.trim().slice(0, 40)}`];
+  });
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        sync_playwright = None
+    if chromium is None or sync_playwright is None:
+        lacks = "Chromium" if chromium is None else "Playwright"
+        reason = f"{lacks} is missing: apt-get install chromium, pip install playwright"
+        if os.environ.get("COMMOD_BROWSER") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Return a function that opens a report; afterwards nothing must have gone wrong in it."""
+    contexts, wrong, requests, places = [], [], [], []
+
+    def open_report(audit=FULL, trade_off=STEPS, size="desk", place=None, **options):
+        if place is None:
+            place = tmp_path / f"{len(contexts)}.html"
+            place.write_text(render_html(audit, trade_off), "utf-8")
+        places.append(place.as_uri())
+        width, height = SIZES[size]
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: wrong.append(said.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message) or dialog.dismiss())
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(place.as_uri())
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert wrong == []
+    assert requests == places  # each file itself and nothing else
+
+
+def overlaps(page):
+    """Return pairs of texts whose boxes meet; boxes are made lower, fonts leave room in them."""
+    boxes = sorted(page.evaluate(TEXTS), key=lambda box: box["top"])
+    for box in boxes:
+        room = 0.2 * (box["bottom"] - box["top"])
+        box["top"], box["bottom"] = box["top"] + room, box["bottom"] - room
+    assert len(boxes) > 100
+    pairs = []
+    for i, one in enumerate(boxes):
+        for two in boxes[i + 1 :]:
+            if two["top"] > one["bottom"] + 20:
+                break
+            wide = min(one["right"], two["right"]) - max(one["left"], two["left"])
+            high = min(one["bottom"], two["bottom"]) - max(one["top"], two["top"])
+            if wide > 1 and high > 1:
+                pairs.append((one["text"], two["text"]))
+    return pairs
+
+
+def assert_in_order(page):
+    width = page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = [b for b in page.evaluate(TEXTS) if b["left"] < -0.5 or b["right"] > width + 0.5]
+    assert outside == []
+    assert page.evaluate(CUT) == []
+    assert overlaps(page) == []
+
+
+def unfold(page):
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("found", "trade_off"),
+    [
+        (FULL, STEPS),
+        (audits.bare(), None),
+        (FULL, audits.lots()),
+        (replace(FULL, card=audits.card(n_lines=400)), audits.trade_off(40, 60)),
+    ],
+    ids=["full", "bare", "lots", "many"],
+)
+def test_nothing_overlaps_is_cut_or_runs_off_the_page(visit, found, trade_off, size):
+    page = visit(found, trade_off, size)
+    if found is FULL:
+        assert_in_order(page)
+    unfold(page)
+    assert_in_order(page)
+
+
+LONG = ["long word", "long text"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("names", [[n for n in audits.HOSTILE if n not in LONG], LONG])
+def test_hostile_names_are_text_and_break_no_layout(visit, names, size):
+    texts = [audits.HOSTILE[name] for name in names]
+    page = visit(*audits.hostile_together(texts), size)
+    page.locator("#step").press("ArrowRight")  # the script puts names in place as well
+    unfold(page)
+    assert page.locator("img, iframe, object, [onerror], [onload], [onmouseover]").count() == 0
+    assert page.locator("script").count() == 2
+    assert page.locator("a[href]:not([href^='#'])").count() == 0
+    for part in ("table.outcomes", "#why table.scorecard"):
+        found = page.locator(f"{part} tbody th").all_text_contents()
+        for text in texts:
+            assert any(shown.startswith(_html.plain(text)[:40]) for shown in found), text
+    strongest = page.locator("[data-part=card] tbody th").all_text_contents()[1:]
+    assert len(strongest) == min(len(texts), LINES)
+    starts = tuple(_html.plain(text)[:40] for text in texts)
+    assert all(shown.startswith(starts) for shown in strongest)
+    assert_in_order(page)
+
+
+def shown_step(page):
+    fields = page.locator("[data-field]")
+    return {
+        one.get_attribute("data-field"): one.text_content()
+        for one in [fields.nth(i) for i in range(fields.count())]
+    }
+
+
+def expected_step(step):
+    return {
+        "target": f"{step.target:g}",
+        "fairness": f"{step.fairness:.3f}",
+        "changes": f"{step.n_changes:.0f} of 2,164",
+        "change_rate": f"{step.change_rate:.1%}",
+        "gains": f"{step.n_gains:.0f}",
+        "losses": f"{step.n_losses:.0f}",
+        "limit": f"{step.limit:.1%}",
+        "accuracy": f"{step.accuracy:.1%}",
+    }
+
+
+def test_the_slider_shows_each_step_of_the_trade_off(visit):
+    page = visit()
+    slider = page.locator("#step")
+    places = set()
+    for i, step in enumerate(STEPS.steps):
+        slider.fill(str(i))
+        assert shown_step(page) == expected_step(step)
+        assert f"Step {i + 1} of 8" in slider.get_attribute("aria-valuetext")
+        assert f"Step {i + 1} of 8" in page.locator("[data-sentence]").text_content()
+        rules = page.locator("[data-part=segments] tbody tr")
+        assert rules.count() == len(step.segments.segments)
+        for j, rule in enumerate(step.segments.segments):
+            text = rules.nth(j).text_content()
+            assert rule.text in text
+            assert f"{rule.n_changed} of {rule.size}" in text
+        lines = page.locator("[data-part=card] tbody tr")
+        assert lines.count() == len(step.card.lines) + 1
+        assert _html.points(step.card.intercept) in lines.first.text_content()
+        for j, line in enumerate(step.card.lines):
+            text = lines.nth(j + 1).text_content()
+            assert line.term in text and _html.points(line.points) in text
+        places.add(page.locator("[data-marker]").get_attribute("transform"))
+    assert len(places) == 8
+
+
+def test_the_slider_moves_by_keyboard_and_by_its_buttons(visit):
+    page = visit()
+    slider = page.locator("#step")
+    slider.focus()
+    assert slider.input_value() == "4"
+    page.keyboard.press("ArrowRight")
+    assert shown_step(page) == expected_step(STEPS.steps[5])
+    page.keyboard.press("Home")
+    assert shown_step(page) == expected_step(STEPS.steps[0])
+    page.get_by_role("button", name="One step on").click()
+    assert shown_step(page) == expected_step(STEPS.steps[1])
+    page.get_by_role("button", name="One step back").click()
+    page.get_by_role("button", name="One step back").click()  # already the first
+    assert shown_step(page) == expected_step(STEPS.steps[0])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_report_of_the_demo_is_in_order(visit, demo, size):
+    page = visit(place=demo[1] / "report.html", size=size)
+    assert_in_order(page)
+    sentences = set()
+    slider = page.locator("#step")
+    slider.press("Home")
+    for _ in range(int(slider.get_attribute("max")) + 1):
+        sentences.add(page.locator("[data-sentence]").text_content())
+        slider.press("ArrowRight")
+    assert len(sentences) == int(slider.get_attribute("max")) + 1 > 5
+    unfold(page)
+    assert_in_order(page)
+
+
+def test_the_first_screen_of_the_demo_needs_no_glossary(visit, demo):
+    page = visit(place=demo[1] / "report.html")
+    first = page.locator("section.answer").inner_text()
+    for words in ("people", "gain", "lose", "of 100", "low risk", "high risk", "Asked for"):
+        assert words in first
+    for jargon in ("logit", "TPR", "FPR", "AUC", "Wilson", "DeLong", "null", "NaN", "None"):
+        assert jargon not in first
+    height = page.locator("section.answer .figures").bounding_box()
+    assert height["y"] + height["height"] < SIZES["desk"][1]
+
+
+def test_the_slider_shows_the_figures_of_the_frontier(visit):
+    curve, found = real_frontier()
+    page = visit(found, curve.trade_off())
+    frame = curve.frame().set_index("n_changes")
+    slider = page.locator("#step")
+    for i in range(len(curve.trade_off().steps)):
+        slider.fill(str(i))
+        shown = shown_step(page)
+        line = frame.loc[int(shown["changes"].split(" of ")[0].replace(",", ""))]
+        assert shown["fairness"] == f"{line.fairness:.3f}"
+        assert shown["accuracy"] == f"{line.accuracy:.1%}"
+        assert shown["limit"] == f"{line.limit:.1%}"
+        assert (shown["gains"], shown["losses"]) == (f"{line.n_gains:g}", f"{line.n_losses:g}")
+
+
+def real_frontier():
+    rows = make_biased(700, random_state=0)
+    model = LogisticRegression().fit(rows.data, rows.target)
+    group = {"sensitive_features": rows.sensitive_features}
+    update = ControlledDebiaser(model, random_state=0, progress=False)
+    curve = frontier(update, rows.data, rows.target, targets=[0.7, 0.8, 0.9], **group)
+    after = curve.select(target=0.8).predict(rows.data)
+    return curve, make_audit(model.predict(rows.data), after, y_true=rows.target, **group)
+
+
+def test_the_dot_on_the_chart_is_the_step(visit):
+    page = visit()
+    for i in (0, 7):
+        page.locator("#step").fill(str(i))
+        boxes = page.evaluate(
+            """(i) => [document.querySelectorAll(".frontier circle.made")[i],
+                       document.querySelector("[data-marker] .core")]
+                .map((e) => e.getBoundingClientRect()).map((box) => [box.x, box.y])""",
+            i,
+        )
+        assert boxes[0] == pytest.approx(boxes[1], abs=0.2)
+
+
+def test_a_trade_off_without_segments_and_scorecards_can_be_walked(visit):
+    steps = (*audits.lots().steps, *STEPS.steps[-2:])
+    page = visit(trade_off=replace(STEPS, steps=steps))
+    assert page.locator("[data-part] table:visible").count() == 2
+    page.locator("#step").fill("1")
+    assert shown_step(page)["settings"] == "lambda_fair = 0.25, seed = none"
+    assert shown_step(page)["accuracy"] == "not known"
+    assert "no scorecard" in page.locator("[data-part=card]").inner_text()
+    assert page.locator("[data-part] table:visible").count() == 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_tables_sort_numbers_by_value_and_what_is_not_known_last(visit, size):
+    page = visit(size=size)
+    table = page.locator("table.outcomes")
+    people = table.get_by_role("button", name="People")
+    column = "table.outcomes tbody td:nth-child(2)"
+
+    def values():
+        return [text.strip() for text in page.locator(column).all_text_contents()]
+
+    people.click()
+    assert values() == ["111", "198", "720", "1,120"]  # as text, 1,120 would come second
+    assert table.locator("th[aria-sort=ascending]").text_content().startswith("People")
+    people.press("Enter")
+    assert values() == ["1,120", "720", "198", "111"]
+    assert table.locator("th[aria-sort=descending]").count() == 1
+    table.get_by_role("button", name="Group").click()
+    names = page.locator("table.outcomes tbody th").all_text_contents()
+    assert names == ["African-American", "Caucasian", "Hispanic", "Other"]
+
+    spread = page.locator("#why table.scorecard")
+    for _ in range(2):
+        spread.get_by_role("button", name="Spread").click()
+        cells = spread.locator("tbody td:nth-child(4)").all_text_contents()
+        assert "not measured" in "".join(cells[-2:])  # beside the start, which has no spread
+        assert all("not measured" not in cell for cell in cells[:-2])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_in_both_colours(visit, scheme):
+    page = visit(color_scheme=scheme)
+    unfold(page)
+    assert [one for one in page.evaluate(CONTRASTS) if one[0] < 4.5] == []
+    ground = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(ground)
+    page.get_by_role("button", name="colours").click()
+    assert page.evaluate(ground) != before
+    assert [one for one in page.evaluate(CONTRASTS) if one[0] < 4.5] == []
+    page.get_by_role("button", name="colours").click()
+    assert page.evaluate(ground) == before
+
+
+def test_print_shows_everything_on_white(visit):
+    page = visit(color_scheme="dark")
+    page.locator("#step").fill("2")
+    page.set_viewport_size({"width": 680, "height": 990})  # A4 within its margins
+    page.emulate_media(media="print", color_scheme="dark")
+    folded = page.locator("details:not([open])")
+    folded.first.wait_for(state="detached")
+    assert folded.count() == 0
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for hidden in (".slider", ".theme", ".contents"):
+        assert not page.locator(hidden).is_visible()
+    for table in ("rates", "steps", "calibration", "signatures", "stability-histogram"):
+        assert page.locator(f"table.{table}").is_visible()
+    assert "Step 3 of 8" in page.locator("[data-sentence]").inner_text()
+    assert_in_order(page)
+    assert [one for one in page.evaluate(CONTRASTS) if one[0] < 4.5] == []
+    page.emulate_media(media="screen")
+    folded.nth(3).wait_for(state="attached")
+
+
+def test_without_scripts_everything_can_be_read(visit):
+    page = visit(java_script_enabled=False)
+    assert page.locator("table.steps").is_visible()
+    assert page.locator("table.steps tbody tr").count() == 9
+    assert not page.locator(".slider").is_visible()
+    assert not page.locator(".theme").is_visible()
+    assert page.locator("noscript p").is_visible()
+    assert shown_step(page) == expected_step(STEPS.steps[4])
+
+
+def test_the_answer_is_on_the_first_screen(visit):
+    page = visit()
+    for part in ("h1", ".answer > .lead", ".figures .big >> nth=3", ".notice", ".rates svg"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] + box["height"] < 860
+
+
+def test_the_keyboard_reaches_the_report_first(visit):
+    page = visit()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
+    assert page.locator(".skip").bounding_box()["y"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.keyboard.press("Tab")
+    style = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(style) != "none"

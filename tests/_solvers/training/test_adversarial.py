@@ -1,0 +1,267 @@
+"""The solver: its losses against plain NumPy, its training against what each term asks for."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from scipy.special import expit, log_softmax
+
+from commod._solvers.problem import Penalties, Problem, Schedule
+from commod._solvers.training import adversarial
+from commod._solvers.training.adversarial import Shape, Weights
+from commod._solvers.training.networks import Form
+
+
+def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(n_groups, size=n)
+    numeric = rng.normal(size=(n, p)) + group[:, None] * [1.0, 0.0, -1.0]
+    codes = np.column_stack([rng.integers(3, size=n), 2 + rng.integers(2, size=n)])
+    mean = np.array([(codes == c).any(axis=1).mean() for c in range(3)])
+    margin = numeric[:, 0] + 0.5 * rng.normal(size=n)
+    single = np.float32
+    return Problem(
+        numeric=((numeric - numeric.mean(axis=0)) / numeric.std(axis=0)).astype(single),
+        codes=codes.astype(np.int32),
+        code_mean=mean.astype(single),
+        code_scale=(1 / np.sqrt(mean * (1 - mean))).astype(single),
+        margin=margin.astype(single),
+        label=(rng.random(n) < expit(margin)).astype(single),
+        group=group.astype(np.int32),
+        weight=rng.uniform(0.5, 2, n).astype(single),
+        adversary_weight=rng.uniform(0, 2, n).astype(single),
+        ratio_weight=rng.uniform(0.5, 2, n).astype(single),
+        offset=-0.4,
+        n_groups=n_groups,
+        adversary_sees_label=sees_label,
+    )
+
+
+def schedule(**changes):
+    return Schedule(
+        **{
+            "n_concepts": 2,
+            "ratio_hidden": (5,),
+            "epochs": 12,
+            "batch_size": 32,
+            "warmup_epochs": 1,
+            "ramp_epochs": 3,
+            "learning_rate": 0.05,
+            "adversary_hidden": (4,),
+            "adversary_steps": 2,
+            "adversary_learning_rate": 0.01,
+            "adaptive_fairness": True,
+            **changes,
+        }
+    )
+
+
+def penalties(fair=1.0, ratio=0.1, sparsity=0.0, diversity=0.0):
+    columns = np.broadcast_arrays(*np.atleast_1d(fair, ratio, sparsity, diversity))
+    return Penalties(*(c.astype(np.float32) for c in columns))
+
+
+def train(
+    problem, seeds=(0,), progress=None, weights=None, solver=adversarial.train_concepts, **changes
+):
+    return solver(problem, weights or penalties(), np.array(seeds), schedule(**changes), progress)
+
+
+# compiled whole: one by one, its operations would be compiled for each shape
+ratio_loss = jax.jit(adversarial._ratio_loss, static_argnames="shape")
+
+
+def dense_terms(problem):
+    """The standardised design matrix that the solver never builds."""
+    n, c = len(problem.margin), len(problem.code_mean)
+    one_hot = np.zeros((n, c + 1))
+    for codes in problem.codes.T:
+        one_hot[np.arange(n), codes] += 1
+    return np.hstack([problem.numeric, (one_hot[:, :c] - problem.code_mean) * problem.code_scale])
+
+
+@pytest.mark.parametrize("sees_label", [False, True])
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
+    problem = make_problem(sees_label=sees_label, n_groups=n_groups)
+    shape = Shape(Form(2, (problem.n_terms,)), n_groups, (4,), sees_label)
+    rng = np.random.default_rng(1)
+    d = problem.n_terms
+    W, v, b = rng.normal(size=(2, d)), rng.normal(size=2), 0.7
+    first, second = rng.normal(size=(1 + sees_label, 4)), rng.normal(size=(4, n_groups))
+    bias = rng.normal(size=4), rng.normal(size=n_groups)
+
+    r = b + dense_terms(problem) @ (v @ W)
+    edited = r * problem.margin
+    mean = lambda values, weight: np.average(values, weights=weight)  # noqa: E731
+    centre = mean(problem.margin, problem.weight)
+    spread = np.sqrt(mean((problem.margin - centre) ** 2, problem.weight))
+    inputs = (edited / spread)[:, None]
+    if sees_label:
+        inputs = np.column_stack([inputs, problem.label])
+    guess = log_softmax(np.maximum(inputs @ first + bias[0], 0) @ second + bias[1], axis=1)
+    cosine = W[0] @ W[1] / np.linalg.norm(W[0]) / np.linalg.norm(W[1])
+    expected = [
+        mean(np.logaddexp(0, edited - 0.4) - problem.label * (edited - 0.4), problem.weight),
+        mean(-guess[np.arange(96), problem.group], problem.adversary_weight),
+        mean((r - 1) ** 2, problem.ratio_weight),
+        np.abs(v) @ np.abs(W).sum(axis=1),
+        cosine**2,
+        mean(r < 0, problem.weight),
+    ]
+    ratio = jnp.concatenate([W.ravel(), v, jnp.array([b])])
+    adversary = jnp.concatenate([first.T.ravel(), bias[0], second.T.ravel(), bias[1]])
+    weights = Weights(*map(jnp.float32, (2.0, 0.3, 0.2, 0.1)))
+    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, shape)
+    np.testing.assert_allclose(parts, expected, rtol=2e-5)
+    total = np.array([1, -2.0, 0.3, 0.2, 0.1, 0]) @ expected
+    assert float(loss) == pytest.approx(total, rel=1e-4)
+
+
+def test_the_loss_of_layers_has_no_penalty_on_concepts():
+    problem = make_problem()
+    shape = Shape(Form(0, (problem.n_terms, 5, 1)), 2, (4,), False)
+    rng = np.random.default_rng(1)
+    A, a, B, b = rng.normal(size=(problem.n_terms, 5)), rng.normal(size=5), rng.normal(size=5), 0.7
+    r = np.maximum(dense_terms(problem) @ A + a, 0) @ B + b
+    ratio = jnp.concatenate([A.ravel(), a, B, jnp.array([b])])
+    adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
+    weights = Weights(*map(jnp.float32, (2.0, 0.3, 5.0, 5.0)))
+    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, shape)
+    label, guess, distance, changed = parts.tolist()
+    edited = r * problem.margin - 0.4
+    errors = np.logaddexp(0, edited) - problem.label * edited
+    assert label == pytest.approx(np.average(errors, weights=problem.weight), rel=2e-5)
+    assert distance == pytest.approx(
+        np.average((r - 1) ** 2, weights=problem.ratio_weight), rel=1e-4
+    )
+    assert changed == pytest.approx(np.average(r < 0, weights=problem.weight), rel=1e-5)
+    assert float(loss) == pytest.approx(label - 2 * guess + 0.3 * distance, rel=1e-5)
+
+
+def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
+    problem = make_problem()
+    shape = Shape(Form(2, (problem.n_terms,)), 2, (4,), False)
+    with jax.enable_x64(True):
+        rows = adversarial._rows(problem)
+        rows = jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, rows)
+        rng = np.random.default_rng(2)
+        ratio = jnp.asarray(rng.normal(size=2 * problem.n_terms + 3))
+        adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
+        weights = Weights(*map(jnp.float64, (2.0, 0.3, 0.0, 0.1)))  # the L1 has its own step
+
+        @jax.jit
+        def loss(x):
+            return adversarial._ratio_loss(x, adversary, rows, weights, shape)[0]
+
+        check_grads(loss, (ratio,), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
+
+
+def test_no_epochs_leave_the_ratio_at_exactly_one():
+    solution = train(make_problem(), epochs=0)
+    assert solution.epochs_done == 0
+    assert not solution.contributions.any()
+    assert solution.intercept.tolist() == [1.0]
+    assert solution.weights.any(), "a ratio that starts with W = 0 could never move"
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not():
+    problem = make_problem()
+    first, again, other = (train(problem, seeds=(seed,)) for seed in (3, 3, 4))
+    assert np.array_equal(first.weights, again.weights)
+    assert not np.array_equal(first.weights, other.weights)
+
+
+def test_a_batch_of_models_equals_models_trained_alone():
+    problem = make_problem()
+    weights = penalties(fair=[0.5, 2.0, 2.0], ratio=[0.1, 0.1, 0.5])
+    together = train(problem, seeds=(0, 1, 2), weights=weights)
+    for i, (fair, ratio) in enumerate([(0.5, 0.1), (2.0, 0.1), (2.0, 0.5)]):
+        alone = train(problem, seeds=(i,), weights=penalties(fair, ratio))
+        np.testing.assert_allclose(together.weights[i], alone.weights[0], rtol=1e-4, atol=1e-5)
+
+
+def test_rows_without_weight_do_not_matter():
+    problem = make_problem()
+    half = np.arange(96) < 48
+    off = {
+        name: getattr(problem, name) * half
+        for name in ("weight", "adversary_weight", "ratio_weight")
+    }
+    silent = Problem(**{**vars(problem), **off})
+    garbled = Problem(**{**vars(silent), "label": np.where(half, problem.label, 1 - problem.label)})
+    one, other = (train(p) for p in (silent, garbled))
+    assert not np.array_equal(silent.label, garbled.label)
+    assert np.array_equal(one.weights, other.weights)
+
+
+def test_the_first_warm_up_epochs_train_the_adversary_alone():
+    solution = train(make_problem(), epochs=1, warmup_epochs=9, learning_rate=1e-9)
+    assert solution.history["ratio"].shape == (1, 1)
+    quick = train(make_problem(), epochs=1, warmup_epochs=0, learning_rate=1e-9)
+    assert solution.history["adversary"] < quick.history["adversary"]
+
+
+def test_a_strong_sparsity_penalty_gives_exact_zeros():
+    dense = train(make_problem(), epochs=40)
+    sparse = train(make_problem(), epochs=40, weights=penalties(sparsity=0.3))
+    assert np.count_nonzero(dense.weights) == dense.weights.size
+    assert np.count_nonzero(sparse.weights) < sparse.weights.size / 2
+
+
+def test_diversity_drives_concepts_apart():
+    def cosine(diversity):
+        W = train(make_problem(), epochs=40, weights=penalties(diversity=diversity)).weights[0]
+        return abs(W[0] @ W[1]) / np.linalg.norm(W[0]) / np.linalg.norm(W[1])
+
+    assert cosine(5.0) < 0.05 < cosine(0.0)
+
+
+def test_an_interrupt_keeps_what_was_learned(monkeypatch):
+    reports = []
+
+    def interrupt(done, total):
+        reports.append((done, total))
+        if done >= 20:
+            raise KeyboardInterrupt
+
+    solution = train(make_problem(), progress=interrupt, epochs=50)
+    assert reports == [(10, 51), (20, 51)]
+    assert solution.interrupted
+    assert solution.epochs_done == 19
+    assert solution.contributions.any()
+    assert solution.history["label"].shape == (1, 19)
+
+
+def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
+    problem = make_problem()
+    shape = Shape(Form(2, (problem.n_terms,)), 2, (4,), False)
+    start = adversarial._initial_states(np.zeros(1, int), shape)
+    state = jax.tree.map(lambda leaf: leaf[0], start)
+
+    def weight(now, highest, adaptive=True):
+        settings = adversarial._settings(schedule(adaptive_fairness=adaptive))
+        known = state._replace(advantage=jnp.float32(now), highest_advantage=jnp.float32(highest))
+        return float(adversarial._fair_weight(known, settings))
+
+    assert weight(0.04, 0.04) == pytest.approx(5)
+    assert weight(0.01, 0.04) == pytest.approx(2)
+    assert weight(-0.01, 0.04) == 1
+    assert weight(1e-4, 1e-4) < 2, "a base model that tells nothing needs no extra push"
+    assert weight(0.01, 0.04, adaptive=False) == 1
+
+
+@pytest.mark.parametrize("sees_label", [False, True])
+def test_the_blind_loss_is_the_entropy_of_the_group(sees_label):
+    problem = make_problem(n_groups=3, sees_label=sees_label)
+    weight = problem.adversary_weight.astype(float)
+    blind = np.average(adversarial._surprise(problem), weights=weight)
+    labels = problem.label if sees_label else np.zeros(96)
+    entropy = 0.0
+    for label in np.unique(labels):
+        for group in range(3):
+            cell = weight[(labels == label) & (problem.group == group)].sum()
+            share = cell / weight[labels == label].sum()
+            entropy -= cell / weight.sum() * np.log(share)
+    assert blind == pytest.approx(entropy, rel=1e-5)

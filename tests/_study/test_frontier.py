@@ -1,0 +1,612 @@
+"""The frontier: its figures are those of the models it hands out, and its limit is a floor."""
+
+import json
+import math
+import pickle
+import weakref
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from commod import (
+    COMMOD,
+    ControlledDebiaser,
+    Frontier,
+    ScoreColumn,
+    _frontier,
+    bounds,
+    compare,
+    frontier,
+)
+from commod._record import TradeOff, from_plain, to_plain
+from commod._reporting.explain import explain
+from commod._study.frontier import Fitted, Point
+from commod.datasets import make_biased
+from commod.exceptions import InputError, TargetWarning
+from commod.metrics import change_rate, fairness_value
+from commod.rivals import MinimalFlip, RejectOption
+
+matplotlib.use("Agg")
+
+N = 300
+COLUMNS = [
+    "target",
+    "fairness",
+    "accuracy",
+    "change_rate",
+    "n_changes",
+    "n_gains",
+    "n_losses",
+    "limit",
+]
+
+
+@pytest.fixture(scope="module")
+def biased():
+    return make_biased(3 * N, bias=1.5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(biased):
+    return LogisticRegression().fit(biased.data[:N], biased.target[:N])
+
+
+@pytest.fixture(scope="module")
+def rows(biased):
+    part = slice(N, 2 * N)
+    return biased.data[part], biased.target[part], biased.sensitive_features[part]
+
+
+@pytest.fixture(scope="module")
+def new(biased):
+    part = slice(2 * N, None)
+    return biased.data[part], biased.target[part], biased.sensitive_features[part]
+
+
+def trace(update, rows, new=None, **how):
+    X, y, s = rows
+    if new is not None:
+        how.update(zip(("X_eval", "y_eval", "sensitive_features_eval"), new, strict=True))
+    return frontier(update, X, y, sensitive_features=s, **how)
+
+
+@pytest.fixture(scope="module")
+def curve(model, rows, new):
+    return trace(ControlledDebiaser(model, random_state=0), rows, new)
+
+
+def check_line(line, model, update, rows, constraints="demographic_parity", direction="any"):
+    """Measure one line of a frame again, from the decisions of its model."""
+    X, y, s = rows
+    before, after = model.predict(X), update.predict(X)
+    value = fairness_value(constraints, y, after, sensitive_features=s)
+    np.testing.assert_allclose(line["fairness"], value)
+    assert line["accuracy"] == np.mean(after == y)
+    assert line["change_rate"] == change_rate(before, after)
+    assert line["n_changes"] == (before != after).sum()
+    assert line["n_gains"] == ((before == 0) & (after == 1)).sum()
+    assert line["n_losses"] == ((before == 1) & (after == 0)).sum()
+    limit = bounds.minimal_changes(
+        before,
+        sensitive_features=s,
+        target=value,
+        constraints=constraints,
+        y_true=y,
+        direction=direction,
+    )
+    assert line["limit"] == pytest.approx(limit.rate)
+
+
+# -- what it shows --------------------------------------------------------------------------------
+
+
+def test_a_hundred_models_from_the_base_model_to_past_parity(curve):
+    assert isinstance(curve, Frontier)
+    frame = curve.frame()
+    assert len(curve) == len(frame) == 100
+    assert list(frame.columns[:8]) == COLUMNS
+    assert frame["fairness"].max() > 0.9
+    assert frame["fairness"].min() < curve.base_fairness + 0.15
+    assert "100 updates" in repr(curve)
+    assert "300 evaluated rows" in repr(curve)
+
+
+def test_the_target_that_was_stated_is_among_the_default_ones(model, rows):
+    stated = trace(ControlledDebiaser(model, target=0.8125), rows).frame()
+    assert (stated["target"] == 0.8125).any() and len(stated) == 100
+
+
+def test_every_line_is_what_its_model_does_on_the_evaluated_rows(curve, model, new):
+    frame = curve.frame()
+    for i in [*range(0, 86, 12), *range(87, 100, 4), 99]:
+        check_line(frame.iloc[i], model, curve._points[i].fitted(), new)
+
+
+def test_the_limit_is_never_above_the_changes(curve):
+    frame = curve.frame()
+    assert (frame["limit"] <= frame["change_rate"]).all()
+    assert frame["limit"].max() > 0
+
+
+def test_figures_of_the_base_model(curve, model, new):
+    X, y, s = new
+    assert curve.base_accuracy == np.mean(model.predict(X) == y)
+    base = fairness_value("demographic_parity", y, model.predict(X), sensitive_features=s)
+    assert curve.base_fairness == base
+
+
+@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("direction", ["any", "gains_only"])
+def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, constraints, direction):
+    targets = [0.5, 0.7] if constraints == "demographic_parity" else [0.2, 0.3]
+    update = ControlledDebiaser(model, constraints=constraints, direction=direction)
+    curve = trace(update, rows, targets=targets)
+    frame = curve.frame()
+    assert sorted(frame["target"]) == targets
+    assert curve.rows_word == "fit rows"
+    for i, line in frame.iterrows():
+        is_floor = constraints == "demographic_parity"
+        sign = 1 if is_floor else -1
+        assert sign * line["fairness"] >= sign * line["target"]
+        fitted = curve._points[i].fitted()
+        check_line(line, model, fitted, rows, constraints, direction)
+        assert fitted.fairness_ == line["fairness"]
+        assert fitted.limit_ == line["limit"]
+        assert fitted.target == line["target"]
+        if direction == "gains_only":
+            assert line["n_losses"] == 0
+
+
+def test_a_model_of_the_frontier_costs_about_what_it_would_alone(model, rows):
+    X, y, s = rows
+    curve = trace(ControlledDebiaser(model, sparsity=0), rows, targets=[0.6, 0.7, 0.8, 0.9])
+    for line in curve.frame().to_dict("records"):
+        alone = ControlledDebiaser(model, target=line["target"], sparsity=0)
+        alone.fit(X, y, sensitive_features=s)
+        assert line["change_rate"] <= 1.2 * alone.change_rate_ + 2 / N
+
+
+def test_hard_limits_hold_for_every_model(model, rows):
+    update = ControlledDebiaser(model, max_changes=0.05, max_accuracy_loss=0.03)
+    curve = trace(update, rows)
+    frame = curve.frame()
+    assert len(frame) == 100
+    assert frame["change_rate"].max() <= 0.05
+    assert (curve.base_accuracy - frame["accuracy"]).max() <= 0.03 + 1e-12
+    assert frame["fairness"].max() > curve.base_fairness
+
+
+def test_the_weight_on_accuracy_is_a_second_way_to_trade(model, rows):
+    update = ControlledDebiaser(model, sparsity=0)
+    curve = trace(update, rows, targets=[0.7, 0.8], grid={"accuracy_weight": [0, 0.9]})
+    frame = curve.frame()
+    assert frame["accuracy_weight"].tolist() == [0, 0, 0.9, 0.9]
+    by_weight = frame.groupby("accuracy_weight")["accuracy"].mean()
+    assert by_weight[0.9] > by_weight[0.0]
+    assert curve._points[3].fitted().accuracy_weight == 0.9
+
+
+def test_a_target_that_is_met_leaves_new_rows_alone_too(model, rows):
+    X, _, s = rows
+    far = pd.DataFrame(50.0 * np.vstack([X, -X]), columns=X.columns)  # unlike any fit row
+    curve = trace(ControlledDebiaser(model), rows, (far, None, [*s, *s]), targets=[0.1, 0.8])
+    assert curve.frame()["n_changes"][0] == 0 < curve.frame()["n_changes"][1]
+    assert np.array_equal(curve.select(max_changes=0).predict(far), model.predict(far))
+
+
+def test_models_past_parity_do_on_the_fit_rows_what_their_line_says(model, rows):
+    curve = trace(ControlledDebiaser(model, random_state=0), rows)
+    lines = curve.frame().to_dict("records")[-13:]
+    assert all(math.isnan(line["target"]) for line in lines)
+    for point, line in zip(curve._points[-13:], lines, strict=True):
+        update = point.fitted()
+        assert (update.change_rate_, update.fairness_) == (line["change_rate"], line["fairness"])
+    changes = [line["n_changes"] for line in lines]
+    assert max(changes) > min(changes)
+
+
+def test_labels_may_be_missing_for_demographic_parity(model, rows, new):
+    X, _, s = rows
+    curve = frontier(ControlledDebiaser(model), X, sensitive_features=s, targets=[0.7])
+    assert curve.frame()["accuracy"].isna().all()
+    assert math.isnan(curve.base_accuracy)
+    curve.plot()
+
+
+def test_polars_intersections_and_text_labels(biased, rows):
+    X, y, s = rows
+    table = pl.from_pandas(X).with_columns(score=pl.Series(np.linspace(0, 1, N) ** 2))
+    groups = pl.DataFrame({"race": s.to_list(), "half": ["ab"[i % 2] for i in range(N)]})
+    words = np.where(y == 1, "yes", "no")
+    curve = frontier(
+        ControlledDebiaser(ScoreColumn("score"), pos_label="yes", min_group_size=20),
+        table,
+        words,
+        sensitive_features=groups,
+        targets=[0.6],
+    )
+    update = curve.select(target=0.6)
+    joined = [f"{a}{b}" for a, b in groups.iter_rows()]
+    value = fairness_value(
+        "demographic_parity",
+        words,
+        update.predict(table),
+        sensitive_features=joined,
+        pos_label="yes",
+    )
+    assert curve.frame()["fairness"][0] == value >= 0.6
+
+
+def test_small_groups_stay_out_of_the_figures(model, rows):
+    X, y, s = rows
+    groups = np.where(np.arange(N) < 10, "few", np.asarray(s))
+    with pytest.warns(match="left out of the constraint"):
+        curve = frontier(ControlledDebiaser(model), X, y, sensitive_features=groups, targets=[0.7])
+    inside = groups != "few"
+    after = curve.select(target=0.7).predict(X)
+    value = fairness_value(
+        "demographic_parity", y[inside], after[inside], sensitive_features=groups[inside]
+    )
+    assert curve.frame()["fairness"][0] == value
+
+
+# -- choosing -------------------------------------------------------------------------------------
+
+
+def test_select_takes_the_fewest_changes_that_reach_the_target(curve, new):
+    X, _, s = new
+    frame = curve.frame()
+    update = curve.select(target=0.8)
+    reaching = frame[frame["fairness"] >= 0.8]
+    assert change_rate_of(update, X) == reaching["change_rate"].min()
+    value = fairness_value("demographic_parity", None, update.predict(X), sensitive_features=s)
+    assert value >= 0.8
+    assert isinstance(update, ControlledDebiaser)
+    assert update.status_
+    assert np.array_equal(pickle.loads(pickle.dumps(update)).predict(X), update.predict(X))
+
+
+def test_select_does_not_depend_on_the_order_of_the_models(curve, new):
+    turned = Frontier(
+        curve.constraints, curve._points[::-1], curve._rows, (True, True), curve.rows_word
+    )
+    for wanted in ({"target": 0.8}, {"max_changes": 0.05}):
+        one, other = curve.select(**wanted), turned.select(**wanted)
+        assert change_rate_of(one, new[0]) == change_rate_of(other, new[0])
+
+
+def change_rate_of(update, X):
+    return update.changes(X).rate
+
+
+def test_select_by_budget_takes_the_fairest_within_it(curve, new):
+    X = new[0]
+    frame = curve.frame()
+    budget = float(frame["change_rate"].median())
+    update = curve.select(max_changes=budget)
+    within = frame[frame["change_rate"] <= budget]
+    best = within[within["fairness"] == within["fairness"].max()]
+    assert change_rate_of(update, X) == best["change_rate"].min() <= budget
+
+
+def test_select_with_both_warns_where_none_reaches_both(curve, new):
+    X = new[0]
+    frame = curve.frame()
+    cheapest = float(frame.loc[frame["fairness"] >= 0.8, "change_rate"].min())
+    assert change_rate_of(curve.select(target=0.8, max_changes=cheapest), X) == cheapest
+    with pytest.warns(TargetWarning, match=r"No update reaches P-rule 0.8 on the evaluated rows"):
+        update = curve.select(target=0.8, max_changes=cheapest / 2)
+    assert change_rate_of(update, X) <= cheapest / 2
+
+
+def test_select_for_a_disparity_takes_a_ceiling(model, rows):
+    update = ControlledDebiaser(model, constraints="true_positive_rate_parity", sparsity=0)
+    curve = trace(update, rows, targets=[0.05, 0.1, 0.15])
+    chosen = curve.select(target=0.1)
+    frame = curve.frame()
+    assert chosen.fairness_ <= 0.1
+    assert chosen.change_rate_ == frame[frame["fairness"] <= 0.1]["change_rate"].min()
+
+
+def test_select_says_what_it_needs(curve):
+    with pytest.raises(InputError, match=r"select needs target=, max_changes= or both"):
+        curve.select()
+    with pytest.raises(InputError, match=r"changes at most 0.0%; the fewest is .*looser targets"):
+        curve.select(max_changes=0)
+
+
+# -- drawing --------------------------------------------------------------------------------------
+
+
+def test_the_plot_has_the_models_the_limit_and_the_base_model(curve):
+    ax = curve.plot()
+    labels = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert labels == {"updates", "fewest possible", "base model"}
+    dots = ax.collections[0].get_offsets()
+    assert len(dots) == 100
+    (limit,) = [line for line in ax.lines if line.get_label() == "fewest possible"]
+    x, y = limit.get_data()
+    assert np.all(np.diff(y) >= 0)
+    for fairness, changed in np.asarray(dots):
+        assert changed >= np.interp(fairness, x, y) - 2 / N
+    assert "P-rule on the 300 evaluated rows" in ax.get_xlabel()
+    matplotlib.pyplot.close(ax.figure)
+
+
+def test_the_plot_goes_where_it_is_told_and_fairer_is_to_the_right(model, rows):
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots()
+    update = ControlledDebiaser(model, constraints="false_positive_rate_parity", sparsity=0)
+    assert trace(update, rows, targets=[0.05, 0.1]).plot(ax) is ax
+    left, right = ax.get_xlim()
+    assert left > right
+    plt.close("all")
+
+
+# -- what cannot be asked for ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"targets": []}, r"targets must be a list of numbers.*got \[\]"),
+        ({"targets": 0.8}, r"targets must be a list of numbers.*got 0.8"),
+        ({"targets": ["high"]}, r"targets must be a list of numbers"),
+        ({"targets": [0.8, 1.4]}, r"target=1.4 must be a finite number >= 0 and <= 1"),
+        ({"grid": {"accuracy_weight": []}}, r"accuracy_weight must be a list of numbers"),
+        ({"grid": {"accuracy_weight": [-1]}}, r"accuracy_weight=-1.0 must be a finite number"),
+        ({"grid": {"sparsity": [0]}}, r"grid may hold accuracy_weight; got sparsity"),
+        ({"y_eval": [1]}, r"belong to X_eval, which is None"),
+        ({"sensitive_features_eval": ["a"]}, r"belong to X_eval, which is None"),
+    ],
+    ids=str,
+)
+def test_arguments_that_make_no_sense(model, rows, how, message):
+    with pytest.raises(InputError, match=message):
+        trace(ControlledDebiaser(model), rows, **how)
+
+
+def test_evaluated_rows_must_have_every_group_and_known_labels(model, rows, new):
+    X, y, s = new
+    update = ControlledDebiaser(model)
+    one = {"targets": [0.6], "X_eval": X}
+    with pytest.raises(InputError, match="X_eval needs sensitive_features_eval"):
+        trace(update, rows, **one)
+    with pytest.raises(InputError, match=r"nobody of group 'g1'.*Pass rows of every group"):
+        trace(update, rows, sensitive_features_eval=["g0"] * N, **one)
+    with pytest.raises(InputError, match=r"y_eval holds \['no'.*its labels are \[0, 1\]"):
+        trace(update, rows, sensitive_features_eval=s, y_eval=np.where(y, "yes", "no"), **one)
+    with pytest.raises(InputError, match="y_eval has 3 rows, but 300 were expected"):
+        trace(update, rows, sensitive_features_eval=s, y_eval=y[:3], **one)
+    strict = ControlledDebiaser(model, constraints="equalized_odds")
+    with pytest.raises(InputError, match="needs y_eval, but it is None"):
+        trace(strict, rows, sensitive_features_eval=s, **one)
+
+
+def test_only_our_updates_have_a_frontier(model, rows):
+    with pytest.raises(InputError, match=r"or one of commod\.rivals; got Logistic"):
+        trace(model, rows)
+    with pytest.raises(InputError, match=r"COMMOD has lambdas, not targets: pass grid="):
+        trace(COMMOD(model), rows, targets=[0.8])
+    with pytest.raises(InputError, match="grid is empty"):
+        trace(COMMOD(model), rows, grid={"lambda_fair": []})
+    with pytest.raises(InputError, match="A grid may change"):
+        trace(COMMOD(model, epochs=1), rows, grid={"epochs": [1]})
+
+
+def test_a_grid_of_commod_models(model, rows, new):
+    update = COMMOD(model, epochs=60, adversary_hidden=(8,), random_state=0)
+    curve = trace(update, rows, new, grid={"lambda_fair": [0.0, 6.0], "lambda_ratio": [0.0]})
+    frame = curve.frame()
+    assert list(frame.columns[:8]) == COLUMNS
+    assert frame["target"].isna().all()
+    assert frame["lambda_fair"].tolist() == [0.0, 6.0]
+    assert (frame["limit"] <= frame["change_rate"]).all()
+    assert frame["n_changes"].max() > 0
+    for i, line in frame.iterrows():
+        check_line(line, model, curve._points[i].fitted(), new)
+    chosen = curve.select(max_changes=1.0)
+    assert isinstance(chosen, COMMOD)
+    assert chosen.lambda_fair == frame["lambda_fair"][frame["fairness"].idxmax()]
+
+
+# -- the trade-off for a slider -------------------------------------------------------------------
+
+
+def is_beaten(line, frame, sign):
+    """Whether another update is at least as fair with fewer changes."""
+    fairer = sign * frame["fairness"] >= sign * line["fairness"]
+    return bool((fairer & (frame["n_changes"] < line["n_changes"])).any())
+
+
+def check_steps(curve, sign=1):
+    frame, found = curve.frame(), curve.trade_off()
+    kept = frame.dropna(subset="fairness")
+    kept = kept[sign * kept["fairness"] >= sign * curve.base_fairness]
+    best = [line for _, line in kept.iterrows() if not is_beaten(line, kept, sign)]
+    pairs = {(line["fairness"], line["n_changes"]) for line in best}
+    steps = [(step.fairness, step.n_changes) for step in found.steps]
+    assert set(steps) <= pairs
+    assert len(steps) == min(len(pairs), _frontier.curve.MOST_STEPS)
+    assert steps == sorted(steps, key=lambda step: sign * step[0])
+    assert [step[1] for step in steps] == sorted(step[1] for step in steps)
+    ends = sorted(pairs, key=lambda pair: sign * pair[0])
+    assert (steps[0], steps[-1]) == (ends[0], ends[-1])
+    for step in found.steps:
+        if step.segments is not None:
+            counts = step.segments.n_gains, step.segments.n_losses
+            assert counts == (step.n_gains, step.n_losses)
+    return found
+
+
+def test_the_trade_off_has_the_updates_that_no_other_beats(curve):
+    found = check_steps(curve)
+    assert (found.constraints, found.metric) == ("demographic_parity", "P-rule")
+    assert (found.method, found.rows, found.n_rows) == (
+        "ControlledDebiaser",
+        "evaluated rows",
+        N,
+    )
+    assert (found.base_fairness, found.base_accuracy) == (curve.base_fairness, curve.base_accuracy)
+    frame = curve.frame()
+    for step in found.steps:
+        same = frame["fairness"].eq(step.fairness) & frame["n_changes"].eq(step.n_changes)
+        line = frame[same].iloc[0]
+        assert step.change_rate == line["change_rate"]
+        assert step.limit == line["limit"]
+        assert (step.n_gains, step.n_losses) == (line["n_gains"], line["n_losses"])
+        assert set(step.settings) == {"lean", "n_terms"}
+
+
+def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new):
+    update = ControlledDebiaser(model, favorable_label=0, random_state=0)
+    found = check_steps(trace(update, rows, new, targets=[0.6, 0.8, 0.95]))
+    assert max(step.n_losses for step in found.steps) > 0
+
+
+def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
+    monkeypatch.setattr(_frontier.curve, "MOST_STEPS", 5)
+    few = Frontier(curve.constraints, curve._points, curve._rows, (True, True), curve.rows_word)
+    assert len(check_steps(few).steps) == 5
+
+
+def test_an_update_that_is_less_fair_than_the_base_model_is_no_step(curve):
+    rows = curve._rows
+    rates = [rows.before[rows.group == g].mean() for g in (0, 1)]
+    poorer = np.flatnonzero(rows.before & (rows.group == int(np.argmin(rates))))
+    worse = rows.before.copy()
+    worse[poorer[:2]] = False
+    points = [Point({}, worse, Fitted(None)), *curve._points]
+    both = Frontier(curve.constraints, points, rows, (True, True), curve.rows_word)
+    assert both.frame()["fairness"][0] < both.base_fairness
+    assert min(step.fairness for step in both.trade_off().steps) >= both.base_fairness
+    check_steps(both)
+
+
+def test_each_step_has_the_segments_and_the_points_of_its_model(curve, new):
+    X = new[0]
+    frame = curve.frame()
+    steps = curve.trade_off().steps
+    assert any(step.segments.segments for step in steps)
+    for step in steps[::6]:
+        same = frame["fairness"].eq(step.fairness) & frame["n_changes"].eq(step.n_changes)
+        for i in np.flatnonzero(same):
+            why = explain(curve._points[i].fitted(), X)
+            if why.card == step.card:
+                assert why.segments == step.segments
+                break
+        else:
+            raise AssertionError("no model of the frontier has these points")
+
+
+def test_the_trade_off_survives_pickling_and_json(curve):
+    found = curve.trade_off()
+    assert pickle.loads(pickle.dumps(curve)).trade_off() == found
+    text = json.dumps(to_plain(found), allow_nan=False)
+    assert from_plain(TradeOff, json.loads(text)) == found
+
+
+def decided(update, rows):
+    """What an update that may need the group decides."""
+    groups = {"sensitive_features": rows[2]} if isinstance(update, RejectOption) else {}
+    return update.predict(rows[0], **groups)
+
+
+SECRET = 1234.56789
+
+
+def with_a_secret(rows, model):
+    """The rows with scores, and one person whose number and text nobody else has."""
+    X, y, s = rows
+    table = X.assign(score=model.predict_proba(X)[:, 1], name="")
+    table.iloc[7, [0, -1]] = [SECRET, "sentinel-name"]
+    return table, y, s
+
+
+@pytest.mark.parametrize(
+    ("update", "how"),
+    [
+        (ControlledDebiaser(ScoreColumn("score")), {"targets": [0.6, 0.8]}),
+        (COMMOD(ScoreColumn("score"), epochs=3), {"grid": {"lambda_fair": [2.0, 6.0]}}),
+        (RejectOption(ScoreColumn("score")), {}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_pickle_holds_no_value_of_a_person(model, rows, new, monkeypatch, update, how):
+    old, new = (with_a_secret(each, model) for each in (rows, new))
+    curve = trace(update, old, new, **how)
+    data = pickle.dumps(curve)
+    assert b"sentinel-name" not in data
+    assert np.float64(SECRET).tobytes() not in data
+    assert np.float64(SECRET).tobytes()[::-1] not in data  # pickle's floats are big-endian
+    copied = pickle.loads(data)
+    with monkeypatch.context() as nothing_is_sought:
+        nothing_is_sought.setattr("commod._study.frontier.described.SegmentFinder.find", None)
+        assert copied.trade_off() == curve.trade_off()
+    assert curve.trade_off().steps[0].segments is not None
+    one, other = (each.select(max_changes=1.0) for each in (curve, copied))
+    assert one.status_ == other.status_
+    np.testing.assert_array_equal(decided(one, new), decided(other, new))
+
+
+def test_what_segments_were_sought_in_is_let_go(model, rows):
+    curve = trace(RejectOption(model), rows)
+    columns = weakref.ref(curve._describe)
+    curve.trade_off()
+    assert columns() is None
+
+
+@pytest.mark.parametrize("kind", [COMMOD, RejectOption, ControlledDebiaser])
+def test_a_selected_update_is_the_callers_own(model, rows, new, kind):
+    settings = {"epochs": 30, "random_state": 0} if kind is COMMOD else {}
+    curve, same = (trace(kind(model, **settings), rows, new) for _ in range(2))
+    picked = curve.select(max_changes=1.0)
+    before = decided(picked, new)
+    picked.set_params(constraints="equalized_odds").fit(new[0], new[1], sensitive_features=new[2])
+    assert curve.trade_off() == same.trade_off()
+    again = curve.select(max_changes=1.0)
+    assert again.constraints == "demographic_parity"
+    np.testing.assert_array_equal(decided(again, new), before)
+
+
+def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
+    monkeypatch.setattr("commod._study.frontier.described.SegmentFinder", None)
+    update = ControlledDebiaser(model, random_state=0)
+    bare = trace(update, rows, targets=[0.6, 0.8], describe=False).trade_off()
+    assert bare.steps
+    assert all(step.segments is step.card is None for step in bare.steps)
+    assert compare([update], *rows[:2], sensitive_features=rows[2], progress=False)
+
+
+def test_the_trade_off_of_a_disparity_goes_down_and_may_lack_labels(model, rows):
+    update = ControlledDebiaser(model, constraints="true_positive_rate_parity", sparsity=0)
+    check_steps(trace(update, rows, targets=[0.05, 0.1, 0.15, 0.2]), sign=-1)
+    X, _, s = rows
+    curve = frontier(ControlledDebiaser(model), X, sensitive_features=s, targets=[0.7, 0.9])
+    found = curve.trade_off()
+    assert found.base_accuracy is None
+    assert all(step.accuracy is None for step in found.steps)
+
+
+def test_the_trade_off_of_rivals_and_of_commod(model, rows, new):
+    curve = trace(RejectOption(model), rows, new)
+    found = check_steps(curve)
+    assert found.method == "RejectOption"
+    assert all(step.card is None and step.target is None for step in found.steps)
+    assert any(step.segments.segments for step in found.steps)
+    lots = trace(MinimalFlip(model, constraints="equalized_odds"), rows, new)
+    assert lots.randomised
+    drawn = [step.n_changes != int(step.n_changes) for step in check_steps(lots, sign=-1).steps]
+    assert any(drawn)
+    for step, by_lot in zip(lots.trade_off().steps, drawn, strict=True):
+        assert (step.segments is None) == by_lot
+    update = COMMOD(model, epochs=60, adversary_hidden=(8,), random_state=0)
+    grid = {"lambda_fair": [0.0, 6.0], "lambda_ratio": [0.0]}
+    for step in check_steps(trace(update, rows, new, grid=grid)).steps:
+        assert step.card is not None
+        assert step.settings["lambda_ratio"] == 0.0

@@ -1,0 +1,687 @@
+"""The command line: the whole job on files, one sentence for a mistake, nothing half-written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import commod
+from commod import ControlledDebiaser, Patch, ScoreColumn, metrics
+from commod.cli import main
+from commod.updates import _sample
+
+pytest.importorskip("duckdb")
+
+COMMAND = Path(sys.executable).with_name("commod")
+DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
+TOLD = ("--label", "y", "--sensitive", "race", "--score-column", "f")
+
+
+def people(n, seed):
+    """Return rows of people with a score f that is lower for one race."""
+    random = np.random.default_rng(seed)
+    race = random.choice(["black", "white"], n, p=[0.4, 0.6])
+    income = random.normal(size=n) + 0.7 * (race == "white")
+    town = random.choice(["Oslo", "Rome", "Bern"], n)
+    f = 1 / (1 + np.exp(-1.2 * income + 0.4 * (town == "Oslo")))
+    return pd.DataFrame(
+        {
+            "income": income.round(3),
+            "age": random.integers(18, 80, n),
+            "town": np.where(random.random(n) < 0.05, None, town),
+            "f": f.round(4),
+            "y": (random.random(n) < f).astype(int),
+            "race": race,
+        }
+    )
+
+
+def write(folder, n=2000):
+    people(n, 0).to_csv(folder / "train.csv", index=False)
+    people(n, 1).to_csv(folder / "new.csv", index=False)
+    decided = people(n, 2)
+    decided = decided.assign(old=(decided["f"] > 0.5) * 1, new=(decided["f"] > 0.45) * 1)
+    decided.to_csv(folder / "decided.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with the tables, which is the working folder too."""
+    monkeypatch.chdir(write(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def patch_file(tmp_path_factory):
+    """Return a patch for the tables, fitted once."""
+    table = people(2000, 0)
+    update = ControlledDebiaser(ScoreColumn("f"), target=0.8)
+    X = table.drop(columns=["y", "race"])
+    patch = update.fit(X, table["y"], sensitive_features=table["race"]).to_patch()
+    return patch.save(tmp_path_factory.mktemp("patch") / "patch.json")
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Return what runs the command in this process: exit code, standard output and error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["commod", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                main()
+            except SystemExit as stop:
+                code = stop.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def run_installed(*arguments, **options):
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+def assert_one_sentence(outcome, *words):
+    code, _, err = outcome
+    assert code == 2, outcome
+    assert err.startswith("commod: error: ") and err.count("\n") == 1, err
+    for word in words:
+        assert word in err, err
+
+
+# -- the whole job ----------------------------------------------------------------------------
+
+
+def test_the_documented_commands_run(folder):
+    lines = [line for line in DOCS.read_text().splitlines() if line.startswith("$ commod ")]
+    assert len(lines) >= 7
+    for line in lines:
+        done = run_installed(*shlex.split(line)[2:])
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        assert done.stdout and not done.stderr, line
+    assert {p.name for p in folder.iterdir()} >= {"patch.json", "report.html", "edited.parquet"}
+
+
+def test_debias_writes_the_patch_of_the_same_fit(folder, call, patch_file):
+    code, out, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.8", "--out", "p.json")
+    assert code == 0 and "P-rule ≥ 0.8 is reached" in out
+    ours, theirs = Patch.load("p.json").content, Patch.load(patch_file).content
+    assert ours.ratio == theirs.ratio and ours.asked == theirs.asked
+
+
+def test_apply_edits_as_the_library_does(folder, call, patch_file):
+    for name in ("out.parquet", "out.csv", "out.csv.gz"):
+        code, out, _ = call("apply", patch_file, "new.csv", name, "--score", "f")
+        assert code == 0 and "decisions changed" in out
+        edited = pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name)
+        expected = Patch.load(patch_file).apply(pd.read_csv("new.csv"), score="f")
+        np.testing.assert_array_equal(edited["commod_decision"], expected["commod_decision"])
+        np.testing.assert_allclose(edited["commod_score"], expected["commod_score"], atol=1e-9)
+        assert edited["income"].tolist() == expected["income"].tolist(), "in the same order"
+
+
+def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
+    told = (patch_file, "new.csv", "--sensitive", "race", "--score", "f")
+    table = pd.read_csv("new.csv")
+    edited = Patch.load(patch_file).apply(table, score="f")
+    fair = metrics.p_rule(None, edited["commod_decision"], sensitive_features=table["race"])
+    for bar, expected in ((fair - 0.01, 0), (fair + 0.01, 1)):
+        code, out, _ = call("check", *told, "--at-least", bar, "--json")
+        found = json.loads(out)
+        assert code == expected and found["holds"] is (expected == 0)
+        assert found["audit"]["fairness"][0]["after"]["value"] == pytest.approx(fair)
+    code, out, _ = call("check", *told, "--at-least", fair - 0.01, "--max-changes", "0.001")
+    assert code == 1 and "changes more than allowed" in out
+
+
+def test_a_retrained_score_is_checked_alike(folder, call, patch_file):
+    table = pd.read_csv("new.csv")
+    fairer, worse = (
+        0.3 + 0.4 * table["f"].rank(pct=True),
+        table["f"] - 0.3 * (table["race"] == "black"),
+    )
+    for score in (fairer, worse.clip(0, 1)):
+        table.assign(f=score).to_csv("retrained.csv", index=False)
+        edited = Patch.load(patch_file).apply(pd.read_csv("retrained.csv"), score="f")
+        fair = metrics.p_rule(None, edited["commod_decision"], sensitive_features=table["race"])
+        code, out, _ = call("check", patch_file, "retrained.csv", "--sensitive", "race")
+        assert code == (0 if fair >= 0.8 else 1), out
+    assert code == 1 and "The patch no longer holds" in out
+
+
+def test_a_table_that_was_edited_can_be_checked(folder, call, patch_file):
+    call("apply", patch_file, "new.csv", "edited.parquet")
+    told = (patch_file, "--sensitive", "race", "--at-least", "0.1")
+    assert call("check", *told, "edited.parquet")[0] == call("check", *told, "new.csv")[0] == 0
+
+
+def test_debias_with_models_in_files(folder, call):
+    skops_io = pytest.importorskip("skops.io")
+    import joblib
+
+    table = pd.read_csv("train.csv")
+    model = LogisticRegression().fit(table[["income", "age"]], table["y"])
+    skops_io.dump(model, "model.skops")
+    joblib.dump(model, "model.pkl")
+    told = ("debias", "train.csv", "--label", "y", "--sensitive", "race", "--out", "p.json", "-q")
+    code, out, err = call(*told, "--model", "model.skops")
+    assert (code, out, err) == (0, "", "")
+    assert Patch.load("p.json").content.base.model == "LogisticRegression"
+    assert_one_sentence(call(*told, "--model", "model.pkl", "--force"), "--trust-pickle")
+    assert call(*told, "--model", "model.pkl", "--trust-pickle", "--force")[0] == 0
+
+
+def test_a_constraint_that_is_not_met_is_exit_code_1_and_the_closest_patch(folder, call):
+    told = ("debias", "train.csv", *TOLD, "--at-least", "0.99", "--max-changes", "0.01")
+    code, out, _ = call(*told, "--json")
+    found = json.loads(out)
+    assert code == 1 and found["constraint_met"] is False
+    assert found["reached"]["change_rate"] <= 0.01
+    assert Patch.load("patch.json").sha256 == found["sha256"]
+
+
+def test_gains_only_and_the_favourable_label(folder, call):
+    told = ("debias", "train.csv", *TOLD, "--at-least", "0.8", "--gains-only", "--favorable", "0")
+    code, out, _ = call(*told, "--json")
+    content = Patch.load("patch.json").content
+    assert code == 0 and json.loads(out)["reached"]["n_losses"] == 0
+    assert content.labels.favorable == 0 and not content.ratio.may_raise
+
+
+def test_rows_are_held_out_where_asked(folder, call):
+    code, out, _ = call(
+        *("debias", "train.csv", *TOLD, "--at-least", "0.6", "--test-size", "0.25"),
+        *("--ledger", "ledger.csv", "--json"),
+    )
+    found = json.loads(out)
+    assert found["constraint_met"] is (code == 0)
+    assert found["audit"]["n"] == 500 and found["reached"]["n_rows"] == 1500
+    assert "held out" in found["audit"]["rows"]
+    assert len(pd.read_csv("ledger.csv")) == found["audit"]["changes"]["n_changes"]
+
+
+def test_the_ledger_names_rows_of_the_table(folder, call):
+    table = people(2000, 0)
+    table.loc[:20, "race"] = None
+    table.assign(key=[f"k{i}" for i in range(2000)]).to_csv("keys.csv", index=False)
+    told = ("debias", "keys.csv", *TOLD, "--test-size", "0.5", "--drop-missing", "-q")
+    call(*told, "--ignore", "key", "--out", "a.json", "--ledger", "rows.csv")
+    call(*told, "--id", "key", "--out", "b.json", "--ledger", "keys_.csv")
+    by_row, by_key = pd.read_csv("rows.csv"), pd.read_csv("keys_.csv")
+    assert len(by_row) > 5
+    np.testing.assert_allclose(by_row["score_before"], table["f"][by_row["row"]], atol=1e-9)
+    assert by_key["row"].tolist() == [f"k{i}" for i in by_row["row"]]
+
+
+def test_many_rows_are_sampled_unless_all_are_asked_for(folder, call, monkeypatch):
+    for name, few in (("FEWEST_ROWS", 500), ("CHANGED_ROWS", 10), ("CELL_ROWS", 100)):
+        monkeypatch.setattr(_sample, name, few)
+    _, some, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.7", "--force")
+    _, every, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.7", "--force", "--all-rows")
+    assert "of the 2,000 rows" in some
+    assert "of the 2,000 rows" not in every
+
+
+def test_rows_held_out_decide_too(folder, call):
+    for seed in range(12):
+        told = ("debias", "train.csv", *TOLD, "--at-least", "0.9", "--test-size", "0.5")
+        code, out, _ = call(*told, "--seed", seed, "--json", "--force")
+        found = json.loads(out)
+        fair = found["audit"]["fairness"][0]["after"]["value"]
+        assert code == (0 if fair >= 0.9 and found["reached"]["target_met"] else 1)
+        if code:
+            return
+    pytest.fail("some half of the rows is less fair than the other")
+
+
+def test_columns_can_be_kept_from_the_update_but_not_from_the_model(folder, call):
+    skops_io = pytest.importorskip("skops.io")
+    table = pd.read_csv("train.csv")
+    skops_io.dump(LogisticRegression().fit(table[["income", "age"]], table["y"]), "model.skops")
+    told = ("debias", "train.csv", "--label", "y", "--sensitive", "race", "--model", "model.skops")
+    for more in (("--ignore", "income"), ("--features", "age")):
+        call(*told, *more, "-q", "--force")
+        assert {c.name for c in Patch.load("patch.json").content.ratio.columns} <= {"age"}
+
+
+def test_a_column_that_tells_the_group_is_refused(folder, call):
+    table = people(2000, 0)
+    table.assign(copy=table["race"]).to_csv("tell.csv", index=False)
+    assert_one_sentence(call("debias", "tell.csv", *TOLD, "-q"), "tells", "--ignore 'copy'")
+    assert call("debias", "tell.csv", *TOLD, "-q", "--ignore", "copy")[0] == 0
+
+
+def test_the_score_of_the_patch_is_the_one_that_is_edited(folder, call, patch_file):
+    pd.read_csv("new.csv").assign(score=0.9).to_csv("both.csv", index=False)
+    call("apply", patch_file, "both.csv", "out.csv")
+    expected = Patch.load(patch_file).apply(pd.read_csv("both.csv"), score="f")
+    np.testing.assert_array_equal(
+        pd.read_csv("out.csv")["commod_decision"], expected["commod_decision"]
+    )
+
+
+def test_a_batch_is_read_as_the_patch_says_and_other_columns_stay_as_they_are(folder, call):
+    random = np.random.default_rng(0)
+    table = people(2000, 0).drop(columns=["income", "age"])
+    table["zip"] = np.where(table["race"] == "black", "01", "9") + pd.Series(
+        random.choice(["1", "2"], 2000)
+    )
+    table["zip"] = np.where(random.random(2000) < 0.3, "77", table["zip"])
+    table.to_csv("zip.csv", index=False)
+    assert call("debias", "zip.csv", *TOLD, "--at-least", "0.8", "-q")[0] == 0
+    assert "zip" in {c.name for c in Patch.load("patch.json").content.ratio.columns}
+    batch = table[table["zip"].str[0] != "0"].assign(phone="+490", word="NA", exact="1.50")
+    batch.to_csv("batch.csv", index=False)
+    assert call("apply", "patch.json", "batch.csv", "out.csv")[0] == 0
+    read = pd.read_csv("out.csv", dtype=str, keep_default_na=False)
+    assert read[["phone", "word", "exact"]].drop_duplicates().to_numpy().tolist() == [
+        ["+490", "NA", "1.50"]
+    ]
+    expected = Patch.load("patch.json").apply(batch, score="f")
+    assert read["commod_decision"].astype(int).tolist() == expected["commod_decision"].tolist()
+
+
+def test_disparities_have_a_ceiling(folder, call):
+    odds = ("debias", "train.csv", *TOLD, "--constraint", "equalized_odds")
+    assert call(*odds, "--at-most", "0.2")[0] == 0
+    assert Patch.load("patch.json").content.asked.target == 0.2
+    assert_one_sentence(call(*odds, "--at-least", "0.8", "--force"), "State --at-most")
+
+
+def test_audit_counts_alike_in_memory_and_in_the_engine(folder, call):
+    told = ("audit", "decided.csv", "--before", "old", "--after", "new", "--sensitive", "race")
+    whole, counted = (
+        json.loads(call(*told, "--at-least", "0.3", "--json", *more)[1])
+        for more in ((), ("--counts-only",))
+    )
+    for name in ("changes", "fairness", "groups", "limit"):
+        assert whole["audit"][name] == counted["audit"][name], name
+    assert call(*told, "--at-least", "0.999")[0] == 1
+
+
+def test_sql_is_printed_or_written(folder, call, patch_file):
+    told = ("sql", patch_file, "--dialect", "duckdb", "--table", "scores", "--score", "f")
+    code, out, _ = call(*told)
+    assert code == 0 and "SELECT" in out and "scores" in out
+    assert call(*told, "--out", "edit.sql")[0] == 0
+    assert (folder / "edit.sql").read_text() == out
+    assert_one_sentence(call(*told, "--out", "edit.sql"), "--force")
+    bad = ("sql", patch_file, "--dialect", "duckdb", "--table", "a; drop table b", "--score", "f")
+    assert_one_sentence(call(*bad))
+
+
+def test_show_prints_one_page_and_what_differs(folder, call, patch_file):
+    code, out, _ = call("show", patch_file)
+    assert code == 0 and "income" in out and Patch.load(patch_file).sha256 in out
+    code, out, _ = call("show", patch_file, "--diff", patch_file)
+    assert code == 0 and "alike" in out
+    Path("laid_out.json").write_text(json.dumps(json.loads(Path(patch_file).read_text()), indent=4))
+    found = json.loads(call("show", "laid_out.json", "--json")[1])
+    assert found["patch"]["schema"] == "commod.patch/1"
+    assert found["sha256"] == hashlib.sha256(Path("laid_out.json").read_bytes()).hexdigest()
+
+
+def test_compare_holds_methods_against_the_limit(folder, call):
+    told = ("compare", "train.csv", *TOLD, "--method", "ControlledDebiaser", "--method", "LPP")
+    code, out, _ = call(*told, "--json", "--out", "c.csv", "--picture", "c.png")
+    names = [line["method"] for line in json.loads(out)["changes_needed"]]
+    assert code == 0 and names == ["ControlledDebiaser", "LPP", "exact limit"]
+    assert set(pd.read_csv("c.csv")["method"]) == {"ControlledDebiaser", "LPP"}
+    assert (folder / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert_one_sentence(call("compare", "train.csv", *TOLD, "--method", "Magic"), "Magic", "LPP")
+
+
+# -- mistakes ---------------------------------------------------------------------------------
+
+
+def bad_tables(folder):
+    """Return the name of each bad table, and words that its sentence has."""
+    table = people(300, 0)
+    csv = table.to_csv(index=False)
+    head, *lines = csv.splitlines()
+    some = table.assign(race=table["race"].where(table.index > 4))
+    texts = {
+        "empty.csv": ("", ["empty"]),
+        "header.csv": (head + "\n", ["no rows"]),
+        "semicolons.csv": (csv.replace(",", ";"), ["--delimiter"]),
+        "long.csv": ("\n".join([head, lines[0], lines[1] + ",9", *lines[2:]]), ["line 3"]),
+        "short.csv": ("\n".join([head, lines[0], "1,2", *lines[2:]]), ["line 3"]),
+        "twice.csv": (csv.replace("age", "income", 1), ["income"]),
+        "latin.csv": (csv.replace("Oslo", "Zürich").encode("latin-1"), ["--encoding"]),
+        "three.csv": (table.assign(y=np.arange(300) % 3).to_csv(index=False), ["3"]),
+        "one.csv": (table.assign(y=1).to_csv(index=False), ["1 classes"]),
+        "no_race.csv": (table.assign(race=None).to_csv(index=False), ["race", "missing"]),
+        "some_race.csv": (some.to_csv(index=False), ["missing in 5 of 300", "--drop-missing"]),
+        "no_score.csv": (table.assign(f=None).to_csv(index=False), ["missing in 300 of 300"]),
+        "text_score.csv": (table.assign(f="high").to_csv(index=False), ["scores are numbers"]),
+        "large_score.csv": (table.assign(f=50).to_csv(index=False), ["outside [0, 1]"]),
+        "one_group.csv": (table.assign(race="white").to_csv(index=False), ["group"]),
+        "no_column.csv": (table.drop(columns="race").to_csv(index=False), ["--sensitive 'race'"]),
+        "quote.csv": (csv + 'a,"b\n', ["quote"]),
+        "not.parquet": (csv, ["Parquet"]),
+        "table.xlsx": (csv, [".xlsx"]),
+        "not.csv.gz": (csv, ["gzip"]),
+    }  # fmt: skip
+    for name, (text, _) in texts.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    (folder / "folder.csv").mkdir()
+    return {
+        **{name: words for name, (_, words) in texts.items()},
+        "folder.csv": ["folder"],
+        "nothing.csv": ["nothing.csv"],
+        "no*.such": ["no*.such"],
+    }
+
+
+def test_a_bad_table_is_one_sentence_and_leaves_earlier_files_alone(folder, call):
+    Path("patch.json").write_text("earlier")
+    before = sorted(p.name for p in folder.iterdir())
+    tables = bad_tables(folder)
+    bad = sorted(p.name for p in folder.iterdir())
+    assert len(tables) >= 20
+    for name, words in tables.items():
+        outcome = call("debias", name, *TOLD, "--out", "patch.json", "--force")
+        assert_one_sentence(outcome, *words)
+    assert Path("patch.json").read_text() == "earlier"
+    assert sorted(p.name for p in folder.iterdir()) == bad and set(before) <= set(bad)
+
+
+def test_errors_reach_machines_too(folder, call):
+    code, out, err = call("debias", "nothing.csv", *TOLD, "--json")
+    assert code == 2 and "nothing.csv" in json.loads(out)["error"] and err
+
+
+def test_ten_thousand_columns_are_refused(folder, call):
+    wide = people(300, 0)
+    more = np.random.default_rng(0).integers(0, 9, (300, 10_000))
+    names = [f"c{i}" for i in range(10_000)]
+    wide = pd.concat([wide, pd.DataFrame(more, columns=names)], axis=1)
+    wide.to_csv("wide.csv", index=False)
+    assert_one_sentence(call("debias", "wide.csv", *TOLD), "10,006 columns")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--threshold", "2"], ["threshold"]),
+        (["--confidence", "3"], ["confidence"]),
+        (["--max-changes", "-1"], ["--max-changes"]),
+        (["--at-least", "7"], ["--at-least 7"]),
+        (["--gains-only", "--losses-only"], ["exclude each other"]),
+        (["--positive", "maybe"], ["--positive 'maybe'", "0, 1"]),
+        (["--type", "age"], ["COLUMN=TYPE"]),
+        (["--type", "age=colour"], ["colour"]),
+        (["--type", "town=number"], ["town"]),
+        (["--features", "height"], ["--features 'height'"]),
+        (["--ignore", "y"], ["--label", "--ignore"]),
+        (["--model", "model.skops"], ["one of them"]),
+        (["--test-size", "1.5"], ["--test-size"]),
+        (["--out", "no/such/folder/p.json"], ["folder"]),
+        (["--out", "train.csv"], ["train.csv"]),
+        (["--out", "."], ["folder"]),
+        (["--report", "r.xyz"], ["r.xyz"]),
+        (["--min-group-size", "5000"], ["--min-group-size 5000"]),
+    ],
+)
+def test_a_bad_option_is_one_sentence(folder, call, options, words):
+    if options[0] == "--model":
+        Path("model.skops").write_text("")
+    before = sorted(p.name for p in folder.iterdir())
+    assert_one_sentence(call("debias", "train.csv", *TOLD, *options), *words)
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+def test_nothing_is_overwritten_without_force(folder, call, patch_file):
+    Path("p.json").write_text("earlier")
+    assert_one_sentence(call("debias", "train.csv", *TOLD, "--out", "p.json"), "--force")
+    Path("out.csv").write_text("earlier")
+    told = ("apply", patch_file, "new.csv", "out.csv", "--score", "f")
+    assert_one_sentence(call(*told), "--force")
+    assert Path("p.json").read_text() == Path("out.csv").read_text() == "earlier"
+    assert call(*told, "--force")[0] == 0
+    same = ("apply", patch_file, "new.csv", "new.csv", "--score", "f", "--force")
+    assert_one_sentence(call(*same), "being read")
+
+
+def test_nothing_that_is_read_or_written_is_replaced(folder, call, patch_file):
+    Path("d").mkdir()
+    people(500, 0).to_csv("d/a.csv", index=False)
+    Path("p.json").write_text(Path(patch_file).read_text())
+    same = ("--out", "same.json", "--report", "same.json")
+    assert_one_sentence(call("debias", "train.csv", *TOLD, *same), "two outputs")
+    told = ("d/*.csv", *TOLD, "--force")
+    assert_one_sentence(call("debias", *told, "--ledger", "d/a.csv"), "being read")
+    assert_one_sentence(call("compare", *told, "--out", "d/a.csv"), "being read")
+    told = ("check", "p.json", "new.csv", "--sensitive", "race", "--report", "p.json", "--force")
+    assert_one_sentence(call(*told), "being read")
+    assert_one_sentence(call("compare", "train.csv", *TOLD, "--picture", "a.xyz"), "a.xyz")
+    Path("loop.json").symlink_to("loop.json")
+    assert call("debias", "train.csv", *TOLD, "--out", "loop.json")[0] == 0
+    assert Patch.load("loop.json")
+
+
+def test_a_mistyped_column_is_one_sentence(folder, call, patch_file):
+    told = ("audit", "decided.csv", "--before", "old", "--after", "new")
+    for option in ("--sensitive", "--label", "--score-before"):
+        given = (
+            (option, "nope") if option == "--sensitive" else ("--sensitive", "race", option, "nope")
+        )
+        for more in ((), ("--counts-only",)):
+            assert_one_sentence(call(*told, *given, *more), option, "'nope'", "columns: ")
+    assert_one_sentence(call("check", patch_file, "new.csv", "--sensitive", "nope"), "'nope'")
+
+
+def test_a_bound_that_is_no_number_is_refused(folder, call, patch_file):
+    check = ("check", patch_file, "new.csv", "--sensitive", "race")
+    assert_one_sentence(call(*check, "--at-least", "nan"), "--at-least")
+    assert_one_sentence(call(*check, "--max-changes", "nan"), "--max-changes")
+    audit = ("audit", "decided.csv", "--before", "old", "--after", "new", "--sensitive", "race")
+    assert_one_sentence(call(*audit, "--at-least", "nan"), "--at-least")
+
+
+def test_a_damaged_parquet_file_is_one_sentence(folder, call, patch_file):
+    people(2000, 1).to_parquet("bad.parquet")
+    raw = bytearray(Path("bad.parquet").read_bytes())
+    footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    raw[4:footer] = bytes(255 - byte for byte in raw[4:footer])
+    Path("bad.parquet").write_bytes(raw)
+    told = ("--sensitive", "race")
+    for command in (
+        ("debias", "bad.parquet", *TOLD),
+        ("check", patch_file, "bad.parquet", *told),
+        ("apply", patch_file, "bad.parquet", "out.csv"),
+        ("audit", "bad.parquet", "--before", "y", "--after", "y", *told),
+        ("audit", "bad.parquet", "--before", "y", "--after", "y", *told, "--counts-only"),
+    ):
+        assert_one_sentence(call(*command))
+
+
+def test_decisions_may_have_any_two_labels(folder, call):
+    table = pd.read_csv("decided.csv").replace(
+        {"old": {0: "no", 1: "yes"}, "new": {0: "no", 1: "yes"}}
+    )
+    table.loc[:4, ["old", "new"]] = None
+    table.to_csv("words.csv", index=False)
+    told = (
+        "audit",
+        "words.csv",
+        "--before",
+        "old",
+        "--after",
+        "new",
+        "--sensitive",
+        "race",
+        "--json",
+    )
+    whole, counted = (json.loads(call(*told, *more)[1]) for more in ((), ("--counts-only",)))
+    assert whole["audit"]["request"]["pos_label"] == "yes" and whole["audit"]["n"] == 1995
+    assert whole["audit"]["groups"] == counted["audit"]["groups"]
+    assert any("5 rows without a decision" in note for note in whole["notes"])
+
+
+def test_a_patch_for_other_columns_is_refused(folder, call, patch_file):
+    pd.read_csv("new.csv").rename(columns={"income": "pay"}).to_csv("other.csv", index=False)
+    pd.read_csv("new.csv").assign(income="much").to_csv("text.csv", index=False)
+    for name, words in (("other.csv", "does not have"), ("text.csv", "line 2")):
+        told = (patch_file, name, "out.csv", "--score", "f")
+        assert_one_sentence(call("apply", *told), "'income'", words)
+        told = (patch_file, name, "--score", "f", "--sensitive", "race")
+        assert_one_sentence(call("check", *told), "'income'", words)
+    wrong = ("apply", patch_file, "new.csv", "o.csv", "--score", "g")
+    assert_one_sentence(call(*wrong), "no column 'g'", "--score")
+    assert not Path("out.csv").exists()
+
+
+def test_a_damaged_or_forged_patch_is_refused(folder, call, patch_file):
+    text = Path(patch_file).read_text()
+    Path("cut.json").write_text(text[:-20])
+    Path("edited.json").write_text(text.replace("0.8", "0.9"))
+    for name in ("cut.json", "edited.json", "train.csv", "nothing.json", "."):
+        assert_one_sentence(call("show", name), name)
+    signed = ("--sha256", "0" * 64)
+    assert_one_sentence(call("show", patch_file, *signed), "not the file that was signed off")
+
+
+def test_types_can_be_corrected(folder, call):
+    table = people(2000, 0).assign(zip=np.random.default_rng(0).choice([1001, 1002], 2000))
+    table.to_csv("zip.csv", index=False)
+    told = ("debias", "zip.csv", *TOLD, "--features", "zip", "--sparsity", "0", "--force")
+    call(*told, "--at-least", "0.5")
+    assert {c.reads for c in Patch.load("patch.json").content.ratio.columns} <= {"number"}
+    call(*told, "--at-least", "0.95", "--type", "zip=text")
+    assert {c.reads for c in Patch.load("patch.json").content.ratio.columns} == {"category"}
+
+
+def test_missing_rows_are_dropped_where_asked_and_counted(folder, call):
+    table = people(2000, 0)
+    table["race"] = table["race"].where(table.index > 9)
+    table["y"] = table["y"].where(table.index < 1990).astype("Int64")
+    table.to_csv("holes.csv", index=False)
+    code, out, _ = call("debias", "holes.csv", *TOLD, "--drop-missing", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["reached"]["n_rows"] == 1980
+    assert any("20 of 2,000 rows were dropped" in note for note in found["notes"])
+    assert Patch.load("patch.json").content.labels.positive == 1
+
+
+def test_columns_nobody_can_use_are_left_out_with_a_note(folder, call):
+    table = people(2000, 0).assign(
+        id=np.random.default_rng(0).permutation(2000),
+        day=pd.date_range("2020-01-01", periods=2000).strftime("%Y-%m-%d"),
+    )
+    table.to_csv("ids.csv", index=False)
+    code, out, _ = call("debias", "ids.csv", *TOLD, "--json")
+    notes = " ".join(json.loads(out)["notes"])
+    assert code == 0 and "'id'" in notes and "'day'" in notes
+
+
+def test_a_full_disk_leaves_the_earlier_file(folder, call, patch_file, monkeypatch):
+    Path("p.json").write_text("earlier")
+    files = sorted(p.name for p in folder.iterdir())
+    replace = os.replace
+
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    code, _, err = call("debias", "train.csv", *TOLD, "--out", "p.json", "--force")
+    assert code == 2 and err.count("\n") == 1 and "No space left" in err
+    monkeypatch.setattr(os, "replace", replace)
+    assert Path("p.json").read_text() == "earlier"
+    assert sorted(p.name for p in folder.iterdir()) == files
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT", "SIGTERM"])
+def test_an_apply_that_is_stopped_leaves_the_earlier_file(folder, patch_file, how):
+    import duckdb
+
+    duckdb.execute(
+        "COPY (SELECT i * 1e-6 AS income, i % 60 AS age, 'Oslo' AS town, random() AS f "
+        "FROM range(3000000) t(i)) TO 'many.parquet' (FORMAT parquet)"
+    )
+    Path("out.csv").write_text("earlier")
+    before = {p.name for p in folder.iterdir()}
+    told = ["apply", patch_file, "many.parquet", "out.csv", "--score", "f", "--force"]
+    child = subprocess.Popen([COMMAND, *told], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and {p.name for p in folder.iterdir()} == before:
+        time.sleep(0.01)
+    assert child.poll() is None, "it was writing when it was stopped"
+    child.send_signal(getattr(signal, how))
+    _, err = child.communicate(timeout=60)
+    assert child.returncode not in (0, 1), err
+    assert Path("out.csv").read_text() == "earlier"
+    assert "Traceback" not in err
+    left = {p.name for p in folder.iterdir()} - before
+    assert all(name.startswith(".") for name in left)
+    assert how == "SIGKILL" or not left, "nothing half-written stays"
+
+
+# -- the command itself -----------------------------------------------------------------------
+
+
+def test_help_loads_nothing_heavy():
+    heavy = "{'numpy', 'pandas', 'sklearn', 'scipy', 'jax', 'duckdb', 'narwhals', 'matplotlib'}"
+    code = f"import commod.cli, sys; sys.exit(str({heavy} & set(sys.modules) or ''))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert not done.stderr.strip(), done.stderr
+
+
+def test_every_command_has_help_with_examples():
+    for name in ("debias", "audit", "apply", "sql", "show", "compare", "check", "demo"):
+        done = run_installed(name, "--help")
+        assert done.returncode == 0 and "Examples:" in done.stdout
+        assert f"$ commod {name}" in done.stdout, name
+
+
+def test_a_wrong_use_is_one_sentence_too(call):
+    for told, word in (
+        (["debias", "train.csv"], "--sensitive"),
+        (["debias", "a.csv", "--sensitive", "s", "--at-least", "x"], "--at-least"),
+        (["debias", "a.csv", "--sensitive", "s", "--constraint", "kind"], "equalized_odds"),
+        (["nothing"], "nothing"),
+    ):
+        assert_one_sentence(call(*told), word, "--help")
+    code, out, _ = call("debias", "train.csv", "--json")
+    assert code == 2 and "--sensitive" in json.loads(out)["error"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_files_are_written_wherever_words_cannot_be(folder, encoding):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    told = ("debias", "train.csv", *TOLD, "--at-least", "0.8", "--force")
+    done = run_installed(*told, env=environment, encoding="latin-1")
+    assert done.returncode == 0 and "P-rule" in done.stdout, done.stderr
+
+
+def test_a_reader_that_stops_reading_does_not_stop_the_work(folder):
+    told = [str(COMMAND), "debias", "train.csv", *TOLD, "--at-least", "0.8"]
+    line = f"({shlex.join(told)}; echo $? > code) | true"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert Path("code").read_text().strip() == "0", done.stderr
+    assert Patch.load("patch.json") and "Traceback" not in done.stderr
+
+
+def test_the_version_of_the_library_is_in_the_patch(patch_file):
+    assert Patch.load(patch_file).content.library == f"commod-debiasing {commod.__version__}"

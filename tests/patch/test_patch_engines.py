@@ -1,0 +1,542 @@
+"""One patch, many engines: the same decisions on every row, and the same scores.
+
+The reference is plain Python (`patches.reference`). What runs here: NumPy, pandas, polars, pyarrow,
+DuckDB and Spark frames, SQL in DuckDB, Spark and PostgreSQL, and onnxruntime.
+"""
+
+import math
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from patches import (
+    as_arrow,
+    bins,
+    category,
+    check_rows,
+    check_scores,
+    content_of,
+    in_order,
+    margin,
+    number,
+    reference,
+)
+
+from commod._data.inputs import Column, read_columns
+from commod.patch import Patch
+from commod.scorecard import MARGIN_COLUMN, decide, edited_scores, margins
+
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+
+# PySpark leaves its sockets to the garbage collector, which comes when it likes
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+N_ROWS = 100_000
+N_TOWNS = 5_000
+THRESHOLD = 0.3
+
+# ---------------------------------------------------------------------------------------------
+# A large table, and some small ones
+
+
+def large_content(rng):
+    towns = {f"town {i}": float(p) for i, p in enumerate(rng.integers(-64, 65, N_TOWNS) / 64)}
+    towns |= {"to zero": -0.5, "to one": 0.5, "": 0.25, "O'Hare\\\n": -0.75, "Zürich 東京": 0.125}
+    edges = np.arange(200) / 8
+    return content_of(
+        number("age", float(rng.normal(0, 0.01)), if_missing=41.5, missing=-0.25),
+        bins("income", edges.tolist(), (rng.integers(-64, 65, 201) / 64).tolist(), 0.375),
+        category("town", towns, -0.125),
+        category("member", {True: 0.25, False: -0.5}, 0.5),
+        category("colour", {"A": 0.25, "a": -0.25, "a ": 0.5, "true": -1.0}),
+        category("code", {1: -0.5, 2: 0.25, 40_000: 1.0}, 0.125),
+        number("debt", float(rng.normal(0, 0.1)), if_missing=float(rng.normal())),
+        intercept=0.5,
+        threshold=THRESHOLD,
+    )
+
+
+def sprinkle(rng, values, odd, share=0.1):
+    """Return a list in which some values have been replaced by odd ones."""
+    values = list(values)
+    for i in np.flatnonzero(rng.random(len(values)) < share):
+        values[i] = odd[rng.integers(len(odd))]
+    return values
+
+
+def large_table(rng):
+    cut = THRESHOLD
+    nowhere = [None, math.nan, -0.1, 1.1, math.inf, -math.inf, -1e-300]
+    beside = [0.0, 1.0, cut, math.nextafter(cut, 0), math.nextafter(cut, 1), 1e-300, 1 - 1e-16]
+    missing = [None, math.nan, math.inf, -math.inf]
+    columns = {
+        "id": list(range(N_ROWS)),
+        "score": sprinkle(rng, rng.random(N_ROWS).tolist(), nowhere + beside),
+        "age": sprinkle(rng, rng.integers(-90, 90, N_ROWS).astype(float).tolist(), [*missing, 0.0]),
+        "income": sprinkle(rng, (rng.integers(-16, 220, N_ROWS) / 8).tolist(), [*missing, 1e300]),
+        "town": sprinkle(
+            rng,
+            [f"town {i}" for i in rng.integers(N_TOWNS, size=N_ROWS)],
+            [None, "unseen", "TOWN 1", "town 1 ", "", "O'Hare\\\n", "Zürich 東京", "to zero"],
+        ),
+        "member": sprinkle(rng, (rng.random(N_ROWS) < 0.5).tolist(), [None]),
+        "colour": sprinkle(rng, ["A", "a", "a ", "A ", "true"] * (N_ROWS // 5), [None, ""]),
+        "code": sprinkle(rng, rng.integers(0, 4, N_ROWS).tolist(), [None, 40_000]),
+        "debt": sprinkle(rng, rng.normal(size=N_ROWS).tolist(), [*missing, -1e300, 5e-324]),
+    }
+    _plant_exact_ratios(columns)
+    types = {name: pa.float64() for name in ("score", "age", "income", "debt")}
+    return as_arrow(columns, **types)
+
+
+def _plant_exact_ratios(columns):
+    """Make r exactly 0 in rows 0 to 3 and exactly 1 in rows 4 to 7, at scores of every sort."""
+    for i, score in enumerate([0.0, 1.0, THRESHOLD, 0.9] * 2):
+        plain = {"age": 0.0, "income": 1e300, "member": True, "colour": "none", "code": 3}
+        town = "to zero" if i < 4 else "to one"
+        for name, value in {**plain, "score": score, "town": town, "debt": 0.0}.items():
+            columns[name][i] = value
+
+
+@pytest.fixture(scope="module")
+def large():
+    rng = np.random.default_rng(0)
+    content = large_content(rng)
+    last = content.ratio.columns[1].bins[-1].points  # of income in rows 0 to 7
+    content = content_of(*content.ratio.columns, intercept=0.5 - 0.25 - last, threshold=THRESHOLD)
+    return Case(content, large_table(rng))
+
+
+def small_table(rng, n_rows=400):
+    columns = {
+        "id": list(range(n_rows)),
+        "score": sprinkle(rng, rng.random(n_rows).tolist(), [None, math.nan, 2.0, 0.7, 0.0, 1.0]),
+        "age": sprinkle(rng, rng.integers(20, 60, n_rows).astype(float).tolist(), [None]),
+        "group": sprinkle(rng, ["x", "y", "z", "Y"] * (n_rows // 4), [None]),
+    }
+    return as_arrow(columns, score=pa.float64(), age=pa.float64())
+
+
+SMALL_COLUMNS = (number("age", -0.05, 40.0), category("group", {"x": 0.75, "y": -1.5}, 0.25))
+SMALL = {
+    "gains only, text labels": {
+        "may_lower": False,
+        "labels": ("deny", "it's granted", "it's granted"),
+        "intercept": 1.5,
+    },
+    "losses are good, one direction": {"may_raise": False, "labels": (-1, 1, -1)},
+    "margin, boolean labels": {"labels": (False, True, False), "with_margin": True},
+    "number labels": {"labels": (0.5, 2, 2), "may_raise": False},
+}
+
+
+def small_case(name):
+    options = {"threshold": 0.7, "intercept": 1.75, **SMALL[name]}
+    columns = SMALL_COLUMNS
+    if options.pop("with_margin", False):
+        columns = (SMALL_COLUMNS[0], margin(0.3), SMALL_COLUMNS[1])
+    content = content_of(*columns, **options)
+    return Case(content, small_table(np.random.default_rng(1)))
+
+
+class Case:
+    """A patch, a table, and what should become of it."""
+
+    def __init__(self, content, table):
+        self.content, self.table = content, table
+        self.patch = Patch(content)
+        self.expected = reference(content, table)
+
+
+# ---------------------------------------------------------------------------------------------
+# Engines: a patch and an arrow table in, an arrow table with the four columns out
+
+
+def in_pandas(patch, table, request):
+    return pa.Table.from_pandas(patch.apply(table.to_pandas()))
+
+
+def in_polars(patch, table, request):
+    return patch.apply(pl.from_arrow(table)).to_arrow()
+
+
+def in_lazy_polars(patch, table, request):
+    return patch.apply(pl.from_arrow(table).lazy()).collect().to_arrow()
+
+
+def in_pyarrow(patch, table, request):
+    return patch.apply(table)
+
+
+def in_duckdb(patch, table, request):
+    with duckdb.connect() as connection:
+        return patch.apply(connection.from_arrow(table)).to_arrow_table()
+
+
+def in_duckdb_sql(patch, table, request):
+    with duckdb.connect() as connection:
+        connection.register("people", table)
+        return connection.sql(patch.to_sql("duckdb", "people")).to_arrow_table()
+
+
+def in_spark(patch, table, request):
+    return patch.apply(_spark_frame(table, request)).toArrow()
+
+
+def in_spark_sql(patch, table, request):
+    _spark_frame(table, request).createOrReplaceTempView("people")
+    session = request.getfixturevalue("spark")
+    return session.sql(patch.to_sql("spark", "people")).toArrow()
+
+
+def _spark_frame(table, request):
+    """Read the table from Parquet: on the way through pandas NULL and NaN would become one."""
+    session = request.getfixturevalue("spark")
+    path = request.getfixturevalue("tmp_path") / "people.parquet"
+    pq.write_table(table, path)
+    return session.read.parquet(str(path))
+
+
+POSTGRES_TYPES = {
+    pa.float64(): "double precision",
+    pa.int64(): "bigint",
+    pa.string(): "text",
+    pa.bool_(): "boolean",
+}
+
+
+def in_postgres(patch, table, request):
+    import psycopg
+
+    with psycopg.connect(request.getfixturevalue("postgres")) as connection:
+        quoted = [f.name.replace('"', '""') for f in table.schema]
+        kinds = [POSTGRES_TYPES[kind] for kind in table.schema.types]
+        fields = ", ".join(f'"{n}" {kind}' for n, kind in zip(quoted, kinds, strict=True))
+        connection.execute(f"CREATE TEMP TABLE people ({fields}) ON COMMIT DROP")
+        with connection.cursor().copy("COPY people FROM STDIN") as copy:
+            for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                copy.write_row(row)
+        cursor = connection.execute(patch.to_sql("postgres", "people"))
+        names = [column.name for column in cursor.description]
+        rows = cursor.fetchall()
+    return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+FRAMES = {
+    "pandas": in_pandas,
+    "polars": in_polars,
+    "lazy polars": in_lazy_polars,
+    "pyarrow": in_pyarrow,
+    "DuckDB": in_duckdb,
+    "Spark": in_spark,
+    "SQL in DuckDB": in_duckdb_sql,
+    "SQL in Spark": in_spark_sql,
+    "SQL in PostgreSQL": in_postgres,
+}
+every_engine = pytest.mark.parametrize("engine", FRAMES)
+
+
+def check_engine(case, engine, request):
+    found = FRAMES[engine](case.patch, case.table, request)
+    names = case.table.column_names
+    assert found.column_names[: len(names)] == names
+    assert len(found.column_names) == len(names) + 4
+    assert found.num_rows == case.table.num_rows
+    check_rows(case.content, case.expected, in_order(found))
+
+
+# ---------------------------------------------------------------------------------------------
+# The same everywhere
+
+
+def test_the_large_table_holds_what_it_should(large):
+    ratio = large.expected.ratio
+    assert (ratio[:4] == 0).all()
+    assert (ratio[4:8] == 1).all()
+    changed = large.expected.changed.mean()
+    assert 0.2 < changed < 0.8
+    assert {"gain", "loss", "kept", None} == set(large.expected.direction)
+
+
+@every_engine
+def test_every_engine_decides_alike_on_100_000_rows(large, engine, request):
+    check_engine(large, engine, request)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@every_engine
+def test_every_engine_keeps_gate_labels_and_margin(engine, name, request):
+    check_engine(small_case(name), engine, request)
+
+
+def finite(table):
+    """Return a table whose infinite numbers are missing: an update refuses them."""
+    frame = table.to_pandas()
+    return frame.replace([math.inf, -math.inf], math.nan)
+
+
+@pytest.mark.parametrize("name", ["large", "margin, boolean labels"])
+def test_numpy_decides_alike(name, request):
+    case = request.getfixturevalue("large") if name == "large" else small_case(name)
+    threshold, card = case.content.base.threshold, case.patch.scorecard
+    scores = np.array(case.table["score"].to_pylist(), dtype=float)
+    known = (scores >= 0) & (scores <= 1)
+    columns = read_columns(finite(case.table).drop(columns="score")[known], card.encoding.kinds)
+    z = margins(scores[known], threshold)
+    columns = [_as_categories(c) if c.name == "code" else c for c in columns]
+    ratio = card.ratio([*columns, Column(MARGIN_COLUMN, "numeric", z)])
+    np.testing.assert_allclose(ratio, case.expected.ratio[known], rtol=0, atol=1e-14)
+    decisions = decide(scores[known], ratio, threshold)
+    labels = [label for label in case.expected.decision if label is not None]
+    assert decisions.tolist() == [label == case.content.labels.positive for label in labels]
+    edited = np.full(len(scores), np.nan)
+    edited[known] = edited_scores(scores[known], ratio, threshold)
+    check_scores(case.content, case.expected, edited)
+
+
+def _as_categories(column):
+    """Return numbers as codes: pandas reads whole numbers where the patch has categories."""
+    values = sorted(set(column.values[~np.isnan(column.values)]))
+    codes = np.searchsorted(values, np.where(column.is_missing(), values[0], column.values))
+    return Column(column.name, "category", np.where(column.is_missing(), -1, codes), tuple(values))
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("name", ["large", *SMALL])
+def test_onnxruntime_decides_alike(name, frame, request):
+    if onnxruntime is None:
+        pytest.skip("onnxruntime is not installed")
+    case = request.getfixturevalue("large") if name == "large" else small_case(name)
+    frames = {"pandas": case.table.to_pandas, "polars": lambda: pl.from_arrow(case.table)}
+    inputs = case.patch.onnx_inputs(frames.get(frame, lambda: case.table)())
+    session = onnxruntime.InferenceSession(case.patch.to_onnx().SerializeToString())
+    score, decision, changed = session.run(None, inputs)
+    labels = {1: case.content.labels.positive, 0: case.content.labels.negative, -1: None}
+    assert [labels[d] for d in decision.tolist()] == case.expected.decision
+    np.testing.assert_array_equal(changed, case.expected.changed)
+    check_scores(case.content, case.expected, score)
+
+
+# ---------------------------------------------------------------------------------------------
+# Odd names and values
+
+ODD_NAMES = [
+    'a"b',
+    "select",
+    "naïve 東京",
+    "x.y",
+    "back\\slash",
+    "o'clock",
+    "`tick`",
+    "[x]",
+    " ",
+    "_commod_score",
+    "_commod_row",
+    "column:score",
+    "value_1",
+    "commod_",
+    "$1",
+    "new\nline",
+]
+ODD_TEXTS = [
+    "",
+    " ",
+    "A",
+    "a",
+    "a ",
+    "a\\",
+    "\\n",
+    "'",
+    "''",
+    '"',
+    "%s",
+    "--",
+    "\n",
+    "é",
+    "e\u0301",
+]
+ODD_TEXTS += ["true", "1", "nan", "None", "NULL", "😀", "\x1f", ";", "$$", "{x}", "\t"]
+NUMBERS = [0.0, -0.0, 1.0, 2.0, 0.1, -3.5, 1e-300, 5e-324, 1e100, 1e300, -1e308]
+MISSING = [None, math.nan, math.inf, -math.inf]
+points = st.floats(-2, 2)
+maybe_points = st.none() | points
+
+
+@st.composite
+def columns_of(draw, name):
+    kind = draw(st.sampled_from(["number", "bins", "text", "boolean", "numbers as categories"]))
+    if kind == "number":
+        fill = draw(st.floats(-10, 10))
+        return number(name, draw(points), fill, draw(maybe_points)), NUMBERS + MISSING
+    if kind == "bins":
+        edges = sorted(
+            draw(st.sets(st.sampled_from(sorted({*NUMBERS} - {1e300, -1e308})), min_size=1))
+        )
+        found = draw(st.lists(points, min_size=len(edges) + 1, max_size=len(edges) + 1))
+        return bins(name, edges, found, draw(maybe_points)), NUMBERS + MISSING
+    texts = st.sampled_from(ODD_TEXTS)
+    keys = {"text": texts, "boolean": st.booleans()}.get(
+        kind, st.sampled_from([0, 1, 2.5, -7, 1e20])
+    )
+    found = draw(st.dictionaries(keys, points, min_size=1))
+    values = {"text": ODD_TEXTS, "boolean": [True, False]}.get(kind, [0.0, 1.0, 2.5, 3.0, math.nan])
+    return category(name, found, draw(maybe_points)), [*values, None]
+
+
+@st.composite
+def cases(draw):
+    names = draw(st.lists(st.sampled_from(ODD_NAMES), unique=True, max_size=4))
+    drawn = [draw(columns_of(name)) for name in names]
+    threshold = draw(st.sampled_from([0.5, 0.3, 0.41, 0.9, 1e-6]))
+    scores = [0.0, 1.0, threshold, 0.2, 0.55, 0.999, 1e-12, None, math.nan, 1.5, -0.5]
+    n_rows = draw(st.integers(1, 6))
+
+    def some(values):
+        return draw(st.lists(st.sampled_from(values), min_size=n_rows, max_size=n_rows))
+
+    table = {"id": list(range(n_rows)), "score": some(scores)}
+    table |= {column.name: some(values) for column, values in drawn}
+    types = {c.name: _arrow_type(c) for c, _ in drawn}
+    content = content_of(
+        *(column for column, _ in drawn),
+        intercept=draw(points),
+        threshold=threshold,
+        **draw(st.sampled_from([{}, {"may_raise": False}, {"may_lower": False}])),
+        labels=draw(
+            st.sampled_from([(0, 1, 1), (0, 1, 0), ("no", "yes'\\", "no"), (False, True, True)])
+        ),
+    )
+    return Case(content, as_arrow(table, score=pa.float64(), **types))
+
+
+def _arrow_type(column):
+    kinds = {type(c.value) for c in getattr(column, "categories", ())}
+    return pa.string() if str in kinds else pa.bool_() if bool in kinds else pa.float64()
+
+
+@given(cases())
+@settings(max_examples=25, deadline=None)
+def test_odd_names_and_values_are_read_alike(case):
+    for engine in (in_pandas, in_polars, in_duckdb, in_duckdb_sql):
+        found = engine(case.patch, case.table, None)
+        check_rows(case.content, case.expected, in_order(found))
+    if onnxruntime is not None:
+        inputs = case.patch.onnx_inputs(pl.from_arrow(case.table))
+        session = onnxruntime.InferenceSession(case.patch.to_onnx().SerializeToString())
+        score, decision, changed = session.run(None, inputs)
+        labels = [case.content.labels.negative, case.content.labels.positive, None]
+        assert [labels[d] for d in decision.tolist()] == case.expected.decision
+        np.testing.assert_array_equal(changed, case.expected.changed)
+        check_scores(case.content, case.expected, score)
+
+
+def odd_case():
+    """One table with all odd names and texts at once: for engines that are slow to start."""
+    rng = np.random.default_rng(2)
+    n_rows = 4 * len(ODD_TEXTS)
+    names = [name for name in ODD_NAMES if name.strip()]
+    columns = [
+        category(name, {t: float(p) for t, p in zip(ODD_TEXTS, rng.normal(size=99), strict=False)})
+        for name in names[:-4]
+    ]
+    table = {name: rng.choice([*ODD_TEXTS, "other"], n_rows).tolist() for name in names[:-4]}
+    columns += [number(name, 1e-10) for name in names[-4:]]
+    small = [0.0, 5e-324, -1e-310, 1e300, math.nan]
+    table |= {name: rng.choice(small, n_rows).tolist() for name in names[-4:]}
+    table |= {"id": list(range(n_rows)), "score": rng.random(n_rows).tolist()}
+    return Case(content_of(*columns), as_arrow(table))
+
+
+@pytest.mark.parametrize("engine", ["SQL in DuckDB", "SQL in Spark", "SQL in PostgreSQL"])
+def test_odd_names_and_values_are_read_alike_in_databases(engine, request):
+    check_engine(odd_case(), engine, request)
+
+
+# ---------------------------------------------------------------------------------------------
+# Several processes, and more rows than memory
+
+
+def test_spark_applies_a_patch_in_several_processes(tmp_path, spark):
+    """`local-cluster` starts a master and two workers, each a process of its own."""
+    case = small_case("gains only, text labels")
+    pq.write_table(case.table, tmp_path / "people.parquet")
+    case.patch.save(tmp_path / "patch.json")
+    program = """
+        import sys, warnings
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+        from commod import Patch
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "localhost",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executor.memory": "512m",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+        }
+        builder = SparkSession.builder.master("local-cluster[2,1,512]").config(map=settings)
+        session = builder.getOrCreate()
+        people = session.read.parquet("people.parquet").repartition(2)
+        edited = Patch.load("patch.json").apply(people)
+        edited.write.parquet("edited")
+        print(session.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
+        session.stop()
+    """
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_SCALA_VERSION": "2.13"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    check_rows(case.content, case.expected, in_order(pq.read_table(tmp_path / "edited")))
+    assert int(done.stdout.split()[-1]) > 1  # executors beside the driver
+
+
+def test_duckdb_applies_a_patch_to_more_rows_than_memory_holds(tmp_path):
+    n_rows = 3_000_000
+    content = content_of(number("x", -2.0), category("town", {"a": 0.5, "b": -0.25}))
+    with duckdb.connect(config={"threads": 2, "memory_limit": "100MB"}) as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        folder, edited = tmp_path / "people", tmp_path / "edited.parquet"
+        connection.execute(
+            f"""COPY (
+                SELECT i AS id, (i % 1000 + 0.5) / 1000 AS score, i % 7 / 4.0::DOUBLE AS x,
+                    chr((97 + i % 3)::INT) AS town, hash(i) AS a, md5(i::TEXT) AS b
+                FROM range({n_rows}) AS r(i)
+            ) TO '{folder}' (FORMAT parquet, PER_THREAD_OUTPUT, COMPRESSION uncompressed)"""
+        )
+        size = sum(file.stat().st_size for file in folder.iterdir())
+        assert size > 150e6
+        people = connection.read_parquet(f"{folder}/*.parquet")
+        Patch(content).apply(people).write_parquet(str(edited))
+        found = connection.sql(
+            f"SELECT count(*), sum(commod_changed::INT) FROM '{edited}'"
+        ).fetchall()
+    # r = 1 − 2·x + points, x in quarters of 0 to 6 and three towns, all equally often
+    rule = {"a": 0.5, "b": -0.25, "c": 0.0}
+    expected = sum(1 - 2 * (i % 7 / 4) + rule["abc"[i % 3]] < 0 for i in range(n_rows))
+    assert found == [(n_rows, expected)]

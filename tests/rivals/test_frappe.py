@@ -1,0 +1,551 @@
+"""FRAPPE: its losses and steps against plain NumPy, its promises against the base model."""
+
+import pickle
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from commod import ScoreColumn
+from commod._solvers.problem import AdditivePenalties, AdditiveProblem, Pacing
+from commod._solvers.training import loop as training
+from commod._solvers.training.networks import Form
+from commod.datasets import make_biased
+from commod.exceptions import DataWarning, InputError, TrainingWarning
+from commod.rivals import FRAPPE, fit_strengths
+from commod.rivals._solvers import frappe as solver
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+N = 480
+QUICK = {"epochs": 30, "batch_size": 128, "random_state": 0, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Numbers with gaps, a category, three groups of which the last is small."""
+    data = make_biased(N, group_shares=(0.6, 0.32, 0.08), bias=2.0, n_categories=3, random_state=1)
+    X = data.data[["category", "x0", "x1", "x2", "x3"]].assign(score=data.proba_target)
+    X = X.assign(x0=20 + 5 * X["x0"], x2=3 * X["x2"] - 7)
+    X.loc[np.random.default_rng(0).random(N) < 0.2, "x3"] = np.nan
+    return X, np.asarray(data.target), np.asarray(data.sensitive_features)
+
+
+@pytest.fixture(scope="module")
+def rows(data):
+    """The same with two groups."""
+    X, y, group = data
+    return X, y, np.where(group == "g0", "a", "b")
+
+
+def fit(rows, update=None, sample_weight=None, **params):
+    X, y, group = rows
+    update = update or FRAPPE(ScoreColumn("score"), **{**QUICK, **params})
+    return update.fit(X, y, sensitive_features=group, sample_weight=sample_weight)
+
+
+# -- losses, by hand and by plain NumPy -----------------------------------------------------------
+
+
+def mmd(scores, weight, one, other, length=0.1):
+    """The biased estimator, written out over all pairs."""
+    kernel = np.exp(-((scores[:, None] - scores) ** 2) / length**2)
+    share = weight * one / (weight @ one) - weight * other / (weight @ other)
+    return share @ kernel @ share
+
+
+def numpy_discrepancy(problem, scores):
+    weight = problem.fairness_weight.astype(float)
+    line, group = np.divmod(problem.cell, problem.n_groups)
+    return sum(
+        np.mean(
+            [
+                mmd(
+                    scores,
+                    weight,
+                    (line == k) & (group == g),
+                    (line == k) & (group != g),
+                    problem.kernel_length,
+                )
+                for g in range(problem.n_groups)
+            ]
+        )
+        for k in range(problem.n_lines)
+    )
+
+
+def make_problem(n=90, n_groups=2, n_lines=1, length=0.1, seed=0):
+    rng = np.random.default_rng(seed)
+    cell = rng.integers(n_groups * n_lines, size=n)
+    numeric = rng.normal(size=(n, 3)) + (cell % n_groups)[:, None] * [1.0, 0.0, -1.0]
+    single = np.float32
+    return AdditiveProblem(
+        numeric=((numeric - numeric.mean(axis=0)) / numeric.std(axis=0)).astype(single),
+        codes=np.zeros((n, 0), np.int32),
+        code_mean=np.zeros(0, single),
+        code_scale=np.zeros(0, single),
+        margin=(numeric[:, 0] + 0.5 * rng.normal(size=n)).astype(single),
+        cell=cell.astype(np.int32),
+        weight=rng.uniform(0.5, 2, n).astype(single),
+        fairness_weight=rng.uniform(0.5, 2, n).astype(single),
+        offset=-0.4,
+        n_lines=n_lines,
+        n_groups=n_groups,
+        kernel_length=length,
+    )
+
+
+def shape_of(problem, hidden=()):
+    return solver.Shape(Form(0, (3, *hidden, 1)), problem.n_lines, problem.n_groups)
+
+
+discrepancy = jax.jit(solver._discrepancy, static_argnames="shape")
+
+
+def found_discrepancy(problem, scores):
+    rows, shape = solver._rows(problem), shape_of(problem)
+    settings = solver._settings(rows, shape, 0.1, problem.kernel_length)
+    return float(discrepancy(training.padded(scores.astype(np.float32)), rows, settings, shape))
+
+
+@pytest.mark.parametrize(
+    ("logits", "weight", "value"),
+    [  # of the tests of TensorFlow's model remediation: no factor 2, diagonal included
+        ([0.3, 0.1, 0.86, 0.06, 0.75], np.ones(5), 1.083264),
+        ([0.12, 0.7, 0.2, 0.86, 0.32], np.ones(5), 1.464054),
+        ([0.3, 0.1, 0.86, 0.06, 0.75], np.array([1.0, 2.0, 2.5, 1.2, 0.9]), 1.293555),
+    ],
+)
+def test_the_discrepancy_is_that_of_the_library_the_authors_used(logits, weight, value):
+    member = np.array([1, 0, 1, 0, 1])
+    assert mmd(expit(logits), weight, member == 1, member == 0) == pytest.approx(value, abs=1e-6)
+    problem = AdditiveProblem(
+        **{
+            **vars(make_problem(5)),
+            "cell": member.astype(np.int32),
+            "fairness_weight": weight.astype(np.float32),
+        }
+    )
+    assert found_discrepancy(problem, expit(logits)) == pytest.approx(value, abs=1e-5)
+
+
+@pytest.mark.parametrize("length", [0.03, 0.1, 0.7])
+@pytest.mark.parametrize(("n_groups", "n_lines"), [(2, 1), (3, 2)])
+def test_a_whole_table_has_the_biased_discrepancy(n_groups, n_lines, length):
+    problem = make_problem(n_groups=n_groups, n_lines=n_lines, length=length)
+    scores = expit(problem.margin.astype(float))
+    scores[:2] = 0.0, 1.0  # as far apart as scores can be
+    expected = numpy_discrepancy(problem, scores)
+    assert found_discrepancy(problem, scores) == pytest.approx(expected, rel=1e-4)
+
+
+def test_batches_estimate_the_discrepancy_of_the_whole_table():
+    """Mean over many batches of 12 rows, of which about 2 are of the small group."""
+    problem = make_problem(200, seed=3)
+    problem = AdditiveProblem(
+        **{**vars(problem), "cell": (np.arange(200) % 6 == 0).astype(np.int32),
+           "fairness_weight": np.ones(200, np.float32)}
+    )  # fmt: skip
+    scores = expit(problem.margin.astype(float))
+    rows, shape = solver._rows(problem), shape_of(problem)
+    settings = solver._settings(rows, shape, 0.1, 0.1)
+    rng = np.random.default_rng(0)
+    picked = np.stack([rng.choice(200, 12, replace=False) for _ in range(2000)])
+
+    def of_batch(index):
+        batch = rows._replace(cell=rows.cell[index], fairness_weight=jnp.ones(12))
+        return solver._discrepancy(jnp.asarray(scores, jnp.float32)[index], batch, settings, shape)
+
+    found = np.asarray(jax.jit(jax.vmap(of_batch))(picked))
+    counted = (problem.cell[picked].sum(axis=1) >= 2) & (problem.cell[picked].sum(axis=1) <= 10)
+    assert (found[~counted] == 0).all()
+    spread = found[counted].std() / np.sqrt(counted.sum())
+    whole = numpy_discrepancy(problem, scores)
+    assert abs(found[counted].mean() - whole) < 4 * spread
+    naive = np.mean([mmd(scores[i], np.ones(12), problem.cell[i] == 1, problem.cell[i] == 0)
+                     for i in picked[counted][:300]])  # fmt: skip
+    assert naive > whole + 0.2, "a batch's own diagonal would be most of its discrepancy"
+
+
+def test_the_divergence_is_that_of_bernoulli_trials():
+    found = float(solver._divergence(jnp.float32(logit(0.8)), jnp.float32(logit(0.6))))
+    assert found == pytest.approx(0.8 * np.log(0.8 / 0.6) + 0.2 * np.log(0.2 / 0.4), abs=1e-6)
+    assert found == pytest.approx(0.09152, abs=5e-6)
+
+
+def numpy_descent(problem, strength, epochs, rate):
+    """Linear T by full-batch Adam, gradients written out; returns w and b."""
+    x = np.column_stack([problem.numeric.astype(float), np.ones(len(problem.margin))])
+    z, weight = problem.margin.astype(float) + problem.offset, problem.weight.astype(float)
+    fair = problem.fairness_weight.astype(float)
+    ones, f = problem.cell == 1, expit(z)
+    share = fair * ones / (fair @ ones) - fair * ~ones / (fair @ ~ones)
+    theta, m, v = np.zeros(4), np.zeros(4), np.zeros(4)
+    for t in range(1, epochs + 1):
+        q = expit(z + x @ theta)
+        gap = q[:, None] - q
+        slope = -2 * gap / 0.1**2 * np.exp(-(gap**2) / 0.1**2)
+        by_score = 2 * share * (slope @ share)
+        by_logit = weight / weight.sum() * (q - f) + strength * by_score * q * (1 - q)
+        g = x.T @ by_logit
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        decay = 0.5 * (1 + np.cos(np.pi * (t - 1) / epochs))
+        theta -= rate * decay * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return theta
+
+
+def test_training_takes_the_steps_that_numpy_takes():
+    problem = make_problem()
+    strengths = np.array([0.5, 4.0], np.float32)
+    none = np.zeros(2, np.float32)
+    found = solver.train_layers(
+        problem, AdditivePenalties(strengths, none, none), np.arange(2), Pacing(12, 90, 0, 0.05), ()
+    )
+    for i, strength in enumerate(strengths):
+        expected = numpy_descent(problem, strength, 12, 0.05)
+        matrix, bias = found.layers[0]
+        np.testing.assert_allclose([*matrix[i][:, 0], *bias[i]], expected, atol=2e-4)
+
+
+# -- no strength, no change -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
+@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+def test_strength_zero_is_the_base_model_bit_for_bit(rows, architecture, constraints):
+    update = fit(
+        rows, strength=0, architecture=architecture, constraints=constraints, threshold=0.3
+    )
+    X = rows[0]
+    assert update.change_rate_ == 0
+    assert (update.term(X) == 0).all()
+    assert (update.predict_proba(X)[:, 1] == X["score"]).all()
+    assert (update.predict_proba(X)[:, 0] == 1 - X["score"]).all()
+    assert update.n_iter_ == 0
+    assert update.history_ == {}
+
+
+@pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
+def test_no_epochs_change_nothing_either(rows, architecture):
+    update = fit(rows, strength=3, epochs=0, architecture=architecture)
+    assert (update.term(rows[0]) == 0).all()
+    assert update.change_rate_ == 0
+
+
+def test_a_score_that_equals_the_threshold_can_be_raised_but_is_negative_untouched(rows):
+    X, y, group = rows
+    X = X.assign(score=np.where(np.arange(N) < 10, 0.5, X["score"]))
+    update = fit((X, y, group), strength=4)
+    decided = update.predict(X)[:10] == 1
+    assert (decided == (update.term(X)[:10] > 0)).all()
+    assert len(set(decided)) == 2
+    none = fit((X, y, group), strength=0)
+    assert not none.predict(X)[:10].any()
+
+
+# -- what strength buys ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
+def test_more_strength_means_more_fairness_and_more_changes(rows, architecture):
+    update = FRAPPE(ScoreColumn("score"), **{**QUICK, "epochs": 100, "architecture": architecture})
+    X, y, group = rows
+    found = fit_strengths(update, [0, 1, 10], X, y, sensitive_features=group)
+    fairness = [model.fairness_ for model in found]
+    changes = [model.change_rate_ for model in found]
+    assert fairness == sorted(fairness)
+    assert changes == sorted(changes)
+    assert fairness[-1] > 0.85 > 0.6 > fairness[0]
+    divergence = [model.history_["divergence"][-1] for model in found[1:]]
+    assert divergence == sorted(divergence)
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    ["equalized_odds", "true_positive_rate_parity", "false_positive_rate_parity"],
+)
+def test_every_constraint_comes_closer_for_three_groups(data, constraints):
+    update = fit(data, strength=8, constraints=constraints, epochs=100)
+    assert update.fairness_ < 0.6 * update.base_fairness_
+
+
+def test_three_groups_of_which_one_is_small_reach_near_parity(data):
+    update = fit(data, strength=10, epochs=100)
+    assert update.fairness_ > 0.75
+    assert update.base_fairness_ < 0.25
+
+
+def test_labels_are_in_no_loss_of_demographic_parity(data):
+    X, y, group = data
+    with_labels, without = fit(data), fit((X, None, group))
+    assert with_labels.scorecard_ == without.scorecard_
+    others = fit((X, np.roll(y, 1), group), constraints="equalized_odds")
+    assert others.scorecard_ != fit(data, constraints="equalized_odds").scorecard_
+
+
+@pytest.mark.parametrize(
+    ("constraints", "silent"), [("true_positive_rate_parity", 0), ("false_positive_rate_parity", 1)]
+)
+def test_one_error_rate_looks_at_the_groups_of_its_label_alone(rows, constraints, silent):
+    X, y, group = rows
+    rng = np.random.default_rng(0)
+    shuffled = group.copy()
+    shuffled[y == silent] = rng.permutation(group[y == silent])
+    usual, other = (fit((X, y, g), constraints=constraints) for g in (group, shuffled))
+    assert usual.scorecard_ == other.scorecard_
+    mixed = fit((X, y, rng.permutation(group)), constraints=constraints)
+    assert mixed.scorecard_ != usual.scorecard_
+
+
+@pytest.mark.parametrize(
+    ("constraints", "counted"),
+    [
+        ("demographic_parity", (0, 1)),
+        ("equalized_odds", (0, 1)),
+        ("true_positive_rate_parity", (1,)),
+        ("false_positive_rate_parity", (0,)),
+    ],
+)
+def test_only_rows_of_the_constraint_are_compared(data, constraints, counted, monkeypatch):
+    class SeenError(Exception):
+        pass
+
+    def look(*given):
+        raise SeenError(given)
+
+    monkeypatch.setattr(solver, "train_layers", look)
+    _, y, group = data
+    with pytest.warns(DataWarning, match="left out"), pytest.raises(SeenError) as seen:
+        fit(data, constraints=constraints, min_group_size=60)
+    problem, penalties, *_ = seen.value.args[0]
+    inside = np.isin(y, counted) & (group != "g2")
+    assert (problem.fairness_weight == inside).all()
+    assert (problem.weight == 1).all()
+    assert penalties.fair.tolist() == [1.0]
+    cell = (group == "g1") * 1
+    if constraints == "equalized_odds":
+        cell = cell + 2 * (y == 0)
+    assert (problem.cell[inside] == cell[inside]).all()
+    assert problem.n_lines == 1 + (constraints == "equalized_odds")
+
+
+def test_a_group_left_out_trains_the_divergence_alone(data):
+    X, y, group = data
+    with pytest.warns(DataWarning, match="1 group.* left out"):
+        usual = fit(data, min_group_size=60)
+    swapped = np.where(group == "g2", "rare", group)
+    with pytest.warns(DataWarning, match="left out"):
+        assert fit((X, y, swapped), min_group_size=60).scorecard_ == usual.scorecard_
+    assert fit(data).scorecard_ != usual.scorecard_
+
+
+# -- what is learned ------------------------------------------------------------------------------
+
+
+def test_the_scores_are_the_sigmoid_of_margin_and_term(rows):
+    X = rows[0]
+    update = fit(rows, strength=2, threshold=0.4)
+    expected = expit(np.clip(logit(X["score"]) - logit(0.4), -10, 10) + update.term(X) + logit(0.4))
+    np.testing.assert_allclose(update.predict_proba(X)[:, 1], expected, rtol=1e-12)
+    assert ((update.predict_proba(X)[:, 1] > 0.4) == (update.predict(X) == 1)).all()
+
+
+def test_a_linear_term_is_a_table_of_points(rows):
+    X = rows[0]
+    update = fit(rows, strength=2)
+    assert update.concept_weights_.shape == (1, len(update.term_names_))
+    assert "x3 is missing" in update.term_names_
+    assert "category = c1" in update.term_names_
+    assert update.concepts(X).shape == (N, 1)
+    assert update.term(X).mean() == pytest.approx(update.intercept_, abs=1e-6)
+    np.testing.assert_allclose(
+        update.intercept_ + update.concepts(X) @ update.concept_contributions_, update.term(X)
+    )
+
+
+def test_concepts_are_sparse_and_share_no_column(rows):
+    X = rows[0]
+    update = fit(rows, strength=2, architecture="concepts", lambda_sparsity=0.02, epochs=100)
+    W = update.concept_weights_
+    assert W.shape == (2, len(update.term_names_))
+    assert (W == 0).any(axis=0).all(), "a column belongs to one concept"
+    assert (W == 0).all(axis=0).any(), "some terms are used by none"
+    assert np.linalg.norm(W, axis=1) == pytest.approx(1)
+    np.testing.assert_allclose(
+        update.intercept_ + update.concepts(X) @ update.concept_contributions_, update.term(X)
+    )
+    assert {"sparsity", "diversity"} < set(update.history_)
+    dense = fit(rows, strength=2, architecture="concepts", lambda_sparsity=0, epochs=100)
+    assert update.scorecard_.n_terms_used < dense.scorecard_.n_terms_used
+
+
+def test_an_mlp_is_not_linear_and_has_no_concepts(rows):
+    X = rows[0]
+    update = fit(rows, strength=2, architecture="mlp")
+    assert [m.shape for m, _ in update.network_.layers] == [
+        (update.network_.encoding.n_terms, 64),
+        (64, 1),
+    ]
+    assert update.scorecard_ is None
+    middle = X.assign(**{c: X[c].mean() for c in ("x1", "x2")}).iloc[:3]
+    line = middle.assign(x0=[10.0, 20.0, 30.0], x3=0.0, category="c0")
+    low, half, high = update.term(line)
+    assert abs(half - (low + high) / 2) > 1e-3
+    with pytest.raises(InputError, match=r"mlp.* has no concepts"):
+        update.concepts(X)
+    assert "Scorecard" not in update._repr_html_()
+
+
+@pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
+def test_what_was_learned_on_the_device_is_what_decides(rows, architecture):
+    """The last epoch's figures, taken while steps are nearly 0, are those of the fitted update."""
+    update = fit(rows, strength=1, architecture=architecture, epochs=60)
+    f, q = rows[0]["score"], update.predict_proba(rows[0])[:, 1]
+    divergence = np.mean(f * np.log(f / q) + (1 - f) * np.log((1 - f) / (1 - q)))
+    assert update.history_["divergence"][-1] == pytest.approx(divergence, rel=0.01)
+    assert update.history_["change_rate"][-1] == pytest.approx(update.change_rate_, abs=0.01)
+    assert update.n_iter_ == len(update.history_["divergence"]) == 60
+
+
+# -- seeds, weights, columns ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
+def test_a_batch_of_strengths_equals_each_alone(rows, architecture):
+    X, y, group = rows
+    update = FRAPPE(ScoreColumn("score"), **{**QUICK, "architecture": architecture})
+    strengths = [0.5, 0, 4]
+    together = fit_strengths(update, strengths, X, y, sensitive_features=group)
+    for strength, model in zip(strengths, together, strict=True):
+        alone = fit(rows, clone(update).set_params(strength=strength))
+        assert (alone.term(X) == model.term(X)).all()
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(rows):
+    first, again = fit(rows), fit(rows)
+    assert first.scorecard_ == again.scorecard_
+    assert fit(rows, random_state=1).scorecard_ != first.scorecard_
+
+
+def test_rows_without_weight_do_not_matter(rows):
+    X, y, group = rows
+    half = np.arange(N) < N // 2
+    garbled = X.assign(
+        x0=np.where(half, X["x0"], 99.0),
+        category=np.where(half, X["category"], "new"),
+        score=np.where(half, X["score"], 0.999),
+    )
+    other_group = np.where(half, group, "a")
+    usual = fit(rows, sample_weight=half * 1.0)
+    other = fit((garbled, y, other_group), sample_weight=half * 1.0)
+    assert usual.scorecard_ == other.scorecard_
+    assert usual.scorecard_ != fit(rows).scorecard_
+
+
+def test_the_unit_of_the_weights_does_not_matter(rows):
+    weight = np.random.default_rng(0).uniform(0.5, 2, N)
+    one, other = (fit(rows, sample_weight=w).term(rows[0]) for w in (weight, 1e-25 * weight))
+    np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_locked_columns_are_not_read(rows):
+    update = fit(rows, locked_features=["x0", "category"], epochs=0)
+    assert update.term_names_ == ["x1", "x2", "x3", "x3 is missing"]
+    with pytest.raises(InputError, match="locked_features"):
+        fit(rows, locked_features=["x9"])
+
+
+def test_locked_columns_of_an_array_are_not_read_either(rows):
+    X, y, group = rows
+    numbers = X[["x0", "x1"]].to_numpy()
+    model = LogisticRegression().fit(numbers, y)
+    update = FRAPPE(model, **{**QUICK, "epochs": 0}, locked_features=["x0"])
+    assert fit((numbers, y, group), update).term_names_ == ["x1"]
+
+
+def test_a_column_that_tells_the_group_is_warned_about(rows):
+    X, y, group = rows
+    with pytest.warns(DataWarning, match="'sex' of X tells the sensitive group"):
+        fit((X.assign(sex=group), y, group), epochs=0)
+    fit((X.assign(sex=group), y, group), locked_features=["sex"], epochs=0)
+
+
+# -- the rest of the contract ---------------------------------------------------------------------
+
+
+def test_an_interrupt_keeps_what_was_learned(rows, monkeypatch):
+    advance, calls = training._advance, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return advance(*args)
+
+    monkeypatch.setattr(training, "_advance", interrupted)
+    with pytest.warns(TrainingWarning, match="interrupted after 20 of 30 epochs"):
+        update = fit(rows)
+    assert update.n_iter_ == 20
+    assert update.status_.startswith("Training was interrupted after 20 of 30 epochs.")
+    assert update.term(rows[0]).any()
+
+
+def test_progress_is_shown_where_wanted(rows, capsys):
+    fit(rows, progress=True)
+    assert "FRAPPE" in capsys.readouterr().err
+
+
+def test_stored_updates_predict_without_jax(rows, tmp_path):
+    updates = [fit(rows, strength=2, architecture=kind) for kind in ("linear", "mlp", "concepts")]
+    X = rows[0]
+    (tmp_path / "updates.pkl").write_bytes(pickle.dumps((updates, X)))
+    code = f"""
+import pickle, sys
+updates, X = pickle.load(open({str(tmp_path / "updates.pkl")!r}, "rb"))
+print(b"".join(update.predict_proba(X).tobytes() for update in updates).hex())
+assert "jax" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    expected = b"".join(update.predict_proba(X).tobytes() for update in updates)
+    assert done.stdout.strip() == expected.hex(), done.stderr
+
+
+def test_refitting_with_another_architecture_leaves_nothing_behind(rows):
+    update = fit(rows, architecture="mlp")
+    update.set_params(architecture="linear")
+    fit(rows, update)
+    assert update.network_ is None
+    assert (update.term(rows[0]) == fit(rows).term(rows[0])).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"architecture": "tree"}, "architecture='tree' is not known; choose one of linear, mlp"),
+        ({"hidden": (0,)}, r"hidden=\(0,\) must be a tuple or list of the sizes"),
+        ({"kernel_length": 0}, "kernel_length=0 must be a finite number > 0"),
+        ({"n_concepts": 0}, "n_concepts=0"),
+        ({"epochs": -1}, "epochs=-1"),
+        ({"learning_rate": 0}, "learning_rate=0"),
+        ({"lambda_sparsity": -1}, "lambda_sparsity=-1"),
+        ({"batch_size": 0}, "batch_size=0"),
+    ],
+)
+def test_parameters_without_meaning_are_refused(rows, params, words):
+    with pytest.raises(InputError, match=words):
+        fit(rows, **params)
+
+
+def test_the_default_sweep_goes_from_hardly_a_change_to_near_parity(rows):
+    update = FRAPPE(ScoreColumn("score"), **{**QUICK, "epochs": 100})
+    first, last = update.default_strengths[1], update.default_strengths[-1]
+    X, y, group = rows
+    weak, strong = fit_strengths(update, [first, last], X, y, sensitive_features=group)
+    assert weak.change_rate_ < 0.05
+    assert strong.fairness_ > 0.9

@@ -1,0 +1,475 @@
+"""The contract that every rival keeps, whatever it does inside."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.utils import get_tags
+
+from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier
+from commod._data.inputs import Column
+from commod.datasets import make_biased
+from commod.exceptions import DataWarning, InputError
+from commod.rivals import (
+    LPP,
+    MinimalFlip,
+    RejectOption,
+    Rival,
+    check_rival,
+    fit_strengths,
+    lineup,
+)
+from commod.rivals._lots import draw_lots
+from commod.rivals.base import wanted_fairness
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+N = 480  # rows, columns and layers as in the tests of the methods that train: one compilation
+QUICK = {"epochs": 4, "batch_size": 128}  # of the methods that train
+CONSTRAINTS = (
+    "demographic_parity",
+    "equalized_odds",
+    "true_positive_rate_parity",
+    "false_positive_rate_parity",
+)
+
+
+def methods(model, **shared):
+    """Return every rival by name; those that train do so for a few epochs."""
+    found = lineup(model, random_state=0, **shared)
+    found = {name: update for name, update in found.items() if isinstance(update, Rival)}
+    for update in found.values():
+        if "epochs" in update.get_params():
+            update.set_params(**QUICK)
+    found["AdversarialDebiasing"].set_params(hidden=(16,))
+    return found
+
+
+NAMES = list(methods(None))
+every_method = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased(N, bias=1.5, n_categories=3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def scores(data):
+    numbers = data.data.select_dtypes("number")
+    model = LogisticRegression().fit(numbers, data.target)
+    return model.predict_proba(numbers)[:, 1]
+
+
+def with_gaps(X):
+    return X.assign(x3=X["x3"].where(np.arange(len(X)) % 5 > 0))
+
+
+@pytest.fixture(scope="module")
+def rows(data, scores):
+    X = with_gaps(data.data).assign(score=scores)
+    return X, data.target, np.asarray(data.sensitive_features)
+
+
+def fit(update, rows, **how):
+    X, y, group = rows
+    return update.fit(X, y, sensitive_features=group, **how)
+
+
+def asked(update, method, X, group):
+    """Call a method of an update with the group where it needs it."""
+    groups = {"sensitive_features": group} if update.needs_sensitive_features else {}
+    return getattr(update, method)(X, **groups)
+
+
+def strong(update):
+    return update.set_params(strength=update.default_strengths[-1])
+
+
+def test_the_lineup_is_everything_under_one_contract():
+    assert set(NAMES) == {
+        "AdversarialDebiasing",
+        "FRAPPE",
+        "LPP",
+        "BayesPlugIn",
+        "LPP (aware)",
+        "BayesPlugIn (aware)",
+        "RejectOption",
+        "MinimalFlip",
+        "RelaxedThresholdOptimizer",
+        "ThresholdOptimizer",
+    }
+    assert {type(u) for u in lineup(None).values()} >= {COMMOD, ControlledDebiaser}
+
+
+# ---------------------------------------------------------------------------------------------
+# Neutral
+
+
+@every_method
+@pytest.mark.parametrize("constraints", CONSTRAINTS)
+def test_strength_zero_changes_nothing_at_all(name, constraints, rows):
+    update = methods(ScoreColumn("score"), constraints=constraints, threshold=0.4)[name]
+    fit(update.set_params(strength=0), rows)
+    X, _, group = rows
+    assert update.change_rate_ == update.n_gains_ == update.n_losses_ == 0
+    base = (X["score"] > 0.4).to_numpy()
+    assert (asked(update, "predict", X, group) == base).all()
+    assert (asked(update, "decision_proba", X, group) == base).all()
+    if not update.randomised:
+        assert (asked(update, "predict_proba", X, group)[:, 1] == X["score"]).all()
+
+
+@every_method
+def test_the_default_sweep_begins_with_no_change_and_rises(name):
+    sweep = methods(None)[name].default_strengths
+    assert sweep[0] == 0
+    assert (np.diff(sweep) > 0).all()
+
+
+@every_method
+@pytest.mark.parametrize("strength", [-0.1, np.nan, np.inf, "strong", None])
+def test_a_strength_without_meaning_is_refused(name, strength, rows):
+    with pytest.raises((InputError, TypeError), match="strength"):
+        fit(methods(ScoreColumn("score"))[name].set_params(strength=strength), rows)
+
+
+# ---------------------------------------------------------------------------------------------
+# One contract
+
+
+@every_method
+@pytest.mark.parametrize("swapped", [False, True])
+def test_labels_scores_margins_and_changes_agree(name, swapped, rows):
+    X, y, group = rows
+    labels = {"pos_label": 0, "favorable_label": 1} if swapped else {}
+    X = X.assign(score=1 - X["score"]) if swapped else X
+    update = strong(methods(ScoreColumn("score"), **labels)[name])
+    fit(update, (X, y, group))
+    positive = 0 if swapped else 1
+    decided = asked(update, "predict", X, group)
+    assert set(decided) <= {0, 1}
+    proba = asked(update, "predict_proba", X, group)
+    assert proba.shape == (len(X), 2)
+    assert proba.sum(axis=1) == pytest.approx(1)
+    chance = asked(update, "decision_proba", X, group)
+    margin = asked(update, "decision_function", X, group)
+    assert ((margin > 0) == (decided == 1)).all()
+    if not update.randomised:
+        assert (chance == (decided == positive)).all()
+        assert ((proba[:, positive] > 0.5) == (decided == positive)).all()
+    else:
+        assert (proba[:, positive] == chance).all()
+        assert ((chance > 0) | (decided != positive)).all()
+        assert ((chance < 1) | (decided == positive)).all()
+    changes = asked(update, "changes", X, group)
+    before = X["score"] > 0.5
+    assert (changes.changed == (before != (decided == positive))).all()
+    gains = ~before if not swapped else before
+    assert not (changes.gain & ~gains).any()
+
+
+@every_method
+def test_a_decision_depends_on_its_row_alone(name, rows):
+    X, _, group = rows
+    update = fit(strong(methods(ScoreColumn("score"))[name]), rows)
+    whole = asked(update, "predict", X, group)
+    order = np.random.default_rng(0).permutation(len(X))[:100]
+    assert (asked(update, "predict", X.iloc[order], group[order]) == whole[order]).all()
+    assert (asked(update, "predict", X, group) == whole).all()
+
+
+@every_method
+def test_fairness_improves_along_the_sweep(name, rows):
+    update = methods(ScoreColumn("score"))[name]
+    strengths = update.default_strengths
+    if "epochs" in update.get_params():
+        update.set_params(epochs=30)
+        strengths = strengths[2], strengths[-1]
+    X, y, group = rows
+    found = fit_strengths(update, strengths, X, y, sensitive_features=group)
+    fairest = max(model.fairness_ for model in found)
+    assert fairest > update_base(update, rows) + 0.15
+
+
+def update_base(update, rows):
+    return fit(clone(update).set_params(strength=0), rows).fairness_
+
+
+@every_method
+def test_several_strengths_at_once_equal_each_alone(name, rows):
+    X, y, group = rows
+    update = methods(ScoreColumn("score"))[name]
+    strengths = update.default_strengths[2], update.default_strengths[-1]
+    together = fit_strengths(update, strengths, X, y, sensitive_features=group)
+    for strength, model in zip(strengths, together, strict=True):
+        alone = fit(clone(update).set_params(strength=strength), rows)
+        ours, theirs = (asked(m, "decision_proba", X, group) for m in (model, alone))
+        assert (ours == theirs).all()
+
+
+@every_method
+@pytest.mark.parametrize("constraints", CONSTRAINTS)
+def test_three_groups_and_every_constraint_stay_above_the_limit(name, constraints):
+    data = make_biased(N, group_shares=(0.5, 0.3, 0.2), bias=1.5, n_categories=3, random_state=2)
+    X = with_gaps(data.data).assign(score=data.proba_target)
+    update = methods(ScoreColumn("score"), constraints=constraints)[name]
+    strengths = [0, update.default_strengths[-1]]
+    curve = frontier(update, X, data.target, sensitive_features=data.sensitive_features,
+                     grid={"strength": strengths})  # fmt: skip
+    assert not (curve.frame()["change_rate"] < curve.frame()["limit"] - 1e-9).any()
+    assert curve.needs_sensitive_features == update.needs_sensitive_features
+
+
+@every_method
+def test_cloning_keeps_the_base_model_and_the_parameters(name, data):
+    model = LogisticRegression().fit(data.data.select_dtypes("number"), data.target)
+    update = strong(methods(model)[name])
+    copy = clone(update)
+    assert copy.estimator is model
+    assert copy.get_params() == update.get_params()
+
+
+@every_method
+def test_a_pickled_update_decides_the_same(name, rows):
+    X, _, group = rows
+    update = fit(strong(methods(ScoreColumn("score"))[name]), rows)
+    again = pickle.loads(pickle.dumps(update))
+    assert (asked(again, "predict", X, group) == asked(update, "predict", X, group)).all()
+
+
+@every_method
+def test_frames_of_either_kind_give_the_same_decisions(name, rows):
+    X, y, group = rows
+    update = strong(methods(ScoreColumn("score"))[name])
+    decided = asked(fit(update, rows), "predict", X, group)
+    other = pl.from_pandas(X)
+    update = fit(clone(update), (other, y, group))
+    assert (asked(update, "predict", other, group) == decided).all()
+
+
+@every_method
+def test_the_check_for_methods_of_ones_own_passes(name):
+    data = make_biased(2 * N, bias=1.5, n_categories=3, random_state=0)  # it fits on half of them
+    X = with_gaps(data.data).assign(score=data.proba_target)
+    update = methods(ScoreColumn("score"))[name]
+    check_rival(update, X, data.target, sensitive_features=data.sensitive_features)
+
+
+class Careless(RejectOption):
+    """Break one rule of the contract."""
+
+    broken = "neutral"
+
+    @property
+    def default_strengths(self):
+        return (0.1, 0.2) if self.broken == "sweep" else super().default_strengths
+
+    def _decide(self, rows):
+        decided = super()._decide(rows)
+        return {
+            "neutral": ~decided,
+            "shape": decided[:-1] if self.strength else decided,
+            "range": decided * 2.0 if self.strength else decided,
+            "lots": np.where(decided, 0.7, 0.0) if self.strength else decided,
+            "order": decided ^ (np.arange(len(rows)) == 0) if self.strength else decided,
+            "unknown": decided | (rows.group < 0) if self.strength else decided,
+            "sweep": decided,
+        }[self.broken]
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("neutral", "strength=0 must change nothing"),
+        ("shape", r"must return shape \(240,\)"),
+        ("range", "chances between 0 and 1"),
+        ("lots", "sets randomised=True"),
+        ("order", "depend on its row alone"),
+        ("unknown", "must keep its base decisions"),
+        ("sweep", "must rise from 0"),
+    ],
+)
+def test_the_check_finds_what_is_broken(broken, said, rows, monkeypatch):
+    X, y, group = rows
+    monkeypatch.setattr(Careless, "broken", broken)
+    with pytest.raises((AssertionError, ValueError), match=said):
+        check_rival(Careless(ScoreColumn("score")), X, y, sensitive_features=group)
+
+
+# ---------------------------------------------------------------------------------------------
+# Who knows the group
+
+
+@every_method
+def test_tags_say_what_predicting_needs(name):
+    update = methods(None)[name]
+    aware = name.endswith("(aware)") or name in (
+        "RejectOption",
+        "MinimalFlip",
+        "RelaxedThresholdOptimizer",
+        "ThresholdOptimizer",
+    )
+    assert get_tags(update).needs_sensitive_features == aware
+    assert not get_tags(COMMOD(None)).needs_sensitive_features
+
+
+@every_method
+def test_what_decides_by_group_refuses_without_and_what_does_not_forgets_it(name, rows):
+    X, _, group = rows
+    named = np.where(group == group[0], "first secret", "other secret")
+    update = fit(strong(methods(ScoreColumn("score"))[name]), (X, rows[1], named))
+    stored = pickle.dumps(update)
+    if update.needs_sensitive_features:
+        with pytest.raises(InputError, match=r"predict\(X, sensitive_features=...\)"):
+            update.predict(X)
+    else:
+        assert b"secret" not in stored
+        update.predict(X)
+
+
+def test_a_group_never_seen_keeps_its_base_decisions_with_a_warning(rows):
+    X, _, group = rows
+    update = fit(RejectOption(ScoreColumn("score"), strength=0.3), rows)
+    new = np.where(np.arange(len(X)) < 50, "new", group.astype(str))
+    update = update.fit(X, rows[1], sensitive_features=group.astype(str))
+    with pytest.warns(DataWarning, match="nothing about the group.* 'new'"):
+        decided = update.predict(X, sensitive_features=new)
+    assert (decided[:50] == (X["score"] > 0.5)[:50]).all()
+
+
+def test_sensitive_columns_in_another_order_and_groups_nobody_knows_are_refused(rows):
+    X, y, group = rows
+    both = pd.DataFrame({"a": group, "b": np.arange(len(X)) % 2})
+    update = MinimalFlip(ScoreColumn("score")).fit(X, y, sensitive_features=both)
+    with pytest.raises(InputError, match=r"has the columns b, a, but .* with a, b"):
+        update.predict(X, sensitive_features=both[["b", "a"]])
+    update.fit(X, y, sensitive_features=np.arange(len(X)) % 2)
+    with pytest.raises(InputError, match=r"none of the groups .*; got '0', '1'"):
+        update.predict(X, sensitive_features=(np.arange(len(X)) % 2).astype(str))
+
+
+def test_an_aware_update_is_scored_and_cross_validated_with_its_groups(data):
+    X = data.data.select_dtypes("number")
+    model = LogisticRegression().fit(X, data.target)
+    group = np.asarray(data.sensitive_features)
+    with sklearn.config_context(enable_metadata_routing=True):
+        update = RejectOption(model).set_fit_request(sensitive_features=True)
+        update.set_score_request(sensitive_features=True)
+        found = cross_val_score(
+            update, X, data.target, params={"sensitive_features": group}, error_score="raise"
+        )
+    assert (found > 0.5).all()
+
+
+def test_the_sensitive_attribute_can_be_routed_to_predict():
+    update = RejectOption(ScoreColumn("score"))
+    assert "sensitive_features" in update.get_metadata_routing().predict.requests
+    assert "sensitive_features" not in methods(None)["FRAPPE"].get_metadata_routing()\
+        .predict.requests  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------
+# Lots
+
+
+def test_a_lot_belongs_to_its_row():
+    def lots(seed, order=slice(None)):
+        ages = np.array([30.0, 40.0, np.nan, 40.0])[order]
+        towns = Column("town", "category", np.array([0, 1, -1, 1])[order], ("a", "b"))
+        return draw_lots([Column("age", "numeric", ages), towns], np.full(len(ages), 0.5), seed)
+
+    first = lots(1)
+    assert draw_lots([], np.array([0.5, 0.5 + 1e-16]), 1)[:1] == draw_lots([], np.array([0.5]), 1)
+    assert first[1] == first[3]
+    assert len(set(first)) == 3
+    assert (lots(1, slice(None, None, -1)) == first[::-1]).all()
+    assert (lots(2) != first).all()
+    coded_otherwise = Column("town", "category", np.array([1, 0, -1, 0]), ("b", "a"))
+    ages = Column("age", "numeric", np.array([30.0, 40.0, np.nan, 40.0]))
+    assert (draw_lots([ages, coded_otherwise], np.full(4, 0.5), 1) == first).all()
+
+
+def test_lots_are_uniform():
+    values = Column("x", "numeric", np.arange(100_000.0))
+    lots = draw_lots([values], np.full(100_000, 0.5), 0)
+    assert np.histogram(lots, 20, (0, 1))[0] == pytest.approx(5_000, rel=0.06)
+    assert abs(np.corrcoef(lots[1:], lots[:-1])[0, 1]) < 0.02
+
+
+def test_lots_keep_their_chances():
+    """Ties at a cut are split by lot: of many rows with one score, the share that is wanted."""
+    n = 30_000
+    group = np.arange(n) % 2
+    tied = np.where(np.arange(n) < 28_000, 0.45, 0.7)  # group 0 has 14,000 ties, as has group 1
+    X = pd.DataFrame({"score": np.where(group == 1, tied + 0.1, tied), "row": np.arange(float(n))})
+    update = MinimalFlip(ScoreColumn("score"), strength=0.5).fit(X, sensitive_features=group)
+    chance = update.decision_proba(X, sensitive_features=group)
+    between = (chance > 0) & (chance < 1)
+    assert between.sum() == 14_000
+    drawn = update.predict(X, sensitive_features=group)[between]
+    assert drawn.mean() == pytest.approx(chance[between][0], abs=0.02)
+
+
+def test_a_generator_as_random_state_is_asked_once(rows):
+    X, y, group = rows
+    update = MinimalFlip(ScoreColumn("score"), constraints="equalized_odds",
+                         random_state=np.random.RandomState(0))  # fmt: skip
+    update.fit(X, y, sensitive_features=group)
+    first = update.predict(X, sensitive_features=group)
+    assert (update.predict(X, sensitive_features=group) == first).all()
+
+
+# ---------------------------------------------------------------------------------------------
+# The rest
+
+
+def test_the_fairness_a_strength_asks_for():
+    assert wanted_fairness("demographic_parity", 0.4, 0) == 0.4
+    assert wanted_fairness("demographic_parity", 0.4, 1) == 1
+    assert wanted_fairness("equalized_odds", 0.4, 0.5) == 0.2
+
+
+def test_rivals_are_imported_without_jax_and_fairlearn():
+    code = (
+        "import sys; from commod.rivals import lineup; lineup(None); "
+        "assert not {'jax', 'fairlearn', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_fairlearn_the_error_names_the_extra(rows, monkeypatch):
+    from commod.rivals import ThresholdOptimizer
+
+    monkeypatch.setitem(sys.modules, "fairlearn", None)
+    with pytest.raises(ImportError, match=r"commod-debiasing\[fairlearn\]"):
+        fit(ThresholdOptimizer(ScoreColumn("score")), rows)
+
+
+def test_a_small_group_keeps_its_base_decisions(rows):
+    X, y, group = rows
+    group = group.astype(object)
+    group[:10] = "few"
+    for name in ("LPP (aware)", "MinimalFlip", "RejectOption", "ThresholdOptimizer"):
+        update = strong(methods(ScoreColumn("score"))[name])
+        with pytest.warns(DataWarning, match="'few'"):
+            update.fit(X, y, sensitive_features=group.astype(str))
+        with pytest.warns(DataWarning, match="'few'"):
+            decided = update.predict(X, sensitive_features=group.astype(str))
+        assert (decided[:10] == (X["score"] > 0.5)[:10]).all()
+
+
+def test_a_rival_has_strengths_not_targets(rows):
+    X, y, group = rows
+    with pytest.raises(InputError, match=r"grid=\{'strength'"):
+        frontier(LPP(ScoreColumn("score")), X, y, sensitive_features=group, targets=[0.8])
+    with pytest.raises(InputError, match="may hold strength; got lambda"):
+        frontier(LPP(ScoreColumn("score")), X, y, sensitive_features=group, grid={"lambda": [1]})
