@@ -8,7 +8,8 @@ import audits
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, _html, frontier
+from commod import ControlledDebiaser, frontier
+from commod._text import html as _html
 from commod import audit as make_audit
 from commod._reporting.render import render_html
 from commod._reporting.render.tables import LINES

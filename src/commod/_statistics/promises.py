@@ -26,6 +26,7 @@ from commod._statistics.intervals import (
     ratio_lower_bound,
     ratio_null_variance,
 )
+from commod.metrics._constraint import ConstraintLike, get_constraint
 
 __all__ = [
     "fairness_interval",
@@ -47,7 +48,7 @@ TINY = 1e-100  # keeps a share of nothing from being 0 / 0
 
 
 def promised_fairness(
-    constraints: str, sizes: ArrayLike, positives: ArrayLike, confidence: float
+    constraints: ConstraintLike, sizes: ArrayLike, positives: ArrayLike, confidence: float
 ) -> float:
     """Return the P-rule that new people have at least, or the disparity they have at most.
 
@@ -74,7 +75,11 @@ def promised_fairness(
 
 
 def promise_holds(
-    constraints: str, sizes: ArrayLike, positives: ArrayLike, target: float, confidence: float
+    constraints: ConstraintLike,
+    sizes: ArrayLike,
+    positives: ArrayLike,
+    target: float,
+    confidence: float,
 ) -> bool:
     """Return whether `promised_fairness` reaches the target; False where it is undefined.
 
@@ -96,7 +101,7 @@ def promise_holds(
 
 
 def promise_along(
-    constraints: str,
+    constraints: ConstraintLike,
     tables: Sequence[tuple[ArrayLike, ArrayLike]],
     target: float,
     confidence: float,
@@ -124,20 +129,20 @@ def promise_along(
         return None
     sizes, positives = (np.asarray(part, np.float64) for part in zip(*tables, strict=True))
     values = _promised(constraints, sizes, positives, 1 - confidence)
-    passed = values >= target if constraints == "demographic_parity" else values <= target
+    passed = get_constraint(constraints).is_met(values, target)
     n_passed = int(np.logical_and.accumulate(passed).sum())
     return n_passed - 1 if n_passed else None
 
 
 def _promised(
-    constraints: str, sizes: FloatArray, positives: FloatArray, alpha: float
+    constraints: ConstraintLike, sizes: FloatArray, positives: FloatArray, alpha: float
 ) -> FloatArray:
     """Return the promised value of each table, from arrays of shape (..., n_cells, n_groups)."""
     n_cells = sizes.shape[-2]
     if sizes.shape[-1] < 2:
         return np.full(sizes.shape[:-2], math.nan)
     pairs = _ordered_pairs(sizes, positives)
-    if constraints == "demographic_parity":
+    if get_constraint(constraints).is_ratio:
         return ratio_lower_bound(*pairs, alpha).min(axis=(-2, -1))
     # The cells share the error, for their bounds must be true at once.
     return difference_upper_bound(*pairs, alpha / n_cells).max(axis=-1).sum(axis=-1)
@@ -163,7 +168,7 @@ def _as_table(sizes: ArrayLike, positives: ArrayLike) -> tuple[FloatArray, Float
 
 
 def fairness_interval(
-    constraints: str, sizes: ArrayLike, positives: ArrayLike, confidence: float
+    constraints: ConstraintLike, sizes: ArrayLike, positives: ArrayLike, confidence: float
 ) -> tuple[float, float]:
     """Return two values between which the fairness on new people lies.
 
@@ -207,7 +212,7 @@ def fairness_interval(
     alpha = (1 - confidence) / n_cells / 2
     alpha_of_pair = alpha / (n_groups * (n_groups - 1) - 1)
     # A bound of one order of two groups is the opposite bound of the other order.
-    if constraints == "demographic_parity":
+    if get_constraint(constraints).is_ratio:
         low = ratio_lower_bound(*pairs, alpha).min()
         high = 1 / np.maximum(ratio_lower_bound(*pairs, alpha_of_pair).max(), 1)
     else:
@@ -221,7 +226,7 @@ def fairness_interval(
 
 
 def rows_factor(
-    constraints: str,
+    constraints: ConstraintLike,
     sizes: ArrayLike,
     positives: ArrayLike,
     target: float,
@@ -264,7 +269,7 @@ def rows_factor(
     if n_groups < 2 or not table[0].all():
         return math.nan
     z = -ndtri((1 - confidence) / n_cells)
-    needed = _ratio_roots if constraints == "demographic_parity" else _gap_roots
+    needed = _ratio_roots if get_constraint(constraints).is_ratio else _gap_roots
     return float(np.quantile(needed(*table, target, z), power, method="higher") ** 2)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from commod._solvers.search.rates import Cells, count_cells
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number
+from commod.metrics._constraint import ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
 from commod.updates.base import Decisions, expected_moves
 
@@ -31,7 +32,7 @@ class EvaluationRows:
     favourable one.
     """
 
-    constraints: str
+    constraints: ConstraintLike
     before: Mask
     label: Mask | None
     group: NDArray[np.intp]
@@ -136,7 +137,7 @@ class EvaluationRows:
         """Return the fewest changes that reach a target; NaN where none do."""
         table = self.constraints, self._sizes, self._positives, target
         if in_expectation:
-            reached = self.constraints == "demographic_parity" and target <= 0
+            reached = get_constraint(self.constraints).is_ratio and target <= 0
             return 0.0 if reached else fewest_expected_changes(*table)
         fewest = fewest_number(*table, may_raise=may_raise, may_lower=may_lower)
         return float("nan") if fewest is None else fewest

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from commod.bounds._counts import Problem, check_constraints, fewest, read_target
+from commod.bounds._counts import Problem, fewest, read_target
 from commod.bounds._levels import (
     FloatArray,
     IntArray,
@@ -29,6 +29,7 @@ from commod.bounds._levels import (
 from commod.bounds._program import most_accurate_on_two_lines
 from commod.bounds._tables import Table, check_budget, read_problem
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 __all__ = ["MostAccurate", "most_accurate"]
 
@@ -62,7 +63,7 @@ def most_accurate(
     sensitive_features: Any,
     target: Any,
     max_changes: int | None = None,
-    constraints: str = "demographic_parity",
+    constraints: ConstraintLike = "demographic_parity",
     direction: str = "any",
     pos_label: Any = 1,
     favorable_label: Any = None,
@@ -112,14 +113,14 @@ def most_accurate(
     >>> most_accurate(y_true, y_pred, sensitive_features=group, target=0.6, max_changes=2).accuracy
     1.0
     """
-    check_constraints(constraints)
-    bound = read_target(constraints, target)
+    constraint = get_constraint(constraints)
+    bound = read_target(constraint, target)
     if y_true is None:
         raise InputError(
             "y_true is None, but accuracy compares decisions with it. Pass the labels."
         )
     table, problem = read_problem(
-        y_true, y_pred, sensitive_features, constraints, direction, pos_label, favorable_label
+        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     if max_changes is None:
         minimum = fewest(problem, bound)
@@ -144,7 +145,7 @@ def _named(table: Table, changes: _Changes | None) -> MostAccurate:
     for line, true_label in enumerate(reversed(table.labels)):
         for (group, before, after), n in table.flips(raised[line], lowered[line]).items():
             flips[group, true_label, before, after] = n
-    n_right = table.counts[0, 1].sum() + table.counts[1, 0].sum()
+    n_right = table.counts[0, 0].sum() + table.counts[1, 1].sum()
     n_right += (raised[0] + lowered[1] - raised[1] - lowered[0]).sum()
     n_changes = int(raised.sum() + lowered.sum())
     return MostAccurate(int(n_right) / table.n_rows, n_changes, n_changes / table.n_rows, flips)
@@ -153,7 +154,7 @@ def _named(table: Table, changes: _Changes | None) -> MostAccurate:
 def _best_changes(table: Table, problem: Problem, bound: Fraction, budget: int) -> _Changes | None:
     if budget < 0:
         return None
-    if problem.constraints == "equalized_odds":
+    if len(problem.constraint.rate_rows) == 2:
         positives = most_accurate_on_two_lines(problem, bound, budget)
         if positives is None:
             return None
@@ -163,7 +164,7 @@ def _best_changes(table: Table, problem: Problem, bound: Fraction, budget: int) 
     floor = (ratio_floor if problem.is_ratio else gap_floor)(line.sizes, bound)
     goal = _goal(table, problem, line, budget)
     found = best_interval(line, floor, goal, limit=table.n_rows, prefer_high=problem.prefer_raising)
-    return None if found is None else _changes_within(goal, found, problem.constraints)
+    return None if found is None else _changes_within(goal, found, problem.constraint)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -171,15 +172,15 @@ def _best_changes(table: Table, problem: Problem, bound: Fraction, budget: int) 
 
 
 def _goal(table: Table, problem: Problem, line: Line, budget: int) -> _Accuracy:
-    mend_up = table.counts[0, 0] * problem.may_raise  # false negatives
-    mend_down = table.counts[1, 1] * problem.may_lower  # false positives
+    mend_up = table.counts[1, 0] * problem.may_raise  # false negatives
+    mend_down = table.counts[0, 1] * problem.may_lower  # false positives
     none = np.zeros_like(mend_up)
-    parts = {
-        "demographic_parity": (mend_up, mend_down, none),
-        "true_positive_rate_parity": (mend_up, none, mend_down),
-        "false_positive_rate_parity": (none, mend_down, mend_up),
+    parts = {  # by the true label of the people that the rate counts
+        None: (mend_up, mend_down, none),
+        True: (mend_up, none, mend_down),
+        False: (none, mend_down, mend_up),
     }
-    return _Accuracy(line, *parts[problem.constraints], budget)
+    return _Accuracy(line, *parts[problem.constraint.only_label], budget)
 
 
 class _Parts(NamedTuple):
@@ -262,7 +263,7 @@ def _has_single(parts: _Parts) -> Any:
     return up | ((parts.left_down > 0) & (parts.room_down > 0))
 
 
-def _changes_within(goal: _Accuracy, found: Interval, constraints: str) -> _Changes:
+def _changes_within(goal: _Accuracy, found: Interval, constraint: Constraint) -> _Changes:
     """Return the changes behind the best interval: the forced ones, then errors mended."""
     parts = goal.parts(found.low, found.high)
     change = parts.positives - goal.line.positives
@@ -280,7 +281,7 @@ def _changes_within(goal: _Accuracy, found: Interval, constraints: str) -> _Chan
         mended_down[s] += n - up
         left -= n
     free = np.diff(np.minimum(np.cumsum(goal.free), left), prepend=0)
-    if constraints == "true_positive_rate_parity":
+    if constraint.only_label:
         mended_down += free
     else:
         mended_up += free

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.bounds._fewest import exact_gap, exact_ratio, fewest_on_line, next_ratio
+from commod.bounds._fewest import fewest_on_line, next_ratio
 from commod.bounds._levels import IntArray, Line, gap_floor, largest_denominator, ratio_floor
 from commod.bounds._split import fewest_on_two_lines
 from commod.exceptions import InputError
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 __all__ = [
     "Problem",
-    "check_constraints",
     "exact_fairness",
     "fairest",
     "fewest",
@@ -29,22 +28,8 @@ __all__ = [
     "read_target",
 ]
 
-LARGEST_TARGET = {  # the P-rule is a floor in (0, 1], the others are ceilings from 0 on
-    "demographic_parity": 1,
-    "equalized_odds": 2,
-    "true_positive_rate_parity": 1,
-    "false_positive_rate_parity": 1,
-}
 
-
-def check_constraints(constraints: Any) -> None:
-    """Refuse what is not one of the four names."""
-    if constraints not in tuple(CONSTRAINTS):  # a list is no key, but may be passed
-        known = ", ".join(CONSTRAINTS)
-        raise InputError(f"constraints must be one of {known}; got {constraints!r}.")
-
-
-def read_target(constraints: str, target: Any) -> Fraction:
+def read_target(constraint: Constraint, target: Any) -> Fraction:
     """Return the exact fraction with which the metric's exact value is to be compared.
 
     A metric is computed exactly and rounded once to a float, so the values that pass ``>= 0.8``
@@ -52,13 +37,13 @@ def read_target(constraints: str, target: Any) -> Fraction:
     between two floats has a denominator that no table of counts reaches. A fraction or an integer
     is taken as it is.
     """
-    largest, is_floor = LARGEST_TARGET[constraints], constraints == "demographic_parity"
+    largest, is_floor = constraint.largest, constraint.higher_is_fairer
     is_number = isinstance(target, Real) and not isinstance(target, bool | np.bool_)
     if not is_number or not 0 <= target <= largest or (is_floor and target == 0):
         opening = "(" if is_floor else "["
         raise InputError(
-            f"target is a {'floor' if is_floor else 'ceiling'} on the {CONSTRAINTS[constraints]} "
-            f"and must be a number in {opening}0, {largest}]; got {target!r}."
+            f"target is a {'floor' if is_floor else 'ceiling'} on the {constraint.metric} "
+            f"and must be a number in {opening}0, {largest:g}]; got {target!r}."
         )
     if isinstance(target, Rational):
         return Fraction(int(target.numerator), int(target.denominator))
@@ -74,7 +59,7 @@ class Problem:
     `sizes` and `positives` have shape (n_lines, n_groups) and no empty cell.
     """
 
-    constraints: str
+    constraint: Constraint
     sizes: IntArray
     positives: IntArray
     may_raise: bool = True
@@ -84,7 +69,7 @@ class Problem:
     @property
     def is_ratio(self) -> bool:
         """Tell whether the fairness is the P-rule, of which more is better."""
-        return self.constraints == "demographic_parity"
+        return self.constraint.is_ratio
 
     def lines(self) -> tuple[Line, ...]:
         """Return each line with the counts that the allowed directions leave open."""
@@ -96,10 +81,7 @@ class Problem:
 
     def fairness(self, positives: IntArray) -> Fraction | None:
         """Return the metric's exact value; None where nobody is positive in the P-rule."""
-        if self.is_ratio:
-            return exact_ratio(self.sizes[0], positives[0])
-        gaps = (exact_gap(n, p) for n, p in zip(self.sizes, positives, strict=True))
-        return sum(gaps, Fraction(0))
+        return self.constraint.value_from_counts(self.sizes, positives)
 
     def n_changes(self, positives: IntArray) -> int:
         """Return how many people must change to arrive at these counts."""
@@ -156,7 +138,7 @@ def _just_fairer(problem: Problem, positives: IntArray) -> Fraction:
 
 
 def fewest_changes(
-    constraints: str,
+    constraints: ConstraintLike,
     sizes: Any,
     positives: Any,
     target: Any,
@@ -201,14 +183,15 @@ def fewest_changes(
     array([[ 5, 50],
            [ 8, 60]])
     """
-    n_people, before = read_counts(constraints, sizes, positives)
-    bound = read_target(constraints, target)
+    constraint = get_constraint(constraints)
+    n_people, before = read_counts(constraint, sizes, positives)
+    bound = read_target(constraint, target)
     directions = may_raise, may_lower, prefer_raising
-    return fewest(Problem(constraints, n_people, before, *directions), bound)
+    return fewest(Problem(constraint, n_people, before, *directions), bound)
 
 
 def fewest_number(
-    constraints: str,
+    constraints: ConstraintLike,
     sizes: Any,
     positives: Any,
     target: float | Fraction,
@@ -223,7 +206,7 @@ def fewest_number(
     >>> fewest_number("demographic_parity", [[100, 50]], [[20, 25]], 0.8)
     13
     """
-    if constraints == "demographic_parity" and target <= 0:
+    if get_constraint(constraints).is_ratio and target <= 0:
         return 0  # a P-rule of 0 is what every update reaches
     best = fewest_changes(
         constraints, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
@@ -231,7 +214,7 @@ def fewest_number(
     return None if best is None else int(np.abs(best - np.asarray(positives)).sum())
 
 
-def exact_fairness(constraints: str, sizes: Any, positives: Any) -> Fraction | None:
+def exact_fairness(constraints: ConstraintLike, sizes: Any, positives: Any) -> Fraction | None:
     """Return the exact value of a constraint's metric on counts.
 
     Parameters
@@ -251,15 +234,13 @@ def exact_fairness(constraints: str, sizes: Any, positives: Any) -> Fraction | N
     >>> exact_fairness("demographic_parity", [[100, 50]], [[20, 12]])
     Fraction(5, 6)
     """
-    return Problem(constraints, *read_counts(constraints, sizes, positives)).fairness(
-        np.asarray(positives)
-    )
+    constraint = get_constraint(constraints)
+    return constraint.value_from_counts(*read_counts(constraint, sizes, positives))
 
 
-def read_counts(constraints: str, sizes: Any, positives: Any) -> tuple[IntArray, IntArray]:
+def read_counts(constraint: Constraint, sizes: Any, positives: Any) -> tuple[IntArray, IntArray]:
     """Return checked people and positives per cell, both (n_lines, n_groups), no cell empty."""
-    check_constraints(constraints)
-    n_lines = 2 if constraints == "equalized_odds" else 1
+    n_lines = len(constraint.rate_rows)
     counts = [_read_counts(c, n, n_lines) for c, n in ((sizes, "sizes"), (positives, "positives"))]
     if counts[0].shape != counts[1].shape or not (counts[1] <= counts[0]).all():
         raise InputError(

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.bounds._counts import check_constraints, read_target
+from commod.bounds._counts import read_target
 from commod.bounds._levels import FloatArray, IntArray
-from commod.bounds._tables import USED_LINES, Table, read_problem
+from commod.bounds._tables import Table, read_problem
 from commod.exceptions import InputError
+from commod.metrics._constraint import ConstraintLike, get_constraint
 
 __all__ = ["ExpectedChanges", "minimal_expected_changes"]
 
@@ -43,7 +44,7 @@ def minimal_expected_changes(
     *,
     sensitive_features: Any,
     target: Any,
-    constraints: str = "equalized_odds",
+    constraints: ConstraintLike = "equalized_odds",
     direction: str = "any",
     pos_label: Any = 1,
     favorable_label: Any = None,
@@ -90,20 +91,20 @@ def minimal_expected_changes(
     ... )
     ExpectedChanges(n_changes=0.5, rate=0.0625, shares={('b', 1, 0): 0.25})
     """
-    check_constraints(constraints)
-    if constraints == "demographic_parity":
+    constraint = get_constraint(constraints)
+    if not constraint.needs_labels:
         raise InputError(
-            "demographic_parity compares no true labels, so seeing them changes nothing: use "
+            f"{constraint.name} compares no true labels, so seeing them changes nothing: use "
             "minimal_changes. Here constraints must be equalized_odds, true_positive_rate_parity "
             "or false_positive_rate_parity."
         )
-    ceiling = float(read_target(constraints, target))
+    ceiling = float(read_target(constraint, target))
     table, problem = read_problem(
-        y_true, y_pred, sensitive_features, constraints, direction, pos_label, favorable_label
+        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     people = table.counts.sum(axis=0)
     most = np.array([[problem.may_raise], [problem.may_lower]]) & (people > 0)
-    shares = _cheapest_shares(table.counts[USED_LINES[constraints]], people, ceiling, most)
+    shares = _cheapest_shares(constraint.by_rate_row(table.counts), people, ceiling, most)
     n_changes = float((shares * people).sum())
     return ExpectedChanges(n_changes, n_changes / table.n_rows, _named(table, shares))
 

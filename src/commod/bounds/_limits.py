@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from commod.bounds._counts import Problem, check_constraints, fairest, fewest, read_target
+from commod.bounds._counts import Problem, fairest, fewest, read_target
 from commod.bounds._levels import IntArray
 from commod.bounds._tables import (
     Flips,
@@ -19,6 +19,7 @@ from commod.bounds._tables import (
     read_table,
 )
 from commod.exceptions import InputError
+from commod.metrics._constraint import ConstraintLike, get_constraint
 
 __all__ = [
     "BestFairness",
@@ -68,7 +69,7 @@ def minimal_changes(
     *,
     sensitive_features: Any,
     target: Any,
-    constraints: str = "demographic_parity",
+    constraints: ConstraintLike = "demographic_parity",
     y_true: Any = None,
     direction: str = "any",
     pos_label: Any = 1,
@@ -125,11 +126,11 @@ def minimal_changes(
     >>> minimal_changes(y_pred, sensitive_features=group, target=0.8, direction="gains_only").flips
     {('a', 0, 1): 20}
     """
-    check_constraints(constraints)
-    bound = read_target(constraints, target)
-    y_true = None if constraints == "demographic_parity" else y_true
+    constraint = get_constraint(constraints)
+    bound = read_target(constraint, target)
+    y_true = y_true if constraint.needs_labels else None
     table, problem = read_problem(
-        y_true, y_pred, sensitive_features, constraints, direction, pos_label, favorable_label
+        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     positives = fewest(problem, bound)
     if positives is None:
@@ -150,7 +151,7 @@ def best_fairness(
     *,
     sensitive_features: Any,
     max_changes: int,
-    constraints: str = "demographic_parity",
+    constraints: ConstraintLike = "demographic_parity",
     y_true: Any = None,
     direction: str = "any",
     pos_label: Any = 1,
@@ -190,9 +191,10 @@ def best_fairness(
     BestFairness(fairness=0.6666666666666666, n_changes=1, rate=0.125, flips={('a', 0, 1): 1})
     """
     budget = check_budget(max_changes)
-    y_true = None if constraints == "demographic_parity" else y_true
+    constraint = get_constraint(constraints)
+    y_true = y_true if constraint.needs_labels else None
     table, problem = read_problem(
-        y_true, y_pred, sensitive_features, constraints, direction, pos_label, favorable_label
+        y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     positives = fairest(problem, budget)
     value, n_changes = problem.fairness(positives), problem.n_changes(positives)

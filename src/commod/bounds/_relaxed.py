@@ -8,11 +8,14 @@ import numpy as np
 
 from commod.bounds._counts import read_counts, read_target
 from commod.bounds._levels import FloatArray
+from commod.metrics._constraint import ConstraintLike, get_constraint
 
 __all__ = ["fewest_expected_changes"]
 
 
-def fewest_expected_changes(constraints: str, sizes: Any, positives: Any, target: Any) -> float:
+def fewest_expected_changes(
+    constraints: ConstraintLike, sizes: Any, positives: Any, target: Any
+) -> float:
     """Return the fewest changes, in expectation, of decisions that may be drawn by lot.
 
     The continuous relaxation of `fewest_changes`: a cell may have any real number of expected
@@ -42,10 +45,11 @@ def fewest_expected_changes(constraints: str, sizes: Any, positives: Any, target
     >>> round(fewest_expected_changes("equalized_odds", sizes, positives, 0.2), 9)
     6.0
     """
-    n_people, before = read_counts(constraints, sizes, positives)
-    bound = float(read_target(constraints, target))
+    constraint = get_constraint(constraints)
+    n_people, before = read_counts(constraint, sizes, positives)
+    bound = float(read_target(constraint, target))
     lines = list(zip(n_people.astype(np.float64), before.astype(np.float64), strict=True))
-    if constraints == "demographic_parity":
+    if constraint.is_ratio:
         return _ratio_cost(*lines[0], bound)
     if len(lines) == 1:
         return float(_gap_costs(*lines[0], np.array([bound]))[0])

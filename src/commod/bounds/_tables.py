@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.inputs import Groups, binary_outcome, check_length, read_groups, read_labels
-from commod.bounds._counts import Problem, check_constraints
+from commod.bounds._counts import Problem
 from commod.bounds._levels import IntArray
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
 from commod.metrics._fairness import _binary_pair, _read_some_labels
 
 __all__ = ["Flips", "Table", "check_budget", "problem_of", "read_problem", "read_table"]
@@ -21,19 +22,14 @@ Flips = dict[tuple[Hashable, Any, Any], int]
 BoolArray = NDArray[np.bool_]
 
 DIRECTIONS = ("any", "gains_only", "losses_only")
-USED_LINES = {  # the lines of `Table.counts` that a constraint compares
-    "equalized_odds": [0, 1],
-    "true_positive_rate_parity": [0],
-    "false_positive_rate_parity": [1],
-}
 
 
 @dataclass(frozen=True)
 class Table:
     """How many people there are per true label, decision and group.
 
-    `counts` has shape (2, 2, n_groups): true label positive or not, decision negative or
-    positive; with unknown true labels (1, 2, n_groups). `labels` are the negative and the
+    `counts` has shape (2, 2, n_groups): true label and decision, each negative or positive; with
+    unknown true labels (1, 2, n_groups). `labels` are the negative and the
     positive one.
     """
 
@@ -91,7 +87,7 @@ def _count_cells(positives: list[BoolArray], groups: Groups) -> IntArray:
     n_groups = len(groups.labels)
     cells = 2 * groups.codes + decisions
     for outcome in outcomes:
-        cells += 2 * n_groups * ~outcome
+        cells += 2 * n_groups * outcome
     counts = np.bincount(cells, minlength=2 * n_groups * len(positives))
     return counts.reshape(len(positives), n_groups, 2).swapaxes(1, 2)
 
@@ -120,36 +116,30 @@ def read_problem(
     y_true: Any,
     y_pred: Any,
     sensitive_features: Any,
-    constraints: str,
+    constraints: ConstraintLike,
     direction: str,
     pos_label: Any,
     favorable_label: Any,
 ) -> tuple[Table, Problem]:
     """Return the checked table and what is to be changed in it; y_true may be None for parity."""
-    check_constraints(constraints)
-    if y_true is None and constraints != "demographic_parity":
-        raise InputError(
-            f"{constraints} compares decisions with true labels, but y_true is None. Pass the "
-            "labels, or use demographic_parity, which needs none."
-        )
+    constraint = get_constraint(constraints)
+    if y_true is None and constraint.needs_labels:
+        raise missing_labels(constraint)
     table = read_table(y_pred, sensitive_features, pos_label, favorable_label, y_true)
-    return table, problem_of(table, constraints, direction)
+    return table, problem_of(table, constraint, direction)
 
 
-def problem_of(table: Table, constraints: str, direction: str = "any") -> Problem:
+def problem_of(table: Table, constraints: ConstraintLike, direction: str = "any") -> Problem:
     """Return what a constraint compares in the table, and what a direction allows to change."""
-    check_constraints(constraints)
+    constraint = get_constraint(constraints)
     if direction not in DIRECTIONS:
         known = ", ".join(DIRECTIONS)
         raise InputError(f"direction must be one of {known}; got {direction!r}.")
-    if constraints == "demographic_parity":
-        counts = table.counts.sum(axis=0, keepdims=True)
-    else:
-        counts = table.counts[USED_LINES[constraints]]
-        _check_cells(table, constraints)
+    counts = constraint.by_rate_row(table.counts)
+    _check_cells(table, constraint, counts.sum(axis=1))
     raising = "gains_only" if table.is_positive_favorable else "losses_only"
     return Problem(
-        constraints,
+        constraint,
         sizes=counts.sum(axis=1),
         positives=counts[:, 1],
         may_raise=direction in ("any", raising),
@@ -158,15 +148,15 @@ def problem_of(table: Table, constraints: str, direction: str = "any") -> Proble
     )
 
 
-def _check_cells(table: Table, constraints: str) -> None:
-    for line in USED_LINES[constraints]:
-        empty = np.flatnonzero(table.counts[line].sum(axis=0) == 0)
+def _check_cells(table: Table, constraint: Constraint, sizes: IntArray) -> None:
+    """Refuse a rate over nobody; `sizes` has shape (n_rate_rows, n_groups)."""
+    for rate, size in zip(constraint.rate_rows, sizes, strict=True):
+        empty = np.flatnonzero(size == 0)
         if len(empty):
-            group, label = table.groups[empty[0]], table.labels[1 - line]
+            group, label = table.groups[empty[0]], table.labels[bool(rate.label)]
             raise InputError(
-                f"Group {group!r} has no row with true label {label!r}, so its "
-                f"{('true', 'false')[line]} positive rate is undefined whatever is changed. Leave "
-                "the group out, or merge it with another."
+                f"Group {group!r} has no row with true label {label!r}, so its {rate.name} is "
+                "undefined whatever is changed. Leave the group out, or merge it with another."
             )
 
 

@@ -170,11 +170,10 @@ def in_options(sentence: str) -> str:
 def target_of(constraint: str, at_least: float | None, at_most: float | None) -> float | None:
     """Return the target; the bound that does not belong to the constraint is refused."""
     from commod.exceptions import InputError
-    from commod.metrics._fairness import CONSTRAINTS
+    from commod.metrics._constraint import get_constraint
 
-    metric = CONSTRAINTS[constraint]
-    is_floor = constraint == "demographic_parity"
-    most = 2.0 if constraint == "equalized_odds" else 1.0
+    asked = get_constraint(constraint)
+    metric, is_floor, most = asked.metric, asked.higher_is_fairer, asked.largest
     for option, value in (("--at-least", at_least), ("--at-most", at_most)):
         if value is not None and not 0 <= value <= most:
             raise InputError(f"{option} {value:g} is no {metric}: it lies between 0 and {most:g}.")

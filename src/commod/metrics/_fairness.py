@@ -20,9 +20,9 @@ from commod._data.inputs import (
     read_labels,
 )
 from commod.exceptions import InputError
+from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
 
 __all__ = [
-    "CONSTRAINTS",
     "GroupRates",
     "disparate_mistreatment",
     "fairness_of",
@@ -38,14 +38,6 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Events = BoolArray | FloatArray  # what happened, or how likely it is
-
-
-CONSTRAINTS = {  # Fairlearn's name of the constraint → our name of what it bounds
-    "demographic_parity": "P-rule",
-    "equalized_odds": "disparate mistreatment",
-    "true_positive_rate_parity": "TPR gap",
-    "false_positive_rate_parity": "FPR gap",
-}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -84,7 +76,7 @@ def _exact_shares(
 
 
 def fairness_of(
-    constraints: str,
+    constraints: ConstraintLike,
     decisions: Events,
     outcomes: BoolArray | None,
     codes: NDArray[np.intp],
@@ -95,28 +87,15 @@ def fairness_of(
 
     Chances of a positive decision instead of decisions give the fairness of the expected rates.
     """
-    if constraints == "demographic_parity":
-        shares = _exact_shares(decisions, codes, n_groups, weight)
-        highest = max(shares, default=Fraction(0))
-        return float(min(shares) / highest) if highest else math.nan
-    assert outcomes is not None
-    gap = Fraction(0)
-    for cell in _cells(constraints, outcomes):
-        shares = _exact_shares(decisions, codes, n_groups, weight * cell)
-        if not shares:
-            return math.nan
-        gap += max(shares) - min(shares)
-    return float(gap)
-
-
-def _cells(constraints: str, outcomes: BoolArray) -> list[BoolArray]:
-    """Return the rows on which each rate of the constraint is measured."""
-    wanted = {
-        "equalized_odds": [outcomes, ~outcomes],
-        "true_positive_rate_parity": [outcomes],
-        "false_positive_rate_parity": [~outcomes],
-    }
-    return wanted[constraints]
+    constraint = get_constraint(constraints)
+    rates = []
+    for row in constraint.rate_rows:
+        counted = weight if row.label is None else weight * (outcomes == row.label)
+        rates.append(_exact_shares(decisions, codes, n_groups, counted))
+    if not all(rates):
+        return math.nan
+    value = constraint.value_from_rates(rates)
+    return math.nan if value is None else float(value)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -314,7 +293,7 @@ def disparate_mistreatment(
 
 
 def fairness_value(
-    constraints: str,
+    constraints: ConstraintLike,
     y_true: Any,
     y_pred: Any,
     *,
@@ -346,23 +325,18 @@ def fairness_value(
     >>> fairness_value("demographic_parity", None, [1, 0, 1, 1], sensitive_features=groups)
     0.5
     """
-    if constraints not in tuple(CONSTRAINTS):  # a list is no key, but may be passed
-        known = ", ".join(CONSTRAINTS)
-        raise InputError(f"constraints must be one of {known}; got {constraints!r}.")
-    if constraints == "demographic_parity":
-        y_true = None
+    constraint = get_constraint(constraints)
+    y_true = y_true if constraint.needs_labels else None
     rows = _read_rows(y_true, y_pred, sensitive_features, pos_label, sample_weight)
-    return _fairness(constraints, rows)
+    return _fairness(constraint, rows)
 
 
-def _fairness(constraints: str, rows: _Rows) -> float:
-    if rows.outcomes is None and constraints != "demographic_parity":
-        raise InputError(
-            f"{constraints} compares decisions with true labels, but y_true is None. Pass the "
-            "labels, or use demographic_parity, which needs none."
-        )
+def _fairness(constraints: ConstraintLike, rows: _Rows) -> float:
+    constraint = get_constraint(constraints)
+    if rows.outcomes is None and constraint.needs_labels:
+        raise missing_labels(constraint)
     codes, n_groups = rows.groups.codes, len(rows.groups.labels)
-    return fairness_of(constraints, rows.decisions, rows.outcomes, codes, n_groups, rows.weight)
+    return fairness_of(constraint, rows.decisions, rows.outcomes, codes, n_groups, rows.weight)
 
 
 class GroupRates(TypedDict):

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from commod._data.encoding import LARGEST
 from commod._record import Value
-from commod.bounds._counts import check_constraints, read_target
+from commod.bounds._counts import read_target
 from commod.exceptions import InputError
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import get_constraint
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
@@ -80,9 +80,9 @@ def _kind(label: Value) -> str:
 
 def _check_asked(content: Content) -> None:
     asked, ratio = content.asked, content.ratio
-    check_constraints(asked.constraints)
+    constraint = get_constraint(asked.constraints)
     if asked.target is not None:
-        read_target(asked.constraints, asked.target)
+        read_target(constraint, asked.target)
     raising_is_gain = content.labels.favorable == content.labels.positive
     gates = {
         "any": (True, True),
@@ -100,14 +100,14 @@ def _check_asked(content: Content) -> None:
 
 def _check_reached(content: Content) -> None:
     reached, asked = content.reached, content.asked
-    if reached.metric != CONSTRAINTS[asked.constraints]:
+    constraint = get_constraint(asked.constraints)
+    if reached.metric != constraint.metric:
         raise InputError(f"The patch has the metric {reached.metric!r} for {asked.constraints!r}.")
     if not 1 <= reached.n_rows < 2**63:
         shown = str(reached.n_rows)[:24]
         raise InputError(f"The patch was fitted on {shown} rows; expected 1 or more.")
-    most = 2.0 if asked.constraints == "equalized_odds" else 1.0
     for name in ("fairness_before", "fairness_after"):
-        _check_share(f"reached.{name}", getattr(reached, name), most)
+        _check_share(f"reached.{name}", getattr(reached, name), constraint.largest)
     for name in ("accuracy_before", "accuracy_after", "change_rate", "limit"):
         _check_share(f"reached.{name}", getattr(reached, name))
     for name in ("n_gains", "n_losses"):

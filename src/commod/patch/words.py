@@ -7,6 +7,7 @@ from typing import Any
 
 from commod._record import Value
 from commod._text.html import plain
+from commod.metrics._constraint import get_constraint
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
@@ -129,7 +130,7 @@ def _missing_text(content: Content) -> list[str]:
 
 def _asked_text(content: Content) -> list[str]:
     asked, reached = content.asked, content.reached
-    sign = "≥" if asked.constraints == "demographic_parity" else "≤"
+    sign = get_constraint(asked.constraints).sign
     limits = [
         f"{name.replace('_', ' ')} {value:g}"
         for name, value in vars(asked).items()

@@ -43,12 +43,6 @@ N_BINS = 5
 MANY_TERMS = 2000  # a matrix of their products would be too large
 STOP: Any = {"maxiter": 500, "maxfun": 1000, "ftol": 1e-12, "gtol": 1e-8}
 
-LABELS = {  # the true label that each line of a constraint looks at, in the order of `Cells`
-    "true_positive_rate_parity": (1,),
-    "false_positive_rate_parity": (0,),
-    "equalized_odds": (1, 0),
-}
-
 
 # ---------------------------------------------------------------------------------------------
 # The models
@@ -337,7 +331,7 @@ class PlugIn(AwareRival):
 
     def _learn_groups(self, rows: LearningRows) -> GroupModel:
         codes = rows.group
-        if self.constraints != "demographic_parity":
+        if self._constraint.needs_labels:
             assert rows.label is not None
             codes = np.where(codes >= 0, codes + rows.n_groups * rows.label, -1)
         return learn_group_model(
@@ -350,7 +344,7 @@ class PlugIn(AwareRival):
 
     def _is_defined(self, rows: LearningRows) -> bool:
         """Return whether each cell has rows and a predicted share: else there is no rate."""
-        there = rows.cells(self.constraints).totals(rows.weight) > 0
+        there = rows.cells(self._constraint).totals(rows.weight) > 0
         return bool(there.all() and (self.shares_ > 0).all())
 
     def _sentence(self) -> str:
@@ -374,22 +368,22 @@ class PlugIn(AwareRival):
         gain = bayes_optimal_scores(
             base.scores, base.decisions, cost=base.threshold, lambda_ratio=float(self.lambda_ratio)
         )
-        return bent(gain) if self.aware and self.constraints == "equalized_odds" else gain
+        return bent(gain) if self.aware and len(self._constraint.rate_rows) > 1 else gain
 
     def _cell_probabilities(
         self, rows: Rows, n_groups: int, group_model: GroupModel | None
     ) -> Floats:
         """Return P(S = j | x), or P(S = j, Y = y | x) for each y, shape (lines, n_groups, n)."""
-        labels = LABELS.get(self.constraints)
+        labels = [int(row.label) for row in self._constraint.rate_rows if row.label is not None]
         if group_model is not None:
             found = group_model.probabilities(rows)
-            every = np.zeros((n_groups * (1 if labels is None else 2), len(rows)))
+            every = np.zeros((n_groups * (2 if labels else 1), len(rows)))
             every[group_model.classes] = found
             table = every.reshape(-1, n_groups, len(rows))
-            return table if labels is None else table[list(labels)]
+            return table[labels] if labels else table
         assert rows.group is not None
         known = (rows.group == np.arange(n_groups)[:, None]).astype(np.float64)
-        if labels is None:
+        if not labels:
             return known[None]
         score = rows.base.scores
         return np.stack([known * (score if label else 1 - score) for label in labels])

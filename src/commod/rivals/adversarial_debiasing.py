@@ -13,6 +13,7 @@ from scipy.special import expit, logit
 from commod._data.encoding import Encoding, TermTable
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers, standardise
 from commod.exceptions import InputError, TrainingWarning
+from commod.metrics._constraint import Constraint
 from commod.rivals._trained import TrainedRival, unit_weights
 from commod.rivals.base import LearningRows, Rows
 from commod.updates._network import Network, raw_network
@@ -203,7 +204,7 @@ class AdversarialDebiasing(TrainedRival):
             adversary_hidden=tuple(map(int, self.adversary_hidden)),
             projects_whole=self.projection == "whole",
         )
-        problem = _problem(rows, terms, self.constraints)
+        problem = _problem(rows, terms, self._constraint)
         with progress_bar("AdversarialDebiasing", self.progress) as report:
             return debiasing.train(problem, strengths, draw_seeds(models), schedule, report)
 
@@ -242,11 +243,11 @@ class AdversarialDebiasing(TrainedRival):
         return np.asarray(expit(self.network_.output(rows.columns)))
 
 
-def _problem(rows: LearningRows, terms: TermTable, constraints: str) -> DebiasingProblem:
+def _problem(rows: LearningRows, terms: TermTable, constraint: Constraint) -> DebiasingProblem:
     """Put the numbers the solver needs into float32."""
     assert rows.label is not None
     weight = unit_weights(rows)
-    seen = rows.cells(constraints).index >= 0
+    seen = rows.cells(constraint).index >= 0
     single = np.float32
     return DebiasingProblem(
         **vars(standardise(terms, rows.weight)),
@@ -257,5 +258,5 @@ def _problem(rows: LearningRows, terms: TermTable, constraints: str) -> Debiasin
         adversary_weight=(weight * seen).astype(single),
         offset=float(logit(rows.base.threshold)),
         n_groups=rows.n_groups,
-        adversary_sees_label=constraints == "equalized_odds",
+        adversary_sees_label=len(constraint.rate_rows) > 1,
     )

@@ -24,6 +24,7 @@ from commod._data.base_model import BaseScores
 from commod._data.inputs import Column, Kind, names_of_columns, read_columns, read_groups
 from commod._solvers.search.rates import Cells
 from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
 from commod.rivals._lots import draw_lots, seed_of
 from commod.scorecard import edited_scores
@@ -45,7 +46,6 @@ __all__ = [
     "Rows",
     "check_decisions",
     "fit_strengths",
-    "wanted_fairness",
 ]
 
 ROUNDING = 1e-9  # sums of chances may be off by this
@@ -92,18 +92,18 @@ class LearningRows(Rows):
         """Return the rows whose group is part of the constraint, shape (n,)."""
         return self.group >= 0
 
-    def cells(self, constraints: str) -> Cells:
+    def cells(self, constraints: ConstraintLike) -> Cells:
         """Return the cell of each row: group, and true label where the constraint looks at it."""
         return Cells.of(constraints, self.group, self.n_groups, self.label)
 
-    def rates(self, constraints: str, positive: Decisions) -> NDArray[np.float64]:
+    def rates(self, constraints: ConstraintLike, positive: Decisions) -> NDArray[np.float64]:
         """Return the positive rate of each cell, shape (lines, n_groups); NaN for empty ones."""
         cells = self.cells(constraints)
         totals = cells.totals(self.weight)
         with np.errstate(invalid="ignore"):
             return cells.totals(self.weight * positive) / totals
 
-    def fairness(self, constraints: str, positive: Decisions) -> float:
+    def fairness(self, constraints: ConstraintLike, positive: Decisions) -> float:
         """Return the P-rule, or the disparity, of these decisions or chances of positive ones."""
         kept = self.in_constraint
         label = None if self.label is None else self.label[kept]
@@ -406,19 +406,6 @@ def check_decisions(positive: Any, n_rows: int, name: str) -> Decisions:
             f"with {array[:3].tolist()}..."
         )
     return np.clip(array.astype(np.float64), 0.0, 1.0)
-
-
-def wanted_fairness(constraints: str, base: float, strength: float) -> float:
-    """Return the fairness a share `strength` of the way from the base model's to parity.
-
-    Examples
-    --------
-    >>> wanted_fairness("demographic_parity", 0.5, 0.5), wanted_fairness("equalized_odds", 0.4, 1.0)
-    (0.75, 0.0)
-    """
-    if constraints == "demographic_parity":
-        return base + strength * (1 - base) if strength < 1 else 1.0
-    return (1 - strength) * base
 
 
 def fit_strengths(

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.rates import Cells
-from commod.metrics._fairness import CONSTRAINTS
 from commod.rivals._group_model import PlugIn
 from commod.rivals._solvers.plug_in import Path, Programme, best_multipliers, walk
-from commod.rivals.base import LearningRows, wanted_fairness
+from commod.rivals.base import LearningRows
 from commod.updates.base import Decisions, FitRows
 
 __all__ = ["BayesPlugIn"]
@@ -140,12 +139,12 @@ class BayesPlugIn(PlugIn):
         used: NDArray[np.bool_],
         programme: Programme,
     ) -> None:
-        is_ratio = self.constraints == "demographic_parity"
-        base = rows.fairness(self.constraints, rows.base.decisions)
+        is_ratio = self._constraint.is_ratio
+        base = rows.fairness(self._constraint, rows.base.decisions)
         path = None
         for model in models:
             strength = float(model.strength)
-            model.target_ = wanted_fairness(self.constraints, base, strength)
+            model.target_ = self._constraint.towards_ideal(base, strength)
             if strength > 0 and not np.isnan(base) and self._is_defined(rows):
                 if path is None or (is_ratio and rows.n_groups == 2):  # its direction is the target
                     path = self._path(rows, used, programme, model.target_)
@@ -155,20 +154,20 @@ class BayesPlugIn(PlugIn):
         self, rows: LearningRows, used: NDArray[np.bool_], programme: Programme, target: float
     ) -> Path:
         """Return the path of multipliers with the fairness that is counted along it."""
-        rates = rows.rates(self.constraints, rows.base.decisions)
+        rates = rows.rates(self._constraint, rows.base.decisions)
         if rates.shape == (1, 2):
-            level = target if self.constraints == "demographic_parity" else 1.0
+            level = target if self._constraint.is_ratio else 1.0
             knots = [np.zeros((1, 2)), np.where(rates == rates.min(), -1.0, level)]
         else:
             knots = _knots(programme)
-        cells = rows.cells(self.constraints)
+        cells = rows.cells(self._constraint)
         return walk(
             programme.gain,
             programme.effects,
             knots,
             cells=Cells(cells.index[used], cells.shape),
             weight=rows.weight[used],
-            as_ratio=self.constraints == "demographic_parity",
+            as_ratio=self._constraint.is_ratio,
         )
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
@@ -177,13 +176,12 @@ class BayesPlugIn(PlugIn):
 
     def _missing(self) -> float:
         """Return how much fairer the target is than what was reached; NaN where undefined."""
-        sign = 1.0 if self.constraints == "demographic_parity" else -1.0
-        return sign * (self.target_ - self.fairness_)
+        return float(self._constraint.shortfall(self.fairness_, self.target_))
 
     def _sentence(self) -> str:
         text = super()._sentence()
         if self._missing() > NEARLY:
-            metric = CONSTRAINTS[self.constraints]
+            metric = self._constraint.metric
             text += (
                 f" The target, a {metric} of {self.target_:.4g}, was not reached: "
                 f"{self.fairness_:.4g} is the fairest that any multiplier on the path gives."

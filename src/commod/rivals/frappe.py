@@ -23,6 +23,7 @@ from commod._solvers.problem import (
     training_margins,
 )
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
 from commod.rivals._trained import TrainedRival, unit_weights
 from commod.rivals.base import LearningRows, Rows
 from commod.scorecard import Scorecard, on_their_side
@@ -224,7 +225,7 @@ class FRAPPE(TrainedRival):
     def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Any:
         from commod.rivals._solvers import frappe  # JAX is loaded by the first fit, never before
 
-        problem = _problem(rows, terms, self.constraints, float(self.kernel_length))
+        problem = _problem(rows, terms, self._constraint, float(self.kernel_length))
         names = ("strength", "lambda_sparsity", "lambda_diversity")
         penalties = AdditivePenalties(
             *(np.array([getattr(m, name) for m in models], dtype=np.float32) for name in names)
@@ -334,10 +335,10 @@ def _one_concept(
 
 
 def _problem(
-    rows: LearningRows, terms: TermTable, constraints: str, kernel_length: float
+    rows: LearningRows, terms: TermTable, constraint: Constraint, kernel_length: float
 ) -> AdditiveProblem:
     """Put the numbers the solver needs into float32."""
-    cells = rows.cells(constraints)
+    cells = rows.cells(constraint)
     inside = cells.index >= 0
     weight = unit_weights(rows)
     single = np.float32

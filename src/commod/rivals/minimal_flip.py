@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commod._solvers.search.rates import count_cells
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
-from commod.rivals.base import AwareRival, LearningRows, Rows, wanted_fairness
+from commod.rivals.base import AwareRival, LearningRows, Rows
 from commod.updates.base import Decisions
 
 __all__ = ["MinimalFlip"]
@@ -113,7 +113,7 @@ class MinimalFlip(AwareRival):
         """Return whether some decisions are drawn by lot: ties at a cut, or errors compared."""
         chances = getattr(self, "chances_", None)
         if chances is None:
-            return self.constraints != "demographic_parity"
+            return self._constraint.needs_labels
         return bool(((chances > 0) & (chances < 1)).any())
 
     def _learn(self, rows: LearningRows) -> None:
@@ -123,17 +123,17 @@ class MinimalFlip(AwareRival):
             )
         self.cuts_ = np.full(rows.n_groups, float(self.threshold))
         self.chances_ = np.tile([0.0, 1.0], (rows.n_groups, 1))
-        base = rows.fairness(self.constraints, rows.base.decisions)
-        self.target_ = wanted_fairness(self.constraints, base, float(self.strength))
+        base = rows.fairness(self._constraint, rows.base.decisions)
+        self.target_ = self._constraint.towards_ideal(base, float(self.strength))
         if self.strength == 0 or np.isnan(base):
             return
-        if self.constraints == "demographic_parity":
+        if not self._constraint.needs_labels:
             self._learn_cuts(rows)
         else:
             self._learn_chances(rows)
 
     def _learn_cuts(self, rows: LearningRows) -> None:
-        sizes, positives = count_cells(rows.cells(self.constraints), rows.base.decisions)
+        sizes, positives = count_cells(rows.cells(self._constraint), rows.base.decisions)
         wanted = fewest_changes(self.constraints, sizes, positives, self.target_)
         assert wanted is not None  # everybody positive is a P-rule of 1
         for group in np.flatnonzero(wanted[0] != positives[0]):
@@ -158,7 +158,7 @@ class MinimalFlip(AwareRival):
         assert rows.group is not None
         known, group = rows.group >= 0, np.maximum(rows.group, 0)
         before, scores = rows.base.decisions, rows.base.scores
-        if self.constraints == "demographic_parity":
+        if not self._constraint.needs_labels:
             at_cut = (scores == self.cuts_[group]) * self.chances_[group, 0]
             chance = (scores > self.cuts_[group]) + at_cut
         else:

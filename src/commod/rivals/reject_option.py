@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
 from commod.rivals._curves import weight_above
 from commod.rivals.base import AwareRival, LearningRows, Rows
 
@@ -103,8 +104,8 @@ class RejectOption(AwareRival):
         return tuple(0.45 * (i / 30) ** 1.5 for i in range(31))
 
     def _learn(self, rows: LearningRows) -> None:
-        rates = rows.rates(self.constraints, rows.base.decisions).mean(axis=0)
-        weights = rows.cells(self.constraints).totals(rows.weight).sum(axis=0)
+        rates = rows.rates(self._constraint, rows.base.decisions).mean(axis=0)
+        weights = rows.cells(self._constraint).totals(rows.weight).sum(axis=0)
         self.raised_ = np.asarray(rates < np.average(rates, weights=weights))
         self.threshold_, self.margin_ = float(self.threshold), float(self.strength)
         if not np.ptp(rates) > 0:  # equal, or undefined: nobody is to be preferred
@@ -144,23 +145,18 @@ class RejectOption(AwareRival):
                 weight = rows.weight[inside]
                 positives[label, group] = weight_above(rows.base.scores[inside], weight, cuts)
                 sizes[label, group] = weight.sum()
-        gap = _gap(self.constraints, positives, sizes)
+        gap = _gap(self._constraint, positives, sizes)
         totals = positives.sum(axis=1) / sizes.sum(axis=1)
         balanced = (totals[1] + 1 - totals[0]) / 2
-        lines = rows.rates(self.constraints, rows.base.decisions)
+        lines = rows.rates(self._constraint, rows.base.decisions)
         within = gap <= (1 - self.strength) * np.ptp(lines, axis=1).mean() + ROUNDING
         best = np.argmax(np.where(within, balanced, -1)) if within.any() else np.argmin(gap)
         return float(thresholds[best]), float(margins[best])
 
 
 def _gap(
-    constraints: str, positives: NDArray[np.float64], sizes: NDArray[np.float64]
+    constraint: Constraint, positives: NDArray[np.float64], sizes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the largest difference between groups' rates for each pair; the mean of two lines."""
-    if constraints == "demographic_parity":
-        lines = positives.sum(axis=0, keepdims=True) / sizes.sum(axis=0, keepdims=True)
-    else:
-        used = {"true_positive_rate_parity": [1], "false_positive_rate_parity": [0]}
-        chosen = used.get(constraints, [0, 1])
-        lines = positives[chosen] / sizes[chosen]
+    lines = constraint.by_rate_row(positives) / constraint.by_rate_row(sizes)
     return np.asarray(np.ptp(lines, axis=1).mean(axis=0))

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, linprog
 
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
 from commod.rivals._curves import weight_above
-from commod.rivals.base import AwareRival, LearningRows, Rows, wanted_fairness
+from commod.rivals.base import AwareRival, LearningRows, Rows
 from commod.updates.base import Decisions, check_number
 
 __all__ = ["RelaxedThresholdOptimizer"]
@@ -111,14 +112,14 @@ class RelaxedThresholdOptimizer(AwareRival):
             raise InputError(
                 "RelaxedThresholdOptimizer maximises accuracy, which needs y; it is None."
             )
-        base = rows.fairness(self.constraints, rows.base.decisions)
-        self.target_ = wanted_fairness(self.constraints, base, float(self.strength))
+        base = rows.fairness(self._constraint, rows.base.decisions)
+        self.target_ = self._constraint.towards_ideal(base, float(self.strength))
         self.thresholds_ = [np.array([float(self.threshold)])] * rows.n_groups
         self.chances_ = [np.ones(1)] * rows.n_groups
         if self.strength == 0 or np.isnan(base):
             return
         corners = [_corners(rows, group) for group in range(rows.n_groups)]
-        mixes = _best_mix(corners, self.constraints, self.target_, float(self.change_weight))
+        mixes = _best_mix(corners, self._constraint, self.target_, float(self.change_weight))
         used = [mix > 0 for mix in mixes]
         self.thresholds_ = [c.thresholds[u] for c, u in zip(corners, used, strict=True)]
         self.chances_ = [mix[u] for mix, u in zip(mixes, used, strict=True)]
@@ -150,12 +151,15 @@ class _Corners(NamedTuple):
         signs = np.array([-1.0, 1.0])
         return (signs * self.weights) @ self.rates - change_weight * self.changes
 
-    def lines(self, constraints: str) -> Floats:
-        """Return the rates that the constraint compares, shape (lines, m)."""
-        if constraints == "demographic_parity":
-            return (self.weights @ self.rates)[None] / self.weights.sum()
-        used = {"true_positive_rate_parity": [1], "false_positive_rate_parity": [0]}
-        return self.rates[used.get(constraints, [0, 1])]
+    def lines(self, constraint: Constraint) -> Floats:
+        """Return the rates that the constraint compares, shape (n_rate_rows, m)."""
+        selected = (self.weights @ self.rates) / self.weights.sum()
+        return np.stack(
+            [
+                selected if row.label is None else self.rates[int(row.label)]
+                for row in constraint.rate_rows
+            ]
+        )
 
 
 def _corners(rows: LearningRows, group: int) -> _Corners:
@@ -187,13 +191,13 @@ def _hull_cuts(scores: Floats, label: NDArray[np.bool_], weight: Floats) -> Floa
 
 
 def _best_mix(
-    corners: list[_Corners], constraints: str, target: float, change_weight: float
+    corners: list[_Corners], constraint: Constraint, target: float, change_weight: float
 ) -> list[Floats]:
     """Return how often each group uses each of its rules, by linear programming.
 
     The other variables are the highest and the lowest rate of each line.
     """
-    lines = [c.lines(constraints) for c in corners]
+    lines = [c.lines(constraint) for c in corners]
     n_lines, sizes = len(lines[0]), [len(c.thresholds) for c in corners]
     n_rules, starts = sum(sizes), np.cumsum([0, *sizes])
     rates = np.zeros((len(corners) * n_lines, n_rules))
@@ -202,7 +206,7 @@ def _best_mix(
     each = np.tile(np.eye(n_lines), (len(corners), 1))
     none = np.zeros_like(each)
     fair = np.zeros((1, n_rules + 2 * n_lines))
-    if constraints == "demographic_parity":
+    if constraint.is_ratio:
         fair[0, -2:], ceiling = [target, -1.0], 0.0
     else:
         fair[0, -2 * n_lines :], ceiling = [1.0] * n_lines + [-1.0] * n_lines, target

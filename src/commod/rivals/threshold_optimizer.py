@@ -102,14 +102,14 @@ class ThresholdOptimizer(AwareRival):
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return the tolerances from the base model's gap to none."""
-        if self.constraints == "equalized_odds":
+        if len(self._constraint.rate_rows) > 1:
             return (0.0, 1.0)
         return super().default_strengths
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number(self, "grid_size", low=2, whole=True)
-        if self.constraints == "equalized_odds" and self.strength not in (0, 1):
+        if len(self._constraint.rate_rows) > 1 and self.strength not in (0, 1):
             raise InputError(
                 f"strength={self.strength!r}: Fairlearn does not relax equalized_odds, so it must "
                 "be 0 or 1. RelaxedThresholdOptimizer takes anything between."
@@ -126,7 +126,7 @@ class ThresholdOptimizer(AwareRival):
                     f"Group {label!r} has rows of one true label only, for which Fairlearn's "
                     "ThresholdOptimizer has no threshold. Merge it with another or leave it out."
                 )
-        gap = np.ptp(rows.rates(self.constraints, rows.base.decisions), axis=1).sum()
+        gap = np.ptp(rows.rates(self._constraint, rows.base.decisions), axis=1).sum()
         self.tolerance_ = float((1 - self.strength) * gap)
         self.thresholds_ = np.full((rows.n_groups, 2), float(self.threshold))
         self.chances_ = np.tile([1.0, 0.0], (rows.n_groups, 1))
@@ -175,7 +175,7 @@ def _fairlearn_rule(update: ThresholdOptimizer, rows: LearningRows) -> dict[int,
             "ThresholdOptimizer wraps Fairlearn, which is not installed: "
             "pip install 'commod-debiasing[fairlearn]'."
         ) from error
-    relaxed = update.constraints != "equalized_odds" and update.tolerance_ > 0
+    relaxed = len(update._constraint.rate_rows) == 1 and update.tolerance_ > 0
     optimizer = postprocessing.ThresholdOptimizer(
         estimator=_ScoresAreX(),
         constraints=update.constraints,

@@ -10,7 +10,7 @@ from typing import Any
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod.exceptions import InputError
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import get_constraint
 from commod.patch import Patch
 from commod.patch.content import SCHEMA, Asked, Base, Content, Labels, Reached, Seen, ratio_of
 from commod.patch.fingerprint import columns_digest, model_digest
@@ -88,7 +88,7 @@ def _reached(update: Any) -> Reached:
     return Reached(
         rows="held-out rows" if is_held_out else "fit rows",
         n_rows=int(update.n_rows_),
-        metric=CONSTRAINTS[update.constraints],
+        metric=get_constraint(update.constraints).metric,
         fairness_before=_known(update.base_fairness_),
         fairness_after=_known(update.fairness_),
         accuracy_before=_known(update.base_accuracy_),

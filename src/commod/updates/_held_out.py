@@ -39,7 +39,7 @@ def fairest_first(search: Search, models: list[Update], is_floor: bool) -> list[
     base = search.rows.base.decisions
     for update in models:
         changed = (search.eta(update) > 0) & search.free
-        value = search.rows.fairness(search.constraints, base ^ changed)
+        value = search.rows.fairness(search.constraint, base ^ changed)
         if np.isnan(value):
             continue
         cost = int(changed.sum())

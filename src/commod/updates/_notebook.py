@@ -9,7 +9,7 @@ import numpy as np
 
 from commod._data.encoding import NumericTerms
 from commod._text.html import count, number, percent, points, shorten, snippet
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import get_constraint
 
 if TYPE_CHECKING:
     from commod.updates.base import BaseUpdate
@@ -39,7 +39,7 @@ def _sentences(status: str) -> list[str]:
 
 
 def _before_and_after(update: BaseUpdate) -> Table:
-    metric = CONSTRAINTS[update.constraints]
+    metric = get_constraint(update.constraints).metric
     rows = [[metric, number(update.base_fairness_, 3), number(update.fairness_, 3)]]
     if not np.isnan(update.accuracy_):
         # as the sentence above writes it: one number, one spelling

@@ -25,6 +25,7 @@ from commod._solvers.search.rates import (
 )
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
 from commod.updates._sample import (
     Compared,
     carries_over,
@@ -98,7 +99,7 @@ class Search:
     rows: FitRows
     encoding: Encoding
     terms: TermTable
-    constraints: str
+    constraint: Constraint
     caps: Caps
     may_raise: bool
     may_lower: bool
@@ -114,7 +115,7 @@ class Search:
     def cells(self) -> Cells:
         """Return the cell of each row; groups that are too small are in none."""
         group, n_groups = self.rows.large_groups
-        return Cells.of(self.constraints, group, n_groups, self.rows.label)
+        return Cells.of(self.constraint, group, n_groups, self.rows.label)
 
     def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
         """Return sizes and positives of the cells, both of shape (lines, G)."""
@@ -128,12 +129,11 @@ class Search:
         kept = np.unique(self.rows.groups.codes[self.rows.in_constraint])
         line, group = np.argwhere(sizes == 0)[0]
         label = self.rows.groups.labels[kept[group]]
-        word = "positive" if self.constraints != "false_positive_rate_parity" else "negative"
-        word = ("positive", "negative")[line] if len(sizes) == 2 else word
+        word = "positive" if self.constraint.rate_rows[line].label else "negative"
         raise InputError(
             f"Group {label!r} has no row whose true label is {word}, so its error rate is not "
-            f"defined and constraints={self.constraints!r} cannot be measured. Merge groups, add "
-            "rows, or use demographic_parity."
+            f"defined and constraints={self.constraint.name!r} cannot be measured. Merge groups, "
+            "add rows, or use demographic_parity."
         )
 
     def limit(self, target: float, decisions: Mask, *, gains: bool | None = None) -> int | None:
@@ -145,7 +145,7 @@ class Search:
         may_lower = self.may_lower if gains is None else not gains
         sizes, positives = self.counts(decisions)
         best = fewest_changes(
-            self.constraints, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
+            self.constraint, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
         )
         return None if best is None else int(np.abs(best - positives).sum())
 
@@ -177,7 +177,7 @@ class Search:
         """Return the target and the caps as inequalities on the sums of all rows, or of some."""
         index = slice(None) if sought is None else sought.index
         return fairness_limits(
-            self.constraints,
+            self.constraint,
             target,
             Cells(self.cells.index[index], self.cells.shape),
             self.all_rows if sought is None else sought.task.rows,
@@ -247,7 +247,7 @@ class Search:
             if (may_raise and not self.may_raise) or (may_lower and not self.may_lower):
                 continue
             best = fewest_changes(
-                self.constraints,
+                self.constraint,
                 sizes,
                 positives,
                 target,
@@ -383,8 +383,8 @@ class Search:
     @cached_property
     def base_value(self) -> float:
         """Return the fairness of the base model; the worst there is where it is undefined."""
-        value = self.rows.fairness(self.constraints, self.rows.base.decisions)
-        worst = 0.0 if self.constraints == "demographic_parity" else 2.0
+        value = self.rows.fairness(self.constraint, self.rows.base.decisions)
+        worst = self.constraint.least_fair
         return worst if np.isnan(value) else value
 
     def path(

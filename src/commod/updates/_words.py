@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import get_constraint
 from commod.updates._search import Search
 
 if TYPE_CHECKING:
     from commod.updates.controlled import ControlledDebiaser
 
-__all__ = ["LimitsInWords", "round_up", "sign"]
+__all__ = ["LimitsInWords", "round_up"]
 
 
 class LimitsInWords:
@@ -67,8 +67,8 @@ class LimitsInWords:
 
     def _why_not(self) -> str:
         update, search = self.update, self.search
-        metric = CONSTRAINTS[update.constraints]
-        goal = f"{metric} {sign(update.constraints)} {update._target:g}"
+        constraint = get_constraint(update.constraints)
+        goal = f"{constraint.metric} {constraint.sign} {update._target:g}"
         fewest = search.limit(update._target, self.before)
         if fewest is None:
             return f"{goal} cannot be reached with direction={update.direction!r} by any update."
@@ -89,11 +89,6 @@ class LimitsInWords:
         if fewest is None:
             return "Gains alone cannot reach the same fairness."
         return f"With gains only the same fairness needs at least {fewest / self.n:.1%} changed."
-
-
-def sign(constraints: str) -> str:
-    """Return how a value is compared with its target."""
-    return "≥" if constraints == "demographic_parity" else "≤"
 
 
 def round_up(rows: float) -> int:

@@ -39,7 +39,8 @@ from commod._data.inputs import (
 )
 from commod._solvers.concepts import Concepts, partition_by_column
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._fairness import CONSTRAINTS, fairness_of
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.metrics._fairness import fairness_of
 from commod.updates._notebook import notebook_html
 
 __all__ = [
@@ -116,7 +117,7 @@ class FitRows:
     def __len__(self) -> int:
         return len(self.weight)
 
-    def fairness(self, constraints: str, decisions: Decisions) -> float:
+    def fairness(self, constraints: ConstraintLike, decisions: Decisions) -> float:
         """Return the metric of `constraints` over the groups that are large enough."""
         codes, n_groups = self.large_groups
         kept = slice(None) if self.in_constraint.all() else self.in_constraint
@@ -154,13 +155,18 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What all updates share. A subclass stores its parameters and defines `fit` and `predict`."""
 
     estimator: Any
-    constraints: str
+    constraints: ConstraintLike
     threshold: float
     pos_label: Any
     favorable_label: Any
     min_group_size: int
     classes_: NDArray[Any]
     feature_names_in_: NDArray[Any]
+
+    @property
+    def _constraint(self) -> Constraint:
+        """Return what `constraints` names."""
+        return get_constraint(self.constraints)
 
     # -- the base model stays as it is --------------------------------------------------------
 
@@ -221,11 +227,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             include_boundaries="neither",
         )
         check_scalar(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
-        if self.constraints not in tuple(CONSTRAINTS):
-            raise InputError(
-                f"constraints={self.constraints!r} is not known; choose one of "
-                f"{', '.join(CONSTRAINTS)}."
-            )
+        get_constraint(self.constraints)
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)
@@ -270,7 +272,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_target(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
         if labels is None:
-            if self.constraints != "demographic_parity":
+            if self._constraint.needs_labels:
                 raise InputError(
                     f"This estimator requires y to be passed, but the target y is None: "
                     f"constraints={self.constraints!r} compares errors, and errors need labels. "
@@ -356,7 +358,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.status_ = self._sentence()
 
     def _sentence(self) -> str:
-        metric = CONSTRAINTS[self.constraints]
+        metric = self._constraint.metric
         text = (
             f"On the {self.n_rows_:,} fit rows: {metric} {self.base_fairness_:.3f} → "
             f"{self.fairness_:.3f}, {self.change_rate_:.1%} of the decisions changed "

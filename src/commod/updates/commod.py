@@ -28,6 +28,7 @@ from commod._solvers.problem import (
     training_margins,
 )
 from commod.exceptions import InputError, InterruptionWarning
+from commod.metrics._constraint import Constraint
 from commod.patch import Patch
 from commod.scorecard import decide
 from commod.updates._network import Network, raw_network
@@ -504,7 +505,7 @@ def _fit_together(
     )
     terms = encoding.encode(columns)
     moments = safe_moments(terms, rows.weight)  # of all rows: once for all models
-    problem = _problem(rows, terms, moments, distance_weight, first.constraints)
+    problem = _problem(rows, terms, moments, distance_weight, first._constraint)
     trained = _train(models, problem)
     for model in models:
         model._take_reading(first)
@@ -556,15 +557,14 @@ def _problem(
     terms: TermTable,
     moments: Moments,
     distance_weight: NDArray[np.float64],
-    constraints: str,
+    constraint: Constraint,
 ) -> Problem:
     """Put the numbers the solver needs into float32."""
     adversary_weight = rows.weight * rows.in_constraint
     label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
-    if constraints == "true_positive_rate_parity":
-        adversary_weight = adversary_weight * label
-    elif constraints == "false_positive_rate_parity":
-        adversary_weight = adversary_weight * (1 - label)
+    if constraint.only_label is not None:
+        counted = label if constraint.only_label else 1 - label
+        adversary_weight = adversary_weight * counted
     margin = training_margins(rows.base.scores, rows.base.threshold)
     unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
     single = np.float32
@@ -578,5 +578,5 @@ def _problem(
         ratio_weight=(distance_weight / unit).astype(single),
         offset=float(logit(rows.base.threshold)),
         n_groups=len(rows.groups.labels),
-        adversary_sees_label=constraints == "equalized_odds",
+        adversary_sees_label=len(constraint.rate_rows) > 1,
     )

@@ -21,12 +21,11 @@ from commod._statistics.promises import (
 )
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
-from commod.metrics._fairness import CONSTRAINTS
 from commod.scorecard import decide
 from commod.updates._held_out import fairest_first, halves, take
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, Update, check_monotone
-from commod.updates._words import LimitsInWords, round_up, sign
+from commod.updates._words import LimitsInWords, round_up
 from commod.updates.base import (
     FitRows,
     by_column,
@@ -36,7 +35,7 @@ from commod.updates.base import (
 )
 from commod.updates.ratio import RatioUpdate
 
-__all__ = ["ControlledDebiaser", "ideal_fairness"]
+__all__ = ["ControlledDebiaser"]
 
 CHOICES = {
     "numeric": ("auto", "unit", "bins"),
@@ -282,8 +281,7 @@ class ControlledDebiaser(RatioUpdate):
         for name in ("n_concepts", "min_category_size"):
             check_number(self, name, low=1, whole=True)
         if self.target is not None:
-            most = 2.0 if self.constraints == "equalized_odds" else 1.0
-            check_number(self, "target", low=0.0, high=most)
+            check_number(self, "target", low=0.0, high=self._constraint.largest)
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(
@@ -318,18 +316,18 @@ class ControlledDebiaser(RatioUpdate):
     @property
     def _target(self) -> float:
         """Return the target; the best there is where only a budget was given."""
-        is_floor = self.constraints == "demographic_parity"
+        is_floor = self._constraint.higher_is_fairer
         if self.target is not None:
             return max(float(self.target), 1e-9) if is_floor else float(self.target)
         if self._is_budget:
-            return ideal_fairness(self.constraints)
+            return self._constraint.near_ideal
         return 0.8 if is_floor else 0.1
 
     @property
     def _numeric(self) -> Literal["unit", "bins"]:
         if self.numeric == "bins":
             return "bins"
-        errors = self.constraints != "demographic_parity"
+        errors = self._constraint.needs_labels
         return "bins" if self.numeric == "auto" and errors and not self.monotone else "unit"
 
     @property
@@ -361,7 +359,7 @@ class ControlledDebiaser(RatioUpdate):
             rows=rows,
             encoding=encoding,
             terms=encoding.encode(rows.columns),
-            constraints=self.constraints,
+            constraint=self._constraint,
             caps=Caps(self.max_changes, self.max_accuracy_loss, self.max_volume_change),
             may_raise=may_raise,
             may_lower=may_lower,
@@ -439,9 +437,7 @@ class ControlledDebiaser(RatioUpdate):
         del self._figures, self._sampled
 
     def _is_reached(self, fairness: float) -> bool:
-        if self.constraints == "demographic_parity":
-            return fairness >= self._target
-        return fairness <= self._target
+        return bool(self._constraint.is_met(fairness, self._target))
 
     def _ratio_on(self, terms: TermTable) -> NDArray[np.float64]:
         return self._ratio_function().evaluate(terms)
@@ -459,8 +455,8 @@ class ControlledDebiaser(RatioUpdate):
         first, second = halves(search, check_random_state(self.random_state))
         train = self._search(take(search.rows, first), search.encoding)
         test = self._search(take(search.rows, second), search.encoding)
-        is_floor = self.constraints == "demographic_parity"
-        targets = np.linspace(self._target, ideal_fairness(self.constraints), N_PROMISED).tolist()
+        is_floor = self._constraint.higher_is_fairer
+        targets = np.linspace(self._target, self._constraint.near_ideal, N_PROMISED).tolist()
         with progress_bar("ControlledDebiaser", self.progress, "models") as report:
             models = [update for (update,) in train.path(targets, report)]
         tried = fairest_first(train, models, is_floor)
@@ -499,8 +495,8 @@ class ControlledDebiaser(RatioUpdate):
         return " ".join([self._verdict(), text, *self._figures.sentences()])
 
     def _verdict(self) -> str:
-        metric = CONSTRAINTS[self.constraints]
-        goal = f"{metric} {sign(self.constraints)} {self._target:g}"
+        metric = self._constraint.metric
+        goal = f"{metric} {self._constraint.sign} {self._target:g}"
         if self.confidence is not None:
             return self._promise_in_words(goal)
         if self._is_budget:
@@ -527,11 +523,6 @@ class ControlledDebiaser(RatioUpdate):
     ) -> NDArray[np.float64]:
         may_raise, may_lower = self._may_move()
         return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
-
-
-def ideal_fairness(constraints: str) -> float:
-    """Return the best fairness to aim at: rates of unlike groups are hardly ever equal exactly."""
-    return 0.98 if constraints == "demographic_parity" else 0.01
 
 
 def _no_change(n_concepts: int, n_terms: int) -> Concepts:

@@ -15,9 +15,10 @@ from commod._data.codes import plain
 from commod._data.inputs import different_labels
 from commod._record import Request, from_plain, to_plain
 from commod._reporting.explain import Explanation
-from commod.bounds._counts import check_constraints, read_target
+from commod.bounds._counts import read_target
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import get_constraint
 
 __all__ = [
     "Coding",
@@ -89,7 +90,7 @@ def read_request(request: Any, explanation: Explanation | None) -> Request:
     request = replace(
         request, **{n: getattr(known_already, n) for n in LABELS if getattr(request, n) is None}
     )
-    check_constraints(request.constraints)
+    get_constraint(request.constraints)
     if request.direction not in DIRECTIONS:
         raise InputError(
             f"direction={request.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}."
@@ -125,7 +126,7 @@ def named_request(request: Request, coding: Coding, names: Mapping[Any, str]) ->
 
 def check_labels_known(asked: Request, has_labels: bool) -> None:
     """Refuse a constraint on errors where true labels are not given."""
-    if asked.constraints != "demographic_parity" and not has_labels:
+    if get_constraint(asked.constraints).needs_labels and not has_labels:
         raise InputError(
             f"constraints={asked.constraints!r} compares decisions with true labels, but y_true is "
             "None. Pass the labels, or ask for demographic_parity, which needs none."

@@ -11,17 +11,12 @@ from numpy.typing import NDArray
 
 from commod._record import Estimate
 from commod._statistics.intervals import share_interval
+from commod.metrics._constraint import get_constraint
 
 __all__ = ["Counts", "count_people", "number", "share"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-LINES = {  # the true labels on which a constraint compares rates: positive, then negative
-    "equalized_odds": (1, 0),
-    "true_positive_rate_parity": (1,),
-    "false_positive_rate_parity": (0,),
-}
 
 
 @dataclass(frozen=True)
@@ -64,11 +59,7 @@ class Counts:
 
     def table(self, constraints: str, after: bool) -> tuple[IntArray, IntArray]:
         """Return the sizes and positives a constraint compares, both of shape (n_lines, G)."""
-        decided = self.decided(after)
-        if constraints == "demographic_parity":
-            lines = decided.sum(axis=1, keepdims=True)
-        else:
-            lines = decided[:, LINES[constraints], :]
+        lines = get_constraint(constraints).by_rate_row(self.decided(after), axis=1)
         return lines.sum(axis=2).T, lines[:, :, 1].T
 
     def n_right(self, after: bool) -> IntArray:

@@ -14,7 +14,7 @@ from commod._reporting.audit.counts import Counts, number, share
 from commod._statistics.promises import fairness_interval
 from commod.bounds import exact_fairness
 from commod.bounds._counts import fewest_number
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import CONSTRAINTS, get_constraint
 
 __all__ = ["changes_of", "fairness_of_all", "groups_of", "limit_of"]
 
@@ -29,8 +29,8 @@ def fairness_of_all(counts: Counts, asked: str, level: float) -> tuple[Fairness,
         Fairness(
             n=counts.n,
             constraints=name,
-            metric=CONSTRAINTS[name],
-            higher_is_fairer=name == "demographic_parity",
+            metric=get_constraint(name).metric,
+            higher_is_fairer=get_constraint(name).higher_is_fairer,
             asked=name == asked,
             before=_fairness(counts, name, False, level),
             after=_fairness(counts, name, True, level),
@@ -41,7 +41,7 @@ def fairness_of_all(counts: Counts, asked: str, level: float) -> tuple[Fairness,
 
 def _is_defined(counts: Counts, constraints: str) -> bool:
     """Return whether there are two groups, and people in every cell that is compared."""
-    if constraints != "demographic_parity" and not counts.has_labels:
+    if get_constraint(constraints).needs_labels and not counts.has_labels:
         return False
     sizes, _ = counts.table(constraints, after=False)
     return sizes.shape[1] > 1 and bool(sizes.all())

@@ -16,6 +16,7 @@ from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import Counts, share
 from commod._reporting.audit.people import People
 from commod._statistics.intervals import difference_interval
+from commod.metrics._constraint import get_constraint
 
 __all__ = ["Slices", "SubgroupSearch", "everybody_of"]
 
@@ -43,7 +44,7 @@ def everybody_of(counts: Counts, coding: Coding, constraints: str) -> IntArray:
 
 def _are_deserving(constraints: str, has_labels: bool) -> bool:
     """Return whether only people with the favourable true label are compared."""
-    return constraints != "demographic_parity" and has_labels
+    return get_constraint(constraints).needs_labels and has_labels
 
 
 @dataclass

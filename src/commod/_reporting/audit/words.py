@@ -7,6 +7,7 @@ from typing import Any
 from commod._record import Estimate, Request
 from commod._reporting.audit.evidence import Evidence
 from commod._text.html import shorten
+from commod.metrics._constraint import get_constraint
 
 __all__ = [
     "answer_of",
@@ -29,7 +30,7 @@ def goal_of(request: Request) -> str:
     """Return the target in words; empty where there is none."""
     if request.target is None:
         return ""
-    bound = "at least" if request.constraints == "demographic_parity" else "at most"
+    bound = "at least" if get_constraint(request.constraints).higher_is_fairer else "at most"
     return f"{bound} {as_asked(request, request.target)}"
 
 
@@ -40,7 +41,7 @@ def as_asked(request: Request, value: float | None) -> str:
     """
     if value is None:
         return "not defined"
-    is_share = request.constraints == "demographic_parity"
+    is_share = get_constraint(request.constraints).is_ratio
     return told_apart(value, request.target, ".{}%" if is_share else ".{}f", 1 if is_share else 3)
 
 
@@ -174,7 +175,7 @@ def _in_words(found: Evidence, after: bool) -> str:
         for n, k, whom in zip(sizes, positives, _lines(request), strict=True)
     ]
     decision = "" if after else f"“{shorten(request.pos_name)}” was decided for "
-    if request.constraints == "demographic_parity":
+    if get_constraint(request.constraints).is_ratio:
         return f"{decision}{parts[0]}: {value} as often"
     gap = "gaps of together" if len(parts) > 1 else "a gap of"
     return f"{decision}{', and for '.join(parts)}: {gap} {value}"
@@ -182,14 +183,12 @@ def _in_words(found: Evidence, after: bool) -> str:
 
 def _lines(request: Request) -> list[str | None]:
     """Return of whom each rate of the constraint is."""
-    right, wrong = "among people it is right for", "among people it is wrong for"
-    lines: dict[str, list[str | None]] = {
-        "demographic_parity": [None],
-        "equalized_odds": [right, wrong],
-        "true_positive_rate_parity": [right],
-        "false_positive_rate_parity": [wrong],
+    whom = {
+        None: None,
+        True: "among people it is right for",
+        False: "among people it is wrong for",
     }
-    return lines[request.constraints]
+    return [whom[row.label] for row in get_constraint(request.constraints).rate_rows]
 
 
 def _extremes(found: Evidence, sizes: Any, positives: Any) -> str:

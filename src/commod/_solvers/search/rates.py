@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from commod._solvers.search.design import SMALL_CODES
 from commod._solvers.search.direct import Limits, Rows
+from commod.metrics._constraint import ConstraintLike, get_constraint
 
 __all__ = ["Caps", "Cells", "change_rows", "count_cells", "fairness_limits"]
 
@@ -46,17 +47,12 @@ class Cells:
 
     @classmethod
     def of(
-        cls, constraints: str, group: NDArray[np.intp], n_groups: int, label: Mask | None
+        cls, constraints: ConstraintLike, group: NDArray[np.intp], n_groups: int, label: Mask | None
     ) -> Cells:
         """Return the cells of a constraint; `group` (n,) is −1 for a group that is left out."""
-        if constraints == "demographic_parity":
-            return cls(group, (1, n_groups))
-        assert label is not None
-        if constraints == "equalized_odds":
-            line = np.where(label, 0, 1)
-            return cls(np.where(group >= 0, group + n_groups * line, -1), (2, n_groups))
-        counted = label if constraints == "true_positive_rate_parity" else ~label
-        return cls(np.where(counted, group, -1), (1, n_groups))
+        constraint = get_constraint(constraints)
+        shape = (len(constraint.rate_rows), n_groups)
+        return cls(constraint.cells(group, n_groups, label), shape)
 
     def totals(self, values: Floats) -> Floats:
         """Return the sum of `values` (n,) in each cell, shape (lines, G)."""
@@ -117,25 +113,16 @@ def _rates(
 
 
 def fairness_limits(
-    constraints: str, target: float, cells: Cells, rows: Rows, weight: Floats, caps: Caps
+    constraints: ConstraintLike, target: float, cells: Cells, rows: Rows, weight: Floats, caps: Caps
 ) -> Limits:
     """Return "P-rule ≥ target", or "gap ≤ target", and the hard caps as linear inequalities."""
-    n_lines, n_groups = cells.shape
-    n_sums = len(rows.start)
-    ordered = [(i, j) for i in range(n_groups) for j in range(n_groups) if i != j]
-    soft = np.zeros((len(ordered) * n_lines, n_sums))
-    bound, share = np.zeros(len(soft)), np.zeros(len(soft))
-    for line in range(n_lines):
-        for k, (i, j) in enumerate(ordered):
-            at = line * len(ordered) + k
-            low, high = line * n_groups + i, line * n_groups + j
-            soft[at, high], soft[at, low] = 1.0, -1.0
-            if constraints == "demographic_parity":
-                soft[at, high] = target
-            else:
-                bound[at] = target / n_lines
-                share[at] = 0.0 if n_lines == 1 else (1.0, -1.0)[line]
-    if constraints == "demographic_parity":  # equal rates of zero are undefined, not fair
+    constraint = get_constraint(constraints)
+    n_groups, n_sums = cells.shape[1], len(rows.start)
+    target_limits = constraint.limits(target, n_groups)
+    soft = np.zeros((len(target_limits.bound), n_sums))
+    soft[:, : target_limits.matrix.shape[1]] = target_limits.matrix
+    bound, share = target_limits.bound, target_limits.split
+    if constraint.is_ratio:  # equal rates of zero are undefined, not fair
         somebody = cells.totals(weight).ravel()
         soft = np.vstack([soft, -np.eye(n_groups, n_sums)])
         bound = np.concatenate([bound, -0.5 * _lightest(cells, weight) / somebody])
@@ -148,7 +135,7 @@ def fairness_limits(
         share=np.concatenate([share, np.zeros(len(cap))]),
         n_soft=len(soft),
         penalty=3.0 / size,
-        n_rates=n_groups if constraints == "demographic_parity" else 0,
+        n_rates=n_groups if constraint.is_ratio else 0,
     )
 
 

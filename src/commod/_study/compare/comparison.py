@@ -13,7 +13,7 @@ from sklearn.utils import check_scalar
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import Frontier
 from commod.exceptions import InputError
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import get_constraint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,8 +76,9 @@ class Comparison:
     def __repr__(self) -> str:
         word = next(iter(self.frontiers.values())).rows_word
         plural = "s" if len(self.frontiers) > 1 else ""
+        metric = get_constraint(self.constraints).metric
         return (
-            f"Comparison of {len(self.frontiers)} method{plural}, {CONSTRAINTS[self.constraints]} "
+            f"Comparison of {len(self.frontiers)} method{plural}, {metric} "
             f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} {word}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )
@@ -144,7 +145,7 @@ class Comparison:
             needs[name] = True
         found = pd.DataFrame.from_dict(table, orient="index", columns=chosen)
         found.insert(0, "needs group", pd.Series(needs))
-        return found.rename_axis(index="method", columns=CONSTRAINTS[self.constraints])
+        return found.rename_axis(index="method", columns=get_constraint(self.constraints).metric)
 
     def plot(self) -> Figure:
         """Draw changes and accuracy against fairness, one column for each kind of method.
@@ -162,13 +163,13 @@ class Comparison:
         In expectation, that is, in real numbers: a smooth curve that no method is below. In whole
         people it has steps, and a jump where rates are to be equal to the last digit.
         """
-        end = 1.0 if self.constraints == "demographic_parity" else 0.0
+        end = get_constraint(self.constraints).ideal
         levels = np.linspace(self.base_fairness, end, n_points)
         limits = [self._rows.limit_at(level, in_expectation=True) for level in levels.tolist()]
         return levels, np.array(limits)
 
     def _read_levels(self, levels: Any) -> list[float]:
-        largest = 2.0 if self.constraints == "equalized_odds" else 1.0
+        largest = get_constraint(self.constraints).largest
         try:
             chosen = [float(level) for level in levels]
         except (TypeError, ValueError):
@@ -176,7 +177,7 @@ class Comparison:
         if not all(0 <= level <= largest for level in chosen):
             raise InputError(
                 f"levels must be a list of numbers from 0 to {largest:g}, values of the "
-                f"{CONSTRAINTS[self.constraints]}; got {levels!r}."
+                f"{get_constraint(self.constraints).metric}; got {levels!r}."
             )
         return chosen
 
@@ -203,15 +204,15 @@ class Comparison:
         if name in self._updates:  # strength 0 is always at hand
             fairness = np.append(fairness, self.base_fairness)
             accuracy, changes = np.append(accuracy, self.base_accuracy), np.append(changes, 0.0)
-        is_floor = self.constraints == "demographic_parity"
-        good = fairness >= level if is_floor else fairness <= level
+        good = get_constraint(self.constraints).is_met(fairness, level)
         good = good & ((accuracy >= floor) | (floor == -np.inf))
         return float(changes[good].min()) if good.any() else float("nan")
 
     def _default_levels(self) -> list[float]:
+        is_ratio = get_constraint(self.constraints).is_ratio
         if np.isnan(self.base_fairness):
-            return list(LEVELS) if self.constraints == "demographic_parity" else [0.1]
-        if self.constraints == "demographic_parity":
+            return list(LEVELS) if is_ratio else [0.1]
+        if is_ratio:
             return [level for level in LEVELS if level > self.base_fairness] or [0.95]
         if not self.base_fairness:
             return [0.0]

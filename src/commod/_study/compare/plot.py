@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import get_constraint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ def draw_comparison(comparison: Comparison) -> Figure:
         squeeze=False,
         layout="constrained",
     )
-    is_floor = comparison.constraints == "demographic_parity"
+    is_floor = get_constraint(comparison.constraints).higher_is_fairer
     for column, needs_group in enumerate(kinds):
         top, bottom = grid[:, column]
         of_kind = frame[frame["needs_sensitive_features"] == needs_group]
@@ -115,7 +115,7 @@ def _unbeaten(fairness: Floats, cost: Floats) -> NDArray[np.intp]:
 
 def _x_label(comparison: Comparison) -> str:
     first = next(iter(comparison.frontiers.values()))
-    return f"{CONSTRAINTS[comparison.constraints]} on the {first.rows_word}"
+    return f"{get_constraint(comparison.constraints).metric} on the {first.rows_word}"
 
 
 def _label_rows(grid: Any, frame: pd.DataFrame) -> None:

@@ -15,7 +15,7 @@ from commod._data.codes import plain
 from commod._record import Card, Segments, Step, TradeOff
 from commod._study.evaluation import EvaluationRows
 from commod.exceptions import InputError, TargetWarning
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import ConstraintLike, get_constraint
 from commod.scorecard import Scorecard
 from commod.updates.base import Decisions
 
@@ -109,7 +109,7 @@ class Frontier:
 
     def __init__(
         self,
-        constraints: str,
+        constraints: ConstraintLike,
         points: Sequence[Point],
         rows: EvaluationRows,
         limits: tuple[bool, bool],
@@ -143,7 +143,7 @@ class Frontier:
 
     def __repr__(self) -> str:
         return (
-            f"Frontier of {len(self)} updates, {CONSTRAINTS[self.constraints]} "
+            f"Frontier of {len(self)} updates, {get_constraint(self.constraints).metric} "
             f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} "
             f"{self.rows_word}"
         )
@@ -199,11 +199,11 @@ class Frontier:
         ax.plot([self.base_fairness], [0], "x", color="tab:red", label="base model")
         if known:
             ax.figure.colorbar(dots, ax=ax, label="accuracy")
-        metric = CONSTRAINTS[self.constraints]
+        metric = get_constraint(self.constraints).metric
         ax.set_xlabel(f"{metric} on the {len(self._rows):,} {self.rows_word}")
         ax.set_ylabel("share of decisions changed")
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        if self.constraints != "demographic_parity":
+        if not get_constraint(self.constraints).higher_is_fairer:
             ax.invert_xaxis()  # fairer to the right, as for the P-rule
         ax.legend(frameon=False)
         return ax
@@ -228,7 +228,7 @@ class Frontier:
         if target is None and max_changes is None:
             raise InputError("select needs target=, max_changes= or both.")
         frame = self.frame()
-        sign = 1.0 if self.constraints == "demographic_parity" else -1.0
+        sign = 1.0 if get_constraint(self.constraints).higher_is_fairer else -1.0
         value = (sign * frame["fairness"]).fillna(-np.inf).to_numpy()
         changes = frame["change_rate"].to_numpy()
         within = changes <= (np.inf if max_changes is None else max_changes)
@@ -240,16 +240,17 @@ class Frontier:
         if target is not None and (within & (value >= sign * target)).any():
             candidates = np.flatnonzero(within & (value >= sign * target))
             return self._points[candidates[np.argmin(changes[candidates])]].fitted()
+        metric = get_constraint(self.constraints).metric
         if value[within].max() == -np.inf:
             raise InputError(
-                f"No update of this frontier has a defined {CONSTRAINTS[self.constraints]}: nobody "
+                f"No update of this frontier has a defined {metric}: nobody "
                 "is decided positively, or a group has no row with the label it is measured on."
             )
         candidates = np.flatnonzero(within & (value >= value[within].max()))
         best = int(candidates[np.argmin(changes[candidates])])
         if target is not None:
             warnings.warn(
-                f"No update reaches {CONSTRAINTS[self.constraints]} {target:g} on the "
+                f"No update reaches {metric} {target:g} on the "
                 f"{self.rows_word}; the closest, {frame['fairness'][best]:.3f} with "
                 f"{changes[best]:.1%} changed, was taken.",
                 TargetWarning,
@@ -268,7 +269,7 @@ class Frontier:
 
     @cached_property
     def _trade_off(self) -> TradeOff:
-        sign = 1.0 if self.constraints == "demographic_parity" else -1.0
+        sign = 1.0 if get_constraint(self.constraints).higher_is_fairer else -1.0
         describe = self._describe
         steps = []
         for i in _efficient(self._figures, sign * self.base_fairness, sign):
@@ -277,8 +278,8 @@ class Frontier:
             named = {name: figures.pop(name) for name in FIGURES}
             steps.append(Step(**named, settings=figures, segments=segments, card=card))
         return TradeOff(
-            constraints=self.constraints,
-            metric=CONSTRAINTS[self.constraints],
+            constraints=get_constraint(self.constraints).name,
+            metric=get_constraint(self.constraints).metric,
             method=self._method,
             rows=self.rows_word,
             n_rows=len(self._rows),

@@ -11,6 +11,7 @@ from commod._data.base_model import BaseScores
 from commod._data.inputs import check_length, different_labels, n_rows_of, read_groups, read_labels
 from commod._study.evaluation import EvaluationRows
 from commod.exceptions import InputError
+from commod.metrics._constraint import get_constraint
 from commod.updates.base import BaseUpdate
 
 __all__ = ["groups_compared", "read_evaluated", "rows_to_measure"]
@@ -56,7 +57,7 @@ def read_evaluated(
                 f"{model.classes_.tolist()}."
             )
         label = np.asarray(values == model.pos_label_, dtype=bool)
-    elif model.constraints != "demographic_parity":
+    elif get_constraint(model.constraints).needs_labels:
         raise InputError(f"constraints={model.constraints!r} needs y_eval, but it is None.")
     return EvaluationRows(
         constraints=model.constraints,

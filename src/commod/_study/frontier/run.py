@@ -18,13 +18,14 @@ from commod._study.frontier.curve import Fitted, Frontier, Point
 from commod._study.frontier.described import Described
 from commod._study.frontier.rows import groups_compared, read_evaluated, rows_to_measure
 from commod.exceptions import InputError
+from commod.metrics._constraint import get_constraint
 from commod.rivals.base import Rival, fit_strengths
 from commod.scorecard import Scorecard, decide
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, eta_of
 from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD, DEFAULT_GRID, fit_grid
-from commod.updates.controlled import ControlledDebiaser, ideal_fairness
+from commod.updates.controlled import ControlledDebiaser
 from commod.updates.ratio import RatioUpdate
 
 __all__ = ["frontier"]
@@ -195,11 +196,11 @@ def _path(
     model: ControlledDebiaser, search: Search, targets: Sequence[float] | None
 ) -> Iterable[tuple[dict[str, float], Any]]:
     """Return (settings, update) along the path."""
-    is_floor = model.constraints == "demographic_parity"
+    is_floor = get_constraint(model.constraints).higher_is_fairer
     leans: Sequence[float | None] = (None,)
     wanted = targets
     if wanted is None:
-        ends = search.base_value, ideal_fairness(model.constraints)
+        ends = search.base_value, get_constraint(model.constraints).near_ideal
         way = 1 - np.linspace(1, 0, N_TARGETS + 1)[1:] ** 1.5
         wanted = _with_own(model, (ends[0] + (ends[1] - ends[0]) * way).tolist())
         leans = LEANS
@@ -247,7 +248,11 @@ class _Builder:
         return fitted.scorecard_
 
     def __call__(self) -> RatioUpdate:
-        goal = ideal_fairness(self.model.constraints) if np.isnan(self.target) else self.target
+        goal = (
+            get_constraint(self.model.constraints).near_ideal
+            if np.isnan(self.target)
+            else self.target
+        )
         fitted = clone(self.model).set_params(target=goal)
         fitted._take_reading(self.model)
         fitted._keep(self.search, self.found)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._record import StabilitySummary
 from commod._text.html import shorten
-from commod.metrics._fairness import CONSTRAINTS
+from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 
 if TYPE_CHECKING:
@@ -243,7 +243,8 @@ class Stability:
         text = f"A refit changes {_range_of(rates, '.1%')} of the decisions"
         known = self.fairness[~np.isnan(self.fairness)]
         if len(known):
-            text += f" and reaches a {CONSTRAINTS[self.constraints]} of {_range_of(known, '.3f')}"
+            metric = get_constraint(self.constraints).metric
+            text += f" and reaches a {metric} of {_range_of(known, '.3f')}"
         return f"{text}."
 
 

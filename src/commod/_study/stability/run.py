@@ -29,6 +29,7 @@ from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import groups_compared, read_evaluated
 from commod._study.stability.result import Stability, agreement_of, count_uses
 from commod.exceptions import InputError, InterruptionWarning
+from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, Changes
@@ -343,7 +344,7 @@ class _People:
 
     def evaluation(self, model: BaseUpdate) -> EvaluationRows | None:
         """Return what measures fairness; None where groups, or labels it needs, are not known."""
-        needs_label = model.constraints != "demographic_parity"
+        needs_label = get_constraint(model.constraints).needs_labels
         if self.sensitive_features is None or (needs_label and self.y is None):
             return None
         base = model._base(self.X, read_columns(self.X, skip=model._unread()))

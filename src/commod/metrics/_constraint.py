@@ -1,0 +1,314 @@
+"""Define `Constraint`: the one place that knows what a fairness constraint compares and bounds.
+
+A constraint compares one or more rates between groups and combines them into one number, its
+metric. Code that depends on the kind of constraint asks the object; no other file compares names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod.exceptions import InputError
+
+__all__ = [
+    "CONSTRAINTS",
+    "FALSE_POSITIVE_RATE",
+    "SELECTION_RATE",
+    "TRUE_POSITIVE_RATE",
+    "Constraint",
+    "ConstraintLike",
+    "LinearLimits",
+    "RateRow",
+    "get_constraint",
+    "missing_labels",
+]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+class RateRow(NamedTuple):
+    """A rate that is compared between groups: the share of positive decisions among some people.
+
+    `label` is the true label of these people: True (positive), False (negative), or None where
+    everybody counts.
+    """
+
+    name: str
+    label: bool | None
+
+
+SELECTION_RATE = RateRow("selection rate", None)
+TRUE_POSITIVE_RATE = RateRow("true positive rate", True)
+FALSE_POSITIVE_RATE = RateRow("false positive rate", False)
+
+
+class LinearLimits(NamedTuple):
+    """A target as inequalities on rates: matrix @ rates ≤ bound + split·θ, where θ is free.
+
+    `matrix` has shape (m, n_rate_rows · n_groups): rates of the first rate row come first. `bound`
+    and `split` have shape (m,). `split` lets two rate rows share one allowance; it is zero where
+    there is only one.
+    """
+
+    matrix: FloatArray
+    bound: FloatArray
+    split: FloatArray
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What is compared between groups, and which values are fair.
+
+    Parameters
+    ----------
+    name : str
+        Fairlearn's name where it has one.
+    metric : str
+        The name of the number that the target bounds.
+    rate_rows : tuple of RateRow
+        The rates that are compared. Every table of counts in the library has one row per rate
+        row, in this order, and one column per group. Positive true labels come before negative.
+    comparison : {"ratio", "difference"}
+        "ratio": the metric is the lowest rate over the highest, of one rate row. "difference":
+        the metric is the highest minus the lowest rate, summed over the rate rows.
+
+    Examples
+    --------
+    >>> constraint = get_constraint("equalized_odds")
+    >>> constraint.metric, constraint.sign, constraint.largest, constraint.needs_labels
+    ('disparate mistreatment', '≤', 2.0, True)
+    >>> [row.name for row in constraint.rate_rows]
+    ['true positive rate', 'false positive rate']
+    >>> constraint.value_from_counts([[10, 10], [10, 10]], [[9, 7], [2, 1]])
+    Fraction(3, 10)
+    """
+
+    name: str
+    metric: str
+    rate_rows: tuple[RateRow, ...]
+    comparison: Literal["ratio", "difference"]
+
+    # -- values and targets --------------------------------------------------------------------
+
+    @property
+    def is_ratio(self) -> bool:
+        """Return whether rates are divided; otherwise they are subtracted."""
+        return self.comparison == "ratio"
+
+    @property
+    def higher_is_fairer(self) -> bool:
+        """Return whether a target is a floor; otherwise it is a ceiling."""
+        return self.is_ratio
+
+    @property
+    def sign(self) -> str:
+        """Return the sign between the metric and its target."""
+        return "≥" if self.higher_is_fairer else "≤"
+
+    @property
+    def ideal(self) -> float:
+        """Return the fairest value."""
+        return 1.0 if self.is_ratio else 0.0
+
+    @property
+    def near_ideal(self) -> float:
+        """Return the fairest value to search for: unlike groups hardly ever have equal rates."""
+        return 0.98 if self.is_ratio else 0.01
+
+    @property
+    def largest(self) -> float:
+        """Return the largest value that the metric can take."""
+        return 1.0 if self.is_ratio else float(len(self.rate_rows))
+
+    @property
+    def least_fair(self) -> float:
+        """Return the least fair value that the metric can take."""
+        return 0.0 if self.higher_is_fairer else self.largest
+
+    def is_met(self, value: Any, target: Any) -> Any:
+        """Return whether a value (or each value of an array) reaches the target; False for NaN."""
+        return value >= target if self.higher_is_fairer else value <= target
+
+    def shortfall(self, value: Any, target: Any) -> Any:
+        """Return how much fairer the target is than the value; negative where it is less fair."""
+        return target - value if self.higher_is_fairer else value - target
+
+    def towards_ideal(self, base: float, strength: float) -> float:
+        """Return the value a share `strength` of the way from `base` to the ideal.
+
+        Examples
+        --------
+        >>> get_constraint("demographic_parity").towards_ideal(0.5, 0.5)
+        0.75
+        >>> get_constraint("equalized_odds").towards_ideal(0.4, 1.0)
+        0.0
+        """
+        if self.is_ratio:
+            return base + strength * (1 - base) if strength < 1 else 1.0
+        return (1 - strength) * base
+
+    def definition(self, outcome: str) -> str:
+        """Return what the metric measures, in words; `outcome` names the counted decision.
+
+        Examples
+        --------
+        >>> get_constraint("demographic_parity").definition("approval")
+        "the lowest group's rate of approval divided by the highest's; 1 means equal"
+        """
+        if self.is_ratio:
+            return (
+                f"the lowest group's {self._rate_name(0, outcome)} divided by the highest's; "
+                "1 means equal"
+            )
+        whose = "the groups'"
+        gaps = [
+            f"how far {'their' if i else whose} {row.name}s of {outcome} lie apart"
+            for i, row in enumerate(self.rate_rows)
+        ]
+        return f"{' plus '.join(gaps)}; 0 means equal"
+
+    def _rate_name(self, i: int, outcome: str) -> str:
+        row = self.rate_rows[i]
+        return f"rate of {outcome}" if row.label is None else f"{row.name} of {outcome}"
+
+    # -- labels and cells ----------------------------------------------------------------------
+
+    @property
+    def needs_labels(self) -> bool:
+        """Return whether the rates depend on true labels."""
+        return any(row.label is not None for row in self.rate_rows)
+
+    @property
+    def only_label(self) -> bool | None:
+        """Return the true label that all rate rows share; None where there is no such label."""
+        labels = {row.label for row in self.rate_rows}
+        return labels.pop() if len(labels) == 1 else None
+
+    def cells(
+        self, group: NDArray[np.intp], n_groups: int, label: BoolArray | None
+    ) -> NDArray[np.intp]:
+        """Return the cell of each row of data, shape (n,): rate row · n_groups + group.
+
+        A row of data that no rate counts has −1, and so has one with `group` −1. No row of data
+        may be counted by two rate rows.
+        """
+        cells = np.full(len(group), -1, dtype=group.dtype)
+        for i, row in enumerate(self.rate_rows):
+            counted = group >= 0
+            if row.label is not None:
+                assert label is not None
+                counted &= label == row.label
+            cells = np.where(counted, group + i * n_groups, cells)
+        return cells
+
+    def by_rate_row(self, values: NDArray[Any], axis: int = 0) -> NDArray[Any]:
+        """Return sums by rate row from sums by true label along `axis`.
+
+        Along `axis`, `values` has the negative label first, then the positive one; where no rate
+        row needs labels there may be one entry for both.
+        """
+        parts = [
+            values.sum(axis=axis) if row.label is None else values.take(int(row.label), axis=axis)
+            for row in self.rate_rows
+        ]
+        return np.stack(parts, axis=axis)
+
+    # -- the metric from counts ----------------------------------------------------------------
+
+    def value_from_counts(self, sizes: Any, positives: Any) -> Fraction | None:
+        """Return the exact value from counts of shape (n_rate_rows, n_groups), no cell empty.
+
+        None where a ratio is undefined because nobody is positive.
+        """
+        rows = (
+            [Fraction(p, n) for p, n in zip(ps, ns, strict=True)]
+            for ps, ns in zip(_as_lists(positives), _as_lists(sizes), strict=True)
+        )
+        return self.value_from_rates(list(rows))
+
+    def value_from_rates(self, rates: Sequence[Sequence[Fraction]]) -> Fraction | None:
+        """Return the exact value from one sequence of rates per rate row."""
+        if self.is_ratio:
+            highest = max(rates[0])
+            return min(rates[0]) / highest if highest else None
+        return sum((max(row) - min(row) for row in rates), Fraction(0))
+
+    # -- the target as inequalities ------------------------------------------------------------
+
+    def limits(self, target: float, n_groups: int) -> LinearLimits:
+        """Return the target as linear inequalities on the rates, one per ordered pair of groups.
+
+        Examples
+        --------
+        >>> limits = get_constraint("demographic_parity").limits(0.8, 2)
+        >>> limits.matrix.tolist(), limits.bound.tolist()
+        ([[-1.0, 0.8], [0.8, -1.0]], [0.0, 0.0])
+        """
+        n_rows = len(self.rate_rows)
+        pairs = [(i, j) for i in range(n_groups) for j in range(n_groups) if i != j]
+        matrix = np.zeros((n_rows * len(pairs), n_rows * n_groups))
+        for row in range(n_rows):
+            for k, (low, high) in enumerate(pairs):
+                at = row * len(pairs) + k
+                matrix[at, row * n_groups + high] = target if self.is_ratio else 1.0
+                matrix[at, row * n_groups + low] = -1.0
+        bound = np.full(len(matrix), 0.0 if self.is_ratio else target / n_rows)
+        split = np.repeat((1.0, -1.0) if n_rows == 2 else np.zeros(n_rows), len(pairs))
+        return LinearLimits(matrix, bound, split)
+
+
+ConstraintLike = str | Constraint
+
+CONSTRAINTS = {
+    constraint.name: constraint
+    for constraint in (
+        Constraint("demographic_parity", "P-rule", (SELECTION_RATE,), "ratio"),
+        Constraint(
+            "equalized_odds",
+            "disparate mistreatment",
+            (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE),
+            "difference",
+        ),
+        Constraint("true_positive_rate_parity", "TPR gap", (TRUE_POSITIVE_RATE,), "difference"),
+        Constraint("false_positive_rate_parity", "FPR gap", (FALSE_POSITIVE_RATE,), "difference"),
+    )
+}
+
+
+def get_constraint(constraints: Any) -> Constraint:
+    """Return the constraint of a name; a `Constraint` is returned as it is.
+
+    Examples
+    --------
+    >>> get_constraint("demographic_parity").metric
+    'P-rule'
+    >>> get_constraint("parity")
+    Traceback (most recent call last):
+    commod.exceptions.InputError: constraints must be one of demographic_parity, equalized_odds,
+    true_positive_rate_parity, false_positive_rate_parity; got 'parity'.
+    """
+    if isinstance(constraints, Constraint):
+        return constraints
+    if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
+        known = ", ".join(CONSTRAINTS)
+        raise InputError(f"constraints must be one of {known}; got {constraints!r}.")
+    return CONSTRAINTS[constraints]
+
+
+def missing_labels(constraint: Constraint, parameter: str = "y_true") -> InputError:
+    """Return the error for a constraint that needs true labels where there are none."""
+    return InputError(
+        f"{constraint.name} compares decisions with true labels, but {parameter} is None. Pass "
+        "the labels, or use demographic_parity, which needs none."
+    )
+
+
+def _as_lists(counts: Any) -> list[list[int]]:
+    return np.asarray(counts).tolist()
