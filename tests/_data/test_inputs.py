@@ -19,11 +19,11 @@ from commod._data.inputs import (
     binary_outcome,
     check_length,
     check_weights,
+    determines_group,
     different_labels,
     read_columns,
     read_groups,
     read_labels,
-    tells_group,
 )
 from commod.exceptions import InputError, InputTypeError
 
@@ -798,7 +798,7 @@ def test_a_column_tells_the_group_however_the_rows_are_ordered(n, in_order):
     group = np.arange(n) % 7 == 0
     group = np.sort(group) if in_order else group
     column = read_columns(pd.DataFrame({"code": np.where(group, "x", "y")}))[0]
-    assert tells_group(column, group.astype(int))
+    assert determines_group(column, group.astype(int))
 
 
 def test_a_column_with_one_exception_does_not_tell_the_group():
@@ -806,9 +806,9 @@ def test_a_column_with_one_exception_does_not_tell_the_group():
     code = group.copy()
     code[12_345] = ~code[12_345]
     column = read_columns(pd.DataFrame({"code": np.where(code, "x", "y")}))[0]
-    assert not tells_group(column, group.astype(int))
+    assert not determines_group(column, group.astype(int))
 
 
 def test_one_group_is_told_by_nothing():
     column = read_columns(pd.DataFrame({"code": ["x", "y"] * 20}))[0]
-    assert not tells_group(column, np.zeros(40, dtype=int))
+    assert not determines_group(column, np.zeros(40, dtype=int))

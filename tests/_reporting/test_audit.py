@@ -76,7 +76,7 @@ def test_ten_people_counted_by_hand():
     assert (b.true_positive_before.value, b.true_positive_after.value) == (1 / 3, 2 / 3)
     assert b.false_positive_after.value == 0
     assert (found.quality.accuracy_before.value, found.quality.accuracy_after.value) == (0.6, 0.7)
-    assert (found.quality.n_mended, found.quality.n_broken) == (1, 0)
+    assert (found.quality.n_errors_fixed, found.quality.n_errors_introduced) == (1, 0)
     assert (found.limit.n_fewest, found.limit.times, found.limit.n_gains_only) == (1, 1.0, 1)
 
 
@@ -213,7 +213,7 @@ def test_mcnemars_test_is_the_exact_one():
     after[12:] = before[12:]
     truth = np.array([0] * 9 + [0] * 3 + [1] * 30)
     found = audit(before, after, sensitive_features=["a", "b"] * 21, y_true=truth, min_group_size=1)
-    assert (found.quality.n_mended, found.quality.n_broken) == (9, 3)
+    assert (found.quality.n_errors_fixed, found.quality.n_errors_introduced) == (9, 3)
     both = 2 * sum(math.comb(12, k) for k in range(4)) / 2**12
     assert found.quality.p_value == pytest.approx(both)
 

@@ -23,7 +23,7 @@ from commod._reporting.explain.edited import edited_rows
 from commod._reporting.explain.reasons import added_by_column
 from commod._reporting.explain.words import value_text
 from commod._statistics.intervals import share_interval
-from commod._text.html import points
+from commod._text import points
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import BayesPlugIn, MinimalFlip, RejectOption

@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 import audits
 import pytest
 
+from commod import _text
 from commod._record import Audit, Estimate, TradeOff, to_plain
 from commod._reporting.render import render_html, render_markdown, report
 from commod._reporting.render.page import first_step
 from commod._reporting.render.words import NO_PROOF
-from commod._text import html as _html
 from commod.exceptions import InputError, InputTypeError
 
 FULL = audits.audit()
@@ -280,7 +280,7 @@ def test_hostile_names_are_inert_and_readable_in_html(name, page):
     for tag, attributes in found.elements:
         address = attributes.get("href", "#")
         assert address.startswith("#") or (tag, address) == ("link", "data:,")
-    shown = _html.plain(text)
+    shown = _text.plain(text)
     assert shown[:30].split("…")[0] in found.text
     assert shown in found.text  # the whole of it can be reached
     assert not re.search(
@@ -320,10 +320,10 @@ def test_hostile_names_survive_json(name, tmp_path):
 @pytest.mark.parametrize("name", audits.HOSTILE)
 def test_hostile_names_are_inert_in_a_snippet(name):
     text = audits.HOSTILE[name]
-    benign = Page(_html.snippet("t" * 100, ["s"], [("c", ["h"], [["x", 0.5]])]))
-    found = Page(_html.snippet(text, [text], [(text, [text], [[text, 0.5]])]))
+    benign = Page(_text.snippet("t" * 100, ["s"], [("c", ["h"], [["x", 0.5]])]))
+    found = Page(_text.snippet(text, [text], [(text, [text], [[text, 0.5]])]))
     assert found.kinds <= benign.kinds
-    assert _html.plain(text)[:30] in found.text
+    assert _text.plain(text)[:30] in found.text
 
 
 def test_two_long_names_with_the_same_beginning_can_be_told_apart():
@@ -337,7 +337,7 @@ def test_two_long_names_with_the_same_beginning_can_be_told_apart():
 
 
 def test_an_unknown_number_in_a_snippet_is_said():
-    text = Page(_html.snippet("t", [], [("c", ["a", "b"], [[None, float("nan")]])])).text
+    text = Page(_text.snippet("t", [], [("c", ["a", "b"], [[None, float("nan")]])])).text
     assert text.count("not known") == 2
 
 

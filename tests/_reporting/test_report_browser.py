@@ -8,8 +8,7 @@ import audits
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, frontier
-from commod._text import html as _html
+from commod import ControlledDebiaser, _text, frontier
 from commod import audit as make_audit
 from commod._reporting.render import render_html
 from commod._reporting.render.tables import LINES
@@ -187,10 +186,10 @@ def test_hostile_names_are_text_and_break_no_layout(visit, names, size):
     for part in ("table.outcomes", "#why table.scorecard"):
         found = page.locator(f"{part} tbody th").all_text_contents()
         for text in texts:
-            assert any(shown.startswith(_html.plain(text)[:40]) for shown in found), text
+            assert any(shown.startswith(_text.plain(text)[:40]) for shown in found), text
     strongest = page.locator("[data-part=card] tbody th").all_text_contents()[1:]
     assert len(strongest) == min(len(texts), LINES)
-    starts = tuple(_html.plain(text)[:40] for text in texts)
+    starts = tuple(_text.plain(text)[:40] for text in texts)
     assert all(shown.startswith(starts) for shown in strongest)
     assert_in_order(page)
 
@@ -233,10 +232,10 @@ def test_the_slider_shows_each_step_of_the_trade_off(visit):
             assert f"{rule.n_changed} of {rule.size}" in text
         lines = page.locator("[data-part=card] tbody tr")
         assert lines.count() == len(step.card.lines) + 1
-        assert _html.points(step.card.intercept) in lines.first.text_content()
+        assert _text.points(step.card.intercept) in lines.first.text_content()
         for j, line in enumerate(step.card.lines):
             text = lines.nth(j + 1).text_content()
-            assert line.term in text and _html.points(line.points) in text
+            assert line.term in text and _text.points(line.points) in text
         places.add(page.locator("[data-marker]").get_attribute("transform"))
     assert len(places) == 8
 

@@ -17,13 +17,13 @@ from commod import (
     ControlledDebiaser,
     Frontier,
     ScoreColumn,
-    _frontier,
     bounds,
     compare,
     frontier,
 )
 from commod._record import TradeOff, from_plain, to_plain
 from commod._reporting.explain import explain
+from commod._study import frontier as _frontier
 from commod._study.frontier import Fitted, Point
 from commod.datasets import make_biased
 from commod.exceptions import InputError, TargetWarning

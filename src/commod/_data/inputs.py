@@ -23,6 +23,7 @@ __all__ = [
     "binary_outcome",
     "check_length",
     "check_weights",
+    "determines_group",
     "different_labels",
     "index_of",
     "iter_columns",
@@ -32,7 +33,6 @@ __all__ = [
     "read_labels",
     "same_name",
     "take_rows",
-    "tells_group",
 ]
 
 Kind = Literal["numeric", "category"]
@@ -605,7 +605,7 @@ def _intersections(parts: Sequence[Groups]) -> Groups:
     return Groups(codes, tuple(zip(*labels, strict=True)), tuple(part.codes for part in parts))
 
 
-def tells_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
+def determines_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
     """Return whether few values, shared by several rows each, determine the group."""
     n = len(codes)
     for step in (-(-n // 1_000), 1):  # some of the rows tell that most columns do not

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from commod._displays._style import check_update, width_of
 from commod._record import Card, CardLine, Concept, Estimate
 from commod._reporting.explain import make_card
+from commod._text import percent, points
 from commod._text.drawing import AFTER, BEFORE, plain_text
-from commod._text.html import percent, points
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import Any
 
 from commod.exceptions import InputError
 
-__all__ = ["needed"]
+__all__ = ["import_optional"]
 
 
-def needed(package: str, extra: str, purpose: str) -> Any:
+def import_optional(package: str, extra: str, purpose: str) -> Any:
     """Return a package, or say what needs it and how to install it.
 
     Examples
     --------
-    >>> needed("no_such_package.io", "files", "Reading a table")
+    >>> import_optional("no_such_package.io", "files", "Reading a table")
     Traceback (most recent call last):
     commod.exceptions.InputError: Reading a table needs the package no_such_package, which is not
     installed. Install it with: pip install 'commod-debiasing[files]'.

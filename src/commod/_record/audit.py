@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from commod import _text
 from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.plain import from_plain, to_plain
-from commod._text import html as _html
 from commod.exceptions import InputError
 
 __all__ = [
@@ -150,14 +150,14 @@ class Limit:
 class Quality:
     """How right decisions and scores are; `p_value` is McNemar's exact test of equal accuracy.
 
-    `n_mended` errors became right decisions, `n_broken` right decisions became errors. `auc_loss`
-    is the area before minus the area after, both of the same people.
+    `n_errors_fixed` errors became right decisions, `n_errors_introduced` right decisions became
+    errors. `auc_loss` is the area before minus the area after, both of the same people.
     """
 
     accuracy_before: Estimate
     accuracy_after: Estimate
-    n_mended: int
-    n_broken: int
+    n_errors_fixed: int
+    n_errors_introduced: int
     p_value: float
     auc_before: Estimate | None
     auc_after: Estimate | None
@@ -354,11 +354,11 @@ class Audit:
 
     def __repr__(self) -> str:
         asked = self.fairness[0]
-        before, after = (_html.number(f.value, 3) for f in (asked.before, asked.after))
+        before, after = (_text.number(f.value, 3) for f in (asked.before, asked.after))
         states = [check.state for check in self.checks]
         checks = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         return (
-            f"Audit of {self.n:,} {_html.shorten(self.rows, 60)}: "
+            f"Audit of {self.n:,} {_text.shorten(self.rows, 60)}: "
             f"{self.changes.n_changes:,} changes ({self.changes.n_gains:,} gains, "
             f"{self.changes.n_losses:,} losses), {asked.metric} "
             f"{before} → {after}, checks: {checks}"
@@ -368,14 +368,14 @@ class Audit:
         sentences = [*self.answer]
         if self.notice:
             sentences.insert(1, f"Most of the changes are losses. {self.notice}")
-        where = f"{self.n:,} {_html.shorten(self.rows, 60)}"
+        where = f"{self.n:,} {_text.shorten(self.rows, 60)}"
         level = f"{self.level * 100:g}% intervals"
         fairness = [(f.metric, f.before, f.after) for f in self.fairness]
         groups = sorted(self.groups, key=lambda group: not group.compared)[:30]
         rates = [(g.name, g.favorable_before, g.favorable_after) for g in groups]
         people = [(g.name, g.n, g.n_gains, g.n_losses) for g in groups]
         checks = [(c.code, c.state, c.title, c.sentence) for c in self.checks]
-        return _html.snippet(
+        return _text.snippet(
             self.title,
             sentences,
             [
@@ -414,7 +414,7 @@ def _before_after(
     first: str, lines: list[tuple[str, Estimate, Estimate]], kind: str = "percent"
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the header and the rows of a table of figures before and after."""
-    rows = [(name, *(_html.estimate(figure, kind) for figure in pair)) for name, *pair in lines]
+    rows = [(name, *(_text.estimate(figure, kind) for figure in pair)) for name, *pair in lines]
     return (first, "before", "after"), rows
 
 

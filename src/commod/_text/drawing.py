@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commod._text.html import shorten
+from commod._text import shorten
 
 __all__ = ["AFTER", "BEFORE", "LOSS", "LOSS_STYLE", "plain_text"]
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from commod._io.optional import needed
+from commod._io.optional import import_optional
 from commod.exceptions import InputError
 
 __all__ = ["MODEL_SUFFIXES", "load_model"]
@@ -74,7 +74,7 @@ def _check_file(name: str, suffix: str) -> None:
 
 
 def _load_skops(name: str, trust: Sequence[str]) -> Any:
-    skops = needed("skops.io", "skops", "Reading a .skops file")
+    skops = import_optional("skops.io", "skops", "Reading a .skops file")
     trust = [kind.strip() for text in trust for kind in text.split(",")]
     unknown = _loaded(name, lambda: skops.get_untrusted_types(file=name))
     allowed = [kind for kind in unknown if kind in trust or _is_own_class(kind)]

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._io.optional import needed
+from commod._io.optional import import_optional
 from commod.exceptions import BaseModelError, InputError
 
 __all__ = ["OnnxModel"]
@@ -51,7 +51,7 @@ class OnnxModel:
         return cls(Path(path).read_bytes(), path)
 
     def _start(self) -> None:
-        runtime = needed("onnxruntime", "onnx", "Running an .onnx file")
+        runtime = import_optional("onnxruntime", "onnx", "Running an .onnx file")
         options = runtime.SessionOptions()
         options.log_severity_level = 4  # what goes wrong is raised, and said once
         try:
@@ -186,7 +186,7 @@ def _classes(content: bytes) -> NDArray[Any]:
     Classifiers carry them as an attribute; what skl2onnx builds from plain operators picks the
     label out of a constant.
     """
-    onnx = needed("onnx", "onnx", "Reading the classes of an .onnx file")
+    onnx = import_optional("onnx", "onnx", "Reading the classes of an .onnx file")
     graph = onnx.load_model_from_string(content).graph
     constants = {constant.name: constant for constant in graph.initializer}
     for node in reversed(graph.node):

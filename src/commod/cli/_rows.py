@@ -275,14 +275,14 @@ def check_test_size(test_size: float) -> None:
 
 def check_blind(rows: Rows) -> None:
     """Refuse columns that tell the group exactly: the patch would hold the sensitive attribute."""
-    from commod._data.inputs import iter_columns, read_groups, tells_group
+    from commod._data.inputs import determines_group, iter_columns, read_groups
 
     groups = read_groups(rows.groups, len(rows))
     score = getattr(rows.estimator, "name", None)
     for column in iter_columns(rows.X, skip=rows.locked):
         if column.name in rows.locked or column.name == score:
             continue
-        if any(tells_group(column, codes) for codes in (groups.codes, *groups.parts)):
+        if any(determines_group(column, codes) for codes in (groups.codes, *groups.parts)):
             raise InputError(
                 f"Column {column.name!r} tells the sensitive group exactly, so a patch that reads "
                 f"it would hold the sensitive attribute. Leave it out: --ignore {column.name!r}."

@@ -20,7 +20,7 @@ from scipy.special import logit
 from commod._data.codes import code_array
 from commod._data.encoding import LARGEST, ColumnTerms, NumericTerms, same_kind
 from commod._data.inputs import Column, read_columns
-from commod._io.optional import needed
+from commod._io.optional import import_optional
 from commod._record import Value, to_plain
 from commod.exceptions import InputError, InputTypeError
 from commod.patch.content import (
@@ -179,7 +179,7 @@ class _Graph:
 
 
 def _onnx() -> Any:
-    onnx = needed("onnx", "onnx", "Writing an ONNX model")
+    onnx = import_optional("onnx", "onnx", "Writing an ONNX model")
     for part in ("checker", "helper", "numpy_helper"):
         import_module(f"onnx.{part}")
     return onnx

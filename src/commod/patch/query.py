@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from commod._io.optional import needed
+from commod._io.optional import import_optional
 from commod.exceptions import InputError
 
 __all__ = ["DIALECTS", "Dialect", "Query"]
@@ -290,7 +290,7 @@ class _Stage:
 
 
 def _syntax() -> Any:
-    return needed("sqlglot", "sql", "Writing SQL").exp
+    return import_optional("sqlglot", "sql", "Writing SQL").exp
 
 
 def _double() -> Node:

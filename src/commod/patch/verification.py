@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.inputs import Column, Groups, iter_columns, n_rows_of, read_groups, tells_group
+from commod._data.inputs import (
+    Column,
+    Groups,
+    determines_group,
+    iter_columns,
+    n_rows_of,
+    read_groups,
+)
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
@@ -160,7 +167,7 @@ def _telling(content: Content, columns: Mapping[str, Column], groups: Groups) ->
     for column in content.ratio.columns:
         found = columns.get(column.name)
         if found is not None and any(
-            tells_group(found, codes) for codes in (groups.codes, *groups.parts)
+            determines_group(found, codes) for codes in (groups.codes, *groups.parts)
         ):
             yield f"The patch reads column {column.name!r}, which tells the group exactly."
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from commod._record import Value
-from commod._text.html import plain
+from commod._text import plain
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import (
     BinColumn,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commod._data.encoding import NumericTerms
-from commod._text.html import count, number, percent, points, shorten, snippet
+from commod._text import count, number, percent, points, shorten, snippet
 from commod.metrics._constraint import get_constraint
 
 if TYPE_CHECKING:

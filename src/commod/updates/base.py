@@ -31,11 +31,11 @@ from commod._data.inputs import (
     Groups,
     check_length,
     check_weights,
+    determines_group,
     different_labels,
     read_columns,
     read_groups,
     read_labels,
-    tells_group,
 )
 from commod._solvers.concepts import Concepts, partition_by_column
 from commod.exceptions import DataWarning, InputError
@@ -52,8 +52,8 @@ __all__ = [
     "by_column",
     "check_locked",
     "check_number",
+    "determines_group",
     "expected_moves",
-    "tells_group",
     "warn_about_group_columns",
 ]
 
@@ -480,7 +480,9 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
     for column in rows.columns:
         if column.name in locked:
             continue
-        if any(tells_group(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)):
+        if any(
+            determines_group(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)
+        ):
             warnings.warn(
                 f"Column {column.name!r} of X tells the sensitive group exactly, so the update "
                 "would use the sensitive attribute when it predicts. Put it into locked_features "

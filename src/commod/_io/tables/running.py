@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from commod._io.optional import needed
+from commod._io.optional import import_optional
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _POLL = 0.05  # seconds between two looks at a running query
 
 def connect(spill: Path, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
     """Return a connection to a database in memory that spills to the folder `spill` only."""
-    connection: duckdb.DuckDBPyConnection = needed(
+    connection: duckdb.DuckDBPyConnection = import_optional(
         "duckdb", "files", "Reading and writing files of tables"
     ).connect()
     settings: dict[str, str | bool] = {

@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from commod._record import Check, Estimate
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.words import as_asked, counted, goal_of, people_word, told_apart
-from commod._text.html import shorten
+from commod._text import shorten
 
 __all__ = ["checks_of"]
 
@@ -110,7 +110,7 @@ def _accuracy_limit(e: Evidence) -> Answer:
         return None
     if e.quality is None:
         return "not enough evidence", "True labels were not given."
-    loss = (e.quality.n_broken - e.quality.n_mended) / e.n
+    loss = (e.quality.n_errors_introduced - e.quality.n_errors_fixed) / e.n
     most = e.request.max_accuracy_loss
     return _verdict(loss <= most), _beside(loss, most, "less accuracy")
 
@@ -138,11 +138,11 @@ def _accuracy(e: Evidence) -> Answer:
     if e.quality is None:
         return None
     text = (
-        f"{counted(e.quality.n_mended, 'error')} mended, "
-        f"{counted(e.quality.n_broken, 'new error')} made (McNemar's exact test: "
+        f"{counted(e.quality.n_errors_fixed, 'error')} mended, "
+        f"{counted(e.quality.n_errors_introduced, 'new error')} made (McNemar's exact test: "
         f"p = {e.quality.p_value:.3g}, {e.n:,} {e.rows})."
     )
-    if e.quality.n_broken <= e.quality.n_mended:
+    if e.quality.n_errors_introduced <= e.quality.n_errors_fixed:
         return "passed", text
     return ("failed" if e.quality.p_value < 1 - e.level else "not enough evidence"), text
 
@@ -154,11 +154,11 @@ def _accuracy_of_groups(e: Evidence) -> Answer:
     worse, failed = [], []
     for i, name in enumerate(e.names):
         cells = e.compared.cells[i]
-        n_broken = int(cells[0, 0, 1] + cells[1, 1, 0])
-        n_mended = int(cells[0, 1, 0] + cells[1, 0, 1])
-        if n_broken > n_mended:
-            worse.append(f"{name} ({n_mended:,} mended, {n_broken:,} new errors)")
-            if binomtest(n_mended, n_broken + n_mended).pvalue < alpha:
+        n_errors_introduced = int(cells[0, 0, 1] + cells[1, 1, 0])
+        n_errors_fixed = int(cells[0, 1, 0] + cells[1, 0, 1])
+        if n_errors_introduced > n_errors_fixed:
+            worse.append(f"{name} ({n_errors_fixed:,} mended, {n_errors_introduced:,} new errors)")
+            if binomtest(n_errors_fixed, n_errors_introduced + n_errors_fixed).pvalue < alpha:
                 failed.append(worse[-1])
     if failed:
         return "failed", f"Less accurate than before, beyond chance: {_list(failed)}."

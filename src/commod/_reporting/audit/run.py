@@ -37,7 +37,7 @@ from commod._reporting.audit.scores import (
 from commod._reporting.audit.subgroups import Slices, SubgroupSearch, everybody_of
 from commod._reporting.explain import Explanation, find_segments
 from commod.exceptions import DataWarning, InputError
-from commod.updates.base import tells_group
+from commod.updates.base import determines_group
 
 __all__ = ["audit"]
 
@@ -392,6 +392,6 @@ def _read_columns(people: People, X: Any, slices: Slices) -> _Columns:
     for column in iter_columns(X, unread=unread) if X is not None else ():
         digest.add(column)
         slices.add(column)
-        if any(tells_group(column, codes) for codes in sensitive):
+        if any(determines_group(column, codes) for codes in sensitive):
             telling.append(column.name)
     return _Columns(digest.hexdigest(), tuple(telling), tuple(unread))

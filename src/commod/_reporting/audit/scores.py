@@ -159,15 +159,15 @@ def quality_of(counts: Counts, areas: Areas, level: float) -> Quality | None:
     if not counts.has_labels:
         return None
     cells = counts.cells.sum(axis=0)  # true label, before, after
-    n_broken = int(cells[0, 0, 1] + cells[1, 1, 0])
-    n_mended = int(cells[0, 1, 0] + cells[1, 0, 1])
-    n_changed = n_broken + n_mended
+    n_errors_introduced = int(cells[0, 0, 1] + cells[1, 1, 0])
+    n_errors_fixed = int(cells[0, 1, 0] + cells[1, 0, 1])
+    n_changed = n_errors_introduced + n_errors_fixed
     return Quality(
         accuracy_before=share(int(counts.n_right(False).sum()), counts.n, level),
         accuracy_after=share(int(counts.n_right(True).sum()), counts.n, level),
-        n_mended=n_mended,
-        n_broken=n_broken,
-        p_value=float(binomtest(n_mended, n_changed).pvalue) if n_changed else 1.0,
+        n_errors_fixed=n_errors_fixed,
+        n_errors_introduced=n_errors_introduced,
+        p_value=float(binomtest(n_errors_fixed, n_changed).pvalue) if n_changed else 1.0,
         auc_before=areas[0],
         auc_after=areas[1],
         auc_loss=areas[2],

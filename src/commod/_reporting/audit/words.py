@@ -6,7 +6,7 @@ from typing import Any
 
 from commod._record import Estimate, Request
 from commod._reporting.audit.evidence import Evidence
-from commod._text.html import shorten
+from commod._text import shorten
 from commod.metrics._constraint import get_constraint
 
 __all__ = [
@@ -230,8 +230,8 @@ def _accuracy(found: Evidence) -> str:
     before, after = quality.accuracy_before.value or 0.0, quality.accuracy_after.value or 0.0
     return (
         f"Right decisions go from {before:.1%} to {after:.1%}: "
-        f"{counted(quality.n_mended, 'error')} mended, "
-        f"{counted(quality.n_broken, 'new error')} made."
+        f"{counted(quality.n_errors_fixed, 'error')} mended, "
+        f"{counted(quality.n_errors_introduced, 'new error')} made."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commod._record import Card, CardLine, Concept, Segments
-from commod._text.html import points
+from commod._text import points
 
 __all__ = ["card_in_lines", "segments_in_lines", "shortened"]
 

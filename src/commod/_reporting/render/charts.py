@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from commod._record import Audit, Calibration, Card, Estimate, StabilitySummary, TradeOff
 from commod._reporting.render import words
-from commod._text.html import count, estimate, number, of_hundred, percent, shorten
+from commod._text import count, estimate, number, of_hundred, percent, shorten
 
 __all__ = ["Chart", "Mark"]
 

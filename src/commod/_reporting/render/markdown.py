@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from commod._record import Audit, StabilitySummary, TradeOff
 from commod._reporting.render import tables, words
-from commod._text.html import count, estimate, number, percent, shorten
+from commod._text import count, estimate, number, percent, shorten
 
 __all__ = ["render_markdown"]
 
@@ -200,8 +200,9 @@ class _Writer:
             yield from self.table(tables.quality(audit, found))
             p = f"= {number(found.p_value, 3)}" if found.p_value >= 0.001 else "below 0.001"
             yield self.say(
-                f"{count(found.n_mended)} errors became right decisions and "
-                f"{count(found.n_broken)} right decisions became errors (McNemar's exact test: "
+                f"{count(found.n_errors_fixed)} errors became right decisions and "
+                f"{count(found.n_errors_introduced)} right decisions became errors "
+                f"(McNemar's exact test: "
                 f"p {p})."
             )
             yield ""

@@ -12,9 +12,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from commod import _text
 from commod._record import Audit, Card, Segments, Step, TradeOff
 from commod._reporting.render import charts, tables, words
-from commod._text import html as _html
 
 __all__ = ["render_html"]
 
@@ -73,8 +73,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(tables=tables, charts=charts, words=words)
-    environment.filters.update({name: getattr(_html, name) for name in _FORMATS})
-    environment.filters.update(plain=_html.plain, shorten=_html.shorten)
+    environment.filters.update({name: getattr(_text, name) for name in _FORMATS})
+    environment.filters.update(plain=_text.plain, shorten=_text.shorten)
     return environment
 
 
@@ -127,13 +127,13 @@ def step_fields(trade_off: TradeOff, step: Step, names: words.Names) -> dict[str
     """Return the figures of a step as they are shown."""
     return {
         "target": words.target(step.target),
-        "fairness": _html.number(step.fairness, 3),
-        "changes": f"{_html.count(step.n_changes)} of {_html.count(trade_off.n_rows)}",
-        "change_rate": _html.percent(step.change_rate),
-        "gains": _html.count(step.n_gains),
-        "losses": _html.count(step.n_losses),
-        "limit": _html.percent(step.limit),
-        "accuracy": _html.percent(step.accuracy),
+        "fairness": _text.number(step.fairness, 3),
+        "changes": f"{_text.count(step.n_changes)} of {_text.count(trade_off.n_rows)}",
+        "change_rate": _text.percent(step.change_rate),
+        "gains": _text.count(step.n_gains),
+        "losses": _text.count(step.n_losses),
+        "limit": _text.percent(step.limit),
+        "accuracy": _text.percent(step.accuracy),
         "settings": names(tables.settings(step.settings), 160) if step.settings else "",
     }
 

@@ -20,7 +20,7 @@ from commod._record import (
     TradeOff,
 )
 from commod._reporting.render import words
-from commod._text.html import (
+from commod._text import (
     NOT_KNOWN,
     count,
     number,

@@ -12,7 +12,7 @@ from commod._record import (
     StabilitySummary,
     TradeOff,
 )
-from commod._text.html import (
+from commod._text import (
     NOT_KNOWN,
     count,
     estimate,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._record import StabilitySummary
-from commod._text.html import shorten
+from commod._text import shorten
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 

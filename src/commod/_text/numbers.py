@@ -1,0 +1,148 @@
+"""Write numbers as people read them. A number that is undefined is called so, never 0 or NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+__all__ = [
+    "NOT_KNOWN",
+    "count",
+    "estimate",
+    "number",
+    "of_hundred",
+    "percent",
+    "percentage_points",
+    "points",
+]
+
+NOT_KNOWN = "not known"
+
+
+class Estimate(Protocol):
+    """A figure and the ends of its interval, as `commod._record.Estimate` has them."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def count(value: float | None) -> str:
+    """Return a number of people: thousands apart, fractions only where there are some.
+
+    Examples
+    --------
+    >>> count(12345), count(3.0), count(2.25), count(None)
+    ('12,345', '3', '2.2', 'not known')
+    """
+    if _unknown(value):
+        return NOT_KNOWN
+    whole = float(value).is_integer()  # type: ignore[arg-type]
+    return f"{value:,.0f}" if whole else _minus(f"{value:,.1f}")
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Return a number with so many digits behind the point; undefined ones are said to be.
+
+    Examples
+    --------
+    >>> number(0.8049, 3), number(-1.5), number(float("nan"))
+    ('0.805', '−1.50', 'not known')
+    """
+    return NOT_KNOWN if _unknown(value) else _minus(f"{value:,.{digits}f}")
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Return a share of 1 in percent.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(0.95, 0), percent(None)
+    ('12.3%', '95%', 'not known')
+    """
+    return NOT_KNOWN if _unknown(value) else _minus(f"{value:,.{digits}%}")
+
+
+def percentage_points(value: float | None, digits: int = 1) -> str:
+    """Return a difference of two shares, with its sign.
+
+    Examples
+    --------
+    >>> percentage_points(-0.031), percentage_points(0.0004)
+    ('−3.1 points', '0.0 points')
+    """
+    if _unknown(value):
+        return NOT_KNOWN
+    return f"{_signed(100 * float(value), digits)} points"  # type: ignore[arg-type]
+
+
+def points(value: float | None) -> str:
+    """Return the points of a scorecard's line: a sign and three digits that count.
+
+    Examples
+    --------
+    >>> points(0.61249), points(-0.00412), points(12.0), points(0.0)
+    ('+0.612', '−0.00412', '+12.0', '0')
+    """
+    if _unknown(value):
+        return NOT_KNOWN
+    if not value:
+        return "0"
+    behind = max(0, min(9, 2 - math.floor(math.log10(abs(value)))))
+    return _signed(float(value), behind)
+
+
+def of_hundred(value: float | None) -> str:
+    """Return how many of 100 people: whole people, except very close to nobody or everybody.
+
+    Examples
+    --------
+    >>> of_hundred(0.423), of_hundred(0.004), of_hundred(0.0)
+    ('42', '0.4', '0')
+    """
+    if _unknown(value):
+        return NOT_KNOWN
+    hundred = 100 * float(value)  # type: ignore[arg-type]
+    near_an_end = 0 < hundred < 1 or 99 < hundred < 100
+    return f"{hundred:.1f}" if near_an_end else f"{hundred:.0f}"
+
+
+def estimate(figure: Estimate | None, kind: str = "percent", digits: int | None = None) -> str:
+    """Return a figure and its interval; `kind` is "percent", "points" or "number".
+
+    Examples
+    --------
+    >>> from commod._record import Estimate
+    >>> estimate(Estimate(0.423, 0.391, 0.456))
+    '42.3% (39.1% to 45.6%)'
+    >>> estimate(Estimate(0.8, 0.71, None), "number"), estimate(Estimate(None, None, None))
+    ('0.80 (at least 0.71)', 'not known')
+    """
+    if figure is None or _unknown(figure.value):
+        return NOT_KNOWN
+    write = {"percent": percent, "points": percentage_points, "number": number}[kind]
+    value, low, high = (
+        NOT_KNOWN if part is None else write(part) if digits is None else write(part, digits)
+        for part in (figure.value, figure.low, figure.high)
+    )
+    if figure.low is None and figure.high is None:
+        return value
+    if figure.high is None:
+        return f"{value} (at least {low})"
+    return f"{value} (at most {high})" if figure.low is None else f"{value} ({low} to {high})"
+
+
+def _unknown(value: float | None) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _signed(value: float, digits: int) -> str:
+    text = f"{value:+,.{digits}f}"
+    return text[1:] if not text.strip("+-0.,") else _minus(text)
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−") if text.strip("-0.,%") else text.replace("-", "")
