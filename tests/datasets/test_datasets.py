@@ -14,10 +14,10 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import expit
 
+from commod._io.files import write_whole
 from commod.datasets import (
     _compas,
     _law_school,
-    _tables,
     fetch_law_school,
     load_compas,
     make_biased,
@@ -353,9 +353,9 @@ def test_file_that_cannot_be_finished_leaves_no_part(tmp_path, monkeypatch):
     def fail(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr(_tables.os, "replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        _tables.write_whole(tmp_path / "table.csv", b"content")
+        write_whole(tmp_path / "table.csv", b"content")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,6 +15,7 @@ import typer
 from commod import __version__
 from commod.cli import apply, audit, check, compare, debias, demo, show, sql
 from commod.cli._options import in_options
+from commod.cli._signals import ending_on_sigterm
 
 __all__ = ["app", "main"]
 
@@ -71,7 +72,8 @@ def main() -> None:
 
     _make_printable()
     try:
-        code = app(standalone_mode=False)
+        with ending_on_sigterm():
+            code = app(standalone_mode=False)
     except (CommodError, OSError) as error:
         _fail(in_options(_words(error)))
     except MemoryError:

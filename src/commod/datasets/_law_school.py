@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commod.datasets._tables import as_bunch, check_digest, white_or_not, write_whole
+from commod._io.files import write_whole
+from commod.datasets._tables import as_bunch, check_digest, white_or_not
 from commod.exceptions import DatasetError
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def _read(path: Path, download_if_missing: bool) -> bytes:
             f"{DATA_HOME_VARIABLE}, to the folder that has it, or allow the download."
         )
     content = _download(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content)
     return content
 

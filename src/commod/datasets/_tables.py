@@ -1,11 +1,8 @@
-"""What the loaders share: files checked by digest and written whole, and tables made Bunches."""
+"""What the loaders share: files checked by digest, and tables made Bunches."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commod.exceptions import DatasetError
@@ -22,18 +19,6 @@ def check_digest(content: bytes, expected: str, *, source: str, way_out: str) ->
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
         raise DatasetError(f"{source} has SHA-256 {found}, expected {expected}. {way_out}")
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path` so that the file is there with all of it, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its goal, because os.replace is only atomic within one file system.
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def white_or_not(is_white: Series) -> Series:

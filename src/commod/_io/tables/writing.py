@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from commod._io.files import written_whole
+from commod._io.files import replacement_file
 from commod._io.tables.running import Progress, in_row_order, out_of_memory, run_query, sentence_of
 from commod._io.tables.table import Table
 from commod.exceptions import InputError
@@ -142,8 +142,8 @@ def write_table(
     target = check_output(path, force, inputs=table.files, suffixes=TABLE_SUFFIXES)
     suffix = max((s for s in _OPTIONS if target.name.lower().endswith(s)), key=len)
     try:
-        with written_whole(target) as beside:
-            _copy(table, beside, _OPTIONS[suffix], progress)
+        with replacement_file(target) as temporary:
+            _copy(table, temporary, _OPTIONS[suffix], progress)
     except duckdb.OutOfMemoryException as error:
         raise out_of_memory() from error
     except (duckdb.Error, OSError) as error:
