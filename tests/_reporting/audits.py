@@ -14,7 +14,7 @@ from commod._record import (
     CalibrationBin,
     Card,
     CardLine,
-    Changes,
+    ChangeSummary,
     Check,
     Concept,
     Condition,
@@ -203,7 +203,7 @@ def audit(**changes):
             Fairness(2149, "false_positive_rate_parity", "FPR gap", False, False,
                      Estimate(0.1962, 0.1413, 0.2506), Estimate(0.0924, None, None)),
         ),
-        "changes": Changes(2164, 221, 39, 182, Estimate(0.1021, 0.0900, 0.1157)),
+        "changes": ChangeSummary(2164, 221, 39, 182, Estimate(0.1021, 0.0900, 0.1157)),
         "limit": Limit("any", 221, 187, 1.1818, 433, 196, 451),
         "groups": (
             group("African-American", 1120, 0.4217, 0.4538, 39, 3),
@@ -279,7 +279,7 @@ def bare(**changes):
         "notice": None,
         "request": Request(),
         "fairness": (Fairness(2149, "demographic_parity", "P-rule", True, True, nothing, nothing),),
-        "changes": Changes(2164, 0, 0, 0, Estimate(0.0, 0.0, 0.0018)),
+        "changes": ChangeSummary(2164, 0, 0, 0, Estimate(0.0, 0.0, 0.0018)),
         "limit": Limit("any", 0, None, None, None, None, None),
         "groups": tuple(
             group(name, n, 0.5, 0.5, 0, 0, n_positive_labels=None, **unlabelled)

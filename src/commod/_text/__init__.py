@@ -11,7 +11,15 @@ from commod._text.numbers import (
     percentage_points,
     points,
 )
-from commod._text.phrases import at_bound, distinct, n_of, plural, target_formula, verb
+from commod._text.phrases import (
+    at_bound,
+    distinct,
+    label_text,
+    n_of,
+    plural,
+    target_formula,
+    verb,
+)
 from commod._text.snippet import snippet
 
 __all__ = [
@@ -20,6 +28,7 @@ __all__ = [
     "count",
     "distinct",
     "estimate",
+    "label_text",
     "n_of",
     "number",
     "of_hundred",

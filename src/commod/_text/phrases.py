@@ -1,12 +1,16 @@
-"""Write plurals and targets: one way to phrase each in the library."""
+"""Write plurals, targets and labels: one way to phrase each in the library."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from commod._text.names import shorten
 from commod._text.numbers import count
 
-__all__ = ["at_bound", "distinct", "n_of", "plural", "target_formula", "verb"]
+__all__ = ["at_bound", "distinct", "label_text", "n_of", "plural", "target_formula", "verb"]
 
 _IRREGULAR = {"person": "people", "loss": "losses"}
+_LONGEST_LABEL = 30  # characters
 _MOST_DIGITS = 8  # of `distinct`, before the number is written in full
 
 
@@ -66,6 +70,19 @@ def target_formula(metric: str, higher_is_fairer: bool, value: float) -> str:
     ('P-rule ≥ 0.8', 'TPR gap ≤ 0.05')
     """
     return f"{metric} {'≥' if higher_is_fairer else '≤'} {value:g}"
+
+
+def label_text(name: str | None, label: Any) -> str:
+    """Return a label in words: its quoted name, else "label" and its value; empty for None.
+
+    Examples
+    --------
+    >>> label_text("high risk", 1), label_text("1", 1), label_text(None, 1), label_text(None, None)
+    ('“high risk”', 'label 1', 'label 1', '')
+    """
+    if name is not None and name != str(label):
+        return f"“{shorten(name, _LONGEST_LABEL)}”"
+    return "" if label is None else f"label {shorten(label, _LONGEST_LABEL)}"
 
 
 def distinct(
