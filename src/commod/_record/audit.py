@@ -369,15 +369,16 @@ class Audit:
         checks = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         return (
             f"Audit of {self.n:,} {_text.shorten(self.rows, 60)}: "
-            f"{self.changes.n_changes:,} changes ({self.changes.n_gains:,} gains, "
-            f"{self.changes.n_losses:,} losses), {fairness.metric} "
+            f"{_text.n_of(self.changes.n_changes, 'change')} "
+            f"({_text.n_of(self.changes.n_gains, 'gain')}, "
+            f"{_text.n_of(self.changes.n_losses, 'loss')}), {fairness.metric} "
             f"{before} → {after}, checks: {checks}"
         )
 
     def _repr_html_(self) -> str:
         sentences = [*self.answer]
         if self.notice:
-            sentences.insert(1, f"Most changes are losses. {self.notice}")
+            sentences.insert(1, f"Most of the changes are losses. {self.notice}")
         rows = f"{self.n:,} {_text.shorten(self.rows, 60)}"
         level = f"{self.level * 100:g}% intervals"
         fairness = [(f.metric, f.before, f.after) for f in self.fairness]
@@ -405,8 +406,8 @@ class Audit:
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA:
             raise InputError(
-                f"This version of commod cannot read the audit: its schema is {schema!r}, expected "
-                f"{SCHEMA!r}. Read it with the version of commod that wrote it."
+                f"This is not an audit that this version of commod can read: schema {schema!r}, "
+                f"expected {SCHEMA!r}. Read it with the version of commod that wrote it."
             )
         return from_plain(cls, data)
 
