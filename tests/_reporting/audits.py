@@ -195,13 +195,21 @@ def audit(**changes):
         "same fairness would take at least 433 gains. The target itself would take 451 gains.",
         "fairness": (
             Fairness(2149, "demographic_parity", "P-rule", True, True,
-                     Estimate(0.5837, 0.5316, 0.6409), Estimate(0.7912, 0.7261, 0.8622)),
+                     Estimate(0.5837, 0.5316, 0.6409), Estimate(0.7912, 0.7261, 0.8622),
+                     "the lowest group's rate of “high risk” divided by the highest's; 1 means "
+                     "equal"),
             Fairness(2149, "equalized_odds", "disparate mistreatment", False, False,
-                     Estimate(0.4218, 0.3319, 0.5107), Estimate(0.2043, 0.1172, 0.2934)),
+                     Estimate(0.4218, 0.3319, 0.5107), Estimate(0.2043, 0.1172, 0.2934),
+                     "how far the groups' true positive rates of “high risk” lie apart plus how "
+                     "far their false positive rates of “high risk” lie apart; 0 means equal"),
             Fairness(2149, "true_positive_rate_parity", "TPR gap", False, False,
-                     Estimate(0.2256, 0.1644, 0.2861), Estimate(0.1119, 0.0497, 0.1738)),
+                     Estimate(0.2256, 0.1644, 0.2861), Estimate(0.1119, 0.0497, 0.1738),
+                     "how far the groups' true positive rates of “high risk” lie apart; 0 means "
+                     "equal"),
             Fairness(2149, "false_positive_rate_parity", "FPR gap", False, False,
-                     Estimate(0.1962, 0.1413, 0.2506), Estimate(0.0924, None, None)),
+                     Estimate(0.1962, 0.1413, 0.2506), Estimate(0.0924, None, None),
+                     "how far the groups' false positive rates of “high risk” lie apart; 0 means "
+                     "equal"),
         ),
         "changes": ChangeSummary(2164, 221, 39, 182, Estimate(0.1021, 0.0900, 0.1157)),
         "limit": Limit("any", 221, 187, 1.1818, 433, 196, 451),

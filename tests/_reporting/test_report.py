@@ -15,7 +15,7 @@ from commod import _text
 from commod._record import Audit, Estimate, TradeOff, to_plain
 from commod._reporting.render import render_html, render_markdown, report
 from commod._reporting.render.page import first_step
-from commod._reporting.render.words import NO_PROOF
+from commod._reporting.render.texts import NO_PROOF
 from commod.exceptions import InputError, InputTypeError
 
 FULL = audits.audit()
@@ -221,9 +221,9 @@ def test_thousands_of_groups_do_not_fill_the_page():
 
 def test_whether_the_group_is_read_is_said_as_it_is():
     for reads, words in (
-        (True, "reads each person's group, or a column that tells it, when it decides"),
-        (False, "does not see the sensitive attribute when it decides"),
-        (None, "Whether the update sees the sensitive attribute when it decides is not known"),
+        (True, "reads each person's group, or a column that determines the group, when it decides"),
+        (False, "does not see the sensitive features when it decides"),
+        (None, "Whether the update sees the sensitive features when it decides is not known"),
     ):
         found = replace(FULL, provenance=replace(FULL.provenance, reads_group=reads))
         assert words in Page(render_html(found)).text
@@ -425,7 +425,7 @@ def test_many_steps_with_long_scorecards_stay_small():
     card = audits.card(n_lines=400)
     html = render_html(replace(FULL, card=card), audits.trade_off(40, 400))
     assert len(html.encode()) < 1_000_000  # five times below what is allowed
-    assert "388 weaker lines are not shown here" in html
+    assert "388 weaker terms are not shown here" in html
     steps = json.loads(Page(html).raw["script"][0])
     assert all(len(step["card"]) == 13 for step in steps)
 

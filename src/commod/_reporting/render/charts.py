@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from commod._record import Audit, Calibration, Card, Estimate, StabilitySummary, TradeOff
-from commod._reporting.render import words
+from commod._reporting.render.texts import ShortNames, group_rates_label
 from commod._text import count, estimate, number, of_hundred, percent, shorten
 
 __all__ = ["Chart", "Mark"]
@@ -65,7 +65,7 @@ class Axis:
 # charts -------------------------------------------------------------------------------------------
 
 
-def group_rates(audit: Audit, names: words.Names, *, per_hundred: bool = False) -> Chart:
+def group_rates(audit: Audit, names: ShortNames, *, per_hundred: bool = False) -> Chart:
     """Return the favourable outcome by group: two bars each, before and after."""
     shown = audit.groups[:MOST_GROUPS]
     bars = [
@@ -78,11 +78,10 @@ def group_rates(audit: Audit, names: words.Names, *, per_hundred: bool = False) 
         )
         for g in shown
     ]
-    label = words.group_label(audit)
-    return _bars(bars, label, whiskers=not per_hundred)
+    return _bars(bars, group_rates_label(audit), whiskers=not per_hundred)
 
 
-def concept_changes(card: Card, names: words.Names) -> Chart:
+def concept_changes(card: Card, names: ShortNames) -> Chart:
     """Return how often a decision changes where each concept is active and where not."""
     bars = [
         (
@@ -102,7 +101,7 @@ def concept_changes(card: Card, names: words.Names) -> Chart:
     return _bars(bars, label, whiskers=True, scale=_top(card))
 
 
-def refit_columns(found: StabilitySummary, names: words.Names) -> Chart:
+def refit_columns(found: StabilitySummary, names: ShortNames) -> Chart:
     """Return how often columns recur in refits."""
     listed = sorted(found.columns.items(), key=lambda item: -item[1])[:MOST_GROUPS]
     bars = [
@@ -115,7 +114,7 @@ def refit_columns(found: StabilitySummary, names: words.Names) -> Chart:
     return _bars(bars, label, whiskers=False)
 
 
-def trade_off(found: TradeOff, names: words.Names) -> Chart:
+def trade_off(found: TradeOff, names: ShortNames) -> Chart:
     """Return changes against fairness, the exact limit below, fairer to the right."""
     left, right, top, bottom = 48.0, WIDTH - 14, 30.0, 236.0
     fair = [s.fairness for s in found.steps]
@@ -123,8 +122,7 @@ def trade_off(found: TradeOff, names: words.Names) -> Chart:
         fair.append(found.base_fairness)
     rates = [s.change_rate for s in found.steps] + [s.limit for s in found.steps if s.limit]
     low, high, ticks = _span(fair)
-    is_ratio = found.constraints == "demographic_parity"
-    ends = (left, right) if is_ratio else (right, left)
+    ends = (left, right) if found.higher_is_fairer else (right, left)
     x = Axis(low, high, *ends, ticks)
     y_low, y_high, y_ticks = _span([0.0, *rates], from_zero=True)
     y = Axis(y_low, y_high, bottom, top, y_ticks)

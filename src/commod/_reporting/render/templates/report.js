@@ -94,10 +94,10 @@
     if (sort !== undefined) made.dataset.sort = sort;
     const inner = document.createElement("span");
     inner.className = "cell";
-    const words = document.createElement("bdi");
-    words.textContent = text;
-    if (tone) words.className = `tone ${tone}`;
-    inner.append(words);
+    const shown = document.createElement("bdi");
+    shown.textContent = text;
+    if (tone) shown.className = `tone ${tone}`;
+    inner.append(shown);
     if (note) {
       const small = document.createElement("small");
       small.append(Object.assign(document.createElement("bdi"), { textContent: note }));
