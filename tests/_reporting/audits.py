@@ -355,15 +355,15 @@ def trade_off(n_steps=8, n_lines=7, **changes):
     return TradeOff(**{**figures, **changes})
 
 
-def lots():
-    """Return the trade-off of an update that draws lots: fractions, no segments, no card."""
+def randomised():
+    """Return the trade-off of a randomised update: counts with fractions, no segments, no card."""
     steps = tuple(
         replace(s, target=None, n_changes=s.n_changes + 0.4, n_losses=s.n_losses + 0.4,
                 accuracy=None, limit=None, settings={"lambda_fair": 0.25 * i, "seed": None},
                 segments=None, card=None)
         for i, s in enumerate(trade_off(4).steps)
     )  # fmt: skip
-    return trade_off(method="Lots", base_fairness=None, base_accuracy=None, steps=steps)
+    return trade_off(method="Randomised", base_fairness=None, base_accuracy=None, steps=steps)
 
 
 def hostile_together(texts):

@@ -157,7 +157,7 @@ def unfold(page):
     [
         (FULL, STEPS),
         (audits.bare(), None),
-        (FULL, audits.lots()),
+        (FULL, audits.randomised()),
         (replace(FULL, card=audits.card(n_lines=400)), audits.trade_off(40, 60)),
     ],
     ids=["full", "bare", "lots", "many"],
@@ -321,7 +321,7 @@ def test_the_dot_on_the_chart_is_the_step(visit):
 
 
 def test_a_trade_off_without_segments_and_scorecards_can_be_walked(visit):
-    steps = (*audits.lots().steps, *STEPS.steps[-2:])
+    steps = (*audits.randomised().steps, *STEPS.steps[-2:])
     page = visit(trade_off=replace(STEPS, steps=steps))
     assert page.locator("[data-part] table:visible").count() == 2
     page.locator("#step").fill("1")

@@ -82,7 +82,7 @@ def scorecard(
         ("Concept", _concept_number),
     )
     table = table_of("scorecard", caption, terms, columns[: 5 if with_spread else 3], more=more)
-    start = (text("(everybody starts with)"), figure(card.intercept, points))
+    start = (text("Start (everybody)"), figure(card.intercept, points))
     empty = (Cell(""),) * (len(table.columns) - 2)
     return replace(table, rows=((*start, *empty), *table.rows))
 
