@@ -34,12 +34,12 @@ MOST_TERMS = 400  # of an unfolded scorecard; the audit's JSON has all of them
 _DIRECTIONS = {"gain": "▲ gain", "loss": "▼ loss"}
 
 
-def segments(found: Segments, caption: str) -> ReportTable:
+def segments(rules: Segments, caption: str) -> ReportTable:
     """Return the rules that describe who changes."""
     return table_of(
         "segments",
         caption,
-        found.segments,
+        rules.segments,
         (
             ("Direction", lambda s: Cell(_DIRECTIONS[s.direction], tone=s.direction)),
             ("Rule", lambda s: Cell(s.text, limit=texts.SENTENCE_LIMIT // 2)),
@@ -56,9 +56,9 @@ def segments(found: Segments, caption: str) -> ReportTable:
     )
 
 
-def step_segments(found: Segments) -> ReportTable:
+def step_segments(rules: Segments) -> ReportTable:
     """Return the rules of one step; without intervals, because their level is not known."""
-    table = segments(found, "Rules that describe who changes.")
+    table = segments(rules, "Rules that describe who changes.")
     kept = (0, 1, 2, 4)
     return replace(
         table,
@@ -139,17 +139,17 @@ def steps(trade_off: TradeOff) -> ReportTable:
         "smallest share of changes that reaches the same fairness, even with each person's group.",
         enumerate(trade_off.steps, start=1),
         (
-            ("Step", lambda i_s: figure(i_s[0])),
-            ("Target", lambda i_s: figure(i_s[1].target, texts.target_number)),
-            (trade_off.metric, lambda i_s: figure(i_s[1].fairness, three_digits)),
-            ("Change", lambda i_s: _changes(i_s[1].n_changes, i_s[1].change_rate)),
-            ("Gains", lambda i_s: figure(i_s[1].n_gains)),
-            ("Losses", lambda i_s: figure(i_s[1].n_losses)),
-            ("Fewest possible", lambda i_s: figure(i_s[1].limit, percent)),
-            ("Accuracy", lambda i_s: figure(i_s[1].accuracy, percent, "no labels")),
+            ("Step", lambda row: figure(row[0])),
+            ("Target", lambda row: figure(row[1].target, texts.target_number)),
+            (trade_off.metric, lambda row: figure(row[1].fairness, three_digits)),
+            ("Change", lambda row: _changes(row[1].n_changes, row[1].change_rate)),
+            ("Gains", lambda row: figure(row[1].n_gains)),
+            ("Losses", lambda row: figure(row[1].n_losses)),
+            ("Fewest possible", lambda row: figure(row[1].limit, percent)),
+            ("Accuracy", lambda row: figure(row[1].accuracy, percent, "no labels")),
             (
                 "Who changes",
-                lambda i_s: Cell(_rules(i_s[1].segments), settings(i_s[1].settings), limit=160),
+                lambda row: Cell(_rules(row[1].segments), settings(row[1].settings), limit=160),
             ),
         ),
     )
@@ -178,10 +178,10 @@ def _changes(n: float, share: float) -> Cell:
     return Cell(count(n), percent(share), n, "number")
 
 
-def _rules(found: Segments | None) -> str:
-    if found is None:
+def _rules(rules: Segments | None) -> str:
+    if rules is None:
         return NOT_KNOWN
-    return "; ".join(f"{s.direction}: {s.text}" for s in found.segments) or "nobody"
+    return "; ".join(f"{s.direction}: {s.text}" for s in rules.segments) or "nobody"
 
 
 def _strongest(terms: Sequence[CardLine], most: int) -> Sequence[CardLine]:

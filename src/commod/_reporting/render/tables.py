@@ -217,11 +217,11 @@ def checks(audit: Audit) -> ReportTable:
 # Accuracy and scores ------------------------------------------------------------------------------
 
 
-def quality(audit: Audit, found: Quality) -> ReportTable:
+def quality(audit: Audit, summary: Quality) -> ReportTable:
     """Return accuracy and area under the curve before and after."""
     auc_before, auc_after, auc_loss = (
         interval(area, three_digits, "not measured")
-        for area in (found.auc_before, found.auc_after, found.auc_loss)
+        for area in (summary.auc_before, summary.auc_after, summary.auc_loss)
     )
     return ReportTable(
         "quality",
@@ -230,8 +230,8 @@ def quality(audit: Audit, found: Quality) -> ReportTable:
         (
             (
                 text("Accuracy of the decisions"),
-                interval(found.accuracy_before),
-                interval(found.accuracy_after),
+                interval(summary.accuracy_before),
+                interval(summary.accuracy_after),
             ),
             (text("Area under the curve (AUC) of the scores"), auc_before, auc_after),
             (text("Loss of AUC, before minus after"), Cell(""), auc_loss),
@@ -240,7 +240,7 @@ def quality(audit: Audit, found: Quality) -> ReportTable:
     )
 
 
-def agreement(audit: Audit, found: Agreement) -> ReportTable:
+def agreement(audit: Audit, scores: Agreement) -> ReportTable:
     """Return how close the scores before and after are."""
     return ReportTable(
         "agreement",
@@ -248,26 +248,26 @@ def agreement(audit: Audit, found: Agreement) -> ReportTable:
         f"{texts.evaluated_rows(audit)}.",
         ("Measure", "Value"),
         (
-            (text("Share of identical scores"), figure(found.share_identical, percent)),
+            (text("Share of identical scores"), figure(scores.share_identical, percent)),
             (
                 text("Mean absolute difference"),
-                figure(found.mean_absolute_difference, three_digits),
+                figure(scores.mean_absolute_difference, three_digits),
             ),
-            (text("Correlation"), figure(found.correlation, three_digits, "undefined here")),
+            (text("Correlation"), figure(scores.correlation, three_digits, "undefined here")),
             (
                 text("Rank correlation"),
-                figure(found.rank_correlation, three_digits, "not measured"),
+                figure(scores.rank_correlation, three_digits, "not measured"),
             ),
         ),
         sortable=False,
     )
 
 
-def calibration(audit: Audit, found: Calibration) -> ReportTable:
+def calibration(audit: Audit, curves: Calibration) -> ReportTable:
     """Return mean scores and observed shares, before and after."""
     bins = [
         (f"{when} {i}", score_bin)
-        for when, group in (("before", found.before), ("after", found.after))
+        for when, group in (("before", curves.before), ("after", curves.after))
         for i, score_bin in enumerate(group, start=1)
     ]
     return table_of(
@@ -287,14 +287,14 @@ def calibration(audit: Audit, found: Calibration) -> ReportTable:
 # Stability ----------------------------------------------------------------------------------------
 
 
-def stability_histogram(found: StabilitySummary) -> ReportTable:
+def stability_histogram(stability: StabilitySummary) -> ReportTable:
     """Return how many people change in which share of the refits."""
-    n_bins = len(found.histogram)
+    n_bins = len(stability.histogram)
     return table_of(
         "stability-histogram",
-        f"In how many of the {count(found.n_refits)} refits the decisions of "
-        f"{count(found.n_rows)} people change.",
-        enumerate(found.histogram),
+        f"In how many of the {count(stability.n_refits)} refits the decisions of "
+        f"{count(stability.n_rows)} people change.",
+        enumerate(stability.histogram),
         (
             (
                 "Share of refits",
@@ -308,13 +308,13 @@ def stability_histogram(found: StabilitySummary) -> ReportTable:
     )
 
 
-def stability_columns(found: StabilitySummary) -> ReportTable:
+def stability_columns(stability: StabilitySummary) -> ReportTable:
     """Return the share of refits whose scorecard uses each column."""
-    shares = sorted(found.columns.items(), key=lambda item: -item[1])
+    shares = sorted(stability.columns.items(), key=lambda item: -item[1])
     n_more = len(shares) - MOST_COLUMNS
     return table_of(
         "stability-columns",
-        f"Share of the {count(found.n_refits)} refits whose scorecard uses a column.",
+        f"Share of the {count(stability.n_refits)} refits whose scorecard uses a column.",
         shares[:MOST_COLUMNS],
         (
             ("Column", lambda item: text(item[0])),
