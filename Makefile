@@ -32,7 +32,7 @@ test: .venv/develop ## tests, README and docstrings, a process per core
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator checks, long properties and pages
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" -p no:doctest tests
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests
 
 lint: .venv/develop ## ruff: rules and format
 	$(BIN)/ruff check .
