@@ -14,10 +14,10 @@ from commod.metrics._constraint import get_constraint
 from commod.patch import Patch
 from commod.patch.content import (
     SCHEMA,
-    PatchRequest,
     Base,
     Content,
     Labels,
+    PatchRequest,
     Reached,
     Seen,
     ratio_of,
