@@ -45,6 +45,6 @@ def command(
         return
     with open(patch, "rb") as file:  # as it is on disk, however it is laid out
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    say.line(loaded.to_text(every_line=every_line))
+    say.line(loaded.to_text(every_term=every_line))
     say.line(f"SHA-256 of the file: {digest}")
     say.result({"sha256": digest, "patch": json.loads(loaded.to_json())})
