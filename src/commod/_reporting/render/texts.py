@@ -312,17 +312,24 @@ def described_changes(segments: Segments) -> list[str]:
 
 def subgroup_sentences(subgroups: Subgroups, level: float) -> str:
     """Return how many subgroups were tested, and what their intervals mean."""
-    n_tested, n_worse = subgroups.n_tested, subgroups.n_worse
-    n_listed = len(subgroups.listed)
-    listed = f"; the worst {count(n_listed)} are listed" if n_worse > n_listed else ""
-    return (
+    n_tested, n_worse, n_listed = subgroups.n_tested, subgroups.n_worse, len(subgroups.listed)
+    text = (
         f"{n_of(n_tested, 'subgroup')} of at least {n_of(subgroups.min_size, 'person')} "
-        f"{'was' if n_tested == 1 else 'were'} tested. {count(n_worse)} {verb(n_worse, 'fare')} "
-        f"clearly worse than the people they are compared with{listed}. Nothing is known about "
-        f"{n_of(subgroups.n_too_small, 'other subgroup')}: too few people are in them, or too few "
-        f"to compare them with. Each interval has a level of {level_text(subgroups.level)}, so all "
-        f"of them hold together at {level_text(level)}."
+        f"{'was' if n_tested == 1 else 'were'} tested."
     )
+    if subgroups.n_too_small:
+        text += (
+            f" Nothing is known about {n_of(subgroups.n_too_small, 'other subgroup')}: too few "
+            "people are in them, or too few to compare them with."
+        )
+    if n_tested:
+        listed = f"; the worst {count(n_listed)} are listed" if n_worse > n_listed else ""
+        text += (
+            f" {count(n_worse)} of those tested {verb(n_worse, 'fare')} clearly worse than the "
+            f"people they are compared with{listed}. Each interval has a level of "
+            f"{level_text(subgroups.level)}, so all of them hold together at {level_text(level)}."
+        )
+    return text
 
 
 def check_counts(audit: Audit) -> list[tuple[str, int]]:
