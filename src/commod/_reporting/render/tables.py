@@ -242,23 +242,18 @@ def quality(audit: Audit, summary: Quality) -> ReportTable:
 
 def agreement(audit: Audit, scores: Agreement) -> ReportTable:
     """Return how close the scores before and after are."""
-    return ReportTable(
+    rank = scores.rank_correlation
+    return table_of(
         "agreement",
         "How close the edited scores are to the base model's scores, on the "
         f"{texts.evaluated_rows(audit)}.",
-        ("Measure", "Value"),
         (
-            (text("Share of identical scores"), figure(scores.share_identical, percent)),
-            (
-                text("Mean absolute difference"),
-                figure(scores.mean_absolute_difference, three_digits),
-            ),
-            (text("Correlation"), figure(scores.correlation, three_digits, "undefined here")),
-            (
-                text("Rank correlation"),
-                figure(scores.rank_correlation, three_digits, "not measured"),
-            ),
+            ("Share of identical scores", figure(scores.share_identical, percent)),
+            ("Mean absolute difference", figure(scores.mean_absolute_difference, three_digits)),
+            ("Correlation", figure(scores.correlation, three_digits, "undefined here")),
+            ("Rank correlation", figure(rank, three_digits, "not measured")),
         ),
+        (("Measure", lambda row: text(row[0])), ("Value", lambda row: row[1])),
         sortable=False,
     )
 
