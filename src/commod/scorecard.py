@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.columns import Column
 from commod._data.encoding import (
     BinTerms,
     CategoryTerms,
@@ -23,7 +24,6 @@ from commod._data.encoding import (
     NumericTerms,
     TermTable,
 )
-from commod._data.inputs import Column
 
 __all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
 

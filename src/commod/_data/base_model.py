@@ -17,7 +17,9 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from commod._data.inputs import Column, different_labels, take_rows
+from commod._data.columns import Column
+from commod._data.labels import distinct_labels
+from commod._data.tables import take_rows
 from commod.exceptions import BaseModelError, BaseModelWarning
 
 __all__ = ["BaseScores", "ScoreColumn", "base_classes", "base_scores", "warn_about_base_model"]
@@ -90,7 +92,7 @@ def _classes_of_labels(y: NDArray[Any] | None) -> NDArray[Any]:
     """Return the labels in sorted order; 0 and 1 where none are given."""
     if y is None:
         return np.array([0, 1])
-    different = different_labels(y)
+    different = distinct_labels(y)
     kinds = sorted({type(v).__name__ for v in different})
     if len(kinds) > 1 and "str" in kinds:
         raise BaseModelError(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.binning import ROUNDING, bin_edges
-from commod._data.inputs import Column, Kind, Scalar
+from commod._data.columns import Column, Kind, Scalar
 from commod.exceptions import InputError
 
 __all__ = [

@@ -291,14 +291,16 @@ def get_constraint(constraints: Any) -> Constraint:
     'P-rule'
     >>> get_constraint("parity")
     Traceback (most recent call last):
-    commod.exceptions.InputError: constraints must be one of demographic_parity, equalized_odds,
-    true_positive_rate_parity, false_positive_rate_parity; got 'parity'.
+    commod.exceptions.InputError: constraints='parity' must be one of demographic_parity,
+    equalized_odds, true_positive_rate_parity, false_positive_rate_parity.
     """
     if isinstance(constraints, Constraint):
         return constraints
     if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
         known = ", ".join(CONSTRAINTS)
-        raise InputError(f"constraints must be one of {known}; got {constraints!r}.")
+        raise InputError(
+            f"constraints={constraints!r} must be one of {known}.", parameter="constraints"
+        )
     return CONSTRAINTS[constraints]
 
 
@@ -306,7 +308,8 @@ def missing_labels(constraint: Constraint, parameter: str = "y_true") -> InputEr
     """Return the error for a constraint that needs true labels where there are none."""
     return InputError(
         f"{constraint.name} compares decisions with true labels, but {parameter} is None. Pass "
-        "the labels, or use demographic_parity, which needs none."
+        "the labels, or use demographic_parity, which needs none.",
+        parameter=parameter,
     )
 
 

@@ -15,9 +15,9 @@ import narwhals as nw
 import numpy as np
 from scipy.special import logit
 
+from commod._data.columns import Column as RawColumn
+from commod._data.columns import read_columns
 from commod._data.encoding import LARGEST, Encoding, same_kind
-from commod._data.inputs import Column as RawColumn
-from commod._data.inputs import read_columns
 from commod._record import Value
 from commod.exceptions import InputError
 from commod.patch.content import (
