@@ -612,10 +612,14 @@ def test_bad_rows_are_refused(limit):
 def test_unknown_names_are_answered_with_the_known_ones(name):
     limit, y, group = LIMITS[name], [1, 0, 1], ["a", "b", "b"]
     for wrong in ("parity", ["parity"]):
-        with pytest.raises(InputError, match=r"^constraints=.* must be one of") as error:
+        with pytest.raises(
+            InputError, match=r"^constraints=.* is not known; choose one of"
+        ) as error:
             limit(y, group, constraints=wrong)
         assert all(known in str(error.value) for known in (*CONSTRAINTS, repr(wrong)))
-    with pytest.raises(InputError, match="direction='up' must be one of any, gains_only"):
+    with pytest.raises(
+        InputError, match="direction='up' is not known; choose one of any, gains_only"
+    ):
         limit(y, group, direction="up")
     with pytest.raises(InputError, match="favorable_label=7 is neither of the two labels, 0 and 1"):
         limit(y, group, favorable_label=7)

@@ -48,7 +48,7 @@ class Coded:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as a Python scalar; every kind of missing value (NaN, NA, NaT) becomes None."""
+    """Return a value as a Python scalar; every missing value (NaN, NA, NaT) becomes None."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, np.datetime64 | np.timedelta64):  # item() would make it an integer

@@ -134,7 +134,9 @@ def problem_of(
     constraint = get_constraint(constraints)
     if direction not in DIRECTIONS:
         known = ", ".join(DIRECTIONS)
-        raise InputError(f"direction={direction!r} must be one of {known}.", parameter="direction")
+        raise InputError(
+            f"direction={direction!r} is not known; choose one of {known}.", parameter="direction"
+        )
     counts = constraint.by_rate_row(table.counts)
     _check_cells(table, constraint, counts.sum(axis=1))
     raising = "gains_only" if table.is_positive_favorable else "losses_only"

@@ -291,15 +291,16 @@ def get_constraint(constraints: Any) -> Constraint:
     'P-rule'
     >>> get_constraint("parity")
     Traceback (most recent call last):
-    commod.exceptions.InputError: constraints='parity' must be one of demographic_parity,
-    equalized_odds, true_positive_rate_parity, false_positive_rate_parity.
+    commod.exceptions.InputError: constraints='parity' is not known; choose one of
+    demographic_parity, equalized_odds, true_positive_rate_parity, false_positive_rate_parity.
     """
     if isinstance(constraints, Constraint):
         return constraints
     if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
         known = ", ".join(CONSTRAINTS)
         raise InputError(
-            f"constraints={constraints!r} must be one of {known}.", parameter="constraints"
+            f"constraints={constraints!r} is not known; choose one of {known}.",
+            parameter="constraints",
         )
     return CONSTRAINTS[constraints]
 
