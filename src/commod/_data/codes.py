@@ -16,15 +16,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Coded",
-    "code_array",
-    "code_list",
-    "code_series",
-    "is_number_type",
-    "joint_codes",
-    "plain",
-]
+__all__ = ["Coded", "code_array", "code_list", "code_series", "is_numeric", "joint_codes", "plain"]
 
 MOST_COUNTED = 65_536  # whole numbers in a wider range are counted only if rows are as many
 
@@ -60,7 +52,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def is_number_type(kind: type) -> bool:
+def is_numeric(kind: type) -> bool:
     """Return whether values of this type are real numbers; booleans and durations are not."""
     return issubclass(kind, Number) and not issubclass(kind, bool | complex | np.timedelta64)
 
@@ -186,6 +178,5 @@ def _normalise_used(codes: NDArray[np.signedinteger[Any]], values: list[Any]) ->
     """Return codes of plain scalars from a dictionary that may hold values without rows."""
     is_used = np.zeros(len(values) + 1, dtype=bool)
     is_used[codes] = True  # the code −1 of missing values marks the extra last place
-    return _normalise(
-        codes, [v if used else None for v, used in zip(values, is_used, strict=False)]
-    )
+    used = [v if is_used[i] else None for i, v in enumerate(values)]
+    return _normalise(codes, used)

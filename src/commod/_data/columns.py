@@ -10,14 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import (
-    Coded,
-    code_array,
-    code_list,
-    code_series,
-    is_number_type,
-    plain,
-)
+from commod._data.codes import Coded, code_array, code_list, code_series, is_numeric, plain
 from commod._data.tables import (
     as_matrix,
     check_not_empty,
@@ -201,7 +194,7 @@ def _column_of_objects(name: str, values: list[Any], kind: Kind | None = None) -
         values = [plain(v) for v in values]
         types = set(map(type, values))
     types.discard(type(None))
-    if kind != "category" and all(map(is_number_type, types)):
+    if kind != "category" and all(map(is_numeric, types)):
         numbers = np.array(values, dtype=np.float64)  # None becomes NaN
         return Column(name, "numeric", _finite(numbers, f"Column {name!r}"))
     if not types <= PLAIN_TYPES:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import code_series, plain
-from commod._data.tables import as_array, from_native, parameter_of
+from commod._data.tables import as_array, from_native
 from commod.exceptions import InputError
 
 __all__ = [
@@ -35,8 +35,7 @@ def read_labels(values: Any, name: str, *, allow_empty: bool = True) -> NDArray[
     array = one_dimensional(values, name)
     if array.dtype.kind == "c":
         raise InputError(
-            f"Complex data not supported: {name} holds complex numbers.",
-            parameter=parameter_of(name),
+            f"Complex data not supported: {name} holds complex numbers.", parameter=name
         )
     if array.dtype.kind == "f":
         n_missing = int(np.isnan(array).sum())
@@ -61,13 +60,13 @@ def _known_labels(scalars: list[Any], name: str) -> NDArray[Any]:
 def _missing_labels(name: str, what_is_missing: str) -> InputError:
     return InputError(
         f"Input {name} contains {what_is_missing}. Labels must be known: drop those rows first.",
-        parameter=parameter_of(name),
+        parameter=name,
     )
 
 
 def _check_not_empty(labels: NDArray[Any], name: str) -> None:
     if not len(labels):
-        raise InputError(f"{name} has 0 rows; at least 1 is needed.", parameter=parameter_of(name))
+        raise InputError(f"{name} has 0 rows; at least 1 is needed.", parameter=name)
 
 
 def read_label_pair(
@@ -89,15 +88,14 @@ def read_scores(values: Any, name: str) -> NDArray[np.float64]:
         numbers = None
     if numbers is None:
         raise InputError(
-            f"{name} must hold numbers; got {scores[0]!r} of type {scores.dtype}.",
-            parameter=parameter_of(name),
+            f"{name} must hold numbers; got {scores[0]!r} of type {scores.dtype}.", parameter=name
         )
     n_outside = int(np.sum((numbers < 0) | (numbers > 1)))
     if n_outside:
         raise InputError(
             f"{name} has {n_outside} value(s) outside [0, 1]; pass probabilities. Margins become "
             "scores through the sigmoid 1 / (1 + exp(-z)).",
-            parameter=parameter_of(name),
+            parameter=name,
         )
     return numbers
 
@@ -107,10 +105,7 @@ def one_dimensional(values: Any, name: str) -> NDArray[Any]:
     native = from_native(values, name)
     if isinstance(native, nw.DataFrame):
         if native.shape[1] != 1:
-            raise InputError(
-                f"{name} must have one column; got {native.shape[1]}.",
-                parameter=parameter_of(name),
-            )
+            raise InputError(f"{name} must have one column; got {native.shape[1]}.", parameter=name)
         native = next(native.iter_columns())
     if native is not None:
         return _array_of_series(native)
@@ -119,8 +114,7 @@ def one_dimensional(values: Any, name: str) -> NDArray[Any]:
         return array[:, 0]
     if array.ndim != 1:
         raise InputError(
-            f"{name} must be one-dimensional (a 1d array); got shape {array.shape}.",
-            parameter=parameter_of(name),
+            f"{name} must be one-dimensional (a 1d array); got shape {array.shape}.", parameter=name
         )
     return array
 
@@ -156,7 +150,7 @@ def check_length(values: Sequence[Any] | NDArray[Any], name: str, n_rows: int) -
         raise InputError(
             f"{name} has {len(values)} rows, but {n_rows} were expected: found input variables "
             "with inconsistent numbers of samples. Pass one entry per row, in the same order.",
-            parameter=parameter_of(name),
+            parameter=name,
         )
 
 
@@ -174,7 +168,7 @@ def binary_outcome(
         raise InputError(
             f"{name} holds {len(values)} different values ({shown}, ...), but decisions have two. "
             "If these are scores, compare them with the threshold first: score > threshold.",
-            parameter=parameter_of(name),
+            parameter=name,
         )
     if pos_label not in values and (
         len(values) == 2 or isinstance(values[0], str) != isinstance(pos_label, str)

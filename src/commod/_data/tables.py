@@ -21,7 +21,6 @@ __all__ = [
     "from_native",
     "index_of",
     "n_rows_of",
-    "parameter_of",
     "take_rows",
     "unreadable_type",
 ]
@@ -43,21 +42,9 @@ def from_native(values: Any, name: str) -> nw.DataFrame[Any] | nw.Series[Any] | 
             f"{name} is a lazy frame ({type(values).__module__}.{type(values).__name__}), but "
             "fitting and predicting need its rows. Load it into memory first: with .collect() in "
             "polars, .pl() in DuckDB, .toPandas() in Spark.",
-            parameter=parameter_of(name),
+            parameter=name,
         )
     return native if isinstance(native, nw.DataFrame | nw.Series) else None
-
-
-def parameter_of(name: str) -> str | None:
-    """Return the parameter that a name refers to; None where the name is a description.
-
-    Examples
-    --------
-    >>> parameter_of("sensitive_features['sex']"), parameter_of("predict of the model")
-    ('sensitive_features', None)
-    """
-    parameter = name.partition("[")[0]
-    return parameter if parameter.isidentifier() else None
 
 
 def duplicate_names(name: str, names: Iterable[Any]) -> InputError:
@@ -67,7 +54,7 @@ def duplicate_names(name: str, names: Iterable[Any]) -> InputError:
     return InputError(
         f"{name} has several columns with the same name ({repeated}), so it is not clear which "
         "column is meant. Rename them or drop all but one.",
-        parameter=parameter_of(name),
+        parameter=name,
     )
 
 
@@ -109,8 +96,7 @@ def as_matrix(X: Any) -> NDArray[Any]:
     check_not_empty(array.shape)
     if np.iscomplexobj(array):
         raise InputError(
-            "Complex data not supported: X holds complex numbers; pass real columns.",
-            parameter="X",
+            "Complex data not supported: X holds complex numbers; pass real columns.", parameter="X"
         )
     if array.dtype.kind in "mM":
         raise unreadable_type("X", array.dtype)
@@ -124,7 +110,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     except ValueError as error:
         raise InputError(
             f"{name} cannot be read as array ({error}). Give every row the same number of values.",
-            parameter=parameter_of(name),
+            parameter=name,
         ) from error
     if array.dtype.kind in "US" and not hasattr(values, "dtype"):
         return np.asarray(values, dtype=object)  # NumPy turns [1, nan, "a"] into three texts

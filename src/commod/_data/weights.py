@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import is_number_type, plain
+from commod._data.codes import is_numeric, plain
 from commod._data.labels import check_length, one_dimensional
-from commod._data.tables import parameter_of
 from commod.exceptions import InputError
 
 __all__ = ["check_weights"]
@@ -25,11 +24,9 @@ def check_weights(
     weight = one_dimensional(sample_weight, name)
     if weight.dtype.kind not in "fiub":
         scalars = [math.nan if v is None else v for v in map(plain, weight.tolist())]
-        wrong = [v for v in scalars if not isinstance(v, bool) and not is_number_type(type(v))]
+        wrong = [v for v in scalars if not isinstance(v, bool) and not is_numeric(type(v))]
         if wrong:
-            raise InputError(
-                f"{name} must hold numbers; got {wrong[0]!r}.", parameter=parameter_of(name)
-            )
+            raise InputError(f"{name} must hold numbers; got {wrong[0]!r}.", parameter=name)
         weight = np.array(scalars)
     weight = weight.astype(np.float64)
     check_length(weight, name, n_rows)
@@ -39,11 +36,10 @@ def check_weights(
         raise InputError(
             f"{name} contains negative, NaN or infinite values; weights must be finite and "
             "at least 0.",
-            parameter=parameter_of(name),
+            parameter=name,
         )
     if not weight.any():
         raise InputError(
-            f"{name} is zero in every row; at least one must be positive.",
-            parameter=parameter_of(name),
+            f"{name} is zero in every row; at least one must be positive.", parameter=name
         )
     return weight

@@ -31,8 +31,6 @@ from commod.bounds._tables import CountTable, check_budget, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
-__all__ = ["MostAccurate", "most_accurate"]
-
 LabelFlips = dict[tuple[Hashable, Any, Any, Any], int]
 
 

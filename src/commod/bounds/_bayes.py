@@ -16,13 +16,6 @@ from numpy.typing import NDArray
 from commod._data.labels import check_length
 from commod.exceptions import InputError
 
-__all__ = [
-    "balanced_cost_margin",
-    "bayes_optimal_scores",
-    "equalized_odds_margin",
-    "p_rule_margin",
-]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -24,17 +24,6 @@ from commod.bounds._split import solve_two_rate_rows
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
-__all__ = [
-    "CountProblem",
-    "exact_fairness",
-    "fewest_changes",
-    "fewest_number",
-    "read_counts",
-    "read_target",
-    "solve_best_fairness",
-    "solve_fewest_changes",
-]
-
 
 def read_target(constraint: Constraint, target: Any) -> Fraction:
     """Return the exact fraction to compare the exact value of the metric with.

@@ -15,8 +15,6 @@ from commod.bounds._tables import CountTable, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
-__all__ = ["ExpectedChanges", "minimal_expected_changes"]
-
 Shares = dict[tuple[Hashable, Any, Any], float]
 
 

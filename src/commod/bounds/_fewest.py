@@ -22,8 +22,6 @@ from commod.bounds._levels import (
     smallest_step,
 )
 
-__all__ = ["solve_one_rate_row"]
-
 
 def solve_one_rate_row(
     row: RateRowCounts, floor: Floor, *, limit: float = math.inf, prefer_high: bool = True

@@ -23,23 +23,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "MARGIN",
-    "CountInterval",
-    "FloatArray",
-    "Floor",
-    "IntArray",
-    "Objective",
-    "RateRowCounts",
-    "best_interval",
-    "gap_floor",
-    "largest_denominator",
-    "ratio_floor",
-    "relaxed_gap_costs",
-    "relaxed_minimum",
-    "smallest_step",
-]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 CostFunction = Callable[[FloatArray], FloatArray]  # shape (N,) to (N,)

@@ -26,14 +26,6 @@ from commod.bounds._tables import (
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
-__all__ = [
-    "BestFairness",
-    "MinimalChanges",
-    "best_fairness",
-    "minimal_changes",
-    "switching_point",
-]
-
 
 @dataclass(frozen=True)
 class MinimalChanges:

@@ -15,8 +15,6 @@ from commod.bounds._counts import CountProblem, solve_fewest_changes
 from commod.bounds._levels import FloatArray, IntArray, largest_denominator
 from commod.exceptions import InputError
 
-__all__ = ["solve_most_accurate"]
-
 MOST_BRANCHES = 20_000
 
 

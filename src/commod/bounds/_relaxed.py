@@ -10,8 +10,6 @@ from commod.bounds._counts import CountProblem, read_counts, read_target
 from commod.bounds._levels import RateRowCounts, relaxed_gap_costs
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
-__all__ = ["fewest_expected_changes"]
-
 
 def fewest_expected_changes(
     constraints: ConstraintLike, sizes: Any, positives: Any, target: Any

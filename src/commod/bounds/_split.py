@@ -35,8 +35,6 @@ from commod.bounds._levels import (
     smallest_step,
 )
 
-__all__ = ["solve_two_rate_rows"]
-
 
 def solve_two_rate_rows(
     rows: tuple[RateRowCounts, RateRowCounts],

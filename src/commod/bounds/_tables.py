@@ -14,16 +14,6 @@ from commod.bounds._levels import IntArray
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
 
-__all__ = [
-    "DIRECTIONS",
-    "CountTable",
-    "Flips",
-    "check_budget",
-    "problem_of",
-    "read_problem",
-    "read_table",
-]
-
 Flips = dict[tuple[Hashable, Any, Any], int]
 
 DIRECTIONS = ("any", "gains_only", "losses_only")

@@ -16,8 +16,6 @@ from commod._data.labels import binary_outcomes, check_length, read_label_pair
 from commod._data.weights import check_weights
 from commod.exceptions import InputError
 
-__all__ = ["ChangeCounts", "change_locality", "change_rate", "count_changes"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

@@ -9,11 +9,6 @@ from numpy.typing import NDArray
 
 from commod.exceptions import InputError
 
-__all__ = [
-    "concept_redundancy",
-    "concept_sparsity",
-]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

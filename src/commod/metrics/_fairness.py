@@ -13,19 +13,6 @@ from numpy.typing import NDArray
 from commod._data.decisions import DecisionRows, read_decisions
 from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
 
-__all__ = [
-    "GroupRates",
-    "disparate_mistreatment",
-    "fairness_of",
-    "fairness_value",
-    "false_positive_rate_difference",
-    "group_rates",
-    "group_shares",
-    "group_totals",
-    "p_rule",
-    "true_positive_rate_difference",
-]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Events = BoolArray | FloatArray  # where the event happened, or its probability

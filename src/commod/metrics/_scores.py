@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from commod._data.labels import check_length, read_scores
 from commod._data.weights import check_weights
 
-__all__ = ["ScoreAgreement", "score_agreement"]
-
 FloatArray = NDArray[np.float64]
 
 
