@@ -666,7 +666,7 @@ def test_concept_errors(metric):
         metric([[1.0, math.nan]])
     with pytest.raises(InputError, match="table of numbers"):
         metric([["a"]])
-    with pytest.raises(InputError, match=r"eps must be in \[0, 1\).*got -0.1"):
+    with pytest.raises(InputError, match=r"eps=-0.1 must be in \[0, 1\)"):
         metric(EXAMPLE, eps=-0.1)
     with pytest.raises(InputError, match="got 1"):
         metric(EXAMPLE, eps=1)
