@@ -1,19 +1,9 @@
-<<<<<<< HEAD
-"""What the loaders share: files checked by digest, and tables made Bunches."""
-=======
-"""Check and write data files, and build the container that all loaders return."""
->>>>>>> numbers
+"""Check data files by digest, and build the container that all loaders return."""
 
 from __future__ import annotations
 
 import hashlib
-<<<<<<< HEAD
-=======
-import os
-import uuid
 from importlib.resources import files
-from pathlib import Path
->>>>>>> numbers
 from typing import TYPE_CHECKING, Any
 
 from commod.exceptions import DatasetError
@@ -32,21 +22,6 @@ def check_digest(content: bytes, expected: str, *, source: str, way_out: str) ->
         raise DatasetError(f"{source} has SHA-256 {digest}, expected {expected}. {way_out}")
 
 
-<<<<<<< HEAD
-=======
-def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path`, so that the file is complete or does not exist."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, because os.replace is only atomic within one file system.
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
->>>>>>> numbers
 def white_or_not(is_white: Series) -> Series:
     """Return the labels "white" and "not white" as a Series named "race"."""
     return is_white.map({True: WHITE, False: NOT_WHITE}).rename("race")
