@@ -99,7 +99,7 @@ class Constraint:
         labels = [row.label for row in self.rate_rows]
         one_row: list[list[bool | None]] = [[None], [True], [False]]
         shapes = {"ratio": one_row, "difference": [*one_row, [True, False]]}
-        if labels not in shapes.get(self.comparison, ()):
+        if labels not in shapes.get(self.comparison, []):
             raise InputError(
                 f"{self.name!r} compares the rates of true labels {labels} by {self.comparison!r}. "
                 "A ratio has one rate row. A difference has one, or two: the positive label first."
