@@ -98,7 +98,10 @@ class Constraint:
     def __post_init__(self) -> None:
         labels = [row.label for row in self.rate_rows]
         one_row: list[list[bool | None]] = [[None], [True], [False]]
-        shapes = {"ratio": one_row, "difference": [*one_row, [True, False]]}
+        shapes: dict[str, list[list[bool | None]]] = {
+            "ratio": one_row,
+            "difference": [*one_row, [True, False]],
+        }
         if labels not in shapes.get(self.comparison, []):
             raise InputError(
                 f"{self.name!r} compares the rates of true labels {labels} by {self.comparison!r}. "
