@@ -19,10 +19,10 @@ from commod import ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.metrics import p_rule
+from commod.metrics._constraint import CONSTRAINTS as CONSTRAINTS_BY_NAME
 from commod.rivals import LPP, fit_strengths
-from commod.rivals._group_model import LABELS
 
-CONSTRAINTS = ("demographic_parity", *LABELS)
+CONSTRAINTS = tuple(CONSTRAINTS_BY_NAME)
 NUMBERS = ["x0", "x1", "x2", "x3"]
 N = 600
 
@@ -428,7 +428,7 @@ def test_a_forest_as_group_model(rows, model):
     [
         ({"strength": 1.5}, r"strength=1.5 must be a finite number >= 0 and <= 1"),
         ({"strength": -0.1}, r"strength=-0.1 must be"),
-        ({"constraints": "fairness"}, r"constraints='fairness' is not known"),
+        ({"constraints": "fairness"}, r"constraints must be one of .* got 'fairness'"),
         ({"min_category_size": 0}, r"min_category_size=0 must be"),
         ({"group_model": LogisticRegression}, r"Pass one that is not fitted"),
         ({"group_model": "forest"}, r"group_model='forest' is no classifier"),

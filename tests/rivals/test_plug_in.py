@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from commod._solvers.search.rates import Cells
 from commod.rivals._solvers import plug_in
 from commod.rivals._solvers.plug_in import (
-    Programme,
+    LinearProgramme,
     bent,
     best_multipliers,
     decide,
@@ -38,7 +38,7 @@ def made_up(seed, n, *, lines=1, groups=2, aware=False, ties=False):
     gain = score - 0.45
     if lines == 2 and aware:
         gain = bent(gain)
-    return Programme(gain, cells / (cells @ share)[:, :, None], share)
+    return LinearProgramme(gain, cells / (cells @ share)[:, :, None], share)
 
 
 def primal(programme, tolerance):
@@ -72,7 +72,7 @@ def dual(programme, multipliers, tolerance):
 def test_the_hand_example_of_the_method():
     eta = np.array([0.9, 0.8, 0.4, 0.3, 0.6, 0.35, 0.2, 0.1])
     effects = np.array([[[2.0] * 4 + [0.0] * 4, [0.0] * 4 + [2.0] * 4]])
-    two = Programme(2 * eta - 1, effects, np.full(8, 1 / 8))
+    two = LinearProgramme(2 * eta - 1, effects, np.full(8, 1 / 8))
     found = best_multipliers(two, 0.0)
     assert 0.15 < found[0, 0] < 0.3
     assert found[0, 1] == -found[0, 0]
@@ -215,7 +215,7 @@ def test_a_bad_first_guess_is_mended(monkeypatch, shift):
 
     def misleading(programme, size):
         some = sample(programme, size)
-        return Programme(some.gain - shift, some.effects, some.share)
+        return LinearProgramme(some.gain - shift, some.effects, some.share)
 
     monkeypatch.setattr(plug_in, "_sample", misleading)
     np.testing.assert_allclose(plug_in._solve(programme, tolerance), whole, atol=1e-9)
@@ -230,7 +230,7 @@ def test_a_group_that_must_lose_on_both_rates_changes_near_the_threshold():
     cells = np.stack([known * score, known * (1 - score)])
     share = np.full(n, 1 / n)
     effects = cells / (cells @ share)[:, :, None]
-    programme = Programme(bent(score - 0.5), effects, share)
+    programme = LinearProgramme(bent(score - 0.5), effects, share)
     found = best_multipliers(programme, 0.0)
     chosen = programme.decisions(found)
     assert programme.gap(programme.gain > 0) > 0.1

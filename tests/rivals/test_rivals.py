@@ -18,6 +18,7 @@ from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier
 from commod._data.inputs import Column
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import get_constraint
 from commod.rivals import (
     LPP,
     MinimalFlip,
@@ -27,8 +28,7 @@ from commod.rivals import (
     fit_strengths,
     lineup,
 )
-from commod.rivals._lots import draw_lots
-from commod.rivals.base import wanted_fairness
+from commod.rivals._random_draws import random_draws
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -385,22 +385,24 @@ def test_a_lot_belongs_to_its_row():
     def lots(seed, order=slice(None)):
         ages = np.array([30.0, 40.0, np.nan, 40.0])[order]
         towns = Column("town", "category", np.array([0, 1, -1, 1])[order], ("a", "b"))
-        return draw_lots([Column("age", "numeric", ages), towns], np.full(len(ages), 0.5), seed)
+        return random_draws([Column("age", "numeric", ages), towns], np.full(len(ages), 0.5), seed)
 
     first = lots(1)
-    assert draw_lots([], np.array([0.5, 0.5 + 1e-16]), 1)[:1] == draw_lots([], np.array([0.5]), 1)
+    assert random_draws([], np.array([0.5, 0.5 + 1e-16]), 1)[:1] == random_draws(
+        [], np.array([0.5]), 1
+    )
     assert first[1] == first[3]
     assert len(set(first)) == 3
     assert (lots(1, slice(None, None, -1)) == first[::-1]).all()
     assert (lots(2) != first).all()
     coded_otherwise = Column("town", "category", np.array([1, 0, -1, 0]), ("b", "a"))
     ages = Column("age", "numeric", np.array([30.0, 40.0, np.nan, 40.0]))
-    assert (draw_lots([ages, coded_otherwise], np.full(4, 0.5), 1) == first).all()
+    assert (random_draws([ages, coded_otherwise], np.full(4, 0.5), 1) == first).all()
 
 
 def test_lots_are_uniform():
     values = Column("x", "numeric", np.arange(100_000.0))
-    lots = draw_lots([values], np.full(100_000, 0.5), 0)
+    lots = random_draws([values], np.full(100_000, 0.5), 0)
     assert np.histogram(lots, 20, (0, 1))[0] == pytest.approx(5_000, rel=0.06)
     assert abs(np.corrcoef(lots[1:], lots[:-1])[0, 1]) < 0.02
 
@@ -433,9 +435,9 @@ def test_a_generator_as_random_state_is_asked_once(rows):
 
 
 def test_the_fairness_a_strength_asks_for():
-    assert wanted_fairness("demographic_parity", 0.4, 0) == 0.4
-    assert wanted_fairness("demographic_parity", 0.4, 1) == 1
-    assert wanted_fairness("equalized_odds", 0.4, 0.5) == 0.2
+    assert get_constraint("demographic_parity").towards_ideal(0.4, 0) == 0.4
+    assert get_constraint("demographic_parity").towards_ideal(0.4, 1) == 1
+    assert get_constraint("equalized_odds").towards_ideal(0.4, 0.5) == 0.2
 
 
 def test_rivals_are_imported_without_jax_and_fairlearn():

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from commod.rivals._lineup import lineup as lineup
     from commod.rivals.adversarial_debiasing import AdversarialDebiasing as AdversarialDebiasing
     from commod.rivals.base import AwareRival as AwareRival
-    from commod.rivals.base import LearningRows as LearningRows
+    from commod.rivals.base import DecisionRows as DecisionRows
     from commod.rivals.base import Rival as Rival
-    from commod.rivals.base import Rows as Rows
+    from commod.rivals.base import RivalFitRows as RivalFitRows
     from commod.rivals.base import fit_strengths as fit_strengths
     from commod.rivals.bayes_plug_in import BayesPlugIn as BayesPlugIn
     from commod.rivals.frappe import FRAPPE as FRAPPE
@@ -47,14 +47,14 @@ _HOMES = {
     "AdversarialDebiasing": "adversarial_debiasing",
     "AwareRival": "base",
     "BayesPlugIn": "bayes_plug_in",
+    "DecisionRows": "base",
     "FRAPPE": "frappe",
     "LPP": "lpp",
-    "LearningRows": "base",
     "MinimalFlip": "minimal_flip",
     "RejectOption": "reject_option",
     "RelaxedThresholdOptimizer": "relaxed_thresholds",
     "Rival": "base",
-    "Rows": "base",
+    "RivalFitRows": "base",
     "ThresholdOptimizer": "threshold_optimizer",
     "check_rival": "_check",
     "fit_strengths": "base",

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from commod.exceptions import InputError
-from commod.rivals.base import Rival, Rows
+from commod.rivals.base import DecisionRows, Rival
 
 __all__ = ["check_rival"]
 
@@ -72,7 +72,7 @@ def _fitted(update: Rival, strength: float, rows: list[Any]) -> Rival:
     return fitted.fit(X, y, sensitive_features=groups)
 
 
-def _read(update: Rival, rows: list[Any], order: Any = slice(None)) -> Rows:
+def _read(update: Rival, rows: list[Any], order: Any = slice(None)) -> DecisionRows:
     X, groups = (_safe_indexing(part, order) for part in (rows[0], rows[2]))
     return update._read_rows(X, groups)
 
@@ -80,23 +80,24 @@ def _read(update: Rival, rows: list[Any], order: Any = slice(None)) -> Rows:
 def _check_neutral(update: Rival, parts: list[list[Any]]) -> None:
     for rows in parts:
         read = _read(update, rows)
-        n_changed = int((update._decided(read) != read.base.decisions).sum())
+        n_changed = int((update._checked_decisions(read) != read.base.decisions).sum())
         _require(n_changed == 0, f"strength=0 must change nothing; it changes {n_changed} rows")
 
 
 def _check_decisions(update: Rival, rows: list[Any]) -> None:
-    positive = update._decided(_read(update, rows))
+    positive = update._checked_decisions(_read(update, rows))
     n = len(rows[2])
     by_lot = positive.dtype != np.bool_ and not np.isin(positive, (0.0, 1.0)).all()
     _require(not by_lot or update.randomised, "a method that returns chances sets randomised=True")
     order = np.arange(n)[::-3]
     _require(
-        bool((update._decided(_read(update, rows, order)) == positive[order]).all()),
+        bool((update._checked_decisions(_read(update, rows, order)) == positive[order]).all()),
         "a decision must depend on its row alone, not on the others or their order",
     )
     again = copy.deepcopy(update)
     _require(
-        bool((again._decided(_read(again, rows)) == positive).all()), "a copy decides the same"
+        bool((again._checked_decisions(_read(again, rows)) == positive).all()),
+        "a copy decides the same",
     )
     if update.needs_sensitive_features:
         _check_groups(update, rows)
@@ -106,7 +107,7 @@ def _check_groups(update: Rival, rows: list[Any]) -> None:
     read = _read(update, rows)
     nobody = replace(read, group=np.full(len(read), -1, dtype=np.intp))
     _require(
-        bool((update._decided(nobody) == read.base.decisions).all()),
+        bool((update._checked_decisions(nobody) == read.base.decisions).all()),
         "a group that is not known (rows.group is -1) must keep its base decisions",
     )
     try:

@@ -23,11 +23,11 @@ from commod._data.inputs import Column
 from commod._solvers.search.design import Design
 from commod.bounds import bayes_optimal_scores
 from commod.exceptions import InputError
-from commod.rivals._solvers.plug_in import Programme, bent, decide, fair_margins
-from commod.rivals.base import AwareRival, LearningRows, Rows
+from commod.rivals._solvers.plug_in import LinearProgramme, bent, decide, fair_margins
+from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
 from commod.updates.base import check_locked, check_number
 
-__all__ = ["PlugIn", "TermsModel", "UsersModel", "learn_group_model"]
+__all__ = ["CustomGroupModel", "LogisticGroupModel", "PlugInRival", "learn_group_model"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -49,7 +49,7 @@ STOP: Any = {"maxiter": 500, "maxfun": 1000, "ftol": 1e-12, "gtol": 1e-8}
 
 
 @dataclass(frozen=True)
-class TermsModel:
+class LogisticGroupModel:
     """A multinomial logistic regression as points on raw columns; holds no row.
 
     The logit of class `classes[k]` is `starts[k]` plus the `points[k]` (K, d) of the row's terms.
@@ -60,7 +60,7 @@ class TermsModel:
     starts: Floats
     classes: Codes
 
-    def probabilities(self, rows: Rows) -> Floats:
+    def probabilities(self, rows: DecisionRows) -> Floats:
         """Return the probability of each class, shape (K, n)."""
         terms = self.encoding.encode(rows.columns)
         tables = zip(self.points, self.starts.tolist(), strict=True)
@@ -70,13 +70,13 @@ class TermsModel:
 
 
 @dataclass(frozen=True)
-class UsersModel:
+class CustomGroupModel:
     """A classifier that the user chose, fitted on X as it came; column k is class `classes[k]`."""
 
     model: Any
     classes: Codes
 
-    def probabilities(self, rows: Rows) -> Floats:
+    def probabilities(self, rows: DecisionRows) -> Floats:
         """Return the probability of each class, shape (K, n)."""
         proba = np.asarray(self.model.predict_proba(rows.X), dtype=np.float64)
         wanted = (len(rows), len(self.classes))
@@ -89,11 +89,11 @@ class UsersModel:
         return proba.T
 
 
-GroupModel = TermsModel | UsersModel
+GroupModel = LogisticGroupModel | CustomGroupModel
 
 
 def learn_group_model(
-    rows: LearningRows,
+    rows: RivalFitRows,
     codes: Codes,
     *,
     group_model: Any = None,
@@ -110,7 +110,7 @@ def learn_group_model(
     return _fit_terms(columns, codes, weight, min_category_size, locked)
 
 
-def _fit_given(group_model: Any, X: Any, codes: Codes, weight: Floats) -> UsersModel:
+def _fit_given(group_model: Any, X: Any, codes: Codes, weight: Floats) -> CustomGroupModel:
     weigh = has_fit_parameter(group_model, "sample_weight") and bool((weight != 1).any())
     model = clone(group_model).fit(X, codes, **({"sample_weight": weight} if weigh else {}))
     classes = np.asarray(model.classes_)
@@ -120,7 +120,7 @@ def _fit_given(group_model: Any, X: Any, codes: Codes, weight: Floats) -> UsersM
             f"groups it was to learn, numbered {np.unique(codes).tolist()[:6]}. Pass a classifier "
             "that is not fitted; it is cloned and fitted here."
         )
-    return UsersModel(model, classes.astype(np.intp))
+    return CustomGroupModel(model, classes.astype(np.intp))
 
 
 def _fit_terms(
@@ -129,7 +129,7 @@ def _fit_terms(
     weight: Floats,
     min_category_size: int,
     locked: Collection[str],
-) -> TermsModel:
+) -> LogisticGroupModel:
     encoding = learn_encoding(columns, weight, min_category_size=min_category_size, locked=locked)
     encoding = _with_bins(encoding, columns, weight, min_category_size)
     table = encoding.encode(columns)
@@ -144,7 +144,7 @@ def _fit_terms(
     )
     points = np.zeros((len(classes), encoding.n_terms))
     points[:, design.terms] = weights.T / scale[design.terms]
-    return TermsModel(encoding, points, intercepts - points @ mean, classes.astype(np.intp))
+    return LogisticGroupModel(encoding, points, intercepts - points @ mean, classes.astype(np.intp))
 
 
 def _with_bins(
@@ -265,7 +265,7 @@ def _products(design: Design, share: Floats) -> Floats:
 # The rules
 
 
-class PlugIn(AwareRival):
+class PlugInRival(AwareRival):
     """A rule that plugs probabilities into the best decision: positive where gain − Σ ψ_j γ_j > 0.
 
     The gain is what a positive decision is worth to the base model, score − threshold. γ_j is
@@ -289,7 +289,7 @@ class PlugIn(AwareRival):
 
     @abstractmethod
     def _choose(
-        self, models: Sequence[Self], rows: LearningRows, used: Mask, programme: Programme
+        self, models: Sequence[Self], rows: RivalFitRows, used: Mask, programme: LinearProgramme
     ) -> None:
         """Set the multipliers of each model; the programme is about the rows in `used`."""
 
@@ -310,10 +310,10 @@ class PlugIn(AwareRival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         self._learn_all([self], rows)
 
-    def _learn_all(self, models: Sequence[Self], rows: LearningRows) -> None:
+    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Learn the groups once; the strengths differ in their multipliers alone."""
         check_locked(self.locked_features, rows.columns)
         group_model = None if self.aware else self._learn_groups(rows)
@@ -326,10 +326,10 @@ class PlugIn(AwareRival):
             model.shares_ = shares
             model.multipliers_ = np.zeros_like(shares)
         gain = self._gain(rows.base)[used]
-        programme = Programme(gain, _over(proba, shares), share)
+        programme = LinearProgramme(gain, _over(proba, shares), share)
         self._choose(models, rows, used, programme)
 
-    def _learn_groups(self, rows: LearningRows) -> GroupModel:
+    def _learn_groups(self, rows: RivalFitRows) -> GroupModel:
         codes = rows.group
         if self._constraint.needs_labels:
             assert rows.label is not None
@@ -342,7 +342,7 @@ class PlugIn(AwareRival):
             locked=self.locked_features,
         )
 
-    def _is_defined(self, rows: LearningRows) -> bool:
+    def _is_defined(self, rows: RivalFitRows) -> bool:
         """Return whether each cell has rows and a predicted share: else there is no rate."""
         there = rows.cells(self._constraint).totals(rows.weight) > 0
         return bool(there.all() and (self.shares_ > 0).all())
@@ -355,7 +355,7 @@ class PlugIn(AwareRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _decide(self, rows: Rows) -> Mask:
+    def _decide(self, rows: DecisionRows) -> Mask:
         if not self.multipliers_.any():
             return rows.base.decisions
         proba = self._cell_probabilities(rows, self.shares_.shape[1], self.group_model_)
@@ -371,7 +371,7 @@ class PlugIn(AwareRival):
         return bent(gain) if self.aware and len(self._constraint.rate_rows) > 1 else gain
 
     def _cell_probabilities(
-        self, rows: Rows, n_groups: int, group_model: GroupModel | None
+        self, rows: DecisionRows, n_groups: int, group_model: GroupModel | None
     ) -> Floats:
         """Return P(S = j | x), or P(S = j, Y = y | x) for each y, shape (lines, n_groups, n)."""
         labels = [int(row.label) for row in self._constraint.rate_rows if row.label is not None]

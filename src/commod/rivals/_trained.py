@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._solvers.problem import Training
 from commod.exceptions import InterruptionWarning
-from commod.rivals.base import LearningRows, Rival
+from commod.rivals.base import Rival, RivalFitRows
 from commod.updates.base import check_number
 
 __all__ = ["TrainedRival", "unit_weights"]
@@ -33,17 +33,17 @@ class TrainedRival(Rival):
     progress: bool | None
 
     @abstractmethod
-    def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Any:
+    def _train(self, models: Sequence[Self], rows: RivalFitRows, terms: TermTable) -> Any:
         """Return the solver's `Training`, with one result for each of `models`."""
 
     @abstractmethod
     def _store(
-        self, trained: Any, i: int, rows: LearningRows, encoding: Encoding, terms: TermTable
+        self, trained: Any, i: int, rows: RivalFitRows, encoding: Encoding, terms: TermTable
     ) -> None:
         """Keep the i-th result as what `_decide` needs."""
 
     @abstractmethod
-    def _keep_base(self, rows: LearningRows, encoding: Encoding, terms: TermTable) -> None:
+    def _keep_base(self, rows: RivalFitRows, encoding: Encoding, terms: TermTable) -> None:
         """Keep what makes `_decide` repeat the base model."""
 
     def _check_parameters(self) -> None:
@@ -53,10 +53,10 @@ class TrainedRival(Rival):
             check_number(self, name, low=1, whole=True)
         check_number(self, "learning_rate", low=0.0, include="right")
 
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         self._learn_all([self], rows)
 
-    def _learn_all(self, models: Sequence[Self], rows: LearningRows) -> None:
+    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Train all models with a strength in one computation."""
         encoding = learn_encoding(
             rows.columns,
@@ -91,6 +91,6 @@ class TrainedRival(Rival):
         return f"{self._interruption()} {text}" if self._interrupted else text
 
 
-def unit_weights(rows: LearningRows) -> NDArray[np.float64]:
+def unit_weights(rows: RivalFitRows) -> NDArray[np.float64]:
     """Return weights of mean 1: float32 sums stay well scaled whatever their unit."""
     return rows.weight / rows.weight.mean()

@@ -15,7 +15,7 @@ from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers,
 from commod.exceptions import InputError, TrainingWarning
 from commod.metrics._constraint import Constraint
 from commod.rivals._trained import TrainedRival, unit_weights
-from commod.rivals.base import LearningRows, Rows
+from commod.rivals.base import DecisionRows, RivalFitRows
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
@@ -190,7 +190,7 @@ class AdversarialDebiasing(TrainedRival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Layers:
+    def _train(self, models: Sequence[Self], rows: RivalFitRows, terms: TermTable) -> Layers:
         from commod.rivals._solvers import debiasing  # JAX is loaded by the first fit, never before
 
         strengths = np.array([model.strength for model in models], dtype=np.float32)
@@ -209,13 +209,13 @@ class AdversarialDebiasing(TrainedRival):
             return debiasing.train(problem, strengths, draw_seeds(models), schedule, report)
 
     def _store(
-        self, trained: Layers, i: int, rows: LearningRows, encoding: Encoding, terms: TermTable
+        self, trained: Layers, i: int, rows: RivalFitRows, encoding: Encoding, terms: TermTable
     ) -> None:
         if trained.epochs_done:
             layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
             self.network_ = raw_network(encoding, layers, terms, rows.weight)
 
-    def _keep_base(self, rows: LearningRows, encoding: Encoding, terms: TermTable) -> None:
+    def _keep_base(self, rows: RivalFitRows, encoding: Encoding, terms: TermTable) -> None:
         self.network_ = None
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
@@ -231,19 +231,19 @@ class AdversarialDebiasing(TrainedRival):
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _decide(self, rows: Rows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
         return self._own_scores(rows) > rows.base.threshold
 
-    def _scores(self, rows: Rows, positive: Decisions) -> NDArray[np.float64]:
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
         return self._own_scores(rows)
 
-    def _own_scores(self, rows: Rows) -> NDArray[np.float64]:
+    def _own_scores(self, rows: DecisionRows) -> NDArray[np.float64]:
         if self.network_ is None:
             return rows.base.scores
         return np.asarray(expit(self.network_.output(rows.columns)))
 
 
-def _problem(rows: LearningRows, terms: TermTable, constraint: Constraint) -> DebiasingProblem:
+def _problem(rows: RivalFitRows, terms: TermTable, constraint: Constraint) -> DebiasingProblem:
     """Put the numbers the solver needs into float32."""
     assert rows.label is not None
     weight = unit_weights(rows)

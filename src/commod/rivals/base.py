@@ -26,7 +26,7 @@ from commod._solvers.search.rates import Cells
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
-from commod.rivals._lots import draw_lots, seed_of
+from commod.rivals._random_draws import random_draws, seed_from
 from commod.scorecard import edited_scores
 from commod.updates.base import (
     BaseUpdate,
@@ -41,9 +41,9 @@ from commod.updates.base import (
 
 __all__ = [
     "AwareRival",
-    "LearningRows",
+    "DecisionRows",
     "Rival",
-    "Rows",
+    "RivalFitRows",
     "check_decisions",
     "fit_strengths",
 ]
@@ -52,7 +52,7 @@ ROUNDING = 1e-9  # sums of chances may be off by this
 
 
 @dataclass(frozen=True)
-class Rows:
+class DecisionRows:
     """What a method sees of n rows it decides on.
 
     `X` is what was passed, `columns` the same as checked columns (a score column left out), `base`
@@ -70,7 +70,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class LearningRows(Rows):
+class RivalFitRows(DecisionRows):
     """What a method learns from: also the groups, true labels (None if not given) and weights.
 
     `group_labels` names the groups of the constraint; a method that decides without them must not
@@ -150,7 +150,7 @@ class Rival(BaseUpdate):
     largest_strength: ClassVar[float] = np.inf
     locked_features: Sequence[str] = ()
     random_state: Any = None
-    _lot_seed: int = 0
+    _draw_seed: int = 0
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
@@ -160,19 +160,19 @@ class Rival(BaseUpdate):
     # -- what a method defines ------------------------------------------------------------------
 
     @abstractmethod
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         """Store what deciding needs in attributes that end with an underscore."""
 
     @abstractmethod
-    def _decide(self, rows: Rows) -> Decisions:
+    def _decide(self, rows: DecisionRows) -> Decisions:
         """Return decisions, or where lots are drawn the chance of a positive one, shape (n,)."""
 
-    def _learn_all(self, models: Sequence[Self], rows: LearningRows) -> None:
+    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Learn several strengths at once; a method that shares work between them overrides it."""
         for model in models:
             model._learn(rows)
 
-    def _scores(self, rows: Rows, positive: Decisions) -> NDArray[np.float64]:
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
         """Return the edited scores: the base score, mirrored where the decision changes."""
         if self.randomised:
             return positive.astype(np.float64)
@@ -221,21 +221,21 @@ class Rival(BaseUpdate):
     def _unread(self) -> frozenset[str]:
         return frozenset(self.locked_features)
 
-    def _read_rows(self, X: Any, sensitive_features: Any = None) -> Rows:
+    def _read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
         """Return new rows as `_decide` wants them."""
         check_is_fitted(self, "n_rows_")
         columns = read_columns(X, self._column_kinds, self._unread())
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
         group = self._read_group(sensitive_features, len(columns[0]))
-        return Rows(X, self._features(columns), base, group)
+        return DecisionRows(X, self._features(columns), base, group)
 
     def _read_group(self, sensitive_features: Any, n_rows: int) -> NDArray[np.intp] | None:
         return None
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the new decision of each row, shape (n,), as one of `classes_`."""
-        return self._labels(self._read_rows(X))
+        return self._predict(self._read_rows(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
@@ -243,52 +243,52 @@ class Rival(BaseUpdate):
         For a randomised method they are the chances of the two decisions. Where a method changes
         decisions and has no score of its own, the base score is mirrored at the threshold.
         """
-        return self._proba(self._read_rows(X))
+        return self._predict_proba(self._read_rows(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
-        return self._margin(self._read_rows(X))
+        return self._decision_function(self._read_rows(X))
 
     def decision_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the chance that a row is decided positively, shape (n,); 0 or 1 without lots."""
-        return self._decided(self._read_rows(X)).astype(np.float64)
+        return self._checked_decisions(self._read_rows(X)).astype(np.float64)
 
     def changes(self, X: Any) -> Changes:
         """Return which rows change and in which direction (as drawn, for a randomised method)."""
-        return self._changed(self._read_rows(X))
+        return self._changes_on(self._read_rows(X))
 
     # -- from decisions to what scikit-learn expects -----------------------------------------------
 
-    def _made(self, rows: Rows) -> NDArray[np.bool_]:
+    def _final_decisions(self, rows: DecisionRows) -> NDArray[np.bool_]:
         """Return the decisions; lots depend on the row and `random_state` alone."""
-        positive = self._decided(rows)
+        positive = self._checked_decisions(rows)
         if positive.dtype == np.bool_:
             return positive.astype(np.bool_)
-        return draw_lots(rows.columns, rows.base.scores, self._lot_seed) < positive
+        return random_draws(rows.columns, rows.base.scores, self._draw_seed) < positive
 
-    def _decided(self, rows: Rows) -> Decisions:
+    def _checked_decisions(self, rows: DecisionRows) -> Decisions:
         """Return what `_decide` returned, checked."""
         return check_decisions(self._decide(rows), len(rows), f"_decide of {type(self).__name__}")
 
-    def _labels(self, rows: Rows) -> NDArray[Any]:
-        return self._labels_of(self._made(rows))
+    def _predict(self, rows: DecisionRows) -> NDArray[Any]:
+        return self._labels_of(self._final_decisions(rows))
 
-    def _proba(self, rows: Rows) -> NDArray[np.float64]:
-        edited = self._scores(rows, self._decided(rows))
+    def _predict_proba(self, rows: DecisionRows) -> NDArray[np.float64]:
+        edited = self._scores(rows, self._checked_decisions(rows))
         same = edited == rows.base.scores
         proba = np.column_stack([np.where(same, rows.base.proba[:, 0], 1 - edited), edited])
         return proba if self.classes_[1] == self.pos_label_ else proba[:, ::-1]
 
-    def _margin(self, rows: Rows) -> NDArray[np.float64]:
+    def _decision_function(self, rows: DecisionRows) -> NDArray[np.float64]:
         """Return the logit of the edited score to the threshold, on the side of the decision."""
-        edited = self._scores(rows, self._decided(rows))
+        edited = self._scores(rows, self._checked_decisions(rows))
         threshold = 0.5 if self.randomised else rows.base.threshold
         size = np.abs(np.clip(logit(np.clip(edited, 1e-15, 1 - 1e-15)) - logit(threshold), -30, 30))
-        side = self._made(rows) == (self.classes_[1] == self.pos_label_)
+        side = self._final_decisions(rows) == (self.classes_[1] == self.pos_label_)
         return np.where(side, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
 
-    def _changed(self, rows: Rows) -> Changes:
-        return self._changes(rows.base.decisions, self._made(rows))
+    def _changes_on(self, rows: DecisionRows) -> Changes:
+        return self._changes(rows.base.decisions, self._final_decisions(rows))
 
     def __sklearn_tags__(self) -> UpdateTags:
         tags = super().__sklearn_tags__()
@@ -360,7 +360,7 @@ class AwareRival(Rival):
             The group of each row. The base decision is kept for a group that was not in the fit
             rows, or too small there, with a warning.
         """
-        return self._labels(self._read_rows(X, sensitive_features))
+        return self._predict(self._read_rows(X, sensitive_features))
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
@@ -368,19 +368,19 @@ class AwareRival(Rival):
         For a randomised method they are the chances of the two decisions. Where a method changes
         decisions and has no score of its own, the base score is mirrored at the threshold.
         """
-        return self._proba(self._read_rows(X, sensitive_features))
+        return self._predict_proba(self._read_rows(X, sensitive_features))
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
-        return self._margin(self._read_rows(X, sensitive_features))
+        return self._decision_function(self._read_rows(X, sensitive_features))
 
     def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return the chance that a row is decided positively, shape (n,); 0 or 1 without lots."""
-        return self._decided(self._read_rows(X, sensitive_features)).astype(np.float64)
+        return self._checked_decisions(self._read_rows(X, sensitive_features)).astype(np.float64)
 
     def changes(self, X: Any, *, sensitive_features: Any = None) -> Changes:
         """Return which rows change and in which direction (as drawn, for a randomised method)."""
-        return self._changed(self._read_rows(X, sensitive_features))
+        return self._changes_on(self._read_rows(X, sensitive_features))
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -458,18 +458,18 @@ def _fit_together(
         model._take_reading(first)
         model._remember_groups(rows.group_labels, names_of_columns(sensitive_features))
         model._column_kinds = kinds
-        model._lot_seed = seed_of(model.random_state)
+        model._draw_seed = seed_from(model.random_state)
     first._learn_all(models, rows)
     for model in models:
-        model._store_outcome(fit_rows, model._decided(rows))
+        model._store_outcome(fit_rows, model._checked_decisions(rows))
 
 
-def _learning_rows(X: Any, rows: FitRows) -> LearningRows:
+def _learning_rows(X: Any, rows: FitRows) -> RivalFitRows:
     """Return the rows with the groups of the constraint numbered from 0."""
     kept = np.unique(rows.groups.codes[rows.in_constraint])
     position = np.full(len(rows.groups.labels), -1, dtype=np.intp)
     position[kept] = np.arange(len(kept))
-    return LearningRows(
+    return RivalFitRows(
         X=X,
         columns=rows.columns,
         base=rows.base,

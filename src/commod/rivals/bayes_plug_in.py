@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.rates import Cells
-from commod.rivals._group_model import PlugIn
-from commod.rivals._solvers.plug_in import Path, Programme, best_multipliers, walk
-from commod.rivals.base import LearningRows
+from commod.rivals._group_model import PlugInRival
+from commod.rivals._solvers.plug_in import LinearProgramme, Path, best_multipliers, walk
+from commod.rivals.base import RivalFitRows
 from commod.updates.base import Decisions, FitRows
 
 __all__ = ["BayesPlugIn"]
@@ -22,7 +22,7 @@ N_KNOTS = 16  # linear programmes on the way to parity; between them the path is
 NEARLY = 1e-9  # a target is reached up to rounding
 
 
-class BayesPlugIn(PlugIn):
+class BayesPlugIn(PlugInRival):
     """Decide by the corrected Bayes-optimal score, at the smallest multiplier that is fair enough.
 
     The score is f − threshold, plus the fairness margin of `commod.bounds`, plus `lambda_ratio` in
@@ -135,9 +135,9 @@ class BayesPlugIn(PlugIn):
     def _choose(
         self,
         models: Sequence[Self],
-        rows: LearningRows,
+        rows: RivalFitRows,
         used: NDArray[np.bool_],
-        programme: Programme,
+        programme: LinearProgramme,
     ) -> None:
         is_ratio = self._constraint.is_ratio
         base = rows.fairness(self._constraint, rows.base.decisions)
@@ -151,7 +151,7 @@ class BayesPlugIn(PlugIn):
                 model.multipliers_ = path.first(model.target_ if is_ratio else -model.target_)
 
     def _path(
-        self, rows: LearningRows, used: NDArray[np.bool_], programme: Programme, target: float
+        self, rows: RivalFitRows, used: NDArray[np.bool_], programme: LinearProgramme, target: float
     ) -> Path:
         """Return the path of multipliers with the fairness that is counted along it."""
         rates = rows.rates(self._constraint, rows.base.decisions)
@@ -189,7 +189,7 @@ class BayesPlugIn(PlugIn):
         return text
 
 
-def _knots(programme: Programme) -> list[Floats]:
+def _knots(programme: LinearProgramme) -> list[Floats]:
     """Return multipliers for ever smaller predicted gaps, from none to parity and beyond."""
     gap = programme.gap(programme.gain > 0)
     tolerances = gap * np.linspace(1, 0, N_KNOTS + 1)[1:]

@@ -25,7 +25,7 @@ from commod._solvers.problem import (
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.rivals._trained import TrainedRival, unit_weights
-from commod.rivals.base import LearningRows, Rows
+from commod.rivals.base import DecisionRows, RivalFitRows
 from commod.scorecard import Scorecard, on_their_side
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
@@ -222,7 +222,7 @@ class FRAPPE(TrainedRival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Any:
+    def _train(self, models: Sequence[Self], rows: RivalFitRows, terms: TermTable) -> Any:
         from commod.rivals._solvers import frappe  # JAX is loaded by the first fit, never before
 
         problem = _problem(rows, terms, self._constraint, float(self.kernel_length))
@@ -243,7 +243,7 @@ class FRAPPE(TrainedRival):
         self,
         trained: Any,
         i: int,
-        rows: LearningRows,
+        rows: RivalFitRows,
         encoding: Encoding,
         terms: TermTable,
     ) -> None:
@@ -261,7 +261,7 @@ class FRAPPE(TrainedRival):
             learned = _one_concept(trained, i, terms, rows.weight)
         self._store_concepts(encoding, learned, terms, rows.weight)
 
-    def _keep_base(self, rows: LearningRows, encoding: Encoding, terms: TermTable) -> None:
+    def _keep_base(self, rows: RivalFitRows, encoding: Encoding, terms: TermTable) -> None:
         d = encoding.n_terms
         self.scorecard_, self.network_ = None, None
         if self.architecture == "mlp":
@@ -294,12 +294,12 @@ class FRAPPE(TrainedRival):
         assert self.scorecard_ is not None
         return self.scorecard_.ratio(columns)
 
-    def _decide(self, rows: Rows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
         term = self._term(rows.columns)
         edited = training_margins(rows.base.scores, rows.base.threshold) + term
         return np.where(term == 0, rows.base.decisions, edited > 0)
 
-    def _scores(self, rows: Rows, positive: Decisions) -> NDArray[np.float64]:
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
         """Return q, on the side of its decision: rounding must not put it on the other."""
         term, threshold = self._term(rows.columns), rows.base.threshold
         edited = training_margins(rows.base.scores, threshold) + term + logit(threshold)
@@ -335,7 +335,7 @@ def _one_concept(
 
 
 def _problem(
-    rows: LearningRows, terms: TermTable, constraint: Constraint, kernel_length: float
+    rows: RivalFitRows, terms: TermTable, constraint: Constraint, kernel_length: float
 ) -> AdditiveProblem:
     """Put the numbers the solver needs into float32."""
     cells = rows.cells(constraint)

@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.rivals._group_model import PlugIn
-from commod.rivals._solvers.plug_in import Programme, best_multipliers
-from commod.rivals.base import LearningRows
+from commod.rivals._group_model import PlugInRival
+from commod.rivals._solvers.plug_in import LinearProgramme, best_multipliers
+from commod.rivals.base import RivalFitRows
 
 __all__ = ["LPP"]
 
 
-class LPP(PlugIn):
+class LPP(PlugInRival):
     """Solve the linear programme of the most accurate decisions within a predicted disparity.
 
     The base score f is taken for P(Y = 1 | x), and the groups' rates are predicted from P(S | x),
@@ -119,9 +119,9 @@ class LPP(PlugIn):
     def _choose(
         self,
         models: Sequence[Self],
-        rows: LearningRows,
+        rows: RivalFitRows,
         used: NDArray[np.bool_],
-        programme: Programme,
+        programme: LinearProgramme,
     ) -> None:
         gap = programme.gap(programme.gain > 0) if self._is_defined(rows) else np.nan
         for model in models:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commod._solvers.search.rates import count_cells
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
-from commod.rivals.base import AwareRival, LearningRows, Rows
+from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
 from commod.updates.base import Decisions
 
 __all__ = ["MinimalFlip"]
@@ -49,7 +49,7 @@ class MinimalFlip(AwareRival):
         The fairness asked for on the fit rows: a floor on the P-rule or a ceiling on the disparity.
     cuts_ : ndarray of shape (n_groups,)
         Demographic parity: a group's scores above its cut are positive.
-    chances_ : ndarray of shape (n_groups, 2)
+    probabilities_ : ndarray of shape (n_groups, 2)
         Demographic parity: in the first column, the chance of a positive decision where the score
         equals the cut. Else the chance of a positive decision after a negative and after a positive
         base decision.
@@ -111,18 +111,18 @@ class MinimalFlip(AwareRival):
     @property
     def randomised(self) -> bool:  # type: ignore[override]
         """Return whether some decisions are drawn by lot: ties at a cut, or errors compared."""
-        chances = getattr(self, "chances_", None)
+        chances = getattr(self, "probabilities_", None)
         if chances is None:
             return self._constraint.needs_labels
         return bool(((chances > 0) & (chances < 1)).any())
 
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         if np.ptp(rows.weight) > 0:
             raise InputError(
                 "MinimalFlip counts people, so sample_weight has no meaning here. Leave it out."
             )
         self.cuts_ = np.full(rows.n_groups, float(self.threshold))
-        self.chances_ = np.tile([0.0, 1.0], (rows.n_groups, 1))
+        self.probabilities_ = np.tile([0.0, 1.0], (rows.n_groups, 1))
         base = rows.fairness(self._constraint, rows.base.decisions)
         self.target_ = self._constraint.towards_ideal(base, float(self.strength))
         if self.strength == 0 or np.isnan(base):
@@ -132,15 +132,15 @@ class MinimalFlip(AwareRival):
         else:
             self._learn_chances(rows)
 
-    def _learn_cuts(self, rows: LearningRows) -> None:
+    def _learn_cuts(self, rows: RivalFitRows) -> None:
         sizes, positives = count_cells(rows.cells(self._constraint), rows.base.decisions)
         wanted = fewest_changes(self.constraints, sizes, positives, self.target_)
         assert wanted is not None  # everybody positive is a P-rule of 1
         for group in np.flatnonzero(wanted[0] != positives[0]):
             scores = rows.base.scores[rows.group == group]
-            self.cuts_[group], self.chances_[group, 0] = _cut(scores, int(wanted[0, group]))
+            self.cuts_[group], self.probabilities_[group, 0] = _cut(scores, int(wanted[0, group]))
 
-    def _learn_chances(self, rows: LearningRows) -> None:
+    def _learn_chances(self, rows: RivalFitRows) -> None:
         kept = rows.in_constraint
         assert rows.label is not None
         found = minimal_expected_changes(
@@ -152,17 +152,17 @@ class MinimalFlip(AwareRival):
             pos_label=True,
         )
         for (group, before, _), share in found.shares.items():
-            self.chances_[int(group), int(before)] = 1 - share if before else share  # type: ignore[call-overload]
+            self.probabilities_[int(group), int(before)] = 1 - share if before else share  # type: ignore[call-overload]
 
-    def _decide(self, rows: Rows) -> Decisions:
+    def _decide(self, rows: DecisionRows) -> Decisions:
         assert rows.group is not None
         known, group = rows.group >= 0, np.maximum(rows.group, 0)
         before, scores = rows.base.decisions, rows.base.scores
         if not self._constraint.needs_labels:
-            at_cut = (scores == self.cuts_[group]) * self.chances_[group, 0]
+            at_cut = (scores == self.cuts_[group]) * self.probabilities_[group, 0]
             chance = (scores > self.cuts_[group]) + at_cut
         else:
-            chance = self.chances_[group, before.astype(np.intp)]
+            chance = self.probabilities_[group, before.astype(np.intp)]
         chance = np.where(known, chance, before)
         return chance if self.randomised else chance.astype(np.bool_)
 

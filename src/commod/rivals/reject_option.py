@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.rivals._curves import weight_above
-from commod.rivals.base import AwareRival, LearningRows, Rows
+from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
 
 __all__ = ["RejectOption"]
 
@@ -103,7 +103,7 @@ class RejectOption(AwareRival):
             return super().default_strengths
         return tuple(0.45 * (i / 30) ** 1.5 for i in range(31))
 
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         rates = rows.rates(self._constraint, rows.base.decisions).mean(axis=0)
         weights = rows.cells(self._constraint).totals(rows.weight).sum(axis=0)
         self.raised_ = np.asarray(rates < np.average(rates, weights=weights))
@@ -113,7 +113,7 @@ class RejectOption(AwareRival):
         elif self.search and self.strength > 0:
             self.threshold_, self.margin_ = self._search(rows)
 
-    def _decide(self, rows: Rows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
         assert rows.group is not None
         scores = rows.base.scores
         low, high = self.threshold_ - self.margin_, self.threshold_ + self.margin_
@@ -122,7 +122,7 @@ class RejectOption(AwareRival):
         decided = np.where(doubtful, self.raised_[rows.group], scores > self.threshold_)
         return np.where(known, decided, rows.base.decisions).astype(np.bool_)
 
-    def _search(self, rows: LearningRows) -> tuple[float, float]:
+    def _search(self, rows: RivalFitRows) -> tuple[float, float]:
         """Return the threshold and margin with the best balanced accuracy within the bound.
 
         A raised group is decided by score > threshold − margin, the others by score > threshold +

@@ -15,7 +15,7 @@ from scipy.optimize import isotonic_regression, linprog
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.rivals._curves import weight_above
-from commod.rivals.base import AwareRival, LearningRows, Rows
+from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
 from commod.updates.base import Decisions, check_number
 
 __all__ = ["RelaxedThresholdOptimizer"]
@@ -57,7 +57,7 @@ class RelaxedThresholdOptimizer(AwareRival):
     ----------
     target_ : float
         The fairness asked for on the fit rows: a floor on the P-rule or a ceiling on the disparity.
-    thresholds_, chances_ : list of ndarray, one per group
+    thresholds_, probabilities_ : list of ndarray, one per group
         The thresholds a group draws from and how often it draws each.
 
     Notes
@@ -107,7 +107,7 @@ class RelaxedThresholdOptimizer(AwareRival):
         super()._check_parameters()
         check_number(self, "change_weight", low=0.0)
 
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         if rows.label is None:
             raise InputError(
                 "RelaxedThresholdOptimizer maximises accuracy, which needs y; it is None."
@@ -115,19 +115,21 @@ class RelaxedThresholdOptimizer(AwareRival):
         base = rows.fairness(self._constraint, rows.base.decisions)
         self.target_ = self._constraint.towards_ideal(base, float(self.strength))
         self.thresholds_ = [np.array([float(self.threshold)])] * rows.n_groups
-        self.chances_ = [np.ones(1)] * rows.n_groups
+        self.probabilities_ = [np.ones(1)] * rows.n_groups
         if self.strength == 0 or np.isnan(base):
             return
         corners = [_corners(rows, group) for group in range(rows.n_groups)]
         mixes = _best_mix(corners, self._constraint, self.target_, float(self.change_weight))
         used = [mix > 0 for mix in mixes]
         self.thresholds_ = [c.thresholds[u] for c, u in zip(corners, used, strict=True)]
-        self.chances_ = [mix[u] for mix, u in zip(mixes, used, strict=True)]
+        self.probabilities_ = [mix[u] for mix, u in zip(mixes, used, strict=True)]
 
-    def _decide(self, rows: Rows) -> Decisions:
+    def _decide(self, rows: DecisionRows) -> Decisions:
         assert rows.group is not None
         chance = rows.base.decisions.astype(np.float64)
-        for group, (cuts, chances) in enumerate(zip(self.thresholds_, self.chances_, strict=True)):
+        for group, (cuts, chances) in enumerate(
+            zip(self.thresholds_, self.probabilities_, strict=True)
+        ):
             inside = rows.group == group
             chance[inside] = (rows.base.scores[inside, None] > cuts) @ chances
         return np.clip(chance, 0.0, 1.0)
@@ -162,7 +164,7 @@ class _Corners(NamedTuple):
         )
 
 
-def _corners(rows: LearningRows, group: int) -> _Corners:
+def _corners(rows: RivalFitRows, group: int) -> _Corners:
     """Return the corners of the upper convex hull of a group's ROC curve, and the base rule."""
     assert rows.label is not None
     inside = (rows.group == group) & (rows.weight > 0)

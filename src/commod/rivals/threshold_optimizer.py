@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from commod.exceptions import InputError
-from commod.rivals.base import AwareRival, LearningRows, Rows
+from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
 from commod.updates.base import Decisions, check_number
 
 __all__ = ["ThresholdOptimizer"]
@@ -47,7 +47,7 @@ class ThresholdOptimizer(AwareRival):
     ----------
     tolerance_ : float
         Fairlearn's `tol`.
-    thresholds_, chances_ : ndarray of shape (n_groups, 2)
+    thresholds_, probabilities_ : ndarray of shape (n_groups, 2)
         The two thresholds of each group and how often each is used.
     ignored_, constants_ : ndarray of shape (n_groups,)
         How often a score is ignored, and the chance of a positive decision then.
@@ -115,7 +115,7 @@ class ThresholdOptimizer(AwareRival):
                 "be 0 or 1. RelaxedThresholdOptimizer takes anything between."
             )
 
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         if rows.label is None:
             raise InputError("ThresholdOptimizer maximises accuracy, which needs y; it is None.")
         if np.ptp(rows.weight) > 0:
@@ -129,7 +129,7 @@ class ThresholdOptimizer(AwareRival):
         gap = np.ptp(rows.rates(self._constraint, rows.base.decisions), axis=1).sum()
         self.tolerance_ = float((1 - self.strength) * gap)
         self.thresholds_ = np.full((rows.n_groups, 2), float(self.threshold))
-        self.chances_ = np.tile([1.0, 0.0], (rows.n_groups, 1))
+        self.probabilities_ = np.tile([1.0, 0.0], (rows.n_groups, 1))
         self.ignored_, self.constants_ = np.zeros(rows.n_groups), np.zeros(rows.n_groups)
         if self.strength > 0:
             self._take(_fairlearn_rule(self, rows))
@@ -139,15 +139,15 @@ class ThresholdOptimizer(AwareRival):
         for group, mix in rule.items():
             operations = mix.operation0, mix.operation1  # "score > threshold": flip=False
             self.thresholds_[group] = [float(operation.threshold) for operation in operations]
-            self.chances_[group] = mix.p0, mix.p1
+            self.probabilities_[group] = mix.p0, mix.p1
             self.ignored_[group] = mix.get("p_ignore", 0.0)
             self.constants_[group] = mix.get("prediction_constant", 0.0)
 
-    def _decide(self, rows: Rows) -> Decisions:
+    def _decide(self, rows: DecisionRows) -> Decisions:
         assert rows.group is not None
         known, group = rows.group >= 0, np.maximum(rows.group, 0)
         above = rows.base.scores[:, None] > self.thresholds_[group]
-        chances, ignored = self.chances_[group], self.ignored_[group]
+        chances, ignored = self.probabilities_[group], self.ignored_[group]
         mixed = chances[:, 0] * above[:, 0] + chances[:, 1] * above[:, 1]
         mixed = ignored * self.constants_[group] + (1 - ignored) * mixed
         return np.where(known, mixed, rows.base.decisions.astype(np.float64))
@@ -166,7 +166,7 @@ class _ScoresAreX(BaseEstimator):  # type: ignore[misc]
         return np.column_stack([1 - X[:, 0], X[:, 0]])
 
 
-def _fairlearn_rule(update: ThresholdOptimizer, rows: LearningRows) -> dict[int, Any]:
+def _fairlearn_rule(update: ThresholdOptimizer, rows: RivalFitRows) -> dict[int, Any]:
     """Return Fairlearn's mix of thresholds for each group."""
     try:
         from fairlearn import postprocessing

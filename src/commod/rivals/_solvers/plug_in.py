@@ -21,8 +21,8 @@ from commod._solvers.search.rates import Cells
 from commod.exceptions import CommodError
 
 __all__ = [
+    "LinearProgramme",
     "Path",
-    "Programme",
     "bent",
     "best_multipliers",
     "decide",
@@ -44,7 +44,7 @@ N_ROWS = 5_000  # up to here a linear programme has all rows
 
 
 @dataclass(frozen=True)
-class Programme:
+class LinearProgramme:
     """What decisions are worth, and what they do to predicted rates.
 
     `gain` (n,) is what a positive decision is worth; above 0 the base decision is positive.
@@ -108,7 +108,7 @@ def bent(gain: Floats) -> Floats:
 # The linear programme
 
 
-def best_multipliers(programme: Programme, tolerance: float) -> Floats:
+def best_multipliers(programme: LinearProgramme, tolerance: float) -> Floats:
     """Return the multipliers ψ (lines, groups) of the best decisions within the tolerance.
 
     Maximises Σ share·gain·p over p in [0, 1] such that in each line the predicted rates of all
@@ -118,7 +118,7 @@ def best_multipliers(programme: Programme, tolerance: float) -> Floats:
     Examples
     --------
     >>> effects = np.array([[[2.0, 2.0, 0.0, 0.0], [0.0, 0.0, 2.0, 2.0]]])
-    >>> two = Programme(np.array([0.4, -0.1, -0.1, -0.4]), effects, np.full(4, 0.25))
+    >>> two = LinearProgramme(np.array([0.4, -0.1, -0.1, -0.4]), effects, np.full(4, 0.25))
     >>> best_multipliers(two, 0.0).round(3)
     array([[ 0.125, -0.125]])
     >>> two.decisions(best_multipliers(two, 0.0))
@@ -186,7 +186,7 @@ def _midway(breaks: Floats, k: int) -> float:
     return float(breaks[k] + after) / 2
 
 
-def _solve(programme: Programme, tolerance: float) -> Floats:
+def _solve(programme: LinearProgramme, tolerance: float) -> Floats:
     """Return optimal multipliers, by a programme of the rows near the edge of the rule.
 
     Rows whose margin is far from 0 are decided by its sign. A programme of the others gives the
@@ -221,7 +221,7 @@ def _solve(programme: Programme, tolerance: float) -> Floats:
     return found
 
 
-def _sample(programme: Programme, size: int) -> Programme:
+def _sample(programme: LinearProgramme, size: int) -> LinearProgramme:
     """Return a programme of some rows, evenly from the gains of every group."""
     group = programme.effects.sum(axis=0).argmax(axis=0)
     order = np.lexsort((programme.gain, group))
@@ -229,12 +229,12 @@ def _sample(programme: Programme, size: int) -> Programme:
     share = programme.share[rows] / programme.share[rows].sum()
     effects = programme.effects[:, :, rows]
     means = effects @ share
-    return Programme(
+    return LinearProgramme(
         programme.gain[rows], effects / np.where(means > 0, means, 1.0)[:, :, None], share
     )
 
 
-def _nearest(programme: Programme, margins: Floats, size: int) -> Mask:
+def _nearest(programme: LinearProgramme, margins: Floats, size: int) -> Mask:
     """Return the rows that the smallest changes of the multipliers can turn."""
     reach = np.maximum(programme.effects.sum(axis=(0, 1)), np.finfo(float).tiny)
     is_near = np.zeros(len(margins), dtype=np.bool_)
@@ -243,7 +243,7 @@ def _nearest(programme: Programme, margins: Floats, size: int) -> Mask:
 
 
 def _solve_rows(
-    programme: Programme, tolerance: float, rows: NDArray[np.intp], fixed: Floats
+    programme: LinearProgramme, tolerance: float, rows: NDArray[np.intp], fixed: Floats
 ) -> Floats | None:
     """Return the multipliers of the programme of some rows; None where it has no solution.
 
@@ -281,7 +281,7 @@ def _solve_rows(
     return -np.asarray(found.eqlin.marginals, dtype=np.float64).reshape(n_lines, n_groups)
 
 
-def _off_the_edge(programme: Programme, multipliers: Floats, tolerance: float) -> Floats:
+def _off_the_edge(programme: LinearProgramme, multipliers: Floats, tolerance: float) -> Floats:
     """Return multipliers close by at which no row has a margin of 0.
 
     At an optimum a few rows (one for each free multiplier) are decided in part. Along the ray

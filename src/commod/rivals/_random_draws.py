@@ -11,19 +11,19 @@ from sklearn.utils import check_random_state
 
 from commod._data.inputs import Column
 
-__all__ = ["draw_lots", "seed_of"]
+__all__ = ["random_draws", "seed_from"]
 
 Words = NDArray[np.uint64]
 
 
-def seed_of(random_state: Any) -> int:
+def seed_from(random_state: Any) -> int:
     """Return the seed of an update's lots, taken once when it is fitted; None means 0."""
     if random_state is None:
         return 0
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def draw_lots(
+def random_draws(
     columns: Sequence[Column], scores: NDArray[np.float64], seed: int
 ) -> NDArray[np.float64]:
     """Return a uniform number in [0, 1) for each row, shape (n,).
@@ -36,7 +36,7 @@ def draw_lots(
     Examples
     --------
     >>> ages = Column("age", "numeric", np.array([30.0, 40.0, 30.0]))
-    >>> lots = draw_lots([ages], np.array([0.5, 0.5, 0.5]), seed=0)
+    >>> lots = random_draws([ages], np.array([0.5, 0.5, 0.5]), seed=0)
     >>> bool(lots[0] == lots[2] != lots[1])
     True
     """
