@@ -291,7 +291,7 @@ class Careless(RejectOption):
     [
         ("neutral", "strength=0 must change nothing"),
         ("shape", r"must return shape \(240,\)"),
-        ("range", "chances between 0 and 1"),
+        ("range", "probabilities between 0 and 1"),
         ("lots", "sets randomised=True"),
         ("order", "depend on its row alone"),
         ("unknown", "must keep its base decisions"),
