@@ -10,12 +10,12 @@ from commod._solvers.search.rates import Cells
 from commod.rivals._solvers import plug_in
 from commod.rivals._solvers.plug_in import (
     LinearProgramme,
-    bent,
     best_multipliers,
+    curved_gain,
     decide,
     fair_margins,
-    one_multiplier,
-    walk,
+    single_multiplier,
+    trace_path,
 )
 
 SEEDS = st.integers(0, 10**6)
@@ -37,12 +37,12 @@ def made_up(seed, n, *, lines=1, groups=2, aware=False, ties=False):
     cells = cells * (1 + np.arange(groups)[:, None] * score)
     gain = score - 0.45
     if lines == 2 and aware:
-        gain = bent(gain)
+        gain = curved_gain(gain)
     return LinearProgramme(gain, cells / (cells @ share)[:, :, None], share)
 
 
 def primal(programme, tolerance):
-    """Return the best value and chances p, from inequalities for each pair of groups."""
+    """Return the best value and probabilities p, from inequalities for each pair of groups."""
     _, n_groups, n = programme.effects.shape
     pairs = [(i, j) for i in range(n_groups) for j in range(n_groups) if i != j]
     weighed = programme.effects * programme.share
@@ -89,19 +89,19 @@ def test_sorting_solves_the_linear_programme(seed, n, part, ties):
     first, second = programme.effects[0]
     difference = second - first
     tolerance = part * programme.gap(programme.gain > 0)
-    one = one_multiplier(programme.gain, difference, programme.share, tolerance)
+    one = single_multiplier(programme.gain, difference, programme.share, tolerance)
     # the dual is convex and bends at breakpoints alone: one of those beside λ is its minimum
     with np.errstate(divide="ignore", invalid="ignore"):
         breaks = programme.gain / difference
     breaks = np.append(breaks[np.isfinite(breaks)], 0.0)
     beside = [one, breaks[breaks < one].max(initial=-9), breaks[breaks > one].min(initial=9)]
     values = [dual(programme, np.array([[-b, b]]), tolerance) for b in beside]
-    best, chances = primal(programme, tolerance)
+    best, probabilities = primal(programme, tolerance)
     assert min(values) == pytest.approx(best, abs=1e-9)
     if not ties:
-        assert ((chances > 1e-7) & (chances < 1 - 1e-7)).sum() <= 1
+        assert ((probabilities > 1e-7) & (probabilities < 1 - 1e-7)).sum() <= 1
         chosen = programme.decisions(np.array([[-one, one]]))
-        assert (np.abs(chosen - chances) > 1e-7).sum() <= 1
+        assert (np.abs(chosen - probabilities) > 1e-7).sum() <= 1
 
 
 @given(SEEDS, st.booleans())
@@ -119,7 +119,7 @@ def test_a_smaller_tolerance_never_gives_a_larger_gap(seed, ties):
 
 def test_the_multiplier_keeps_its_distance_from_every_row():
     gain = np.array([0.4, -0.1, -0.4])
-    one = one_multiplier(gain, np.array([2.0, -2.0, -2.0]), np.full(3, 1 / 3), 2 / 3 - 0.6)
+    one = single_multiplier(gain, np.array([2.0, -2.0, -2.0]), np.full(3, 1 / 3), 2 / 3 - 0.6)
     assert one == pytest.approx(0.2 / 2 + 0.05 / 2)  # breakpoints .05 and .2: their middle
 
 
@@ -127,12 +127,12 @@ def test_rows_that_are_alike_fall_to_the_closer_side():
     # a gap of 0.5: the first row takes 0.3 at λ = 0.1, two that are alike 0.6 at λ = 0.2
     gain, difference = np.array([0.3, 0.6, 0.6, 0.5]), np.array([3.0, 3.0, 3.0, -4.0])
     share = np.full(4, 0.1)
-    assert one_multiplier(gain, difference, share, 0.05) == pytest.approx(0.15)  # 0.2, not -0.4
-    assert one_multiplier(gain, difference, share, 0.4) == pytest.approx(0.15)  # 0.2 is within
+    assert single_multiplier(gain, difference, share, 0.05) == pytest.approx(0.15)  # 0.2, not -0.4
+    assert single_multiplier(gain, difference, share, 0.4) == pytest.approx(0.15)  # 0.2 is within
     share[0] = 0.04  # now 0.32 and then 0.2 are left, and -0.4 after the two
-    assert one_multiplier(gain, difference, share, 0.0) == pytest.approx(0.15)
+    assert single_multiplier(gain, difference, share, 0.0) == pytest.approx(0.15)
     share[3] = 0.05
-    assert one_multiplier(gain, difference, share, 0.0) > 0.2  # -0.2 is closer than 0.4
+    assert single_multiplier(gain, difference, share, 0.0) > 0.2  # -0.2 is closer than 0.4
 
 
 def test_nothing_is_to_be_done_within_the_tolerance():
@@ -158,12 +158,12 @@ def test_the_multipliers_are_those_of_the_linear_programme(seed, n, shape, aware
     programme = made_up(seed, n, lines=shape[0], groups=shape[1], aware=aware)
     tolerance = part * programme.gap(programme.gain > 0)
     found = plug_in._solve(programme, tolerance)
-    best, chances = primal(programme, tolerance)
+    best, probabilities = primal(programme, tolerance)
     np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9)
     assert dual(programme, found, tolerance) == pytest.approx(best, abs=1e-8)
     margins = fair_margins(programme.gain, programme.effects, found)
-    assert (chances[margins > 1e-7] > 1 - 1e-7).all()
-    assert (chances[margins < -1e-7] < 1e-7).all()
+    assert (probabilities[margins > 1e-7] > 1 - 1e-7).all()
+    assert (probabilities[margins < -1e-7] < 1e-7).all()
 
 
 @given(SEEDS, st.sampled_from([(1, 3), (2, 2), (2, 3)]), st.booleans(), st.floats(0, 0.9))
@@ -206,7 +206,7 @@ def test_many_rows_are_solved_by_those_near_the_edge(monkeypatch, aware, part):
 
 
 @pytest.mark.parametrize("shift", [0.05, 0.15, 0.2])  # right, wrong and impossible at first
-def test_a_bad_first_guess_is_mended(monkeypatch, shift):
+def test_multipliers_of_a_misleading_sample_are_corrected(monkeypatch, shift):
     programme = made_up(6, 3000, lines=2, groups=2)
     tolerance = 0.1 * programme.gap(programme.gain > 0)
     whole = plug_in._solve(programme, tolerance)
@@ -230,7 +230,7 @@ def test_a_group_that_must_lose_on_both_rates_changes_near_the_threshold():
     cells = np.stack([known * score, known * (1 - score)])
     share = np.full(n, 1 / n)
     effects = cells / (cells @ share)[:, :, None]
-    programme = LinearProgramme(bent(score - 0.5), effects, share)
+    programme = LinearProgramme(curved_gain(score - 0.5), effects, share)
     found = best_multipliers(programme, 0.0)
     chosen = programme.decisions(found)
     assert programme.gap(programme.gain > 0) > 0.1
@@ -239,10 +239,10 @@ def test_a_group_that_must_lose_on_both_rates_changes_near_the_threshold():
     assert np.abs(score - 0.5)[changed].mean() < 0.6 * np.abs(score - 0.5)[group == 1].mean()
 
 
-def test_the_bend_keeps_signs_and_order():
+def test_the_curved_gain_keeps_signs_and_order():
     gain = np.linspace(-0.6, 0.6, 101)
-    assert (np.sign(bent(gain)) == np.sign(gain)).all()
-    assert (np.diff(bent(gain)) > 0).all()
+    assert (np.sign(curved_gain(gain)) == np.sign(gain)).all()
+    assert (np.diff(curved_gain(gain)) > 0).all()
 
 
 def test_a_margin_of_zero_keeps_the_base_decision():
@@ -265,7 +265,7 @@ def counted_fairness(programme, multipliers, cells, weight, as_ratio):
 
 @given(SEEDS, st.sampled_from([(1, 2), (1, 3), (2, 2)]), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_a_walk_sees_all_decisions_on_its_path(seed, shape, ties):
+def test_a_traced_path_sees_every_change_of_decisions(seed, shape, ties):
     rng = np.random.default_rng(seed)
     n = 60
     programme = made_up(seed, n, lines=shape[0], groups=shape[1], ties=ties)
@@ -273,9 +273,7 @@ def test_a_walk_sees_all_decisions_on_its_path(seed, shape, ties):
     cells = Cells(rng.permutation(np.arange(n) % (shape[0] * shape[1])), shape)
     knots = [np.zeros(shape), *rng.normal(0, 0.2, (3, *shape))]
     as_ratio = shape[0] == 1
-    path = walk(
-        programme.gain, programme.effects, knots, cells=cells, weight=weight, as_ratio=as_ratio
-    )
+    path = trace_path(programme, knots, cells=cells, weight=weight, as_ratio=as_ratio)
     ends = np.append(path.starts[1:], path.starts[-1] + 1)
     wide = ends - path.starts > 1e-9
     middles = (path.starts + ends) / 2
@@ -298,7 +296,7 @@ def test_the_first_multipliers_that_are_fair_enough_are_taken(seed, target):
     cells = Cells((rng.random(80) < programme.effects[0, 1] / 2).astype(np.intp), (1, 2))
     weight = np.ones(80)
     knots = [np.zeros((1, 2)), np.array([[-1.0, 1.0]])]
-    path = walk(programme.gain, programme.effects, knots, cells=cells, weight=weight, as_ratio=True)
+    path = trace_path(programme, knots, cells=cells, weight=weight, as_ratio=True)
     found = path.first(target)
     reached = counted_fairness(programme, found, cells, weight, True)
     if path.fairness.max() >= target:
@@ -315,6 +313,7 @@ def test_nobody_decided_positively_is_not_fair():
     effects = np.ones((1, 2, 4))
     knots = [np.zeros((1, 2)), np.full((1, 2), 0.5)]
     cells = Cells(np.array([0, 0, 1, 1]), (1, 2))
-    path = walk(gain, effects, knots, cells=cells, weight=np.ones(4), as_ratio=True)
+    programme = LinearProgramme(gain, effects, np.full(4, 0.25))
+    path = trace_path(programme, knots, cells=cells, weight=np.ones(4), as_ratio=True)
     assert path.fairness[-1] == -np.inf
     assert path.fairness[0] == 0.5

@@ -76,7 +76,7 @@ class AdversarialDebiasing(TrainedRival):
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
-        The label that is good for the person; `pos_label` if None. Only names directions.
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
     progress : bool, default=None
         Show a progress bar; None shows it on a terminal only.
     random_state : int, RandomState or None, default=None
