@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
@@ -52,8 +53,7 @@ class LogisticGroupModel:
         terms = self.encoding.encode(rows.columns)
         by_class = zip(self.points, self.intercepts.tolist(), strict=True)
         logits = np.stack([terms.total(points, intercept) for points, intercept in by_class])
-        odds = np.exp(logits - logits.max(axis=0))
-        return np.asarray(odds / odds.sum(axis=0))
+        return np.asarray(softmax(logits, axis=0))
 
 
 @dataclass(frozen=True)

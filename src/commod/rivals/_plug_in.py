@@ -48,9 +48,9 @@ class PlugInRival(AwareRival):
 
     @abstractmethod
     def _choose_multipliers(
-        self, models: Sequence[Self], rows: RivalFitRows, used: Mask, programme: LinearProgramme
+        self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
     ) -> None:
-        """Set `multipliers_` of each model. The programme has the rows where `used` (n,) is True.
+        """Set `multipliers_` of each model. The programme has the rows of `rows.is_counted`.
 
         A model that this method leaves alone has multipliers of 0 and changes nothing.
         """
@@ -79,17 +79,17 @@ class PlugInRival(AwareRival):
         """Fit the group model once; the models differ only in their multipliers."""
         check_locked(self.locked_features, rows.columns)
         group_model = None if self.aware else self._fit_group_model(rows)
-        used = rows.in_constraint & (rows.weight > 0)
-        share = rows.weight[used] / rows.weight[used].sum()
-        proba = self._cell_probabilities(rows, rows.n_groups, group_model)[:, :, used]
+        counted = rows.is_counted
+        share = rows.weight[counted] / rows.weight[counted].sum()
+        proba = self._cell_probabilities(rows, rows.n_groups, group_model)[:, :, counted]
         shares = proba @ share
         for model in models:
             model.group_model_ = group_model
             model.shares_ = shares
             model.multipliers_ = np.zeros_like(shares)
-        gain = self._gain(rows.base)[used]
+        gain = self._gain(rows.base)[counted]
         programme = LinearProgramme(gain, _divide_by_shares(proba, shares), share)
-        self._choose_multipliers(models, rows, used, programme)
+        self._choose_multipliers(models, rows, programme)
 
     def _fit_group_model(self, rows: RivalFitRows) -> GroupModel:
         codes = rows.group

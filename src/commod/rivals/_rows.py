@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +96,11 @@ class RivalFitRows(DecisionRows):
         """Return which rows belong to a group in the constraint, shape (n,)."""
         return self.group >= 0
 
+    @property
+    def is_counted(self) -> NDArray[np.bool_]:
+        """Return which rows count in the constraint, shape (n,): those that have weight."""
+        return self.in_constraint & (self.weight > 0)
+
     def needed_labels(self, purpose: str, alternative: str = "") -> NDArray[np.bool_]:
         """Return `label`; raise an error that states the purpose where `fit` got no y."""
         if self.label is None:
@@ -129,19 +134,13 @@ def rival_fit_rows(X: Any, rows: FitRows) -> RivalFitRows:
     return RivalFitRows(X, rows.columns, rows.base, group, labels, rows.label, rows.weight)
 
 
-def read_fitted_groups(
-    sensitive_features: Any,
-    n_rows: int,
-    *,
-    labels: Sequence[Hashable],
-    names: Sequence[str] | None,
-    method: str,
-) -> NDArray[np.intp]:
-    """Return the number of each row's group among the fitted `labels`, shape (n,); −1 if unknown.
+def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return the number of each row's group in `update.group_labels_`, shape (n,); −1 if unknown.
 
-    `names` are the columns of `sensitive_features` at fit time, where they had names. Groups that
-    are all unknown are an error; some unknown groups are a warning.
+    The columns must have the names that they had in `fit`. It is an error if no group is known, and
+    a warning if some are not.
     """
+    labels, names, method = update.group_labels_, update.sensitive_names_, type(update).__name__
     if sensitive_features is None:
         raise InputError(
             f"{method} decides by group: pass predict(X, sensitive_features=...) with the group "

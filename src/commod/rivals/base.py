@@ -257,13 +257,7 @@ class AwareRival(Rival):
     def _read_group(self, sensitive_features: Any, n_rows: int) -> NDArray[np.intp] | None:
         if not self.needs_sensitive_features:
             return None
-        return read_fitted_groups(
-            sensitive_features,
-            n_rows,
-            labels=self.group_labels_,
-            names=self.sensitive_names_,
-            method=type(self).__name__,
-        )
+        return read_fitted_groups(self, sensitive_features, n_rows)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return the new decision of each row, shape (n,), as one of `classes_`.

@@ -138,11 +138,7 @@ class BayesPlugIn(PlugInRival):
         self.favorable_label = favorable_label
 
     def _choose_multipliers(
-        self,
-        models: Sequence[Self],
-        rows: RivalFitRows,
-        used: NDArray[np.bool_],
-        programme: LinearProgramme,
+        self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
     ) -> None:
         is_ratio = self._constraint.is_ratio
         base = rows.fairness(self._constraint, rows.base.decisions)
@@ -153,11 +149,11 @@ class BayesPlugIn(PlugInRival):
             if strength > 0 and not np.isnan(base) and self._is_defined(rows):
                 # with a ratio of two groups, the target sets the direction of the path
                 if path is None or (is_ratio and rows.n_groups == 2):
-                    path = self._path(rows, used, programme, model.target_)
+                    path = self._path(rows, programme, model.target_)
                 model.multipliers_ = path.first(model.target_ if is_ratio else -model.target_)
 
     def _path(
-        self, rows: RivalFitRows, used: NDArray[np.bool_], programme: LinearProgramme, target: float
+        self, rows: RivalFitRows, programme: LinearProgramme, target: float
     ) -> MultiplierPath:
         """Return the path of multipliers with the fairness that is measured along it."""
         rates = rows.rates(self._constraint, rows.base.decisions)
@@ -166,12 +162,12 @@ class BayesPlugIn(PlugInRival):
             knots = [np.zeros((1, 2)), np.where(rates == rates.min(), -1.0, level)]
         else:
             knots = _knots(programme)
-        cells = rows.cells(self._constraint)
+        counted, cells = rows.is_counted, rows.cells(self._constraint)
         return trace_path(
             programme,
             knots,
-            cells=Cells(cells.index[used], cells.shape),
-            weight=rows.weight[used],
+            cells=Cells(cells.index[counted], cells.shape),
+            weight=rows.weight[counted],
             as_ratio=self._constraint.is_ratio,
         )
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commod.rivals._plug_in import PlugInRival
 from commod.rivals._solvers.plug_in import LinearProgramme, best_multipliers
@@ -118,11 +117,7 @@ class LPP(PlugInRival):
         self.favorable_label = favorable_label
 
     def _choose_multipliers(
-        self,
-        models: Sequence[Self],
-        rows: RivalFitRows,
-        used: NDArray[np.bool_],
-        programme: LinearProgramme,
+        self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
     ) -> None:
         gap = programme.gap(programme.gain > 0) if self._is_defined(rows) else np.nan
         for model in models:

@@ -172,9 +172,7 @@ def single_multiplier(gain: Floats, difference: Floats, share: Floats, tolerance
     before = remaining[k - 1] if k else abs(gap)
     if overshoots and before < -remaining[k]:
         k -= 1
-    if k < 0:
-        return 0.0
-    return float(sign * _midway(breaks, k))
+    return float(sign * _midway(breaks, k)) if k >= 0 else 0.0
 
 
 def _breakpoints(gain: Floats, slope: Floats, share: Floats) -> tuple[Floats, Floats]:
@@ -307,9 +305,7 @@ def _avoid_ties(programme: LinearProgramme, multipliers: Floats, tolerance: floa
     after = breaks[breaks > 1].min(initial=2.0)
     sides = [(before + 1) / 2 * multipliers, (1 + after) / 2 * multipliers]
     gaps = [programme.gap(programme.decisions(side)) for side in sides]
-    if gaps[0] <= max(tolerance + SLACK, gaps[1]):
-        return sides[0]
-    return sides[1]
+    return sides[0] if gaps[0] <= max(tolerance + SLACK, gaps[1]) else sides[1]
 
 
 # ---------------------------------------------------------------------------------------------
