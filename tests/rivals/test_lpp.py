@@ -284,7 +284,7 @@ def test_aware_asks_for_the_groups(rows, model):
 
 
 def mixed_table(seed=0, n=N):
-    """Return text, booleans, numbers and missing values that tell the group."""
+    """Return text, booleans, numbers and missing values that determine the group."""
     data = make_biased(n, bias=2.0, random_state=seed)
     rng = np.random.default_rng(seed)
     group = np.asarray(data.sensitive_features) == "g1"
@@ -490,9 +490,9 @@ def test_the_group_model_comes_close_to_the_true_probabilities():
     update.fit(X, sensitive_features=data.sensitive_features)
     new = make_biased(2000, n_categories=4, random_state=1)
     read = update._read_rows(new.data.assign(score=new.proba_target))
-    found = update.group_model_.probabilities(read)
-    np.testing.assert_allclose(found.sum(axis=0), 1)
-    assert np.abs(found.T - np.asarray(new.proba_sensitive)).mean() < 0.03
+    proba = update.group_model_.probabilities(read)
+    np.testing.assert_allclose(proba.sum(axis=0), 1)
+    assert np.abs(proba.T - np.asarray(new.proba_sensitive)).mean() < 0.03
 
 
 def test_a_relation_that_is_not_straight_is_learned():
@@ -501,8 +501,8 @@ def test_a_relation_that_is_not_straight_is_learned():
     groups = (np.abs(x) + 0.3 * rng.normal(size=2000) > 0.8).astype(int)
     X = pd.DataFrame({"x": x, "score": 1 / (1 + np.exp(-x))})
     update = LPP(ScoreColumn("score"), strength=0.1).fit(X, sensitive_features=groups)
-    found = update.group_model_.probabilities(update._read_rows(X))[1]
-    assert np.corrcoef(found, groups)[0, 1] > 0.6
+    proba = update.group_model_.probabilities(update._read_rows(X))[1]
+    assert np.corrcoef(proba, groups)[0, 1] > 0.6
 
 
 def test_many_terms_take_the_diagonal_and_find_the_same(rows, model, monkeypatch):
