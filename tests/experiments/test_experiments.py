@@ -352,7 +352,7 @@ def test_a_page_without_tables_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "run.json").write_text("{}")
     monkeypatch.setattr(command.pictures, "draw_all", lambda folder: [])
     assert command.main(["--page"]) == 2
-    assert "is of other code" in capsys.readouterr().err
+    assert "was written by other code" in capsys.readouterr().err
 
 
 def test_without_the_papers_tables_nothing_is_begun(monkeypatch, capsys):
