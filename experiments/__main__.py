@@ -1,4 +1,4 @@
-"""Compute the paper's tables and figures and write them down: python -m experiments [--quick]."""
+"""Compute the paper's tables and figures and write the page: python -m experiments [--quick]."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ DIGITS = "%.5g"
 def main(arguments: list[str]) -> int:
     """Compute what is missing, write tables, pictures and page; return the exit code."""
     options = _parser().parse_args(arguments)
-    before = signal.signal(signal.SIGTERM, _stop)  # or the workers would outlive us
+    before = signal.signal(signal.SIGTERM, _stop)  # otherwise the workers live on
     try:
-        return _show_again(options.quick) if options.page else _run(options)
+        return _publish_again(options.quick) if options.page else _run(options)
     except DatasetError as error:
         print(error, file=sys.stderr)
         return 2
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         n = len(list(STORE.glob("*.json")))
-        print(f"Stopped. {n} finished cells are kept: the same command goes on from here.")
+        print(f"Stopped. {n} finished cells are stored: the same command continues from here.")
         return 130
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -86,9 +86,9 @@ def _stop(*_: object) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few splits and points, minutes")
+    parser.add_argument("--quick", action="store_true", help="few splits and points: takes minutes")
     parser.add_argument("--page", action="store_true", help="only draw and write, from the CSVs")
-    parser.add_argument("--jobs", type=_at_least_one, default=default_jobs(), help="cells at once")
+    parser.add_argument("--jobs", type=_at_least_one, default=default_jobs(), help="parallel cells")
     return parser
 
 
@@ -99,35 +99,38 @@ def _at_least_one(text: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    settings, left_out = _with_tables_at_hand(QUICK if options.quick else FULL)
+    settings, left_out = _with_available_tables(QUICK if options.quick else FULL)
     begin, done = time.perf_counter(), Done()
     updates = _compute(settings, done, options.jobs)
     if done.failures:
         print(f"{len(done.failures)} cells failed:", *done.failures, sep="\n  ", file=sys.stderr)
         return 1
-    told = describe(settings, done, options.jobs, time.perf_counter() - begin, left_out)
-    shown = _publish(_tables(settings, done, updates), told, options.quick)
-    print(f"{len(done)} cells, {told['wall_seconds'] / 60:.1f} min. Read {shown}")
+    run_info = describe(settings, done, options.jobs, time.perf_counter() - begin, left_out)
+    page_path = _publish(_tables(settings, done, updates), run_info, options.quick)
+    print(f"{len(done)} cells, {run_info['wall_seconds'] / 60:.1f} min. Read {page_path}")
     return 0
 
 
-def _show_again(quick: bool) -> int:
+def _publish_again(quick: bool) -> int:
     folder = _folder(quick)
     if not (folder / "run.json").exists():
         print(f"{folder} has no tables yet: run without --page first.", file=sys.stderr)
         return 2
-    told = json.loads((folder / "run.json").read_text())
+    run_info = json.loads((folder / "run.json").read_text())
     try:
-        shown = _publish(read_frames(folder), told, quick)
+        page_path = _publish(read_frames(folder), run_info, quick)
     except KeyError as error:
-        print(f"{folder} is of other code ({error}): run without --page.", file=sys.stderr)
+        print(f"{folder} was written by other code ({error}): run without --page.", file=sys.stderr)
         return 2
-    print(f"Read {shown}")
+    print(f"Read {page_path}")
     return 0
 
 
-def _with_tables_at_hand(settings: Settings) -> tuple[Settings, dict[str, str]]:
-    """Return the settings without Adult where it cannot be had, and why; the paper's must be."""
+def _with_available_tables(settings: Settings) -> tuple[Settings, dict[str, str]]:
+    """Return the settings, without Adult where it cannot be fetched, and the reason.
+
+    The paper's tables must be available: otherwise this raises an error.
+    """
     for table in dict.fromkeys(table for table, _ in settings.splits if table != ADULT):
         load(table)
     reason = adult.fetch()
@@ -139,24 +142,24 @@ def _with_tables_at_hand(settings: Settings) -> tuple[Settings, dict[str, str]]:
 
 
 def _compute(settings: Settings, done: Done, jobs: int) -> pd.DataFrame:
-    """Compute the sweeps and what stands alone, then what is chosen from the sweeps."""
-    first = [
+    """Compute the sweeps and all independent cells, then the cells that depend on the sweeps."""
+    independent = [
         cell
         for module in (sweeps, *EXPERIMENTS)
         if hasattr(module, "cells")
         for cell in module.cells(settings)
     ]
-    compute_all(first, done, jobs, settings.effort)
+    compute_all(independent, done, jobs, settings.effort)
     if done.failures:
         return pd.DataFrame()
     updates = sweeps.frame(done, settings)
-    then = [
+    dependent = [
         cell
         for module in EXPERIMENTS
         if hasattr(module, "cells_after")
         for cell in module.cells_after(settings, updates)
     ]
-    compute_all(then, done, jobs, settings.effort)
+    compute_all(dependent, done, jobs, settings.effort)
     return updates
 
 
@@ -171,15 +174,15 @@ def _folder(quick: bool) -> Path:
     return RESULTS / "quick" if quick else RESULTS
 
 
-def _publish(frames: dict[str, pd.DataFrame], told: dict[str, Any], quick: bool) -> Path:
-    """Write tables, pictures and page, and put them in their place together; return the page."""
+def _publish(frames: dict[str, pd.DataFrame], run_info: dict[str, Any], quick: bool) -> Path:
+    """Write tables, pictures and page, then move all of them into place; return the page."""
     folder, place = _folder(quick), PAGE.parent if not quick else _folder(quick)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HERE, prefix=".unfinished-") as name:
         fresh = Path(name)
         for title, frame in frames.items():
             frame.to_csv(fresh / f"{title}.csv", index=False, float_format=DIGITS)
-        (fresh / "run.json").write_text(json.dumps(told, indent=2) + "\n")
+        (fresh / "run.json").write_text(json.dumps(run_info, indent=2) + "\n")
         pictures.draw_all(fresh)
         page.write_page(fresh, fresh / PAGE.name, "" if quick else "../experiments/results/")
         for old in folder.iterdir():

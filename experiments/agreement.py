@@ -1,6 +1,7 @@
-"""Score agreement: edited scores against the black box's, COMMOD beside AdvDebias, Law School.
+"""Score agreement on Law School: edited scores against the base model's, COMMOD and AdvDebias.
 
-The paper calls its picture a calibration plot; it compares two columns of scores, no frequencies.
+The paper calls its picture a calibration plot, but it compares scores with scores, not with
+frequencies.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ def cells_after(settings: Settings, sweeps: pd.DataFrame) -> list[Cell]:
 
 
 def compute(split: int, method: str, settings: dict[str, float]) -> list[dict[str, Any]]:
-    """Return how people lie in a grid of scores before and after, and how close the scores are."""
+    """Return the agreement of scores before and after, and counts of people in a grid of both."""
     rows = make_split(LAW_SCHOOL, split)
     update = fit_again(method, rows, DP, settings)
     before, after = (m.predict_proba(rows.test.X)[:, 1] for m in (rows.model, update))
     kept = rows.before == update.predict(rows.test.X)
-    lines = []
+    records = []
     for who, people in (("all", np.ones_like(kept)), ("unchanged", kept)):
-        found = score_agreement(before[people], after[people])
-        lines.append({"people": who, **rows.evaluate(update.predict(rows.test.X)), **vars(found)})
+        agreement = vars(score_agreement(before[people], after[people]))
+        records.append({"people": who, **rows.evaluate(update.predict(rows.test.X)), **agreement})
     edges = np.linspace(0, 1, N_BINS + 1)
     counts = np.histogram2d(before, after, bins=(edges, edges))[0].astype(int)
-    lines += [
+    records += [
         {"people": "grid", "bin_before": int(i), "bin_after": int(j), "count": int(counts[i, j])}
         for i, j in np.argwhere(counts)
     ]
-    return lines
+    return records
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -63,11 +64,11 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     columns = ["p_rule", "accuracy", "changes", "mean_absolute_difference", "correlation"]
     columns += ["rank_correlation"]
     grouped = runs[~is_grid].groupby(["method", "people"], sort=False)
-    found = grouped[columns].agg(["mean", "std"])
-    found.columns = [name if kind == "mean" else f"{name}_sd" for name, kind in found.columns]
-    found["n_splits"] = grouped.size()
+    summary = grouped[columns].agg(["mean", "std"])
+    summary.columns = [name if kind == "mean" else f"{name}_sd" for name, kind in summary.columns]
+    summary["n_splits"] = grouped.size()
     return {
         "agreement_runs": runs[~is_grid].dropna(axis=1, how="all"),
         "agreement_grid": grid.reset_index().astype({"bin_before": int, "bin_after": int}),
-        "agreement": found.reset_index(),
+        "agreement": summary.reset_index(),
     }

@@ -1,4 +1,4 @@
-"""Ratio architectures: the linear bottleneck, a plain linear ratio and networks, Law School."""
+"""Ratio architectures on Law School: the linear bottleneck, a plain linear ratio, networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The black box, and the quartiles of AdvDebias that cut fairness and accuracy into segments."""
+"""The base model, and the quartiles of AdvDebias that divide fairness and accuracy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFINERS = ("AdversarialDebiasing", "LPP", "RejectOption")  # definitions 1, 2 a
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """Return one cell per table: the black box costs little."""
+    """Return one cell per table: the base model is cheap to fit."""
     tables = dict.fromkeys(table for table, _ in settings.splits)
     n = N_SPLITS if settings.name == "full" else 3
     return [Cell("base_points", {"table": table, "n_splits": n}, 5) for table in tables]
@@ -29,23 +29,23 @@ def compute(table: str, n_splits: int) -> list[dict[str, Any]]:
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the base points and the quartiles, each beside the paper's."""
+    """Return the base points and the quartiles, each with the paper's value."""
     points = done.frame(cells(settings))
-    lines = [
-        line
+    records = [
+        record
         for (table, notion) in settings.splits
-        for line in _base_lines(points[points["table"] == table], table, notion)
+        for record in _base_records(points[points["table"] == table], table, notion)
     ]
     edges = [
-        line
+        record
         for (table, notion), part in sweeps.groupby(["table", "notion"], sort=False)
         for method in DEFINERS
-        for line in _edge_lines(part[part["method"] == method], str(table), str(notion), method)
+        for record in _edge_records(part[part["method"] == method], str(table), str(notion), method)
     ]
-    return {"base_points": pd.DataFrame(lines), "quartiles": pd.DataFrame(edges)}
+    return {"base_points": pd.DataFrame(records), "quartiles": pd.DataFrame(edges)}
 
 
-def _base_lines(points: pd.DataFrame, table: str, notion: str) -> list[dict[str, Any]]:
+def _base_records(points: pd.DataFrame, table: str, notion: str) -> list[dict[str, Any]]:
     paper = BASE.get((table, notion), (np.nan, np.nan))
     fairness = "p_rule" if notion == DP else "dm"
     return [
@@ -71,7 +71,7 @@ def edges_of(updates: pd.DataFrame, notion: str) -> tuple[tuple[float, ...], tup
     return tuple(fairness), tuple(updates["accuracy"].quantile(shares))
 
 
-def _edge_lines(
+def _edge_records(
     updates: pd.DataFrame, table: str, notion: str, method: str
 ) -> list[dict[str, Any]]:
     ours = edges_of(updates, notion)

@@ -1,8 +1,8 @@
-"""Sparsity and redundancy of concepts against the share of changes: COMMOD beside FRAPPE.
+"""Sparsity and redundancy of concepts against the share of changes: COMMOD and FRAPPE.
 
-Both with two concepts and the same linear architecture on Law School. FRAPPE has no loss on its
-concepts, so its penalties are 0. The concepts are those that were trained: told apart by whole
-columns, as the library shows them, any two concepts share nothing.
+Both have two concepts and the same linear architecture on Law School. FRAPPE has no loss on its
+concepts, so its penalties are 0. The concepts are measured as trained. The library shows them with
+each column in one concept; then no two concepts would share a column.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def compute(kind: str, split: int, n_points: int | None) -> list[dict[str, Any]]
     """Return sparsity and redundancy of every update of a sweep."""
     rows = make_split(LAW_SCHOOL, split)
     method, settings = KINDS[kind]
-    lines = []
+    records = []
     for point in POINTS[method][-n_points if n_points else None :]:
         update = make(method, rows, DP, **settings, **point)
         with quietly():
             update.fit(rows.train.X, rows.train.y, sensitive_features=rows.train.s)
-        lines.append(
+        records.append(
             {
                 **point,
                 **rows.evaluate(update.predict(rows.test.X)),
@@ -70,7 +70,7 @@ def compute(kind: str, split: int, n_points: int | None) -> list[dict[str, Any]]
                 ),
             }
         )
-    return lines
+    return records
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -79,7 +79,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     changed = runs[runs["changes"] > 0]
     bins = pd.cut(changed["changes"], [*BINS, np.inf], labels=[*BINS])
     grouped = changed.groupby(["kind", bins.astype(float)], sort=False)
-    found = grouped.agg(
+    summary = grouped.agg(
         sparsity=("sparsity", "mean"),
         sparsity_sd=("sparsity", "std"),
         redundancy=("redundancy", "mean"),
@@ -88,5 +88,5 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
         n_updates=("changes", "size"),
         mean_changes=("changes", "mean"),
     )
-    found = found.reset_index().rename(columns={"changes": "changes_from"})
-    return {"concept_runs": runs, "concepts": found.sort_values(["kind", "changes_from"])}
+    summary = summary.reset_index().rename(columns={"changes": "changes_from"})
+    return {"concept_runs": runs, "concepts": summary.sort_values(["kind", "changes_from"])}

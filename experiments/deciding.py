@@ -1,4 +1,4 @@
-"""The deciding table: the fewest changes at a level of fairness and a floor on accuracy."""
+"""The deciding table: the fewest changes at a level of fairness with a floor on accuracy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.run import Cell, Done
 from experiments.settings import Settings
 
 LEVELS = {DP: (0.6, 0.7, 0.8, 0.9), "equalized_odds": (0.75, 0.5, 0.25)}
-LOSSES = (0.01, 0.03, 0.05, 1.0)  # the last one: any accuracy
+LOSSES = (0.01, 0.03, 0.05, 1.0)  # 1.0 allows any accuracy
 ROUNDING = 1e-12
 PAIRS = [(name, "COMMOD") for name in ("ControlledDebiaser", FEWER, WEIGHED)]
 PAIRS += [("COMMOD", name) for name in BLIND if name != "COMMOD"]
@@ -35,28 +35,28 @@ def compute(table: str, notion: str, split: int) -> list[dict[str, Any]]:
     """Return the exact limit at each level and floor on accuracy, on the test rows."""
     rows = make_split(table, split)
     base = rows.base()
-    lines = []
+    records = []
     for level in LEVELS[notion]:
         target = level if notion == DP else level * base["dm"]
-        known = {"level": level, "target": target, "base_accuracy": base["accuracy"]}
+        level_record = {"level": level, "target": target, "base_accuracy": base["accuracy"]}
         for loss in LOSSES:
             fewest = _fewest(rows, notion, target, base["accuracy"] - loss)
-            lines.append({**known, "max_loss": loss, "limit": fewest / len(rows.test.y)})
-    return lines
+            records.append({**level_record, "max_loss": loss, "limit": fewest / len(rows.test.y)})
+    return records
 
 
 def _fewest(rows: Split, notion: str, target: float, floor: float) -> float:
-    """Return the fewest changes to a target that leave this accuracy to whoever sees the labels.
+    """Return the fewest changes that reach a target with this accuracy, if labels are known.
 
-    The best accuracy grows with the number of changes allowed, so that bisection finds them.
+    The best accuracy grows with the number of changes allowed, so bisection finds the number.
     """
-    asked = {"sensitive_features": rows.test.s, "target": target, "constraints": notion}
-    least = bounds.minimal_changes(rows.before, y_true=rows.test.y, **asked).n_changes
+    request = {"sensitive_features": rows.test.s, "target": target, "constraints": notion}
+    least = bounds.minimal_changes(rows.before, y_true=rows.test.y, **request).n_changes
     if least is None:
         return float("nan")
 
     def is_enough(budget: int) -> bool:
-        best = bounds.most_accurate(rows.test.y, rows.before, max_changes=budget, **asked)
+        best = bounds.most_accurate(rows.test.y, rows.before, max_changes=budget, **request)
         return best.accuracy >= floor - ROUNDING
 
     low, high = least - 1, len(rows.test.y)
@@ -75,9 +75,9 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     limits = done.frame(cells(settings))
     needed = pd.DataFrame(
         [
-            line
+            record
             for limit in limits.to_dict("records")
-            for line in _needed(limit, _of_split(sweeps, limit))
+            for record in _needed(limit, _of_split(sweeps, limit))
         ]
     )
     return {
@@ -90,7 +90,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
 def _duels(needed: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
     """Return the mean changes of two methods at each level, on the splits in which both reach it.
 
-    Levels that the black box itself reaches are no contest.
+    Levels that the base model itself reaches are left out.
     """
     keys = ["table", "notion", "level", "max_loss"]
     contested = needed[needed["limit"] > 0]
@@ -99,8 +99,8 @@ def _duels(needed: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
     ).reindex(columns=[one, other])
     means = wide.dropna().groupby(keys, sort=False).agg(["mean", "size"]).reset_index()
     columns = {"one_changes": means[one, "mean"], "other_changes": means[other, "mean"]}
-    found = means[keys].droplevel(1, axis=1).assign(one=one, other=other, **columns)
-    return found.assign(n_splits=means[one, "size"])
+    duels = means[keys].droplevel(1, axis=1).assign(one=one, other=other, **columns)
+    return duels.assign(n_splits=means[one, "size"])
 
 
 def _of_split(sweeps: pd.DataFrame, limit: dict[str, Any]) -> pd.DataFrame:
@@ -113,11 +113,11 @@ def _needed(limit: dict[str, Any], updates: pd.DataFrame) -> list[dict[str, Any]
     sign = 1.0 if limit["notion"] == DP else -1.0
     floor = limit["base_accuracy"] - limit["max_loss"] - ROUNDING
     fair = sign * updates["fairness"] >= sign * limit["target"]
-    good = updates[fair & (updates["accuracy"] >= floor)]
-    found = good.groupby("method")["change_rate"].min()
-    # no method has to change anything where the black box is fair enough
+    reaching = updates[fair & (updates["accuracy"] >= floor)]
+    fewest = reaching.groupby("method")["change_rate"].min()
+    # where the base model reaches the target, no method has to change anything
     is_met = sign * updates["base_fairness"].iloc[0] >= sign * limit["target"]
-    changes = {method: 0.0 if is_met else found.get(method, np.nan) for method in METHODS}
+    changes = {method: 0.0 if is_met else fewest.get(method, np.nan) for method in METHODS}
     shared = {name: limit[name] for name in (*KEYS, "limit")}
     return [
         {**shared, "method": method, "changes": value}
@@ -126,11 +126,11 @@ def _needed(limit: dict[str, Any], updates: pd.DataFrame) -> list[dict[str, Any]
 
 
 def _summary(needed: pd.DataFrame) -> pd.DataFrame:
-    """Return means over the splits in which a method reaches the level, and how many those are."""
+    """Return means over the splits in which a method reaches the level, and their number."""
     keys = ["table", "notion", "level", "max_loss", "method"]
     needed = needed.assign(ratio=needed["changes"] / needed["limit"].where(needed["limit"] > 0))
     grouped = needed.groupby(keys, sort=False)
-    found = grouped.agg(
+    summary = grouped.agg(
         changes=("changes", "mean"),
         sd=("changes", "std"),
         times_limit=("ratio", "mean"),
@@ -138,4 +138,4 @@ def _summary(needed: pd.DataFrame) -> pd.DataFrame:
         n_reached=("changes", "count"),
         n_splits=("split", "size"),
     )
-    return found.reset_index()
+    return summary.reset_index()

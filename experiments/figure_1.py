@@ -1,8 +1,8 @@
 """Figure 1: changes against accuracy in each segment of fairness, every method.
 
-Definition 1 of the segments (quartiles of AdvDebias) is the paper's figure; definitions 2 (LPP) and
-3 (ROC) are its robustness check. Accuracy is told as the difference from the black box on the same
-split, so that splits can be put together.
+Definition 1 of the segments (quartiles of AdvDebias) is the paper's figure. Definitions 2 (LPP) and
+3 (ROC) are its robustness check. Accuracy is the difference from the base model on the same split,
+so that splits can be combined.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEYS = ["table", "notion", "definition", "edges", "fairness_q", "method", "accur
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the mean share of changes per segment and step of accuracy."""
     updates = sweeps.dropna(subset="fairness")
-    found = pd.concat(
+    steps = pd.concat(
         [
             _steps(part, definer)
             for _, part in updates.groupby(["table", "notion"], sort=False)
@@ -29,18 +29,18 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
         ],
         ignore_index=True,
     )
-    is_first = found["definition"] == 1
-    return {"figure_1": found[is_first], "robustness": found[~is_first]}
+    is_first = steps["definition"] == 1
+    return {"figure_1": steps[is_first], "robustness": steps[~is_first]}
 
 
 def _steps(part: pd.DataFrame, definer: str) -> pd.DataFrame:
-    """Return means over splits; the paper's edges are taken where it prints them, moved."""
+    """Return means over splits, with the paper's shifted edges where the paper prints edges."""
     kind = "shifted" if "shifted" in kinds_of(part, definer) else "ours"
-    here = placed(part, definer, kind)
-    step = ((here["accuracy"] - here["base_accuracy"]) / STEP).round() * STEP
-    here = here.assign(
-        definition=DEFINERS.index(definer) + 1, edges=kind, accuracy_change=step.round(2) + 0.0
+    updates = placed(part, definer, kind)
+    change = ((updates["accuracy"] - updates["base_accuracy"]) / STEP).round() * STEP
+    updates = updates.assign(
+        definition=DEFINERS.index(definer) + 1, edges=kind, accuracy_change=change.round(2) + 0.0
     )
-    per_split = here.groupby([*KEYS, "split"], sort=False)["change_rate"].mean().reset_index()
+    per_split = updates.groupby([*KEYS, "split"], sort=False)["change_rate"].mean().reset_index()
     grouped = per_split.groupby(KEYS, sort=False)["change_rate"]
     return grouped.agg(changes="mean", sd="std", n_splits="size").reset_index()

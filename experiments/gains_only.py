@@ -1,4 +1,4 @@
-"""Gains only: what it costs that nobody loses the favourable outcome, ControlledDebiaser."""
+"""Gains only: the price of letting nobody lose the favourable outcome, ControlledDebiaser."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def compute(table: str, direction: str, split: int) -> list[dict[str, Any]]:
     with quietly():
         curve = frontier(update, **rows.fit_rows, **rows.test_rows, targets=TARGETS, describe=False)
     frame = curve.frame()
-    asked = {"sensitive_features": rows.test.s, "favorable_label": FAVORABLE[table]}
-    lines = []
+    request = {"sensitive_features": rows.test.s, "favorable_label": FAVORABLE[table]}
+    records = []
     for level in LEVELS:
-        limit = bounds.minimal_changes(rows.before, target=level, direction=direction, **asked)
-        good = frame[frame["fairness"] >= level]
-        best = good.loc[good["change_rate"].idxmin()] if len(good) else None
-        nothing = dict.fromkeys(("change_rate", "accuracy", "n_gains", "n_losses"), np.nan)
-        reached = nothing if best is None else {name: best[name] for name in nothing}
-        lines.append({"level": level, "limit": limit.rate, **reached})
-    return lines
+        limit = bounds.minimal_changes(rows.before, target=level, direction=direction, **request)
+        reaching = frame[frame["fairness"] >= level]
+        best = reaching.loc[reaching["change_rate"].idxmin()] if len(reaching) else None
+        missing = dict.fromkeys(("change_rate", "accuracy", "n_gains", "n_losses"), np.nan)
+        reached = missing if best is None else {name: best[name] for name in missing}
+        records.append({"level": level, "limit": limit.rate, **reached})
+    return records
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -64,7 +64,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     prices = price.groupby(["table", "level"], sort=False).agg(["median", "count"])
     prices = prices.drop(columns=("price_of_limit", "count"))
     prices.columns = ["price", "n_splits", "price_of_limit"]
-    found = runs.groupby(["table", "direction", "level"], sort=False).agg(
+    summary = runs.groupby(["table", "direction", "level"], sort=False).agg(
         changes=("change_rate", "mean"),
         sd=("change_rate", "std"),
         limit=("limit", "mean"),
@@ -76,6 +76,6 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     )
     return {
         "gains_only_runs": runs,
-        "gains_only": found.reset_index(),
+        "gains_only": summary.reset_index(),
         "gains_only_price": prices.reset_index(),
     }

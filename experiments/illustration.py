@@ -27,7 +27,7 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def compute(split: int, grid: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the update nearest to the paper's P-rule reaches, its concepts and points."""
+    """Return figures, concepts and points of the update nearest to the paper's P-rule."""
     rows = make_split(COMPAS, split)
     update = make("COMMOD", rows, DP, n_concepts=2)
     with quietly():
@@ -36,12 +36,12 @@ def compute(split: int, grid: dict[str, Any]) -> list[dict[str, Any]]:
         nearest = frame.loc[(frame["fairness"] - ILLUSTRATION["p_rule"]).abs().idxmin()]
         knobs = {name: float(nearest[name]) for name in grid}
         update.set_params(**knobs).fit(rows.train.X, rows.train.y, sensitive_features=rows.train.s)
-        told = explain(update, rows.test.X)
+        explanation = explain(update, rows.test.X)
     reached = rows.evaluate(update.predict(rows.test.X))
     base = {f"base_{name}": value for name, value in rows.base().items()}
-    lines: list[dict[str, Any]] = [{"kind": "reached", **knobs, **reached, **base}]
-    for concept in told.card.concepts:
-        lines.append(
+    records: list[dict[str, Any]] = [{"kind": "reached", **knobs, **reached, **base}]
+    for concept in explanation.card.concepts:
+        records.append(
             {
                 "kind": "concept",
                 "concept": concept.number,
@@ -51,16 +51,16 @@ def compute(split: int, grid: dict[str, Any]) -> list[dict[str, Any]]:
                 "change_if_inactive": concept.change_if_inactive.value,
             }
         )
-        lines += [
+        records += [
             {"kind": "point", **vars(line), "concept": concept.number} for line in concept.lines
         ]
-    return lines
+    return records
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return what was reached beside the paper's, and the concepts of the first split."""
-    lines = done.frame(cells(settings)).drop(columns="grid")
-    reached = lines[lines["kind"] == "reached"].dropna(axis=1, how="all")
+    """Return the figures reached with the paper's, and the concepts of the first split."""
+    records = done.frame(cells(settings)).drop(columns="grid")
+    reached = records[records["kind"] == "reached"].dropna(axis=1, how="all")
     paper = {"p_rule": "p_rule", "accuracy": "accuracy", "changes": "change_rate"}
     summary = [
         {
@@ -75,7 +75,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
         }
         for name, theirs in paper.items()
     ]
-    first = lines[lines["split"] == 0]
+    first = records[records["split"] == 0]
     parts = {
         kind: first[first["kind"] == kind].dropna(axis=1, how="all").drop(columns="kind")
         for kind in ("concept", "point")

@@ -1,4 +1,4 @@
-"""Locality: how well a small tree tells who changed, at similar fairness and accuracy."""
+"""Locality: how well a small tree predicts who changed, at similar fairness and accuracy."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def cells_after(settings: Settings, sweeps: pd.DataFrame) -> list[Cell]:
 def compute(
     table: str, split: int, method: str, settings: dict[str, float]
 ) -> list[dict[str, Any]]:
-    """Return what the update reaches and the F1 score of trees of each depth.
+    """Return the figures of the update and the F1 score of trees of each depth.
 
-    `f1` is that of a tree grown and scored on the test rows, as in the paper; `f1_new` that of a
-    tree grown on the training rows.
+    `f1` is the score of a tree grown and scored on the test rows, as in the paper. `f1_new` is the
+    score of a tree grown on the training rows.
     """
     rows = make_split(table, split)
     update = fit_again(method, rows, DP, settings)
@@ -71,8 +71,8 @@ def _on_new_rows(rows: Any, changed: dict[str, Any], depth: int) -> float:
         (codes, make_column_selector(dtype_exclude="number")), remainder="passthrough"
     )
     tree = make_pipeline(encode, DecisionTreeClassifier(max_depth=depth, random_state=0))
-    guess = tree.fit(rows.train.X, changed["train"]).predict(rows.test.X)
-    return float(f1_score(changed["test"], guess, zero_division=0.0))
+    predicted = tree.fit(rows.train.X, changed["train"]).predict(rows.test.X)
+    return float(f1_score(changed["test"], predicted, zero_division=0.0))
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -80,7 +80,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     runs = done.frame(cells_after(settings, sweeps)).drop(columns="settings", errors="ignore")
     if runs.empty:
         return {"locality_runs": runs, "locality": runs}
-    found = runs.groupby(["table", "method", "depth"], sort=False).agg(
+    summary = runs.groupby(["table", "method", "depth"], sort=False).agg(
         f1=("f1", "mean"),
         f1_sd=("f1", "std"),
         f1_new=("f1_new", "mean"),
@@ -90,4 +90,4 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
         changes=("changes", "mean"),
         n_splits=("split", "size"),
     )
-    return {"locality_runs": runs, "locality": found.reset_index()}
+    return {"locality_runs": runs, "locality": summary.reset_index()}

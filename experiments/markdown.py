@@ -11,7 +11,7 @@ NOTHING = "–"
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """Return a number with fixed digits, a dash where there is none.
+    """Return a number with fixed digits; a dash for a missing one.
 
     Examples
     --------
@@ -32,12 +32,12 @@ def spread(mean: Any, sd: Any, digits: int = 3) -> str:
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[Any]], *, numbers: bool = True) -> str:
-    """Return a Markdown table; columns of numbers, all but the first, are set to the right."""
+    """Return a Markdown table; all columns but the first are right-aligned if they hold numbers."""
     rule = ["---", *["---:" if numbers else "---"] * (len(header) - 1)]
     rows = [[str(cell) for cell in line] for line in (header, rule, *lines)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def picture(name: str, says: str, base: str) -> str:
-    """Return a picture that leads to its vector form."""
+    """Return a picture with a link to its vector form; `says` is the alternative text."""
     return f"[![{says}]({base}{name}.png)]({base}{name}.svg)"

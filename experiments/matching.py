@@ -1,4 +1,4 @@
-"""Updates of several methods at similar fairness and accuracy, and fitting one of them again."""
+"""Find updates of several methods at similar fairness and accuracy, and fit them again."""
 
 from __future__ import annotations
 
@@ -21,34 +21,37 @@ SETTINGS = {
 
 
 def match(sweeps: pd.DataFrame, methods: Sequence[str]) -> dict[str, dict[str, float]] | None:
-    """Return each method's settings at similar fairness and accuracy, None where one has none.
+    """Return each method's settings at similar fairness and accuracy; None if a method has none.
 
-    `sweeps` are the updates of one split. In the band, the highest accuracy that every method has
-    is taken, and of each method the update nearest to it.
+    `sweeps` are the updates of one split.
+
+    1. Keep the updates whose P-rule is in the band.
+    2. Take the highest accuracy that every method reaches.
+    3. Of each method, take the update whose accuracy is nearest to it.
     """
     inside = sweeps[sweeps["fairness"].between(*BAND) & (sweeps["change_rate"] > 0)]
     parts = {method: inside[inside["method"] == method] for method in methods}
     if any(part.empty for part in parts.values()):
         return None
     anchor = min(part["accuracy"].max() for part in parts.values())
-    found = {}
+    chosen = {}
     for method, part in parts.items():
         best = part.loc[(part["accuracy"] - anchor).abs().idxmin()]
-        found[method] = {name: float(best[name]) for name in SETTINGS[method]}
-    return found
+        chosen[method] = {name: float(best[name]) for name in SETTINGS[method]}
+    return chosen
 
 
 def matched_splits(
     sweeps: pd.DataFrame, table: str, methods: Sequence[str], most: int
 ) -> list[tuple[int, dict[str, dict[str, float]]]]:
-    """Return the first splits of a table on which every method has such an update, with them."""
+    """Return the first `most` splits on which `match` finds settings, with these settings."""
     of_table = sweeps[(sweeps["table"] == table) & (sweeps["notion"] == DP)]
-    found = [
+    splits = [
         (int(split), chosen)
         for split, part in of_table.groupby("split")
         if (chosen := match(part, methods))
     ]
-    return found[:most]
+    return splits[:most]
 
 
 def fit_again(method: str, split: Split, notion: str, settings: dict[str, float]) -> Any:

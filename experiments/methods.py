@@ -1,4 +1,4 @@
-"""The methods of the paper and ours: how each is made for a split, and swept."""
+"""The methods of the paper and of this library, as they are made for a split."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ FEWER = "ControlledDebiaser (31 targets)"
 WEIGHED = "ControlledDebiaser (errors count)"  # 31 targets, an error costs as much as a change
 PAPERS = ("RejectOption", "LPP (aware)", "LPP", "AdversarialDebiasing", "FRAPPE", "COMMOD")
 METHODS = (*PAPERS, "ControlledDebiaser", FEWER, WEIGHED)
-BLIND = ("LPP", "AdversarialDebiasing", "FRAPPE", "COMMOD")  # of the paper's, to decide
+BLIND = (
+    "LPP",
+    "AdversarialDebiasing",
+    "FRAPPE",
+    "COMMOD",
+)  # they decide without the group
 LABELS = {
     "RejectOption": "ROC, sees the group",
     "LPP (aware)": "LPP, sees the group",
     "AdversarialDebiasing": "AdvDebias (Zhang)",
 }
-MANY_ROWS = 10_000  # above, epochs are fewer: as many steps as on the paper's tables
+MANY_ROWS = 10_000  # above, fewer epochs give as many steps as on the paper's tables
 FEWER_EPOCHS = {
     "COMMOD": {"epochs": 30, "warmup_epochs": 2, "ramp_epochs": 4},
     "FRAPPE": {"epochs": 40},
@@ -52,8 +57,8 @@ def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
 
 
 def measured(update: Any, split: Split, grid: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return one line per point of COMMOD's grid: its lambdas and its figures on the test rows."""
+    """Return one record per point of COMMOD's grid: lambdas and figures on the test rows."""
     curve = frontier(update, **split.fit_rows, **split.test_rows, grid=grid, describe=False)
-    lines = curve.frame()[["lambda_fair", "lambda_ratio", "fairness", "accuracy", "change_rate"]]
+    records = curve.frame()[["lambda_fair", "lambda_ratio", "fairness", "accuracy", "change_rate"]]
     base = {"base_fairness": curve.base_fairness, "base_accuracy": curve.base_accuracy}
-    return lines.assign(**base).to_dict("records")
+    return records.assign(**base).to_dict("records")

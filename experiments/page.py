@@ -1,4 +1,4 @@
-"""The page: every entry, made from the CSVs and from what is known about the run."""
+"""Write the page: every entry, from the CSVs and the description of the run."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from experiments.markdown import table
 
 
 def write_page(folder: Path, path: Path, pictures: str) -> None:
-    """Write the page and `claims.csv`; `pictures` is the way from the page to the folder."""
+    """Write the page and `claims.csv`; `pictures` is the path from the page to the folder."""
     frames = read_frames(folder)
-    told = json.loads((folder / "run.json").read_text())
+    info = json.loads((folder / "run.json").read_text())
     entries = [make(frames, pictures) for make in ENTRIES]
     pd.DataFrame([_claim(entry) for entry in entries]).to_csv(folder / "claims.csv", index=False)
-    path.write_text(_page(entries, told))
+    path.write_text(_page(entries, info))
 
 
 def _claim(entry: Entry) -> dict[str, str]:
-    """Return an entry without its tables, which are CSVs already, and its pictures."""
+    """Return an entry without pictures and without tables, which have CSVs of their own."""
     columns = ("title", "claim", "paper", "ours", "status", "verdict")
     remarks = [block for block in entry.body if not block.startswith(("|", "[!", "**"))]
     return {name: getattr(entry, name) for name in columns} | {"remarks": " ".join(remarks)}
 
 
-def _page(entries: list[Entry], told: dict[str, Any]) -> str:
-    blocks = [*_head(told), _summary(entries)]
+def _page(entries: list[Entry], info: dict[str, Any]) -> str:
+    blocks = [*_head(info), _summary(entries)]
     for i, entry in enumerate(entries, start=1):
         who = "" if entry.claim.startswith(NOT_THERE) else "*The paper:* "
         blocks += [
@@ -38,11 +38,11 @@ def _page(entries: list[Entry], told: dict[str, Any]) -> str:
             f"{who}{entry.claim}. *Verdict:* **{entry.status}**. {entry.verdict}",
             *entry.body,
         ]
-    return "\n\n".join([*blocks, *_foot(told)]) + "\n"
+    return "\n\n".join([*blocks, *_foot(info)]) + "\n"
 
 
-def _head(told: dict[str, Any]) -> list[str]:
-    quick = told["settings"] == "quick"
+def _head(info: dict[str, Any]) -> list[str]:
+    quick = info["settings"] == "quick"
     where = "experiments/results" + ("/quick" if quick else "")
     docs = "../../../docs/" if quick else ""
     title = "# The paper, reproduced" + (" (quick run: few splits and points)" if quick else "")
@@ -86,33 +86,33 @@ def _glossary() -> str:
 
 
 def _summary(entries: list[Entry]) -> str:
-    lines = [
+    rows = [
         [f"{i}. {e.title}", e.paper, e.ours, f"**{e.status}**"]
         for i, e in enumerate(entries, start=1)
     ]
-    return table(["entry", "paper", "ours", "verdict"], lines, numbers=False)
+    return table(["entry", "paper", "ours", "verdict"], rows, numbers=False)
 
 
-def _foot(told: dict[str, Any]) -> list[str]:
-    machine, versions = told["machine"], told["versions"]
-    splits = "; ".join(f"{name}: 0 to {n - 1}" for name, n in told["splits"].items())
-    lines = [
-        ["commit", told["commit"]],
+def _foot(info: dict[str, Any]) -> list[str]:
+    machine, versions = info["machine"], info["versions"]
+    splits = "; ".join(f"{name}: 0 to {n - 1}" for name, n in info["splits"].items())
+    rows = [
+        ["commit", info["commit"]],
         ["versions", ", ".join(f"{name} {version}" for name, version in versions.items())],
         ["seeds of splits", splits],
         [
             "other seeds",
-            f"training 0; sensitivity 0 to {told['sensitivity_seeds'] - 1}; "
-            f"refits of chosen updates on the first {told['few_splits']} splits that have them",
+            f"training 0; sensitivity 0 to {info['sensitivity_seeds'] - 1}; "
+            f"refits of chosen updates on the first {info['few_splits']} splits that have them",
         ],
         ["machine", f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"],
         [
             "duration",
-            f"{told['n_cells']} cells, {told['cell_seconds'] / 60:.0f} min of computing in all; "
-            f"the last call took {told['wall_seconds'] / 60:.0f} min with {told['jobs']} at once "
-            f"and found {told['n_kept']} cells kept from before",
+            f"{info['n_cells']} cells, {info['cell_seconds'] / 60:.0f} min of computing in all; "
+            f"the last call took {info['wall_seconds'] / 60:.0f} min with {info['jobs']} at once "
+            f"and found {info['n_kept']} cells kept from before",
         ],
-        ["finished", told["finished"]],
+        ["finished", info["finished"]],
     ]
-    left_out = [f"{name} was left out: {why}" for name, why in told["left_out"].items()]
-    return ["## How this page was made", table(["what", "value"], lines, numbers=False), *left_out]
+    left_out = [f"{name} was left out: {why}" for name, why in info["left_out"].items()]
+    return ["## How this page was made", table(["what", "value"], rows, numbers=False), *left_out]

@@ -1,4 +1,4 @@
-"""What the paper prints: base points, edges of its segments, Table 1 and single figures."""
+"""The numbers that the paper prints: base points, segment edges, Table 1, single figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fairness against accuracy: the best accuracy each method has at a level of fairness."""
+"""Fairness against accuracy: the best accuracy of each method at each level of fairness."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
 
 
 def _claims(best: pd.DataFrame) -> pd.DataFrame:
-    """Return the paper's comparisons beside the mean gap of accuracy at equal fairness."""
+    """Return the paper's comparisons with the mean gap of accuracy at equal fairness."""
     return pd.DataFrame(
         [
             {"table": table, "rival": rival, "claim": claim}
@@ -54,9 +54,9 @@ def _gap(best: pd.DataFrame, table: str, notion: str, rival: str) -> dict[str, f
 def accuracy_gap(best: pd.DataFrame, one: str, other: str) -> dict[str, float]:
     """Return the mean gap of accuracy over the splits and levels that two methods both reach.
 
-    With its spread over splits, and how many there are.
+    `sd` is its standard deviation over splits, `n` the number of splits.
     """
-    fairer = best[~best["is_base"]]  # at the black box's own level nobody has to do anything
+    fairer = best[~best["is_base"]]  # the base model reaches its own level
     wide = fairer.pivot_table(index=["split", "level"], columns="method", values="best")
     if one not in wide or other not in wide:
         return {"gap": np.nan, "sd": np.nan, "n": 0}
@@ -68,8 +68,8 @@ def accuracy_gap(best: pd.DataFrame, one: str, other: str) -> dict[str, float]:
 def attained(updates: pd.DataFrame) -> pd.DataFrame:
     """Return mean and spread over splits of the best accuracy at each level of fairness.
 
-    Levels go from the base model to parity; only splits count in which the method reaches the
-    level, and `n_reached` says how many do.
+    Levels go from the base model to parity. Only splits in which the method reaches the level
+    count; `n_reached` is their number.
     """
     return _over_splits(best_by_split(updates))
 
@@ -81,17 +81,17 @@ def _over_splits(best: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_by_split(updates: pd.DataFrame) -> pd.DataFrame:
-    """Return each method's best accuracy at each level on each split, NaN where none is there."""
-    found = []
+    """Return each method's best accuracy at each level on each split; NaN if not reached."""
+    records = []
     for (table, notion), part in updates.groupby(["table", "notion"], sort=False):
         levels = _levels(part, str(notion))
-        found += [
+        records += [
             {"table": table, "notion": notion, "method": method, "split": split}
             | {"level": level, "is_base": level == levels[0], "best": best}
-            for (method, split), lines in part.groupby(["method", "split"], sort=False)
-            for level, best in _best(lines, levels, str(notion))
+            for (method, split), updates in part.groupby(["method", "split"], sort=False)
+            for level, best in _best(updates, levels, str(notion))
         ]
-    return pd.DataFrame(found)
+    return pd.DataFrame(records)
 
 
 def _levels(part: pd.DataFrame, notion: str) -> list[float]:
@@ -99,12 +99,12 @@ def _levels(part: pd.DataFrame, notion: str) -> list[float]:
     return np.linspace(base, 1.0 if notion == DP else 0.0, N_LEVELS).round(3).tolist()
 
 
-def _best(lines: pd.DataFrame, levels: list[float], notion: str) -> list[tuple[float, float]]:
+def _best(updates: pd.DataFrame, levels: list[float], notion: str) -> list[tuple[float, float]]:
     """Return each level with the best accuracy there; the base model is one of the updates."""
-    fairness = np.append(lines["fairness"], lines["base_fairness"].iloc[0])
-    accuracy = np.append(lines["accuracy"], lines["base_accuracy"].iloc[0])
-    found = []
+    fairness = np.append(updates["fairness"], updates["base_fairness"].iloc[0])
+    accuracy = np.append(updates["accuracy"], updates["base_accuracy"].iloc[0])
+    best = []
     for level in levels:
-        good = fairness >= level if notion == DP else fairness <= level
-        found.append((level, accuracy[good].max() if good.any() else np.nan))
-    return found
+        reaching = fairness >= level if notion == DP else fairness <= level
+        best.append((level, accuracy[reaching].max() if reaching.any() else np.nan))
+    return best

@@ -1,4 +1,4 @@
-"""Post-hoc against self-explainable: FRAPPE's additive term replaced by a tree that explains it."""
+"""Post-hoc or self-explainable: replace FRAPPE's additive term by a tree that explains it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compute(split: int, settings: dict[str, dict[str, float]]) -> list[dict[str,
     """Return the test figures of COMMOD, of FRAPPE, and of FRAPPE with a tree for its term."""
     rows = make_split(LAW_SCHOOL, split)
     commod, frappe = (fit_again(name, rows, DP, settings[name]) for name in METHODS)
-    lines = [
+    records = [
         {"model": name, "depth": 0, **rows.evaluate(update.predict(rows.test.X))}
         for name, update in zip(METHODS, (commod, frappe), strict=True)
     ]
@@ -39,13 +39,13 @@ def compute(split: int, settings: dict[str, dict[str, float]]) -> list[dict[str,
     added = _added(frappe, rows.model, rows.train.X)
     for depth in DEPTHS:
         tree = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(rows.train.X, added)
-        decided = (margin + tree.predict(rows.test.X) > 0).astype(int)
-        lines.append({"model": "FRAPPE + tree", "depth": depth, **rows.evaluate(decided)})
-    return lines
+        decisions = (margin + tree.predict(rows.test.X) > 0).astype(int)
+        records.append({"model": "FRAPPE + tree", "depth": depth, **rows.evaluate(decisions)})
+    return records
 
 
 def _added(update: Any, model: Any, X: Any) -> np.ndarray:
-    """Return the additive term of each row: edited logit minus the black box's."""
+    """Return the additive term of each row: edited logit minus the base model's."""
     after, before = (logit(m.predict_proba(X)[:, 1]) for m in (update, model))
     return after - before
 
@@ -56,7 +56,7 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
     if runs.empty:
         return {"post_hoc_runs": runs, "post_hoc": runs}
     grouped = runs.groupby(["model", "depth"], sort=False)
-    found = grouped[["p_rule", "accuracy", "changes"]].agg(["mean", "std"])
-    found.columns = [name if kind == "mean" else f"{name}_sd" for name, kind in found.columns]
-    found["n_splits"] = grouped.size()
-    return {"post_hoc_runs": runs, "post_hoc": found.reset_index()}
+    summary = grouped[["p_rule", "accuracy", "changes"]].agg(["mean", "std"])
+    summary.columns = [name if kind == "mean" else f"{name}_sd" for name, kind in summary.columns]
+    summary["n_splits"] = grouped.size()
+    return {"post_hoc_runs": runs, "post_hoc": summary.reset_index()}

@@ -99,7 +99,7 @@ def make_split(name: str, seed: int) -> Split:
 
 
 def quartile(value: float, edges: tuple[float, ...], notion: str = DP) -> int:
-    """Return the segment of a value, 1 to 4; falling edges are those of the DM, lower is fairer.
+    """Return the segment of a value, 1 to 4; for the DM, edges fall, as lower is fairer.
 
     Examples
     --------
@@ -113,8 +113,8 @@ def quartile(value: float, edges: tuple[float, ...], notion: str = DP) -> int:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep the library's warnings about targets and small categories out of the output."""
+    """Silence the library's warnings about targets and small categories."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
-        warnings.simplefilter("error", InterruptionWarning)  # half a training is no result
+        warnings.simplefilter("error", InterruptionWarning)  # an interrupted training is no result
         yield

@@ -1,6 +1,7 @@
-"""Where a run was made: commit, versions, seeds, machine and time; apart from the tables.
+"""The provenance of a run: commit, versions, seeds, machine and time.
 
-The tables are the same whenever the same code is run on the same machine, this is not.
+It is kept apart from the tables: the same code on the same machine gives the same tables, but
+another time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from experiments.settings import Settings
 def describe(
     settings: Settings, done: Done, jobs: int, seconds: float, left_out: dict[str, str]
 ) -> dict[str, Any]:
-    """Return everything the page says about the run."""
+    """Return what the page says about the run."""
     return {
         "settings": settings.name,
         "commit": commit("src", "experiments/*.py"),
@@ -39,10 +40,10 @@ def describe(
 
 
 def commit(*paths: str) -> str:
-    """Return the commit, and whether some files differ from it."""
-    told = _git("rev-parse", "--short=12", "HEAD")
+    """Return the commit, and whether files under `paths` differ from it."""
+    revision = _git("rev-parse", "--short=12", "HEAD")
     changed = _git("status", "--porcelain", "--", *paths)
-    return (told or "unknown") + (" with local changes" if changed else "")
+    return (revision or "unknown") + (" with local changes" if changed else "")
 
 
 def _git(*arguments: str) -> str:
@@ -62,7 +63,7 @@ def _machine() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the name of the processor, as the system tells it."""
+    """Return the name of the processor, as the system names it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

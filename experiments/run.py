@@ -1,8 +1,8 @@
-"""Cells of work: each is computed once, kept on disk, and found again by what it depends on.
+"""Cells of work: each is computed once and stored on disk under a key.
 
 A cell is a call of a module's `compute` with plain arguments. Its key is a digest of the arguments,
-of the library's and the experiment's code and of the versions of what they stand on: a stopped run
-goes on where it was, and nothing computed by older code is taken for new.
+the code of the library and the experiment, and the versions of the packages they use. So a stopped
+run continues where it was, and results of older code are never used.
 """
 
 from __future__ import annotations
@@ -33,10 +33,16 @@ import commod
 
 HERE = Path(__file__).parent
 STORE = HERE / ".cache" / "cells"
-SHARED = ("paper", "adult", "protocol", "methods", "matching")  # what every cell's code may rest on
+SHARED = (
+    "paper",
+    "adult",
+    "protocol",
+    "methods",
+    "matching",
+)  # modules that any cell may use
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "jaxlib")
-# One thread per cell: two threads in each of two processes would fight over two cores, and sums
-# would be added in another order on a machine with more.
+# One thread per cell. Two threads in each of two processes would compete for two cores, and a
+# machine with more cores would add sums in another order.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -48,30 +54,30 @@ ONE_THREAD = {
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One call of `experiments.<module>.compute`, and a guess of the seconds it takes."""
+    """One call of `experiments.<module>.compute`, and a rough estimate of its seconds."""
 
     module: str
     arguments: dict[str, Any]
-    guess: float = 5.0
+    estimate: float = 5.0
 
     @property
     def key(self) -> str:
-        """Return the digest of everything the result depends on."""
-        told = json.dumps([self.module, self.arguments, code_of(self.module)], sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:24]
+        """Return the digest of everything that the result depends on."""
+        content = json.dumps([self.module, self.arguments, code_of(self.module)], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:24]
 
     @property
     def name(self) -> str:
-        """Return the cell in words."""
+        """Return the module and the short arguments, for messages."""
         parts = [str(v) for v in self.arguments.values() if isinstance(v, str | int)]
         return f"{self.module}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a cell gave, or why it failed, and how long it took."""
+    """The records of a cell, or the reason why it failed, and its seconds."""
 
-    lines: list[dict[str, Any]] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     error: str = ""
 
@@ -87,42 +93,42 @@ class Done:
         return len(self._outcomes)
 
     def add(self, cell: Cell, outcome: Outcome) -> None:
-        """Take the outcome of a cell."""
+        """Add the outcome of a cell."""
         self._outcomes[cell.key] = outcome
 
     def frame(self, cells: Iterable[Cell]) -> pd.DataFrame:
-        """Return the lines of cells, the arguments first; cells that failed are left out."""
-        lines = [
-            {**cell.arguments, **line}
+        """Return the records of cells, with the arguments first; failed cells are left out."""
+        records = [
+            {**cell.arguments, **record}
             for cell in cells
-            for line in self._outcomes.get(cell.key, Outcome()).lines
+            for record in self._outcomes.get(cell.key, Outcome()).records
         ]
-        return pd.DataFrame(lines)
+        return pd.DataFrame(records)
 
     @property
     def seconds(self) -> float:
-        """Return what all cells took together, whenever they were computed."""
+        """Return the seconds of all cells together, stored ones included."""
         return sum(outcome.seconds for outcome in self._outcomes.values())
 
     @property
     def failures(self) -> list[str]:
-        """Return why cells failed."""
+        """Return the reasons why cells failed."""
         return [outcome.error for outcome in self._outcomes.values() if outcome.error]
 
 
 def compute_all(cells: Sequence[Cell], done: Done, jobs: int, effort: float = 1.0) -> None:
-    """Compute what is not kept yet, the longest first, and put everything into `done`.
+    """Compute the cells that are not stored, the longest first, and add all cells to `done`.
 
-    `effort` is how much of a guess of seconds a cell may take, for the first estimate.
+    `effort` scales the estimated seconds of a cell until the first cells are finished.
     """
-    different = list({cell.key: cell for cell in cells}.values())
-    missing = [cell for cell in different if not _read(cell, done)]
-    missing.sort(key=lambda cell: -cell.guess)
+    distinct = list({cell.key: cell for cell in cells}.values())
+    missing = [cell for cell in distinct if not _read(cell, done)]
+    missing.sort(key=lambda cell: -cell.estimate)
     if not missing:
         return
     context = multiprocessing.get_context("spawn")
-    progress = _Progress(len(different), missing, jobs, effort)
-    # a worker that heard Ctrl-C would end its training early and give that as its result
+    progress = _Progress(len(distinct), missing, jobs, effort)
+    # a worker that gets Ctrl-C would end its training early and return that as its result
     quiet = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
     with _one_thread(), progress, ProcessPoolExecutor(jobs, context, **quiet) as pool:
         futures = {pool.submit(_computed, cell.module, cell.arguments): cell for cell in missing}
@@ -130,10 +136,10 @@ def compute_all(cells: Sequence[Cell], done: Done, jobs: int, effort: float = 1.
             for future in as_completed(futures):
                 cell, outcome = futures[future], _outcome(future, futures[future])
                 if not outcome.error:
-                    _keep(cell, outcome)
+                    _store(cell, outcome)
                 done.add(cell, outcome)
                 progress.finished(cell, outcome)
-        except BaseException:  # Ctrl-C, or a full disk: nothing that is computed now is of use
+        except BaseException:  # Ctrl-C or a full disk: what the workers compute now is lost
             pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():
                 process.terminate()
@@ -142,7 +148,7 @@ def compute_all(cells: Sequence[Cell], done: Done, jobs: int, effort: float = 1.
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let workers that start now use one thread; NumPy and JAX ask when they are imported."""
+    """Let new workers use one thread; NumPy and JAX read these variables when imported."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:
@@ -157,8 +163,8 @@ def _one_thread() -> Iterator[None]:
 
 def _computed(module: str, arguments: dict[str, Any]) -> Outcome:
     start = time.perf_counter()
-    lines = importlib.import_module(f"experiments.{module}").compute(**arguments)
-    plain = json.loads(json.dumps(lines, default=_plain))  # the same whether kept or computed
+    records = importlib.import_module(f"experiments.{module}").compute(**arguments)
+    plain = json.loads(json.dumps(records, default=_plain))  # equal to what is read from the store
     return Outcome(plain, time.perf_counter() - start)
 
 
@@ -170,7 +176,7 @@ def _plain(value: Any) -> Any:
 def _outcome(future: Future[Outcome], cell: Cell) -> Outcome:
     try:
         return future.result()
-    except Exception as error:  # one cell that fails must not take hours of others with it
+    except Exception as error:  # a failed cell must not stop hours of other cells
         return Outcome(error=f"{cell.name}: {type(error).__name__}: {error}")
 
 
@@ -189,44 +195,44 @@ def _read(cell: Cell, done: Done) -> bool:
         return False
     if not _is_whole(kept):
         return False
-    done.add(cell, Outcome(kept["lines"], kept["seconds"]))
+    done.add(cell, Outcome(kept["records"], kept["seconds"]))
     done.n_kept += 1
     return True
 
 
 def _is_whole(kept: Any) -> bool:
-    """Return whether a file holds what `_keep` writes."""
-    if not isinstance(kept, dict) or not isinstance(kept.get("lines"), list):
+    """Return whether a file holds what `_store` writes."""
+    if not isinstance(kept, dict) or not isinstance(kept.get("records"), list):
         return False
     known = isinstance(kept.get("seconds"), int | float)
-    return known and all(isinstance(line, dict) for line in kept["lines"])
+    return known and all(isinstance(record, dict) for record in kept["records"])
 
 
-def _keep(cell: Cell, outcome: Outcome) -> None:
-    """Write under another name first: a run stopped here leaves nothing half-written."""
+def _store(cell: Cell, outcome: Outcome) -> None:
+    """Store an outcome; the file is renamed last, so that a stopped run leaves no half file."""
     STORE.mkdir(parents=True, exist_ok=True)
-    told = {"name": cell.name, "seconds": outcome.seconds, "lines": outcome.lines}
+    content = {"name": cell.name, "seconds": outcome.seconds, "records": outcome.records}
     unfinished = _path(cell).with_suffix(".part")
-    unfinished.write_text(json.dumps(told))
+    unfinished.write_text(json.dumps(content))
     unfinished.replace(_path(cell))
 
 
 @cache
 def code_of(module: str) -> str:
-    """Return a digest of the code a module's cells run, and of the versions beneath it."""
+    """Return a digest of the code that a module's cells run, and of all package versions."""
     files = sorted(Path(commod.__file__).parent.rglob("*.py"))
     files += [HERE / f"{name}.py" for name in (*SHARED, module)]
-    told = json.dumps([versions(), ONE_THREAD], sort_keys=True)
-    digest = hashlib.sha256(told.encode())
+    content = json.dumps([versions(), ONE_THREAD], sort_keys=True)
+    digest = hashlib.sha256(content.encode())
     for path in files:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages the figures rest on."""
-    found = {name: importlib.metadata.version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), **found}
+    """Return the versions of Python and of the packages that the figures depend on."""
+    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **packages}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -238,8 +244,8 @@ class _Progress:
 
     def __init__(self, n_cells: int, missing: Sequence[Cell], jobs: int, effort: float) -> None:
         self._n_left, self._jobs, self._effort = len(missing), jobs, effort
-        self._guess_left = sum(cell.guess for cell in missing)
-        self._guess_done, self._seconds_done = 0.0, 0.0
+        self._estimate_left = sum(cell.estimate for cell in missing)
+        self._estimate_done, self._seconds_done = 0.0, 0.0
         self._bar = Progress(
             TextColumn("{task.completed} of {task.total} cells"),
             BarColumn(),
@@ -249,7 +255,7 @@ class _Progress:
         kept = n_cells - len(missing)
         self._task = self._bar.add_task("", total=n_cells, completed=kept, left=self._left())
         self._bar.console.print(
-            f"{n_cells} cells, {kept} kept from before, {len(missing)} to compute: about "
+            f"{n_cells} cells, {kept} stored before, {len(missing)} to compute: about "
             f"{self._left()} with {jobs} at once"
         )
 
@@ -263,8 +269,8 @@ class _Progress:
 
     def finished(self, cell: Cell, outcome: Outcome) -> None:
         self._n_left -= 1
-        self._guess_left -= cell.guess
-        self._guess_done += cell.guess
+        self._estimate_left -= cell.estimate
+        self._estimate_done += cell.estimate
         self._seconds_done += outcome.seconds
         self._bar.update(self._task, advance=1, description=cell.name, left=self._left())
         console = self._bar.console
@@ -275,9 +281,9 @@ class _Progress:
             console.print(f"{cell.name} ({seconds})", markup=False, soft_wrap=True)
 
     def _left(self) -> str:
-        """Return the time the rest will take, going by how long the guesses were so far."""
-        pace = self._seconds_done / self._guess_done if self._seconds_done else self._effort
-        seconds = self._guess_left * pace / self._jobs
+        """Return the remaining time, from the ratio of real to estimated seconds so far."""
+        pace = self._seconds_done / self._estimate_done if self._seconds_done else self._effort
+        seconds = self._estimate_left * pace / self._jobs
         return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 

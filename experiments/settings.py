@@ -1,4 +1,4 @@
-"""How much is computed: everything, or the same with few splits and points."""
+"""The size of a run: the full one, or a quick one with few splits and points."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from experiments.paper import COMPAS, DP, EO, LAW_SCHOOL
 from experiments.protocol import ADULT
 
-Sweep = Mapping[str, Any]  # what `frontier` is asked for: grid or targets; empty for the default
+Sweep = Mapping[str, Any]  # arguments of `frontier`: grid or targets; empty for the default
 
 
 @dataclass(frozen=True)
 class Settings:
     """Splits, seeds and points of a run.
 
-    `splits` maps (table, notion) to a number of splits, 0..n-1; `sweeps` maps a method to what its
-    frontier is asked for (nothing: the library's default sweep); `effort` is the share of a full
-    run's seconds that a cell takes.
+    `splits` maps (table, notion) to a number of splits, 0 to n − 1. `sweeps` maps a method to the
+    arguments of its frontier; a method without an entry has the library's default sweep. `effort`
+    is the share of a full run's seconds that a cell takes.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Settings:
     architecture_grid: Mapping[str, tuple[float, ...]]
 
     def sweep_of(self, method: str) -> dict[str, Any]:
-        """Return what the method's frontier is asked for."""
+        """Return the arguments of the method's frontier."""
         return dict(self.sweeps.get(method, {}))
 
 

@@ -1,4 +1,4 @@
-"""The raw material: every method's sweep on every split, measured on the test rows."""
+"""The sweep of every method on every split, measured on the test rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.protocol import make_split, quietly
 from experiments.run import Cell, Done
 from experiments.settings import Settings
 
-N_TARGETS = 31  # as many updates as LPP and ROC have, for a comparison of equals
+N_TARGETS = 31  # as many updates as LPP and ROC have, for a fair comparison
 FIGURES = ["fairness", "accuracy", "change_rate", "n_gains", "n_losses", "limit"]
 KNOBS = ["strength", "lambda_fair", "lambda_ratio", "target", "lean"]
 SECONDS = {  # rough, for the remaining time
@@ -33,31 +33,31 @@ SECONDS = {  # rough, for the remaining time
 
 def cells(settings: Settings) -> list[Cell]:
     """Return one cell per table, notion, split and method."""
-    found = []
+    all_cells = []
     for (table, notion), n in settings.splits.items():
         for method in METHODS:
-            guess = SECONDS.get((method, table), 3)
+            seconds = SECONDS.get((method, table), 3)
             for split in range(n):
                 arguments = {"table": table, "notion": notion, "split": split, "method": method}
                 arguments["sweep"] = settings.sweep_of(method)
-                found.append(Cell("sweeps", arguments, guess))
-    return found
+                all_cells.append(Cell("sweeps", arguments, seconds))
+    return all_cells
 
 
 def compute(
     table: str, notion: str, split: int, method: str, sweep: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return one line per update of the method: its settings and its figures on the test rows."""
+    """Return one record per update of the method: settings and figures on the test rows."""
     rows = make_split(table, split)
     update = make(method, rows, notion)
     if method in (FEWER, WEIGHED):
         sweep = {"targets": _targets(rows, notion)}
     with quietly():
         curve = frontier(update, **rows.fit_rows, **rows.test_rows, describe=False, **sweep)
-    lines = curve.frame().reindex(columns=[*KNOBS, *FIGURES])
-    lines["base_fairness"], lines["base_accuracy"] = curve.base_fairness, curve.base_accuracy
-    lines["n_test"] = len(rows.test.y)
-    return lines.to_dict("records")
+    records = curve.frame().reindex(columns=[*KNOBS, *FIGURES])
+    records["base_fairness"], records["base_accuracy"] = curve.base_fairness, curve.base_accuracy
+    records["n_test"] = len(rows.test.y)
+    return records.to_dict("records")
 
 
 def _targets(rows: Any, notion: str) -> list[float]:

@@ -15,14 +15,14 @@ from experiments.run import Done
 from experiments.settings import Settings
 
 KEYS = ["table", "notion", "definition", "edges", "method", "fairness_q", "accuracy_q"]
-ENOUGH = 3  # splits that must have an update in a cell before it counts
+ENOUGH = 3  # a cell counts if at least so many splits have an update in it
 TOLERANCE = 1.15  # times the paper's value
 
 
 def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the cells under every kind of edges, and the ordering of the blind methods."""
     updates = sweeps.dropna(subset="fairness")
-    found = pd.concat(
+    cells = pd.concat(
         [
             _cells(placed(part, definer, kind), definer, kind)
             for _, part in updates.groupby(["table", "notion"], sort=False)
@@ -31,11 +31,11 @@ def tables(done: Done, settings: Settings, sweeps: pd.DataFrame) -> dict[str, pd
         ],
         ignore_index=True,
     )
-    return {"table_1": found, "ordering": _ordering(found)}
+    return {"table_1": cells, "ordering": _ordering(cells)}
 
 
 def kinds_of(part: pd.DataFrame, definer: str) -> list[str]:
-    """Return which edges there are for a table: the paper's, those moved, and ours."""
+    """Return the kinds of edges for a table: the paper's, the paper's shifted, and ours."""
     table, notion = part["table"].iloc[0], part["notion"].iloc[0]
     return ["paper", "shifted", "ours"] if (table, notion, definer) in EDGES else ["ours"]
 
@@ -43,9 +43,12 @@ def kinds_of(part: pd.DataFrame, definer: str) -> list[str]:
 def placed(part: pd.DataFrame, definer: str = DEFINERS[0], kind: str = "shifted") -> pd.DataFrame:
     """Return the updates of one table and notion with their segments of fairness and accuracy.
 
-    `kind` is "paper" (its edges), "shifted" (its accuracy edges moved by the difference of the base
-    models' accuracies on the split: the fair comparison) or "ours" (quartiles of our updates of
-    the defining method, all splits together).
+    `kind` is one of:
+
+    - "paper": the paper's edges.
+    - "shifted": the paper's edges, those of accuracy moved by the difference of the base models'
+      accuracies on the split. This is the fair comparison.
+    - "ours": quartiles of our updates of the defining method, all splits together.
     """
     table, notion = part["table"].iloc[0], part["notion"].iloc[0]
     if kind == "ours":
@@ -69,9 +72,10 @@ def _cells(updates: pd.DataFrame, definer: str, kind: str) -> pd.DataFrame:
     updates = updates.assign(definition=DEFINERS.index(definer) + 1, edges=kind)
     limit = updates[updates["method"] == "COMMOD"].assign(method=LIMIT)
     limit["change_rate"] = limit["limit"]
-    every = pd.concat([updates, limit])
-    every["of_changing"] = every["change_rate"].where(every["change_rate"] > 0)
-    per_split = every.groupby([*KEYS, "split"], sort=False).agg(
+    with_limit = pd.concat([updates, limit])
+    rates = with_limit["change_rate"]
+    with_limit["of_changing"] = rates.where(rates > 0)
+    per_split = with_limit.groupby([*KEYS, "split"], sort=False).agg(
         mean=("change_rate", "mean"),
         median=("change_rate", "median"),
         of_changing=("of_changing", "mean"),
@@ -92,15 +96,15 @@ def _cells(updates: pd.DataFrame, definer: str, kind: str) -> pd.DataFrame:
         )
     )
     cells = cells.reset_index()
-    cells["paper"] = [_paper(line) for line in cells.to_dict("records")]
+    cells["paper"] = [_paper(record) for record in cells.to_dict("records")]
     return cells
 
 
-def _paper(line: dict[str, Any]) -> float:
-    """Return the paper's value; it prints one for demographic parity and definition 1 alone."""
-    cell = (line["fairness_q"], line["accuracy_q"])
-    printed = TABLE_1.get(line["table"], {}).get(line["method"])
-    if line["notion"] != DP or line["definition"] != 1 or printed is None or cell not in CELLS:
+def _paper(record: dict[str, Any]) -> float:
+    """Return the paper's value: it prints values for demographic parity and definition 1 only."""
+    cell = (record["fairness_q"], record["accuracy_q"])
+    printed = TABLE_1.get(record["table"], {}).get(record["method"])
+    if record["notion"] != DP or record["definition"] != 1 or printed is None or cell not in CELLS:
         return np.nan
     value = printed[CELLS.index(cell)]
     return np.nan if value is None else value
@@ -111,16 +115,16 @@ def _ordering(cells: pd.DataFrame) -> pd.DataFrame:
 
     Only cells count in which at least three splits have an update of COMMOD.
     """
-    found = []
+    records = []
     for key, part in cells.groupby(KEYS[:4], sort=False):
         enough = part[part["method"].isin(BLIND) & (part["n_splits"] >= ENOUGH)]
         for fairness_q, accuracy_q in CELLS:
-            here = enough[
+            in_cell = enough[
                 (enough["fairness_q"] == fairness_q) & (enough["accuracy_q"] == accuracy_q)
             ]
-            ours = here.loc[here["method"] == "COMMOD", "changes"]
-            others = here[here["method"] != "COMMOD"].sort_values("changes", kind="stable")
-            found.append(
+            ours = in_cell.loc[in_cell["method"] == "COMMOD", "changes"]
+            others = in_cell[in_cell["method"] != "COMMOD"].sort_values("changes", kind="stable")
+            records.append(
                 dict(zip(KEYS[:4], key, strict=True))
                 | {
                     "fairness_q": fairness_q,
@@ -130,6 +134,6 @@ def _ordering(cells: pd.DataFrame) -> pd.DataFrame:
                     "rival": others["changes"].iloc[0] if len(others) else np.nan,
                 }
             )
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(records)
     table["commod_fewest"] = table["commod"] <= table["rival"]
     return table

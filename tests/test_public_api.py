@@ -14,7 +14,11 @@ from commod import bounds, datasets, exceptions, metrics, rivals
 from commod.updates.commod import DEFAULT_GRID
 
 ROOT = Path(__file__).parents[1]
-ABSTRACT = {"AwareRival", "LearningRows", "Rows"}  # parts of `Rival`, whose example shows them
+ABSTRACT = {
+    "AwareRival",
+    "DecisionRows",
+    "RivalFitRows",
+}  # parts of `Rival`, whose example shows them
 
 
 def test_public_names():

@@ -82,9 +82,9 @@ def test_a_stopped_run_goes_on_with_the_cells_it_has_finished(store, monkeypatch
 
 def test_a_damaged_cell_is_computed_again(store):
     done = run.Done()
-    run._keep(cell(1), run.Outcome([{"split": 0}], 1.0))
+    run._store(cell(1), run.Outcome([{"split": 0}], 1.0))
     assert run._read(cell(1), done)
-    for damaged in ('{"lines": [', "{}", "[]", "\x00", '{"lines": [1], "seconds": 2}'):
+    for damaged in ('{"records": [', "{}", "[]", "\x00", '{"records": [1], "seconds": 2}'):
         run._path(cell(1)).write_text(damaged)
         assert not run._read(cell(1), done)
 
@@ -330,7 +330,7 @@ def test_a_category_is_read_back_from_its_columns():
 def test_without_the_third_table_the_rest_is_run(monkeypatch, capsys):
     monkeypatch.setattr(adult, "fetch", lambda: "pip cannot fetch it: no network")
     monkeypatch.setattr(command, "load", lambda name: None)
-    settings_, left_out = command._with_tables_at_hand(QUICK)
+    settings_, left_out = command._with_available_tables(QUICK)
     assert {table for table, _ in settings_.splits} == {"Law School", "COMPAS"}
     assert "no network" in left_out["Adult"] and "Adult is left out" in capsys.readouterr().err
 
@@ -352,7 +352,7 @@ def test_a_page_without_tables_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "run.json").write_text("{}")
     monkeypatch.setattr(command.pictures, "draw_all", lambda folder: [])
     assert command.main(["--page"]) == 2
-    assert "is of other code" in capsys.readouterr().err
+    assert "was written by other code" in capsys.readouterr().err
 
 
 def test_without_the_papers_tables_nothing_is_begun(monkeypatch, capsys):
@@ -371,7 +371,7 @@ def test_failed_cells_are_named_and_nothing_is_written(monkeypatch, capsys, tmp_
 
     monkeypatch.setattr(command, "compute_all", fail)
     monkeypatch.setattr(command, "RESULTS", tmp_path)
-    monkeypatch.setattr(command, "_with_tables_at_hand", lambda settings: (settings, {}))
+    monkeypatch.setattr(command, "_with_available_tables", lambda settings: (settings, {}))
     assert command.main(["--quick"]) == 1
     assert "cells failed" in capsys.readouterr().err and not list(tmp_path.iterdir())
 
@@ -389,7 +389,7 @@ def test_being_ended_is_as_good_as_ctrl_c(monkeypatch, capsys):
     monkeypatch.setattr(command, "_run", lambda options: os.kill(os.getpid(), signal.SIGTERM))
     before = signal.getsignal(signal.SIGTERM)
     assert command.main(["--quick"]) == 130
-    assert "finished cells are kept" in capsys.readouterr().out
+    assert "finished cells are stored" in capsys.readouterr().out
     assert signal.getsignal(signal.SIGTERM) is before
 
 

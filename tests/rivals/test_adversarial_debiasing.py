@@ -378,7 +378,7 @@ def test_the_layers_in_raw_units_by_hand(rows):
 def test_collapse_to_one_decision_is_said_aloud(rows):
     with pytest.warns(TrainingWarning, match=r"strength=1 .* one decision for all rows, 0"):
         update = fit(rows, threshold=0.999999)
-    assert update.status_.startswith("At strength=1 training ended in one decision")
+    assert update.status_.startswith("At strength=1 training ended with one decision")
     assert not update.predict(rows[0]).any()
 
 

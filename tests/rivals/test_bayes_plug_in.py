@@ -89,8 +89,8 @@ def lagrangian(update, points, mass, decisions, threshold):
     if update.constraints == "demographic_parity":
         cells = proba[None]
     else:
-        lines = {"true_positive_rate_parity": [1], "false_positive_rate_parity": [0]}
-        cells = proba.reshape(2, 2, -1)[lines.get(update.constraints, [1, 0])]
+        labels = {"true_positive_rate_parity": [1], "false_positive_rate_parity": [0]}
+        cells = proba.reshape(2, 2, -1)[labels.get(update.constraints, [1, 0])]
     rates = np.einsum("lgx,dx->dlg", cells * mass, decisions) / (cells @ mass)
     return risk + (update.multipliers_ * rates).sum(axis=(1, 2)) + update.lambda_ratio * changes
 
@@ -171,9 +171,9 @@ def test_the_multiplier_is_the_smallest_that_is_fair_enough(rows, model):
     X, y, groups = rows
     update = BayesPlugIn(model, strength=0.5).fit(X, y, sensitive_features=groups)
     assert is_met(update)
-    found = update.multipliers_.copy()
+    multipliers = update.multipliers_.copy()
     for part in np.linspace(0, 0.995, 60):
-        update.multipliers_ = part * found
+        update.multipliers_ = part * multipliers
         decided = update.predict(X)
         value = fairness_value("demographic_parity", y, decided, sensitive_features=groups)
         assert value < update.target_
@@ -381,8 +381,8 @@ def test_known_groups_agree_with_the_linear_programme(rows, model):
     """Two groups, one rate of errors: both methods move along the same single multiplier."""
     X, y, groups = rows
     settings = {"aware": True, "constraints": "true_positive_rate_parity"}
-    found = BayesPlugIn(model, strength=0.5, **settings).fit(X, y, sensitive_features=groups)
+    plug_in = BayesPlugIn(model, strength=0.5, **settings).fit(X, y, sensitive_features=groups)
     programme = LPP(model, strength=0.5, **settings).fit(X, y, sensitive_features=groups)
-    for update in (found, programme):
+    for update in (plug_in, programme):
         assert update.multipliers_[0, 0] == pytest.approx(-update.multipliers_[0, 1])
-    assert np.sign(found.multipliers_[0, 0]) == np.sign(programme.multipliers_[0, 0])
+    assert np.sign(plug_in.multipliers_[0, 0]) == np.sign(programme.multipliers_[0, 0])

@@ -9,19 +9,19 @@ from scipy.optimize import linprog
 from commod._solvers.search.rates import Cells
 from commod.rivals._solvers import plug_in
 from commod.rivals._solvers.plug_in import (
-    Programme,
-    bent,
+    LinearProgramme,
     best_multipliers,
+    curved_gain,
     decide,
     fair_margins,
-    one_multiplier,
-    walk,
+    single_multiplier,
+    trace_path,
 )
 
 SEEDS = st.integers(0, 10**6)
 
 
-def made_up(seed, n, *, lines=1, groups=2, aware=False, ties=False):
+def random_programme(seed, n, *, rate_rows=1, groups=2, aware=False, ties=False):
     """Return a programme whose effects average to 1, with weights that differ."""
     rng = np.random.default_rng(seed)
     score = rng.random(n)
@@ -32,22 +32,22 @@ def made_up(seed, n, *, lines=1, groups=2, aware=False, ties=False):
         score, proba = score.round(1), proba.round(1) + 0.1
     if aware:
         proba = np.eye(groups)[np.arange(n) % groups].T
-    cells = np.stack([proba * score, proba * (1 - score)]) if lines == 2 else proba[None]
-    # a part that leans on the score, or the groups would hardly differ
+    cells = np.stack([proba * score, proba * (1 - score)]) if rate_rows == 2 else proba[None]
+    # effects depend on the score, otherwise the groups would hardly differ
     cells = cells * (1 + np.arange(groups)[:, None] * score)
     gain = score - 0.45
-    if lines == 2 and aware:
-        gain = bent(gain)
-    return Programme(gain, cells / (cells @ share)[:, :, None], share)
+    if rate_rows == 2 and aware:
+        gain = curved_gain(gain)
+    return LinearProgramme(gain, cells / (cells @ share)[:, :, None], share)
 
 
 def primal(programme, tolerance):
-    """Return the best value and chances p, from inequalities for each pair of groups."""
+    """Return the best value and probabilities p, from inequalities for each pair of groups."""
     _, n_groups, n = programme.effects.shape
     pairs = [(i, j) for i in range(n_groups) for j in range(n_groups) if i != j]
     weighed = programme.effects * programme.share
-    limits = np.concatenate([[line[i] - line[j] for i, j in pairs] for line in weighed])
-    found = linprog(
+    limits = np.concatenate([[row[i] - row[j] for i, j in pairs] for row in weighed])
+    solution = linprog(
         -n * programme.gain * programme.share,
         A_ub=n * limits,
         b_ub=np.full(len(limits), n * tolerance),
@@ -55,8 +55,8 @@ def primal(programme, tolerance):
         method="highs",
         options={"dual_feasibility_tolerance": 1e-10, "primal_feasibility_tolerance": 1e-10},
     )
-    assert found.status == 0
-    return -found.fun / n, found.x
+    assert solution.status == 0
+    return -solution.fun / n, solution.x
 
 
 def dual(programme, multipliers, tolerance):
@@ -66,17 +66,17 @@ def dual(programme, multipliers, tolerance):
 
 
 # ---------------------------------------------------------------------------------------------
-# Two groups, one line
+# Two groups, one rate row
 
 
 def test_the_hand_example_of_the_method():
     eta = np.array([0.9, 0.8, 0.4, 0.3, 0.6, 0.35, 0.2, 0.1])
     effects = np.array([[[2.0] * 4 + [0.0] * 4, [0.0] * 4 + [2.0] * 4]])
-    two = Programme(2 * eta - 1, effects, np.full(8, 1 / 8))
-    found = best_multipliers(two, 0.0)
-    assert 0.15 < found[0, 0] < 0.3
-    assert found[0, 1] == -found[0, 0]
-    chosen = two.decisions(found)
+    two = LinearProgramme(2 * eta - 1, effects, np.full(8, 1 / 8))
+    multipliers = best_multipliers(two, 0.0)
+    assert 0.15 < multipliers[0, 0] < 0.3
+    assert multipliers[0, 1] == -multipliers[0, 0]
+    chosen = two.decisions(multipliers)
     assert chosen.tolist() == [True, True, False, False] * 2
     assert two.gain @ chosen == pytest.approx(1.3)
     assert not best_multipliers(two, np.inf).any()
@@ -85,29 +85,33 @@ def test_the_hand_example_of_the_method():
 @given(SEEDS, st.integers(2, 60), st.floats(0, 0.9), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_sorting_solves_the_linear_programme(seed, n, part, ties):
-    programme = made_up(seed, n, ties=ties)
+    programme = random_programme(seed, n, ties=ties)
     first, second = programme.effects[0]
     difference = second - first
     tolerance = part * programme.gap(programme.gain > 0)
-    one = one_multiplier(programme.gain, difference, programme.share, tolerance)
+    single = single_multiplier(programme.gain, difference, programme.share, tolerance)
     # the dual is convex and bends at breakpoints alone: one of those beside λ is its minimum
     with np.errstate(divide="ignore", invalid="ignore"):
         breaks = programme.gain / difference
     breaks = np.append(breaks[np.isfinite(breaks)], 0.0)
-    beside = [one, breaks[breaks < one].max(initial=-9), breaks[breaks > one].min(initial=9)]
+    beside = [
+        single,
+        breaks[breaks < single].max(initial=-9),
+        breaks[breaks > single].min(initial=9),
+    ]
     values = [dual(programme, np.array([[-b, b]]), tolerance) for b in beside]
-    best, chances = primal(programme, tolerance)
+    best, probabilities = primal(programme, tolerance)
     assert min(values) == pytest.approx(best, abs=1e-9)
     if not ties:
-        assert ((chances > 1e-7) & (chances < 1 - 1e-7)).sum() <= 1
-        chosen = programme.decisions(np.array([[-one, one]]))
-        assert (np.abs(chosen - chances) > 1e-7).sum() <= 1
+        assert ((probabilities > 1e-7) & (probabilities < 1 - 1e-7)).sum() <= 1
+        chosen = programme.decisions(np.array([[-single, single]]))
+        assert (np.abs(chosen - probabilities) > 1e-7).sum() <= 1
 
 
 @given(SEEDS, st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_a_smaller_tolerance_never_gives_a_larger_gap(seed, ties):
-    programme = made_up(seed, 40, ties=ties)
+    programme = random_programme(seed, 40, ties=ties)
     base = programme.gap(programme.gain > 0)
     steps = np.linspace(1, 0, 9) * base
     gaps = [programme.gap(programme.decisions(best_multipliers(programme, t))) for t in steps]
@@ -119,31 +123,31 @@ def test_a_smaller_tolerance_never_gives_a_larger_gap(seed, ties):
 
 def test_the_multiplier_keeps_its_distance_from_every_row():
     gain = np.array([0.4, -0.1, -0.4])
-    one = one_multiplier(gain, np.array([2.0, -2.0, -2.0]), np.full(3, 1 / 3), 2 / 3 - 0.6)
-    assert one == pytest.approx(0.2 / 2 + 0.05 / 2)  # breakpoints .05 and .2: their middle
+    single = single_multiplier(gain, np.array([2.0, -2.0, -2.0]), np.full(3, 1 / 3), 2 / 3 - 0.6)
+    assert single == pytest.approx(0.2 / 2 + 0.05 / 2)  # breakpoints .05 and .2: their middle
 
 
 def test_rows_that_are_alike_fall_to_the_closer_side():
     # a gap of 0.5: the first row takes 0.3 at λ = 0.1, two that are alike 0.6 at λ = 0.2
     gain, difference = np.array([0.3, 0.6, 0.6, 0.5]), np.array([3.0, 3.0, 3.0, -4.0])
     share = np.full(4, 0.1)
-    assert one_multiplier(gain, difference, share, 0.05) == pytest.approx(0.15)  # 0.2, not -0.4
-    assert one_multiplier(gain, difference, share, 0.4) == pytest.approx(0.15)  # 0.2 is within
+    assert single_multiplier(gain, difference, share, 0.05) == pytest.approx(0.15)  # 0.2, not -0.4
+    assert single_multiplier(gain, difference, share, 0.4) == pytest.approx(0.15)  # 0.2 is within
     share[0] = 0.04  # now 0.32 and then 0.2 are left, and -0.4 after the two
-    assert one_multiplier(gain, difference, share, 0.0) == pytest.approx(0.15)
+    assert single_multiplier(gain, difference, share, 0.0) == pytest.approx(0.15)
     share[3] = 0.05
-    assert one_multiplier(gain, difference, share, 0.0) > 0.2  # -0.2 is closer than 0.4
+    assert single_multiplier(gain, difference, share, 0.0) > 0.2  # -0.2 is closer than 0.4
 
 
 def test_nothing_is_to_be_done_within_the_tolerance():
-    programme = made_up(3, 200, lines=2, groups=3)
+    programme = random_programme(3, 200, rate_rows=2, groups=3)
     gap = programme.gap(programme.gain > 0)
     assert (best_multipliers(programme, gap) == 0).all()
     assert best_multipliers(programme, 0.99 * gap).any()
 
 
 # ---------------------------------------------------------------------------------------------
-# Several groups or lines
+# Several groups or rate rows
 
 
 @given(
@@ -155,39 +159,39 @@ def test_nothing_is_to_be_done_within_the_tolerance():
 )
 @settings(max_examples=50, deadline=None)
 def test_the_multipliers_are_those_of_the_linear_programme(seed, n, shape, aware, part):
-    programme = made_up(seed, n, lines=shape[0], groups=shape[1], aware=aware)
+    programme = random_programme(seed, n, rate_rows=shape[0], groups=shape[1], aware=aware)
     tolerance = part * programme.gap(programme.gain > 0)
-    found = plug_in._solve(programme, tolerance)
-    best, chances = primal(programme, tolerance)
-    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9)
-    assert dual(programme, found, tolerance) == pytest.approx(best, abs=1e-8)
-    margins = fair_margins(programme.gain, programme.effects, found)
-    assert (chances[margins > 1e-7] > 1 - 1e-7).all()
-    assert (chances[margins < -1e-7] < 1e-7).all()
+    multipliers = plug_in._solve(programme, tolerance)
+    best, probabilities = primal(programme, tolerance)
+    np.testing.assert_allclose(multipliers.sum(axis=1), 0, atol=1e-9)
+    assert dual(programme, multipliers, tolerance) == pytest.approx(best, abs=1e-8)
+    margins = fair_margins(programme.gain, programme.effects, multipliers)
+    assert (probabilities[margins > 1e-7] > 1 - 1e-7).all()
+    assert (probabilities[margins < -1e-7] < 1e-7).all()
 
 
 @given(SEEDS, st.sampled_from([(1, 3), (2, 2), (2, 3)]), st.booleans(), st.floats(0, 0.9))
 @settings(max_examples=30, deadline=None)
 def test_no_row_is_left_on_the_edge_and_few_fall_on_the_wrong_side(seed, shape, aware, part):
-    programme = made_up(seed, 300, lines=shape[0], groups=shape[1], aware=aware)
+    programme = random_programme(seed, 300, rate_rows=shape[0], groups=shape[1], aware=aware)
     tolerance = part * programme.gap(programme.gain > 0)
-    found = best_multipliers(programme, tolerance)
-    margins = fair_margins(programme.gain, programme.effects, found)
+    multipliers = best_multipliers(programme, tolerance)
+    margins = fair_margins(programme.gain, programme.effects, multipliers)
     assert np.abs(margins).min() > 0
     vertex = plug_in._solve(programme, tolerance)
     sides = [programme.gap(programme.decisions(s * vertex)) for s in (1 - 1e-7, 1 + 1e-7)]
-    assert programme.gap(programme.decisions(found)) <= max(tolerance, min(sides)) + 1e-9
+    assert programme.gap(programme.decisions(multipliers)) <= max(tolerance, min(sides)) + 1e-9
     n_free = shape[0] * (shape[1] - 1)
     # groups that are known meet both rates near the threshold, where many margins are tiny
     heaviest = np.sort(programme.share * programme.effects.max(axis=(0, 1)))[-n_free:].sum()
     room = heaviest if not (aware and shape[0] == 2) else 3 * heaviest
-    assert programme.gap(programme.decisions(found)) <= tolerance + room
+    assert programme.gap(programme.decisions(multipliers)) <= tolerance + room
 
 
 @pytest.mark.parametrize("aware", [False, True])
 @pytest.mark.parametrize("part", [0.0, 0.4, 0.95])
 def test_many_rows_are_solved_by_those_near_the_edge(monkeypatch, aware, part):
-    programme = made_up(5, 4000, lines=2, groups=3, aware=aware)
+    programme = random_programme(5, 4000, rate_rows=2, groups=3, aware=aware)
     tolerance = part * programme.gap(programme.gain > 0)
     assert len(programme.gain) < plug_in.N_ROWS
     whole = plug_in._solve(programme, tolerance)
@@ -206,16 +210,16 @@ def test_many_rows_are_solved_by_those_near_the_edge(monkeypatch, aware, part):
 
 
 @pytest.mark.parametrize("shift", [0.05, 0.15, 0.2])  # right, wrong and impossible at first
-def test_a_bad_first_guess_is_mended(monkeypatch, shift):
-    programme = made_up(6, 3000, lines=2, groups=2)
+def test_multipliers_of_a_misleading_sample_are_corrected(monkeypatch, shift):
+    programme = random_programme(6, 3000, rate_rows=2, groups=2)
     tolerance = 0.1 * programme.gap(programme.gain > 0)
     whole = plug_in._solve(programme, tolerance)
     sample = plug_in._sample
     monkeypatch.setattr(plug_in, "N_ROWS", 100)
 
     def misleading(programme, size):
-        some = sample(programme, size)
-        return Programme(some.gain - shift, some.effects, some.share)
+        sampled = sample(programme, size)
+        return LinearProgramme(sampled.gain - shift, sampled.effects, sampled.share)
 
     monkeypatch.setattr(plug_in, "_sample", misleading)
     np.testing.assert_allclose(plug_in._solve(programme, tolerance), whole, atol=1e-9)
@@ -225,24 +229,24 @@ def test_a_group_that_must_lose_on_both_rates_changes_near_the_threshold():
     rng = np.random.default_rng(0)
     n = 3000
     group = np.arange(n) % 2
-    score = np.where(group, rng.beta(0.5, 0.5, n), rng.beta(3, 3, n))  # one is told apart better
+    score = np.where(group, rng.beta(0.5, 0.5, n), rng.beta(3, 3, n))  # separates one better
     known = np.eye(2)[group].T
     cells = np.stack([known * score, known * (1 - score)])
     share = np.full(n, 1 / n)
     effects = cells / (cells @ share)[:, :, None]
-    programme = Programme(bent(score - 0.5), effects, share)
-    found = best_multipliers(programme, 0.0)
-    chosen = programme.decisions(found)
+    programme = LinearProgramme(curved_gain(score - 0.5), effects, share)
+    multipliers = best_multipliers(programme, 0.0)
+    chosen = programme.decisions(multipliers)
     assert programme.gap(programme.gain > 0) > 0.1
     assert programme.gap(chosen) < 0.003
     changed = chosen != (score > 0.5)
     assert np.abs(score - 0.5)[changed].mean() < 0.6 * np.abs(score - 0.5)[group == 1].mean()
 
 
-def test_the_bend_keeps_signs_and_order():
+def test_the_curved_gain_keeps_signs_and_order():
     gain = np.linspace(-0.6, 0.6, 101)
-    assert (np.sign(bent(gain)) == np.sign(gain)).all()
-    assert (np.diff(bent(gain)) > 0).all()
+    assert (np.sign(curved_gain(gain)) == np.sign(gain)).all()
+    assert (np.diff(curved_gain(gain)) > 0).all()
 
 
 def test_a_margin_of_zero_keeps_the_base_decision():
@@ -265,17 +269,15 @@ def counted_fairness(programme, multipliers, cells, weight, as_ratio):
 
 @given(SEEDS, st.sampled_from([(1, 2), (1, 3), (2, 2)]), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_a_walk_sees_all_decisions_on_its_path(seed, shape, ties):
+def test_a_traced_path_sees_every_change_of_decisions(seed, shape, ties):
     rng = np.random.default_rng(seed)
     n = 60
-    programme = made_up(seed, n, lines=shape[0], groups=shape[1], ties=ties)
+    programme = random_programme(seed, n, rate_rows=shape[0], groups=shape[1], ties=ties)
     weight = rng.integers(1, 3, n) * 1.0
     cells = Cells(rng.permutation(np.arange(n) % (shape[0] * shape[1])), shape)
     knots = [np.zeros(shape), *rng.normal(0, 0.2, (3, *shape))]
     as_ratio = shape[0] == 1
-    path = walk(
-        programme.gain, programme.effects, knots, cells=cells, weight=weight, as_ratio=as_ratio
-    )
+    path = trace_path(programme, knots, cells=cells, weight=weight, as_ratio=as_ratio)
     ends = np.append(path.starts[1:], path.starts[-1] + 1)
     wide = ends - path.starts > 1e-9
     middles = (path.starts + ends) / 2
@@ -293,17 +295,17 @@ def test_a_walk_sees_all_decisions_on_its_path(seed, shape, ties):
 @given(SEEDS, st.floats(0.5, 1.0))
 @settings(max_examples=40, deadline=None)
 def test_the_first_multipliers_that_are_fair_enough_are_taken(seed, target):
-    programme = made_up(seed, 80)
+    programme = random_programme(seed, 80)
     rng = np.random.default_rng(seed)
     cells = Cells((rng.random(80) < programme.effects[0, 1] / 2).astype(np.intp), (1, 2))
     weight = np.ones(80)
     knots = [np.zeros((1, 2)), np.array([[-1.0, 1.0]])]
-    path = walk(programme.gain, programme.effects, knots, cells=cells, weight=weight, as_ratio=True)
-    found = path.first(target)
-    reached = counted_fairness(programme, found, cells, weight, True)
+    path = trace_path(programme, knots, cells=cells, weight=weight, as_ratio=True)
+    multipliers = path.first(target)
+    reached = counted_fairness(programme, multipliers, cells, weight, True)
     if path.fairness.max() >= target:
         assert reached >= target - 1e-9
-        earlier = path.fairness[path.starts < found[0, 1]][:-1]
+        earlier = path.fairness[path.starts < multipliers[0, 1]][:-1]
         assert (earlier < target).all()
     else:
         assert reached == pytest.approx(path.fairness.max())
@@ -315,6 +317,7 @@ def test_nobody_decided_positively_is_not_fair():
     effects = np.ones((1, 2, 4))
     knots = [np.zeros((1, 2)), np.full((1, 2), 0.5)]
     cells = Cells(np.array([0, 0, 1, 1]), (1, 2))
-    path = walk(gain, effects, knots, cells=cells, weight=np.ones(4), as_ratio=True)
+    programme = LinearProgramme(gain, effects, np.full(4, 0.25))
+    path = trace_path(programme, knots, cells=cells, weight=np.ones(4), as_ratio=True)
     assert path.fairness[-1] == -np.inf
     assert path.fairness[0] == 0.5

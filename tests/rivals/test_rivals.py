@@ -18,6 +18,7 @@ from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier
 from commod._data.columns import Column
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import get_constraint
 from commod.rivals import (
     LPP,
     MinimalFlip,
@@ -27,8 +28,7 @@ from commod.rivals import (
     fit_strengths,
     lineup,
 )
-from commod.rivals._lots import draw_lots
-from commod.rivals.base import wanted_fairness
+from commod.rivals._random_draws import random_draws
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -44,13 +44,13 @@ CONSTRAINTS = (
 
 def methods(model, **shared):
     """Return every rival by name; those that train do so for a few epochs."""
-    found = lineup(model, random_state=0, **shared)
-    found = {name: update for name, update in found.items() if isinstance(update, Rival)}
-    for update in found.values():
+    updates = lineup(model, random_state=0, **shared)
+    updates = {name: update for name, update in updates.items() if isinstance(update, Rival)}
+    for update in updates.values():
         if "epochs" in update.get_params():
             update.set_params(**QUICK)
-    found["AdversarialDebiasing"].set_params(hidden=(16,))
-    return found
+    updates["AdversarialDebiasing"].set_params(hidden=(16,))
+    return updates
 
 
 NAMES = list(methods(None))
@@ -84,7 +84,7 @@ def fit(update, rows, **how):
     return update.fit(X, y, sensitive_features=group, **how)
 
 
-def asked(update, method, X, group):
+def call(update, method, X, group):
     """Call a method of an update with the group where it needs it."""
     groups = {"sensitive_features": group} if update.needs_sensitive_features else {}
     return getattr(update, method)(X, **groups)
@@ -122,10 +122,10 @@ def test_strength_zero_changes_nothing_at_all(name, constraints, rows):
     X, _, group = rows
     assert update.change_rate_ == update.n_gains_ == update.n_losses_ == 0
     base = (X["score"] > 0.4).to_numpy()
-    assert (asked(update, "predict", X, group) == base).all()
-    assert (asked(update, "decision_proba", X, group) == base).all()
+    assert (call(update, "predict", X, group) == base).all()
+    assert (call(update, "decision_proba", X, group) == base).all()
     if not update.randomised:
-        assert (asked(update, "predict_proba", X, group)[:, 1] == X["score"]).all()
+        assert (call(update, "predict_proba", X, group)[:, 1] == X["score"]).all()
 
 
 @every_method
@@ -155,22 +155,22 @@ def test_labels_scores_margins_and_changes_agree(name, swapped, rows):
     update = strong(methods(ScoreColumn("score"), **labels)[name])
     fit(update, (X, y, group))
     positive = 0 if swapped else 1
-    decided = asked(update, "predict", X, group)
+    decided = call(update, "predict", X, group)
     assert set(decided) <= {0, 1}
-    proba = asked(update, "predict_proba", X, group)
+    proba = call(update, "predict_proba", X, group)
     assert proba.shape == (len(X), 2)
     assert proba.sum(axis=1) == pytest.approx(1)
-    chance = asked(update, "decision_proba", X, group)
-    margin = asked(update, "decision_function", X, group)
+    probability = call(update, "decision_proba", X, group)
+    margin = call(update, "decision_function", X, group)
     assert ((margin > 0) == (decided == 1)).all()
     if not update.randomised:
-        assert (chance == (decided == positive)).all()
+        assert (probability == (decided == positive)).all()
         assert ((proba[:, positive] > 0.5) == (decided == positive)).all()
     else:
-        assert (proba[:, positive] == chance).all()
-        assert ((chance > 0) | (decided != positive)).all()
-        assert ((chance < 1) | (decided == positive)).all()
-    changes = asked(update, "changes", X, group)
+        assert (proba[:, positive] == probability).all()
+        assert ((probability > 0) | (decided != positive)).all()
+        assert ((probability < 1) | (decided == positive)).all()
+    changes = call(update, "changes", X, group)
     before = X["score"] > 0.5
     assert (changes.changed == (before != (decided == positive))).all()
     gains = ~before if not swapped else before
@@ -181,10 +181,10 @@ def test_labels_scores_margins_and_changes_agree(name, swapped, rows):
 def test_a_decision_depends_on_its_row_alone(name, rows):
     X, _, group = rows
     update = fit(strong(methods(ScoreColumn("score"))[name]), rows)
-    whole = asked(update, "predict", X, group)
+    whole = call(update, "predict", X, group)
     order = np.random.default_rng(0).permutation(len(X))[:100]
-    assert (asked(update, "predict", X.iloc[order], group[order]) == whole[order]).all()
-    assert (asked(update, "predict", X, group) == whole).all()
+    assert (call(update, "predict", X.iloc[order], group[order]) == whole[order]).all()
+    assert (call(update, "predict", X, group) == whole).all()
 
 
 @every_method
@@ -195,8 +195,8 @@ def test_fairness_improves_along_the_sweep(name, rows):
         update.set_params(epochs=30)
         strengths = strengths[2], strengths[-1]
     X, y, group = rows
-    found = fit_strengths(update, strengths, X, y, sensitive_features=group)
-    fairest = max(model.fairness_ for model in found)
+    updates = fit_strengths(update, strengths, X, y, sensitive_features=group)
+    fairest = max(model.fairness_ for model in updates)
     assert fairest > update_base(update, rows) + 0.15
 
 
@@ -212,7 +212,7 @@ def test_several_strengths_at_once_equal_each_alone(name, rows):
     together = fit_strengths(update, strengths, X, y, sensitive_features=group)
     for strength, model in zip(strengths, together, strict=True):
         alone = fit(clone(update).set_params(strength=strength), rows)
-        ours, theirs = (asked(m, "decision_proba", X, group) for m in (model, alone))
+        ours, theirs = (call(m, "decision_proba", X, group) for m in (model, alone))
         assert (ours == theirs).all()
 
 
@@ -243,17 +243,17 @@ def test_a_pickled_update_decides_the_same(name, rows):
     X, _, group = rows
     update = fit(strong(methods(ScoreColumn("score"))[name]), rows)
     again = pickle.loads(pickle.dumps(update))
-    assert (asked(again, "predict", X, group) == asked(update, "predict", X, group)).all()
+    assert (call(again, "predict", X, group) == call(update, "predict", X, group)).all()
 
 
 @every_method
 def test_frames_of_either_kind_give_the_same_decisions(name, rows):
     X, y, group = rows
     update = strong(methods(ScoreColumn("score"))[name])
-    decided = asked(fit(update, rows), "predict", X, group)
+    decided = call(fit(update, rows), "predict", X, group)
     other = pl.from_pandas(X)
     update = fit(clone(update), (other, y, group))
-    assert (asked(update, "predict", other, group) == decided).all()
+    assert (call(update, "predict", other, group) == decided).all()
 
 
 @every_method
@@ -279,7 +279,7 @@ class Careless(RejectOption):
             "neutral": ~decided,
             "shape": decided[:-1] if self.strength else decided,
             "range": decided * 2.0 if self.strength else decided,
-            "lots": np.where(decided, 0.7, 0.0) if self.strength else decided,
+            "probabilities": np.where(decided, 0.7, 0.0) if self.strength else decided,
             "order": decided ^ (np.arange(len(rows)) == 0) if self.strength else decided,
             "unknown": decided | (rows.group < 0) if self.strength else decided,
             "sweep": decided,
@@ -287,21 +287,21 @@ class Careless(RejectOption):
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "message"),
     [
         ("neutral", "strength=0 must change nothing"),
         ("shape", r"must return shape \(240,\)"),
-        ("range", "chances between 0 and 1"),
-        ("lots", "sets randomised=True"),
+        ("range", "probabilities between 0 and 1"),
+        ("probabilities", "sets randomised=True"),
         ("order", "depend on its row alone"),
         ("unknown", "must keep its base decisions"),
         ("sweep", "must rise from 0"),
     ],
 )
-def test_the_check_finds_what_is_broken(broken, said, rows, monkeypatch):
+def test_the_check_finds_what_is_broken(broken, message, rows, monkeypatch):
     X, y, group = rows
     monkeypatch.setattr(Careless, "broken", broken)
-    with pytest.raises((AssertionError, ValueError), match=said):
+    with pytest.raises((AssertionError, ValueError), match=message):
         check_rival(Careless(ScoreColumn("score")), X, y, sensitive_features=group)
 
 
@@ -364,10 +364,10 @@ def test_an_aware_update_is_scored_and_cross_validated_with_its_groups(data):
     with sklearn.config_context(enable_metadata_routing=True):
         update = RejectOption(model).set_fit_request(sensitive_features=True)
         update.set_score_request(sensitive_features=True)
-        found = cross_val_score(
+        accuracies = cross_val_score(
             update, X, data.target, params={"sensitive_features": group}, error_score="raise"
         )
-    assert (found > 0.5).all()
+    assert (accuracies > 0.5).all()
 
 
 def test_the_sensitive_attribute_can_be_routed_to_predict():
@@ -378,45 +378,47 @@ def test_the_sensitive_attribute_can_be_routed_to_predict():
 
 
 # ---------------------------------------------------------------------------------------------
-# Lots
+# Random draws
 
 
-def test_a_lot_belongs_to_its_row():
-    def lots(seed, order=slice(None)):
+def test_a_random_draw_belongs_to_its_row():
+    def draws(seed, order=slice(None)):
         ages = np.array([30.0, 40.0, np.nan, 40.0])[order]
         towns = Column("town", "category", np.array([0, 1, -1, 1])[order], ("a", "b"))
-        return draw_lots([Column("age", "numeric", ages), towns], np.full(len(ages), 0.5), seed)
+        return random_draws([Column("age", "numeric", ages), towns], np.full(len(ages), 0.5), seed)
 
-    first = lots(1)
-    assert draw_lots([], np.array([0.5, 0.5 + 1e-16]), 1)[:1] == draw_lots([], np.array([0.5]), 1)
+    first = draws(1)
+    assert random_draws([], np.array([0.5, 0.5 + 1e-16]), 1)[:1] == random_draws(
+        [], np.array([0.5]), 1
+    )
     assert first[1] == first[3]
     assert len(set(first)) == 3
-    assert (lots(1, slice(None, None, -1)) == first[::-1]).all()
-    assert (lots(2) != first).all()
+    assert (draws(1, slice(None, None, -1)) == first[::-1]).all()
+    assert (draws(2) != first).all()
     coded_otherwise = Column("town", "category", np.array([1, 0, -1, 0]), ("b", "a"))
     ages = Column("age", "numeric", np.array([30.0, 40.0, np.nan, 40.0]))
-    assert (draw_lots([ages, coded_otherwise], np.full(4, 0.5), 1) == first).all()
+    assert (random_draws([ages, coded_otherwise], np.full(4, 0.5), 1) == first).all()
 
 
-def test_lots_are_uniform():
+def test_random_draws_are_uniform():
     values = Column("x", "numeric", np.arange(100_000.0))
-    lots = draw_lots([values], np.full(100_000, 0.5), 0)
-    assert np.histogram(lots, 20, (0, 1))[0] == pytest.approx(5_000, rel=0.06)
-    assert abs(np.corrcoef(lots[1:], lots[:-1])[0, 1]) < 0.02
+    draws = random_draws([values], np.full(100_000, 0.5), 0)
+    assert np.histogram(draws, 20, (0, 1))[0] == pytest.approx(5_000, rel=0.06)
+    assert abs(np.corrcoef(draws[1:], draws[:-1])[0, 1]) < 0.02
 
 
-def test_lots_keep_their_chances():
-    """Ties at a cut are split by lot: of many rows with one score, the share that is wanted."""
+def test_random_draws_keep_their_probabilities():
+    """Random draws split ties at a cut: of many rows with one score, the required share."""
     n = 30_000
     group = np.arange(n) % 2
     tied = np.where(np.arange(n) < 28_000, 0.45, 0.7)  # group 0 has 14,000 ties, as has group 1
     X = pd.DataFrame({"score": np.where(group == 1, tied + 0.1, tied), "row": np.arange(float(n))})
     update = MinimalFlip(ScoreColumn("score"), strength=0.5).fit(X, sensitive_features=group)
-    chance = update.decision_proba(X, sensitive_features=group)
-    between = (chance > 0) & (chance < 1)
+    probability = update.decision_proba(X, sensitive_features=group)
+    between = (probability > 0) & (probability < 1)
     assert between.sum() == 14_000
     drawn = update.predict(X, sensitive_features=group)[between]
-    assert drawn.mean() == pytest.approx(chance[between][0], abs=0.02)
+    assert drawn.mean() == pytest.approx(probability[between][0], abs=0.02)
 
 
 def test_a_generator_as_random_state_is_asked_once(rows):
@@ -429,13 +431,13 @@ def test_a_generator_as_random_state_is_asked_once(rows):
 
 
 # ---------------------------------------------------------------------------------------------
-# The rest
+# Other rules
 
 
-def test_the_fairness_a_strength_asks_for():
-    assert wanted_fairness("demographic_parity", 0.4, 0) == 0.4
-    assert wanted_fairness("demographic_parity", 0.4, 1) == 1
-    assert wanted_fairness("equalized_odds", 0.4, 0.5) == 0.2
+def test_strength_sets_the_target_between_base_and_parity():
+    assert get_constraint("demographic_parity").towards_ideal(0.4, 0) == 0.4
+    assert get_constraint("demographic_parity").towards_ideal(0.4, 1) == 1
+    assert get_constraint("equalized_odds").towards_ideal(0.4, 0.5) == 0.2
 
 
 def test_rivals_are_imported_without_jax_and_fairlearn():

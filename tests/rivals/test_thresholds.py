@@ -76,7 +76,7 @@ def test_the_search_finds_what_trying_every_pair_finds(constraints):
     how = {"constraints": constraints, "search": True}
     update = fitted(RejectOption, X, y, group, strength=strength, **how)
     unprivileged = update.raised_[group]
-    best, found = -1.0, None
+    best, decisions = -1.0, None
     for t in np.linspace(0.01, 0.99, 100):
         for margin in np.linspace(0, min(t, 1 - t), 50):
             doubtful = (scores > t - margin) & (scores <= t + margin)
@@ -84,17 +84,20 @@ def test_the_search_finds_what_trying_every_pair_finds(constraints):
             gap = _average_gap(constraints, decided, y, group)
             balanced = (decided[y].mean() + 1 - decided[~y].mean()) / 2
             if gap <= 0.1 and balanced > best + 1e-12:
-                best, found = balanced, decided
+                best, decisions = balanced, decided
     got = update.decision_proba(X, sensitive_features=group).astype(bool)
     assert (got[y].mean() + 1 - got[~y].mean()) / 2 == pytest.approx(best)
     assert _average_gap(constraints, got, y, group) <= 0.1 + 1e-12
-    assert found is not None
+    assert decisions is not None
 
 
 def _average_gap(constraints, decided, y, group):
-    lines = [np.ones(len(y), dtype=bool)] if constraints == "demographic_parity" else [y, ~y]
+    rate_rows = [np.ones(len(y), dtype=bool)] if constraints == "demographic_parity" else [y, ~y]
     return np.mean(
-        [np.ptp([decided[line & (group == g)].mean() for g in np.unique(group)]) for line in lines]
+        [
+            np.ptp([decided[members & (group == g)].mean() for g in np.unique(group)])
+            for members in rate_rows
+        ]
     )
 
 
@@ -122,7 +125,7 @@ def test_where_nobody_is_behind_the_reject_option_changes_nothing(search):
     ],
 )
 @pytest.mark.parametrize("shares", [(0.7, 0.3), (0.5, 0.3, 0.2)])
-def test_fairlearns_chances_to_the_last_bit(constraints, strength, shares):
+def test_fairlearns_probabilities_to_the_last_bit(constraints, strength, shares):
     data = make_biased(600, group_shares=shares, random_state=4)
     model = LogisticRegression().fit(data.data, data.target)
     group = np.asarray(data.sensitive_features)
@@ -146,7 +149,7 @@ def test_fairlearns_chances_to_the_last_bit(constraints, strength, shares):
 @pytest.mark.parametrize("kind", [MinimalFlip, RelaxedThresholdOptimizer, ThresholdOptimizer])
 @pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 def test_a_row_alone_is_decided_as_in_a_batch(kind, constraints):
-    """The last bit of a model's score may depend on the batch: no cut and no lot may."""
+    """The last bit of a model's score may depend on the batch: no cut and no random draw may."""
     data = make_biased(400, bias=1.5, random_state=1)
     model = LogisticRegression().fit(data.data, data.target)
     group = np.asarray(data.sensitive_features)
@@ -196,10 +199,10 @@ def test_the_common_point_of_the_hand_example():
     X = scores_only(scores)
     how = {"constraints": "equalized_odds", "strength": 1}
     update = fitted(RelaxedThresholdOptimizer, X, y, group, **how)
-    chance = update.decision_proba(X, sensitive_features=group)
-    assert chance[(group == "a") & (scores > 0.5)][0] == pytest.approx(0.7)
-    assert chance[(group == "a") & (scores < 0.5)][0] == pytest.approx(0.2)
-    assert chance[(group == "b")] == pytest.approx((scores > 0.5)[group == "b"] * 1.0)
+    probability = update.decision_proba(X, sensitive_features=group)
+    assert probability[(group == "a") & (scores > 0.5)][0] == pytest.approx(0.7)
+    assert probability[(group == "a") & (scores < 0.5)][0] == pytest.approx(0.2)
+    assert probability[(group == "b")] == pytest.approx((scores > 0.5)[group == "b"] * 1.0)
     assert update.fairness_ == pytest.approx(0, abs=1e-9)
 
 
@@ -234,34 +237,34 @@ def _best_accuracy(scores, y, group, constraints, target):
     cuts = np.append(-np.inf, np.unique(scores))
     rules = scores[:, None] > cuts
     k, n_groups = len(cuts), group.max() + 1
-    lines = {
+    rate_rows = {
         "demographic_parity": [np.ones(len(y), dtype=bool)],
         "equalized_odds": [y, ~y],
         "true_positive_rate_parity": [y],
         "false_positive_rate_parity": [~y],
     }[constraints]
-    width = n_groups * k + 2 * len(lines)
+    width = n_groups * k + 2 * len(rate_rows)
     rows, limits, cost, one = [], [], np.zeros(width), np.zeros((n_groups, width))
     for g in range(n_groups):
         span = slice(g * k, (g + 1) * k)
         one[g, span] = 1
         right = rules[group == g] == y[group == g, None]
         cost[span] = -right.sum(axis=0) / len(y)
-        for i, line in enumerate(lines):
+        for i, members in enumerate(rate_rows):
             rate = np.zeros(width)
-            rate[span] = rules[line & (group == g)].mean(axis=0)
+            rate[span] = rules[members & (group == g)].mean(axis=0)
             high, low = rate.copy(), -rate
-            high[n_groups * k + i], low[n_groups * k + len(lines) + i] = -1, 1
+            high[n_groups * k + i], low[n_groups * k + len(rate_rows) + i] = -1, 1
             rows += [high, low]
             limits += [0, 0]
     fair = np.zeros(width)
     if constraints == "demographic_parity":
         fair[-2:] = target, -1
     else:
-        fair[n_groups * k :] = [1] * len(lines) + [-1] * len(lines)
+        fair[n_groups * k :] = [1] * len(rate_rows) + [-1] * len(rate_rows)
     limits.append(0 if constraints == "demographic_parity" else target)
-    found = linprog(cost, [*rows, fair], limits, one, np.ones(n_groups), bounds=(0, 1))
-    return -found.fun
+    solution = linprog(cost, [*rows, fair], limits, one, np.ones(n_groups), bounds=(0, 1))
+    return -solution.fun
 
 
 def test_a_change_that_costs_more_changes_less():
@@ -292,8 +295,8 @@ def test_weights_are_repetitions():
     repeated = RelaxedThresholdOptimizer(ScoreColumn("score"), **how).fit(
         X.iloc[again], y[again], sensitive_features=group[again]
     )
-    chances = [m.decision_proba(X, sensitive_features=group) for m in (weighted, repeated)]
-    assert chances[0] == pytest.approx(chances[1], abs=1e-6)
+    probabilities = [m.decision_proba(X, sensitive_features=group) for m in (weighted, repeated)]
+    assert probabilities[0] == pytest.approx(probabilities[1], abs=1e-6)
 
 
 def test_the_weight_above_each_cut():

@@ -10,7 +10,7 @@ TRUSTED_TYPES = (
     "commod._data.encoding.CategoryTerms",
     "commod._data.encoding.Encoding",
     "commod._data.encoding.NumericTerms",
-    "commod.rivals._group_model.TermsModel",
+    "commod.rivals._group_model.LogisticGroupModel",
     "commod.rivals.adversarial_debiasing.AdversarialDebiasing",
     "commod.rivals.bayes_plug_in.BayesPlugIn",
     "commod.rivals.frappe.FRAPPE",

@@ -1,28 +1,35 @@
-"""What a method of one's own must keep, checked on rows: `check_rival`."""
+"""`check_rival`: check on a user's rows that a rival of their own keeps the contract."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from commod.exceptions import InputError
-from commod.rivals.base import Rival, Rows
+from commod.rivals.base import DecisionRows, Rival
 
 __all__ = ["check_rival"]
 
 
 def check_rival(update: Rival, X: Any, y: Any = None, *, sensitive_features: Any) -> None:
-    """Raise where a method breaks the contract of a rival; for the tests of its author.
+    """Raise an error where a method breaks the contract of a rival; for its author's tests.
 
-    It is fitted on half of the rows and decides on the others. Checked: strength 0 changes nothing
-    on either; the default sweep begins with 0 and rises; decisions have the right shape and range,
-    depend on their row alone, and survive copying; what is declared as needed at predict time, and
-    as drawn by lot, is; a group that is not known keeps its base decisions.
+    The method is fitted on half of the rows and decides on the other half. These rules are
+    checked:
+
+    - Strength 0 changes nothing on either half.
+    - `default_strengths` begins with 0 and rises.
+    - Decisions have the right shape and range, and depend on their own row alone.
+    - A copy decides the same.
+    - `randomised` is True for a method that returns probabilities.
+    - A method that needs the group refuses to decide without it. A row of an unknown group keeps
+      its base decision.
 
     Parameters
     ----------
@@ -43,22 +50,33 @@ def check_rival(update: Rival, X: Any, y: Any = None, *, sensitive_features: Any
     """
     if not isinstance(update, Rival):
         raise InputError(f"check_rival takes a Rival; got {type(update).__name__}.")
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    halves = np.arange(0, n, 2), np.arange(1, n, 2)
-    fit_rows, new_rows = (
-        [
-            None if part is None else _safe_indexing(part, rows)
-            for part in (X, y, sensitive_features)
-        ]
-        for rows in halves
-    )
-    sweep = update.default_strengths
-    _require(
-        sweep[0] == 0 and bool((np.diff(sweep) > 0).all()), "default_strengths must rise from 0"
-    )
+    table = _LabelledTable(X, y, sensitive_features)
+    fit_half, new_half = (table.take(np.arange(first, _num_samples(X), 2)) for first in (0, 1))
+    strengths = update.default_strengths
+    rises = strengths[0] == 0 and bool((np.diff(strengths) > 0).all())
+    _require(rises, "default_strengths must rise from 0")
     _require(clone(update).get_params() == update.get_params(), "clone must keep the parameters")
-    _check_neutral(_fitted(update, 0.0, fit_rows), [fit_rows, new_rows])
-    _check_decisions(_fitted(update, sweep[-1], fit_rows), new_rows)
+    _check_strength_zero(fit_half.fit(update, 0.0), [fit_half, new_half])
+    _check_decisions(fit_half.fit(update, strengths[-1]), new_half)
+
+
+class _LabelledTable(NamedTuple):
+    """A user's rows as `fit` takes them; `y` may be None."""
+
+    X: Any
+    y: Any
+    groups: Any
+
+    def take(self, index: Any) -> _LabelledTable:
+        parts = (None if part is None else _safe_indexing(part, index) for part in self)
+        return _LabelledTable(*parts)
+
+    def fit(self, update: Rival, strength: float) -> Rival:
+        fitted: Rival = clone(update).set_params(strength=strength)
+        return fitted.fit(self.X, self.y, sensitive_features=self.groups)
+
+    def read(self, update: Rival) -> DecisionRows:
+        return update._read_rows(self.X, self.groups)
 
 
 def _require(holds: bool, rule: str) -> None:
@@ -66,51 +84,41 @@ def _require(holds: bool, rule: str) -> None:
         raise AssertionError(f"{rule}. See docs/rivals.md.")
 
 
-def _fitted(update: Rival, strength: float, rows: list[Any]) -> Rival:
-    X, y, groups = rows
-    fitted: Rival = clone(update).set_params(strength=strength)
-    return fitted.fit(X, y, sensitive_features=groups)
+def _check_strength_zero(update: Rival, tables: list[_LabelledTable]) -> None:
+    for table in tables:
+        rows = table.read(update)
+        n_changes = int((update._checked_decisions(rows) != rows.base.decisions).sum())
+        _require(n_changes == 0, f"strength=0 must change nothing; it changes {n_changes} rows")
 
 
-def _read(update: Rival, rows: list[Any], order: Any = slice(None)) -> Rows:
-    X, groups = (_safe_indexing(part, order) for part in (rows[0], rows[2]))
-    return update._read_rows(X, groups)
-
-
-def _check_neutral(update: Rival, parts: list[list[Any]]) -> None:
-    for rows in parts:
-        read = _read(update, rows)
-        n_changed = int((update._decided(read) != read.base.decisions).sum())
-        _require(n_changed == 0, f"strength=0 must change nothing; it changes {n_changed} rows")
-
-
-def _check_decisions(update: Rival, rows: list[Any]) -> None:
-    positive = update._decided(_read(update, rows))
-    n = len(rows[2])
-    by_lot = positive.dtype != np.bool_ and not np.isin(positive, (0.0, 1.0)).all()
-    _require(not by_lot or update.randomised, "a method that returns chances sets randomised=True")
-    order = np.arange(n)[::-3]
+def _check_decisions(update: Rival, table: _LabelledTable) -> None:
+    rows = table.read(update)
+    positive = update._checked_decisions(rows)
     _require(
-        bool((update._decided(_read(update, rows, order)) == positive[order]).all()),
+        update.randomised or bool(np.isin(positive, (0.0, 1.0)).all()),
+        "a method that returns probabilities sets randomised=True",
+    )
+    order = np.arange(len(rows))[::-3]
+    reordered = update._checked_decisions(table.take(order).read(update))
+    _require(
+        bool((reordered == positive[order]).all()),
         "a decision must depend on its row alone, not on the others or their order",
     )
-    again = copy.deepcopy(update)
-    _require(
-        bool((again._decided(_read(again, rows)) == positive).all()), "a copy decides the same"
-    )
+    copied = copy.deepcopy(update)
+    same = copied._checked_decisions(table.read(copied)) == positive
+    _require(bool(same.all()), "a copy decides the same")
     if update.needs_sensitive_features:
-        _check_groups(update, rows)
+        _check_groups(update, table, rows)
 
 
-def _check_groups(update: Rival, rows: list[Any]) -> None:
-    read = _read(update, rows)
-    nobody = replace(read, group=np.full(len(read), -1, dtype=np.intp))
+def _check_groups(update: Rival, table: _LabelledTable, rows: DecisionRows) -> None:
+    unknown = replace(rows, group=np.full(len(rows), -1, dtype=np.intp))
     _require(
-        bool((update._decided(nobody) == read.base.decisions).all()),
+        bool((update._checked_decisions(unknown) == rows.base.decisions).all()),
         "a group that is not known (rows.group is -1) must keep its base decisions",
     )
     try:
-        update.predict(rows[0])
+        update.predict(table.X)
     except InputError:
         return
     _require(False, "a method that needs the group must derive from AwareRival and refuse")

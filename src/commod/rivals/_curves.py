@@ -1,4 +1,4 @@
-"""How many are above a cut: the step functions that threshold rules are found on."""
+"""The weight above a threshold, as a step function: what threshold rules are searched on."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["weight_above"]
 Floats = NDArray[np.float64]
 
 
-def weight_above(scores: Floats, weight: Floats, cuts: Floats) -> Floats:
-    """Return the weight of the rows whose score is above each cut, shape (n_cuts,).
+def weight_above(scores: Floats, weight: Floats, thresholds: Floats) -> Floats:
+    """Return the weight of the rows whose score is above each threshold, shape (n_thresholds,).
 
     Examples
     --------
@@ -20,4 +20,4 @@ def weight_above(scores: Floats, weight: Floats, cuts: Floats) -> Floats:
     """
     order = np.argsort(scores)
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
-    return np.asarray(below[-1] - below[np.searchsorted(scores[order], cuts, side="right")])
+    return np.asarray(below[-1] - below[np.searchsorted(scores[order], thresholds, side="right")])

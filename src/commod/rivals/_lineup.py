@@ -1,4 +1,4 @@
-"""All methods with the same base model and constraint, ready for `compare`."""
+"""`lineup`: all methods with the same base model and constraint, for `compare`."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def lineup(
     min_group_size, threshold, pos_label, favorable_label
         As in every update.
     random_state : int, RandomState or None, default=None
-        Seed of the methods that train or draw lots.
+        Seed of the methods that train or draw at random.
 
     Returns
     -------
     dict of str to update
-        Those that decide from X alone first. `ThresholdOptimizer` is among them where Fairlearn is
-        installed.
+        Methods that decide from X alone come first. `ThresholdOptimizer` is left out where
+        Fairlearn is not installed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Adversarial debiasing (Zhang, Lemoine and Mitchell 2018): a model trained anew."""
+"""Adversarial debiasing (Zhang, Lemoine and Mitchell 2018): a new model, trained fairly."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._data.encoding import Encoding, TermTable
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers, standardise
 from commod.exceptions import InputError, TrainingWarning
 from commod.metrics._constraint import Constraint
-from commod.rivals._trained import TrainedRival, unit_weights
-from commod.rivals.base import LearningRows, Rows
-from commod.updates._network import Network, raw_network
+from commod.rivals._trained import TrainedRival, TrainingTable
+from commod.rivals.base import DecisionRows
+from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
 from commod.updates.base import Decisions, FitRows, check_number
@@ -29,19 +28,20 @@ PROJECTIONS = ("whole", "tensor")
 class AdversarialDebiasing(TrainedRival):
     """Train a new model of the labels against an adversary that reads its score.
 
-    The predictor's weights move along ∇L_P − proj(∇L_P onto ∇L_A) − strength · ∇L_A, L_P being its
-    own log loss and L_A that of the adversary, which guesses the group from
-    t = sigmoid((1 + |c|) logit), c being learned too. The base model's scores are not used, so
-    decisions differ from its own for two reasons: fairness, and a training of its own.
+    The predictor's weights move along ∇L_P − proj(∇L_P onto ∇L_A) − strength · ∇L_A. L_P is the
+    predictor's log loss. L_A is the log loss of the adversary, which predicts the group from
+    t = sigmoid((1 + |c|) logit) with a learned c.
+
+    The base model's scores are not used. So decisions differ from the base model's for two reasons:
+    fairness, and a training of its own.
 
     Parameters
     ----------
     estimator : fitted classifier or ScoreColumn
         The base model, to which the decisions are compared.
     strength : float, default=1.0
-        Weight α of the adversary's gradient. 0 keeps the base model and trains nothing: the
-        method trains anew, so even without an adversary it would change decisions, and α → 0 still
-        subtracts the projection.
+        Weight α of the adversary's gradient. 0 keeps the base model and trains nothing. A tiny α
+        already changes decisions: the model is new, and the projection is subtracted in full.
     constraints : str, default="demographic_parity"
         What the adversary sees: t ("demographic_parity"), t of the rows with one true label
         ("true_positive_rate_parity", "false_positive_rate_parity"), or t, t·y and t·(1 − y)
@@ -51,53 +51,54 @@ class AdversarialDebiasing(TrainedRival):
     adversary_hidden : tuple of int, default=()
         Sizes of the adversary's hidden layers; () as published.
     projection : str, default="whole"
-        Project the "whole" gradient, as published, or each "tensor" (matrix or bias) by itself, as
-        AIF360 and Fairlearn do.
+        Project the "whole" gradient, as published, or each "tensor" (matrix or bias) separately,
+        as AIF360 and Fairlearn do.
     epochs : int, default=50
-        Passes over the rows with the adversary.
+        Passes over the rows in which the predictor trains against the adversary.
     warmup_epochs : int, default=10
-        Epochs before these in which the predictor learns the labels only, while the adversary
-        already learns to read it.
+        Earlier passes, in which the predictor learns the labels only and the adversary learns to
+        read the predictor.
     batch_size : int, default=128
-        Rows per step; batches of an epoch differ by at most one row.
+        Rows per step. The batches of one epoch differ in size by at most one row.
     learning_rate : float, default=0.001
-        Adam's step for the predictor; it falls to 0 along a cosine, as the adversary's does.
+        Adam's step size for the predictor. Both step sizes fall to 0 along a cosine.
     adversary_learning_rate : float, default=0.1
-        Adam's step for the adversary. With the predictor's own, as in AIF360, a strength of 1 or
-        more tends to run in circles.
+        Adam's step size for the adversary. With the predictor's step size, as in AIF360, training
+        at strength 1 or more tends to oscillate.
     locked_features : collection of str, default=()
         Columns the new model must not read.
     min_category_size : int, default=20
-        Fit rows a category needs to be read; rarer ones count as unseen.
+        Fit rows that a category needs to become a term; rarer categories count as unseen.
     min_group_size : int, default=30
-        Fit rows a group needs to be part of the constraint; smaller ones are reported.
+        Fit rows that a group needs to be part of the constraint; smaller groups are reported.
     threshold : float, default=0.5
         The decision is score > threshold, for the base model and the new one.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
-        The label that is good for the person; `pos_label` if None. Only names directions.
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
     progress : bool, default=None
         Show a progress bar; None shows it on a terminal only.
     random_state : int, RandomState or None, default=None
-        Same seed, same machine: the same bits.
+        Seed of the training. The same seed on the same machine gives the same bits.
 
     Attributes
     ----------
     network_ : Network or None
-        The new model's layers; None where the base model is kept.
+        The layers of the new model; None where the base model is kept.
     history_ : dict of str to list of float
-        Mean of both losses and of the share of changes, per epoch.
+        Mean of both losses and of the share of changed decisions, per epoch.
     n_iter_ : int
-        Epochs done with the adversary; less than `epochs` after an interrupt, and the base model
-        is kept where there are none.
+        Epochs done with the adversary; fewer than `epochs` after an interrupt. The base model is
+        kept where it is 0.
 
     Notes
     -----
     The paper raises α as √step while the step size falls as 1/step, and trains both sides before.
     AIF360 has the equalized-odds adversary only, α = 0.1, dropout, Adam 0.001 decaying by 4 % every
-    1000 steps, 50 epochs of 128 rows, and reads the sensitive column unless it is dropped; ours
-    reads only columns of X. Large α may drive the model to one decision for all: a warning says so.
+    1000 steps, and 50 epochs of 128 rows. AIF360 also reads the sensitive column unless it is
+    dropped; this class reads columns of X only. A large α may lead to one decision for all rows: a
+    warning then says so.
 
     References
     ----------
@@ -163,7 +164,7 @@ class AdversarialDebiasing(TrainedRival):
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
-        """Return 0 and weights of the adversary, from hardly any to near parity."""
+        """Return 0 and weights of the adversary from nearly no effect to near parity."""
         low = (0.0, 0.01, 0.03, 0.05, 0.07, 0.085, 0.1, 0.12, 0.15, 0.175)
         return (*low, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 8.0)
 
@@ -173,25 +174,21 @@ class AdversarialDebiasing(TrainedRival):
         check_layers(self, "adversary_hidden")
         check_number(self, "warmup_epochs", low=0, whole=True)
         check_number(self, "adversary_learning_rate", low=0.0, include="right")
-        if self.projection not in PROJECTIONS:
-            raise InputError(
-                f"projection={self.projection!r} is not known; choose one of "
-                f"{', '.join(PROJECTIONS)}."
-            )
+        self._check_choice("projection", PROJECTIONS)
 
     def _read_target(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
         if labels is None:
             raise InputError(
                 "This estimator requires y to be passed, but the target y is None: "
                 "AdversarialDebiasing trains a new model of the labels. Pass y, or use a method "
-                "that does without, such as FRAPPE."
+                "that does not need y, such as FRAPPE."
             )
         return super()._read_target(labels)
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Layers:
-        from commod.rivals._solvers import debiasing  # JAX is loaded by the first fit, never before
+    def _train(self, models: Sequence[Self], table: TrainingTable) -> Layers:
+        from commod.rivals._solvers import debiasing  # the first fit loads JAX, not the import
 
         strengths = np.array([model.strength for model in models], dtype=np.float32)
         schedule = DebiasingSchedule(
@@ -204,18 +201,15 @@ class AdversarialDebiasing(TrainedRival):
             adversary_hidden=tuple(map(int, self.adversary_hidden)),
             projects_whole=self.projection == "whole",
         )
-        problem = _problem(rows, terms, self._constraint)
+        problem = _problem(table, self._constraint)
         with progress_bar("AdversarialDebiasing", self.progress) as report:
             return debiasing.train(problem, strengths, draw_seeds(models), schedule, report)
 
-    def _store(
-        self, trained: Layers, i: int, rows: LearningRows, encoding: Encoding, terms: TermTable
-    ) -> None:
+    def _store(self, trained: Layers, i: int, table: TrainingTable) -> None:
         if trained.epochs_done:
-            layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
-            self.network_ = raw_network(encoding, layers, terms, rows.weight)
+            self.network_ = table.network(trained, i)
 
-    def _keep_base(self, rows: LearningRows, encoding: Encoding, terms: TermTable) -> None:
+    def _keep_base(self, table: TrainingTable) -> None:
         self.network_ = None
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
@@ -223,34 +217,34 @@ class AdversarialDebiasing(TrainedRival):
         if self.network_ is not None and (positive.all() or not positive.any()):
             label = self._labels_of(np.asarray(positive[:1], dtype=bool)).tolist()[0]
             note = (
-                f"At strength={self.strength:g} training ended in one decision for all rows, "
-                f"{label!r}: lower the strength or the learning rate, or try another random_state."
+                f"At strength={self.strength:g} training ended with one decision for all rows, "
+                f"{label!r}. Lower the strength or the learning rate, or try another random_state."
             )
             self.status_ = f"{note} {self.status_}"
             warnings.warn(note, TrainingWarning, stacklevel=4)
 
     # -- deciding -------------------------------------------------------------------------------
 
-    def _decide(self, rows: Rows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
         return self._own_scores(rows) > rows.base.threshold
 
-    def _scores(self, rows: Rows, positive: Decisions) -> NDArray[np.float64]:
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
         return self._own_scores(rows)
 
-    def _own_scores(self, rows: Rows) -> NDArray[np.float64]:
+    def _own_scores(self, rows: DecisionRows) -> NDArray[np.float64]:
         if self.network_ is None:
             return rows.base.scores
         return np.asarray(expit(self.network_.output(rows.columns)))
 
 
-def _problem(rows: LearningRows, terms: TermTable, constraint: Constraint) -> DebiasingProblem:
-    """Put the numbers the solver needs into float32."""
+def _problem(table: TrainingTable, constraint: Constraint) -> DebiasingProblem:
+    """Return the solver's arrays in float32."""
+    rows, weight = table.rows, table.unit_weights
     assert rows.label is not None
-    weight = unit_weights(rows)
     seen = rows.cells(constraint).index >= 0
     single = np.float32
     return DebiasingProblem(
-        **vars(standardise(terms, rows.weight)),
+        **vars(standardise(table.terms, rows.weight)),
         label=rows.label.astype(single),
         group=np.maximum(rows.group, 0).astype(np.int32),
         decision=rows.base.decisions,

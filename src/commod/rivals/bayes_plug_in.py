@@ -1,4 +1,4 @@
-"""The Bayes-optimal rule with estimated probabilities plugged in, and a dead zone for changes."""
+"""The Bayes-optimal rule with estimated probabilities, and a cost for each change."""
 
 from __future__ import annotations
 
@@ -9,83 +9,88 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.rates import Cells
-from commod.rivals._group_model import PlugIn
-from commod.rivals._solvers.plug_in import Path, Programme, best_multipliers, walk
-from commod.rivals.base import LearningRows
+from commod.rivals._plug_in import PlugInRival
+from commod.rivals._solvers.plug_in import (
+    LinearProgramme,
+    MultiplierPath,
+    best_multipliers,
+    trace_path,
+)
+from commod.rivals.base import RivalFitRows
 from commod.updates.base import Decisions, FitRows
 
 __all__ = ["BayesPlugIn"]
 
 Floats = NDArray[np.float64]
 
-N_KNOTS = 16  # linear programmes on the way to parity; between them the path is straight
-NEARLY = 1e-9  # a target is reached up to rounding
+N_KNOTS = 16  # linear programmes from the base model to parity; the path is straight between
+ROUNDING = 1e-9  # a target counts as reached if it is missed by no more
 
 
-class BayesPlugIn(PlugIn):
-    """Decide by the corrected Bayes-optimal score, at the smallest multiplier that is fair enough.
+class BayesPlugIn(PlugInRival):
+    """Decide by the Bayes-optimal score, with the smallest multipliers that reach the target.
 
-    The score is f − threshold, plus the fairness margin of `commod.bounds`, plus `lambda_ratio` in
-    favour of the base decision: a decision changes where accuracy and fairness together speak
-    against it by more than `lambda_ratio`. f stands for P(Y = 1 | x), a group model for P(S | x) or
-    P(S, Y | x). The multipliers are the first on their path that reach the target on the fit rows,
-    with their true groups.
+    The score has three parts: f − threshold, the fairness margin of `commod.bounds`, and
+    `lambda_ratio` in favour of the base decision. So a decision changes where accuracy and fairness
+    together speak against it by more than `lambda_ratio`. f counts as P(Y = 1 | x); a group model
+    gives P(S | x) or P(S, Y | x). The multipliers are the first on their path that reach the target
+    on the fit rows, measured with the true groups.
 
     Parameters
     ----------
     estimator : fitted classifier or ScoreColumn
         The base model. It is never refitted.
     strength : float, default=1.0
-        How far from the base decisions' fairness to parity the target lies, in [0, 1]; 0 changes
+        Where the target lies between the base model's fairness (0) and parity (1); 0 changes
         nothing.
     aware : bool, default=False
         If True, `predict` takes the group of each row instead of predicting it.
     group_model : classifier, default=None
-        Predicts the group (and the true label, for constraints on errors) from X where `aware` is
-        False. Not fitted: it is cloned and fitted on X as it comes, locked features included. None
-        is a logistic regression on numbers, bins of them, and categories. A model that knows its
-        own rows too well, such as a deep forest, reaches targets there that new rows miss.
+        Predicts the group from X where `aware` is False; for constraints that compare errors, also
+        the true label. Pass it unfitted: a clone is fitted on X as passed, locked features
+        included. None means a logistic regression on numbers, their bins, and categories.
+        A model that overfits, such as a deep forest, reaches targets on the fit rows only.
     lambda_ratio : float, default=0.0
-        What one changed decision costs, in units of the score: 0.1 is worth as much as a tenth of
-        an error at threshold 0.5. Larger values need larger multipliers for the same target.
+        The cost of one changed decision, in units of the score: 0.1 equals a tenth of an error at
+        threshold 0.5. Larger values need larger multipliers for the same target.
     constraints : str, default="demographic_parity"
         "demographic_parity" (P-rule), "equalized_odds" (DM = ΔTPR + ΔFPR),
         "true_positive_rate_parity" or "false_positive_rate_parity" (one gap).
     locked_features : sequence of str, default=()
         Columns that the built-in group model must not read.
     min_category_size : int, default=20
-        Fit rows that must share a category before the built-in group model reads it.
+        Fit rows that a category needs before the built-in group model reads it.
     min_group_size : int, default=30
-        Fit rows a group needs to be part of the constraint.
+        Fit rows that a group needs to be part of the constraint.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
-        The label that is good for the person; `pos_label` if None. Only names directions.
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
 
     Attributes
     ----------
-    multipliers_ : ndarray of shape (n_lines, n_groups)
+    multipliers_ : ndarray of shape (n_rate_rows, n_groups)
         ψ of the margin −Σ ψ_j γ_j; zeros where nothing changes. Two groups under demographic
         parity have ψ = (−μ, target·μ), the lower group first: `bounds.p_rule_margin` with
-        multiplier μ. Equalized odds has two lines, true label 1 first.
+        multiplier μ. Equalized odds has two rate rows, true label 1 first.
     target_ : float
-        The P-rule or disparity that was asked for on the fit rows; `fairness_` is what came out.
+        The P-rule or sum of gaps required on the fit rows; `fairness_` is the value reached.
     reached_ : bool
-        Whether the fit rows meet the target, up to rounding.
-    shares_ : ndarray of shape (n_lines, n_groups)
+        Whether the update reaches the target on the fit rows, up to rounding.
+    shares_ : ndarray of shape (n_rate_rows, n_groups)
         P(S = j), or P(S = j, Y = y), the denominators of γ.
     group_model_ : object
-        What predicts the groups; None where `aware` is True.
+        The fitted group model; None where `aware` is True.
 
     Notes
     -----
-    Two groups and one rate have a single multiplier, which runs from 0 upwards. Otherwise the path
-    goes straight through the multipliers of the linear programmes of `LPP` for ever smaller
-    predicted gaps, and beyond the last in its direction. All points of a path are looked at, so
-    the first that is fair enough is found; where none is, the fairest is kept and `status_` says
-    so.
+    Two groups and one rate row have a single multiplier, which rises from 0. Otherwise the path is
+    straight from one knot to the next. The knots are the multipliers of `LPP` for smaller and
+    smaller predicted gaps; past the last knot the path keeps its direction. Every stretch of the
+    path is measured, and the first that reaches the target is taken. Where none does, the fairest
+    is taken, and `status_` says so.
 
     Examples
     --------
@@ -132,12 +137,8 @@ class BayesPlugIn(PlugIn):
         self.pos_label = pos_label
         self.favorable_label = favorable_label
 
-    def _choose(
-        self,
-        models: Sequence[Self],
-        rows: LearningRows,
-        used: NDArray[np.bool_],
-        programme: Programme,
+    def _choose_multipliers(
+        self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
     ) -> None:
         is_ratio = self._constraint.is_ratio
         base = rows.fairness(self._constraint, rows.base.decisions)
@@ -146,52 +147,51 @@ class BayesPlugIn(PlugIn):
             strength = float(model.strength)
             model.target_ = self._constraint.towards_ideal(base, strength)
             if strength > 0 and not np.isnan(base) and self._is_defined(rows):
-                if path is None or (is_ratio and rows.n_groups == 2):  # its direction is the target
-                    path = self._path(rows, used, programme, model.target_)
+                # with a ratio of two groups, the target sets the direction of the path
+                if path is None or (is_ratio and rows.n_groups == 2):
+                    path = self._path(rows, programme, model.target_)
                 model.multipliers_ = path.first(model.target_ if is_ratio else -model.target_)
 
     def _path(
-        self, rows: LearningRows, used: NDArray[np.bool_], programme: Programme, target: float
-    ) -> Path:
-        """Return the path of multipliers with the fairness that is counted along it."""
+        self, rows: RivalFitRows, programme: LinearProgramme, target: float
+    ) -> MultiplierPath:
+        """Return the path of multipliers with the fairness that is measured along it."""
         rates = rows.rates(self._constraint, rows.base.decisions)
         if rates.shape == (1, 2):
             level = target if self._constraint.is_ratio else 1.0
             knots = [np.zeros((1, 2)), np.where(rates == rates.min(), -1.0, level)]
         else:
             knots = _knots(programme)
-        cells = rows.cells(self._constraint)
-        return walk(
-            programme.gain,
-            programme.effects,
+        counted, cells = rows.is_counted, rows.cells(self._constraint)
+        return trace_path(
+            programme,
             knots,
-            cells=Cells(cells.index[used], cells.shape),
-            weight=rows.weight[used],
+            cells=Cells(cells.index[counted], cells.shape),
+            weight=rows.weight[counted],
             as_ratio=self._constraint.is_ratio,
         )
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
         super()._store_outcome(rows, positive)
-        self.reached_ = bool(self._missing() <= NEARLY)
+        self.reached_ = bool(self._shortfall() <= ROUNDING)
 
-    def _missing(self) -> float:
-        """Return how much fairer the target is than what was reached; NaN where undefined."""
+    def _shortfall(self) -> float:
+        """Return how much fairer the target is than `fairness_`; NaN where undefined."""
         return float(self._constraint.shortfall(self.fairness_, self.target_))
 
     def _sentence(self) -> str:
         text = super()._sentence()
-        if self._missing() > NEARLY:
-            metric = self._constraint.metric
+        if self._shortfall() > ROUNDING:
             text += (
-                f" The target, a {metric} of {self.target_:.4g}, was not reached: "
-                f"{self.fairness_:.4g} is the fairest that any multiplier on the path gives."
+                f" The target, a {self._constraint.metric} of {self.target_:.4g}, was not reached: "
+                f"{self.fairness_:.4g} is the fairest value on the path of multipliers."
             )
         return text
 
 
-def _knots(programme: Programme) -> list[Floats]:
-    """Return multipliers for ever smaller predicted gaps, from none to parity and beyond."""
+def _knots(programme: LinearProgramme) -> list[Floats]:
+    """Return multipliers for smaller and smaller predicted gaps: 0, to parity, and beyond."""
     gap = programme.gap(programme.gain > 0)
     tolerances = gap * np.linspace(1, 0, N_KNOTS + 1)[1:]
-    found = [best_multipliers(programme, float(t)) for t in tolerances]
-    return [np.zeros_like(found[0]), *found, 2 * found[-1]]
+    knots = [best_multipliers(programme, float(tolerance)) for tolerance in tolerances]
+    return [np.zeros_like(knots[0]), *knots, 2 * knots[-1]]

@@ -1,4 +1,4 @@
-"""FRAPPE (Țifrea et al. 2024): a learned term is added to the base model's logit."""
+"""FRAPPE (Țifrea et al. 2024): add a learned term to the base model's logit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from commod._data.columns import Column
-from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     AdditivePenalties,
@@ -24,10 +23,10 @@ from commod._solvers.problem import (
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
-from commod.rivals._trained import TrainedRival, unit_weights
-from commod.rivals.base import LearningRows, Rows
+from commod.rivals._trained import TrainedRival, TrainingTable
+from commod.rivals.base import DecisionRows
 from commod.scorecard import Scorecard, on_their_side
-from commod.updates._network import Network, raw_network
+from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import (
     check_layers,
@@ -45,21 +44,21 @@ ARCHITECTURES = ("linear", "mlp", "concepts")
 class FRAPPE(TrainedRival):
     """Add a learned term T(x) to the base model's logit.
 
-    The new score is q = sigmoid(z + T(x) + logit(threshold)) with z the base model's margin,
-    clipped at ±10. T minimises mean KL(f ‖ q) + strength · MMD²: stay near the base scores f, and
-    bring the distributions of the groups' scores together. MMD² uses a Gaussian kernel on scores.
-    The sensitive attribute is seen by `fit` alone, and T reads only columns of X.
+    The new score is q = sigmoid(z + T(x) + logit(threshold)); z is the base model's margin, clipped
+    at ±10. T minimises mean KL(f ‖ q) + strength · MMD². The first part keeps q near the base
+    scores f. MMD² is the distance between the groups' distributions of scores, with a Gaussian
+    kernel. Only `fit` sees the sensitive attribute, and T reads only columns of X.
 
     Parameters
     ----------
     estimator : fitted classifier or ScoreColumn
         The base model. It is never refitted.
     strength : float, default=1.0
-        Weight of MMD²; 0 leaves T = 0, and nothing changes. The paper fixes that weight at 1 and
-        weighs the divergence by λ instead: strength = 1/λ.
+        Weight of MMD². 0 leaves T = 0, and nothing changes. The paper puts a weight λ on the
+        divergence instead: strength = 1/λ.
     architecture : str, default="linear"
-        What T is: "linear" in the columns, an "mlp" with hidden layers, or the same bottleneck of
-        sparse "concepts" as COMMOD's, T(x) = b + Σ_j v_j (W_j · x).
+        The form of T: "linear" in the columns, an "mlp" with hidden layers, or "concepts", the
+        sparse bottleneck of COMMOD: T(x) = b + Σ_j v_j (W_j · x).
     hidden : tuple of int, default=(64,)
         Sizes of the hidden layers (ReLU) of the "mlp".
     n_concepts : int, default=2
@@ -69,44 +68,44 @@ class FRAPPE(TrainedRival):
     lambda_diversity : float, default=0.1
         Weight of the mean squared cosine between concepts, for "concepts".
     concepts_by_column : bool, default=True
-        Tell the concepts apart by whole raw columns, as COMMOD does.
+        Put each raw column into one concept, as COMMOD does.
     kernel_length : float, default=0.1
-        Length of the kernel exp(−(a − b)²/length²) on scores.
+        Length scale of the kernel exp(−(a − b)²/length²) on scores.
     constraints : str, default="demographic_parity"
-        Whose scores are compared: all rows ("demographic_parity"), those with one true label
-        ("true_positive_rate_parity", "false_positive_rate_parity") or both kinds, MMD² being
-        summed ("equalized_odds").
+        Which scores are compared between groups: those of all rows ("demographic_parity"), or of
+        the rows with one true label ("true_positive_rate_parity", "false_positive_rate_parity").
+        "equalized_odds" sums MMD² over both true labels.
     epochs : int, default=200
         Passes over the rows.
     batch_size : int, default=512
-        Rows per step; batches of an epoch differ by at most one row.
+        Rows per step. The batches of one epoch differ in size by at most one row.
     learning_rate : float, default=0.02
-        Adam's step; it falls to 0 along a cosine.
+        Adam's step size; it falls to 0 along a cosine.
     locked_features : collection of str, default=()
-        Columns T must not read; the base model still gets them.
+        Columns that T must not read; the base model still gets them.
     min_category_size : int, default=20
-        Fit rows a category needs to be read; rarer ones count as unseen.
+        Fit rows that a category needs to become a term; rarer categories count as unseen.
     min_group_size : int, default=30
-        Fit rows a group needs to be part of the constraint; smaller ones are reported.
+        Fit rows that a group needs to be part of the constraint; smaller groups are reported.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
-        The label that is good for the person; `pos_label` if None. Only names directions.
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
     progress : bool, default=None
         Show a progress bar; None shows it on a terminal only.
     random_state : int, RandomState or None, default=None
-        Same seed, same machine: the same bits.
+        Seed of the training. The same seed on the same machine gives the same bits.
 
     Attributes
     ----------
     scorecard_ : Scorecard or None
-        T as points on the raw columns ("linear" and "concepts"). What it calls r, and returns as
-        `ratio`, is T here: 0 changes nothing, and its sign alone turns no decision.
+        T as points on the raw columns ("linear" and "concepts"). The scorecard's `ratio` is T
+        here: 0 changes nothing, and the sign of T alone changes no decision.
     concept_weights_ : ndarray of shape (k, d)
-        W per standard deviation of a term; for "concepts" rows of norm 1 with exact zeros, for
-        "linear" the one row of weights.
+        W, per standard deviation of a term. For "concepts": rows of norm 1 with exact zeros. For
+        "linear": one row of weights.
     concept_contributions_ : ndarray of shape (k,)
         v, sorted by size.
     intercept_ : float
@@ -116,21 +115,22 @@ class FRAPPE(TrainedRival):
     network_ : Network or None
         The layers ("mlp").
     history_ : dict of str to list of float
-        Mean of each loss term and of the share of changes, per epoch; empty where the strength is
-        0.
+        Mean of each loss term and of the share of changed decisions, per epoch; empty for
+        strength 0.
     n_iter_ : int
-        Epochs done; less than `epochs` after an interrupt.
+        Epochs done; fewer than `epochs` after an interrupt.
 
     Notes
     -----
-    With more than two groups, MMD² is the mean over groups of that between a group and all others.
-    A batch estimates the MMD² of the whole table (biased, with the diagonal): a row is paired with
-    itself as often as there, not as often as in the batch, which would make all scores alike where
-    a group is small.
+    With more than two groups, MMD² compares each group with all others and takes the mean. A batch
+    estimates the MMD² of the whole table (biased: pairs of a row with itself count). Such pairs get
+    the weight that they have in the whole table. With the larger weight that they have in a batch,
+    training would make all scores alike where a group is small.
 
-    The authors' code gives T every column, the sensitive one too, compares the scores of negatives
-    or of both labels, and runs Adagrad (0.01) on batches of 32 for 100 epochs. Demographic parity,
-    larger batches and Adam are ours. y is in no loss: demographic parity does without.
+    The authors' code differs: T reads every column, the sensitive one too; the compared scores are
+    those of negatives or of both labels; it runs Adagrad (0.01) on batches of 32 for 100 epochs.
+    Demographic parity, larger batches and Adam are additions of this class. No loss uses y:
+    demographic parity needs no labels.
 
     References
     ----------
@@ -204,16 +204,12 @@ class FRAPPE(TrainedRival):
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
-        """Return 0 and powers of the root of two, from hardly a change to near parity."""
+        """Return 0 and powers of √2, from hardly a change to near parity."""
         return (0.0, *(2.0 ** (i / 2) for i in range(-10, 12)))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.architecture not in ARCHITECTURES:
-            raise InputError(
-                f"architecture={self.architecture!r} is not known; choose one of "
-                f"{', '.join(ARCHITECTURES)}."
-            )
+        self._check_choice("architecture", ARCHITECTURES)
         check_layers(self, "hidden")
         check_number(self, "n_concepts", low=1, whole=True)
         for name in ("lambda_sparsity", "lambda_diversity"):
@@ -222,10 +218,10 @@ class FRAPPE(TrainedRival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Any:
-        from commod.rivals._solvers import frappe  # JAX is loaded by the first fit, never before
+    def _train(self, models: Sequence[Self], table: TrainingTable) -> Any:
+        from commod.rivals._solvers import frappe  # the first fit loads JAX, not the import
 
-        problem = _problem(rows, terms, self._constraint, float(self.kernel_length))
+        problem = _problem(table, self._constraint, float(self.kernel_length))
         names = ("strength", "lambda_sparsity", "lambda_diversity")
         penalties = AdditivePenalties(
             *(np.array([getattr(m, name) for m in models], dtype=np.float32) for name in names)
@@ -239,51 +235,35 @@ class FRAPPE(TrainedRival):
             hidden = tuple(map(int, self.hidden)) if self.architecture == "mlp" else ()
             return frappe.train_layers(problem, penalties, seeds, pacing, hidden, report)
 
-    def _store(
-        self,
-        trained: Any,
-        i: int,
-        rows: LearningRows,
-        encoding: Encoding,
-        terms: TermTable,
-    ) -> None:
+    def _store(self, trained: Any, i: int, table: TrainingTable) -> None:
         if self.network_ is not None:
-            layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
-            self.network_ = raw_network(encoding, layers, terms, rows.weight)
-            return
-        if self.architecture == "concepts":
-            learned = Concepts(
+            self.network_ = table.network(trained, i)
+        elif self.architecture == "linear":
+            self._store_concepts(_one_concept(trained, i, table), table)
+        else:
+            concepts = Concepts(
                 trained.weights[i], trained.contributions[i], float(trained.intercept[i])
             )
             whole = bool(self.concepts_by_column)
-            learned = readable_concepts(learned, encoding, terms, rows.weight, whole_columns=whole)
-        else:
-            learned = _one_concept(trained, i, terms, rows.weight)
-        self._store_concepts(encoding, learned, terms, rows.weight)
+            args = (concepts, table.encoding, table.terms, table.rows.weight)
+            self._store_concepts(readable_concepts(*args, whole_columns=whole), table)
 
-    def _keep_base(self, rows: LearningRows, encoding: Encoding, terms: TermTable) -> None:
-        d = encoding.n_terms
+    def _keep_base(self, table: TrainingTable) -> None:
+        d = table.encoding.n_terms
         self.scorecard_, self.network_ = None, None
         if self.architecture == "mlp":
-            self.network_ = Network(encoding, ((np.zeros((d, 1)), np.zeros(1)),))
+            self.network_ = Network(table.encoding, ((np.zeros((d, 1)), np.zeros(1)),))
             return
         k = int(self.n_concepts) if self.architecture == "concepts" else 1
-        nothing = Concepts(np.zeros((k, d)), np.zeros(k), 0.0)
-        self._store_concepts(encoding, nothing, terms, rows.weight)
+        self._store_concepts(Concepts(np.zeros((k, d)), np.zeros(k), 0.0), table)
 
-    def _store_concepts(
-        self,
-        encoding: Encoding,
-        concepts: Concepts,
-        terms: TermTable,
-        weight: NDArray[np.float64],
-    ) -> None:
-        mean, scale, _ = safe_moments(terms, weight)
+    def _store_concepts(self, concepts: Concepts, table: TrainingTable) -> None:
+        mean, scale, _ = safe_moments(table.terms, table.rows.weight)
         self.concept_weights_ = concepts.weights
         self.concept_contributions_ = concepts.contributions
         self.intercept_ = concepts.intercept
-        self.term_names_ = encoding.term_names
-        self.scorecard_ = raw_scorecard(encoding, concepts, mean, scale)
+        self.term_names_ = table.encoding.term_names
+        self.scorecard_ = raw_scorecard(table.encoding, concepts, mean, scale)
 
     # -- deciding -------------------------------------------------------------------------------
 
@@ -294,20 +274,20 @@ class FRAPPE(TrainedRival):
         assert self.scorecard_ is not None
         return self.scorecard_.ratio(columns)
 
-    def _decide(self, rows: Rows) -> NDArray[np.bool_]:
+    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
         term = self._term(rows.columns)
         edited = training_margins(rows.base.scores, rows.base.threshold) + term
         return np.where(term == 0, rows.base.decisions, edited > 0)
 
-    def _scores(self, rows: Rows, positive: Decisions) -> NDArray[np.float64]:
-        """Return q, on the side of its decision: rounding must not put it on the other."""
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
+        """Return q; rounding never moves it to the other side of the threshold."""
         term, threshold = self._term(rows.columns), rows.base.threshold
         edited = training_margins(rows.base.scores, threshold) + term + logit(threshold)
         score = on_their_side(expit(edited), positive.astype(np.bool_), threshold)
         return np.where(term == 0, rows.base.scores, score)
 
     def term(self, X: Any) -> NDArray[np.float64]:
-        """Return T(x), what is added to the base model's margin, shape (n,)."""
+        """Return T(x), shape (n,): the term that is added to the base model's margin."""
         return self._term(self._read_rows(X).columns)
 
     def concepts(self, X: Any) -> NDArray[np.float64]:
@@ -318,32 +298,28 @@ class FRAPPE(TrainedRival):
         rows = self._read_rows(X)
         if self.scorecard_ is None:
             raise InputError(
-                'architecture="mlp" has no concepts; fit with "concepts" (or "linear", which is '
-                "one)."
+                'architecture="mlp" has no concepts. Fit with "concepts", or with "linear", which '
+                "has one."
             )
         return self.scorecard_.concepts(rows.columns)
 
 
-def _one_concept(
-    trained: Layers, i: int, terms: TermTable, weight: NDArray[np.float64]
-) -> Concepts:
-    """Return the i-th linear T as a single concept, in the order of our terms."""
+def _one_concept(trained: Layers, i: int, table: TrainingTable) -> Concepts:
+    """Return the i-th linear T as a single concept, in the order of the encoding's terms."""
     [(matrix, bias)] = trained.layers
-    _, _, seen = safe_moments(terms, weight)
-    weights = matrix[i, solver_position(terms), 0] * seen
+    _, _, seen = safe_moments(table.terms, table.rows.weight)
+    weights = matrix[i, solver_position(table.terms), 0] * seen
     return Concepts(weights[None], np.ones(1), float(bias[i, 0]))
 
 
-def _problem(
-    rows: LearningRows, terms: TermTable, constraint: Constraint, kernel_length: float
-) -> AdditiveProblem:
-    """Put the numbers the solver needs into float32."""
+def _problem(table: TrainingTable, constraint: Constraint, kernel_length: float) -> AdditiveProblem:
+    """Return the solver's arrays in float32."""
+    rows, weight = table.rows, table.unit_weights
     cells = rows.cells(constraint)
     inside = cells.index >= 0
-    weight = unit_weights(rows)
     single = np.float32
     return AdditiveProblem(
-        **vars(standardise(terms, rows.weight)),
+        **vars(standardise(table.terms, rows.weight)),
         margin=training_margins(rows.base.scores, rows.base.threshold).astype(single),
         cell=np.where(inside, cells.index, 0).astype(np.int32),
         weight=weight.astype(single),

@@ -1,4 +1,4 @@
-"""LPP, linear programme post-processing (Xian and Zhao 2024): best decisions in expectation."""
+"""LPP, linear programme post-processing (Xian and Zhao 2024)."""
 
 from __future__ import annotations
 
@@ -6,71 +6,71 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commod.rivals._group_model import PlugIn
-from commod.rivals._solvers.plug_in import Programme, best_multipliers
-from commod.rivals.base import LearningRows
+from commod.rivals._plug_in import PlugInRival
+from commod.rivals._solvers.plug_in import LinearProgramme, best_multipliers
+from commod.rivals.base import RivalFitRows
 
 __all__ = ["LPP"]
 
 
-class LPP(PlugIn):
-    """Solve the linear programme of the most accurate decisions within a predicted disparity.
+class LPP(PlugInRival):
+    """Take the most accurate decisions whose predicted rates differ little between groups.
 
-    The base score f is taken for P(Y = 1 | x), and the groups' rates are predicted from P(S | x),
-    or P(S, Y | x) for constraints on errors. The solution is a rule for new rows: positive where
-    f − threshold − Σ ψ_j γ_j > 0, with one multiplier ψ_j for each group and line of the
-    constraint. Nothing is drawn by lot. The authors break ties by noise; here the multipliers keep
-    off them.
+    The base score f counts as P(Y = 1 | x). The groups' rates are predicted from P(S | x), or from
+    P(S, Y | x) for constraints that compare errors. A linear programme gives a rule for new rows:
+    positive where f − threshold − Σ ψ_j γ_j > 0, with one multiplier ψ_j for each group and rate
+    row. Decisions are not randomised: where the authors break ties by noise, this class chooses
+    multipliers without ties.
 
     Parameters
     ----------
     estimator : fitted classifier or ScoreColumn
         The base model. It is never refitted.
     strength : float, default=1.0
-        How much of the base decisions' largest predicted gap between two groups must go, in
-        [0, 1]: 0 changes nothing, 1 asks for predicted parity. What is reached on true groups also
-        depends on how well the probabilities are calibrated.
+        Share of the largest predicted gap between two groups that must go, in [0, 1]. 0 changes
+        nothing; 1 requires predicted parity. The fairness on true groups also depends on how well
+        the probabilities are calibrated.
     aware : bool, default=False
         If True, `predict` takes the group of each row instead of predicting it.
     group_model : classifier, default=None
-        Predicts the group (and the true label, for constraints on errors) from X where `aware` is
-        False. Not fitted: it is cloned and fitted on X as it comes, locked features included. None
-        is a logistic regression on numbers, bins of them, and categories.
+        Predicts the group from X where `aware` is False; for constraints that compare errors, also
+        the true label. Pass it unfitted: a clone is fitted on X as passed, locked features
+        included. None means a logistic regression on numbers, their bins, and categories.
     constraints : str, default="demographic_parity"
-        Which rates must be close: of all rows ("demographic_parity"), of those with one true label
-        ("true_positive_rate_parity", "false_positive_rate_parity") or each of both
+        Which rates must be close: those of all rows ("demographic_parity"), of the rows with one
+        true label ("true_positive_rate_parity", "false_positive_rate_parity"), or of both labels
         ("equalized_odds").
     locked_features : sequence of str, default=()
         Columns that the built-in group model must not read.
     min_category_size : int, default=20
-        Fit rows that must share a category before the built-in group model reads it.
+        Fit rows that a category needs before the built-in group model reads it.
     min_group_size : int, default=30
-        Fit rows a group needs to be part of the constraint.
+        Fit rows that a group needs to be part of the constraint.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
-        The label that is good for the person; `pos_label` if None. Only names directions.
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
 
     Attributes
     ----------
-    multipliers_ : ndarray of shape (n_lines, n_groups)
-        ψ; zeros where nothing changes. Equalized odds has two lines, true label 1 first.
+    multipliers_ : ndarray of shape (n_rate_rows, n_groups)
+        ψ; zeros where nothing changes. Equalized odds has two rate rows, true label 1 first.
     tolerance_ : float
-        The largest predicted gap allowed; NaN where a group has no rows of a line.
-    shares_ : ndarray of shape (n_lines, n_groups)
+        The largest predicted gap allowed; NaN where a rate is undefined because a cell is empty.
+    shares_ : ndarray of shape (n_rate_rows, n_groups)
         P(S = j), or P(S = j, Y = y), the denominators of γ.
     group_model_ : object
-        What predicts the groups; None where `aware` is True.
+        The fitted group model; None where `aware` is True.
 
     Notes
     -----
-    Two groups and one line are solved exactly by sorting, everything else by HiGHS, which sees
-    those of many rows that the rule is undecided about. With `aware` and equalized odds a group may
-    have to lose on both rates, which no threshold does: rows near the threshold then change first.
+    Sorting solves the case of two groups and one rate row exactly. HiGHS solves all other cases; on
+    large tables it gets only the rows near the threshold of the rule. With `aware` and equalized
+    odds, a group may have to lose on both rates, which no threshold does. Rows near the threshold
+    then change first.
 
     Examples
     --------
@@ -116,12 +116,8 @@ class LPP(PlugIn):
         self.pos_label = pos_label
         self.favorable_label = favorable_label
 
-    def _choose(
-        self,
-        models: Sequence[Self],
-        rows: LearningRows,
-        used: NDArray[np.bool_],
-        programme: Programme,
+    def _choose_multipliers(
+        self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme
     ) -> None:
         gap = programme.gap(programme.gain > 0) if self._is_defined(rows) else np.nan
         for model in models:

@@ -1,4 +1,4 @@
-"""The fewest changes the exact limit allows, taken from the rows nearest to the threshold."""
+"""MinimalFlip: the fewest changes that the exact limit allows, nearest the threshold first."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from numpy.typing import NDArray
 from commod._solvers.search.rates import count_cells
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
-from commod.rivals.base import AwareRival, LearningRows, Rows
+from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
 from commod.updates.base import Decisions
 
 __all__ = ["MinimalFlip"]
 
 
 class MinimalFlip(AwareRival):
-    """Change as few decisions as the sensitive attribute allows, group by group.
+    """Change as few decisions as possible when the group of each row is known.
 
-    For demographic parity the exact limit says how many people of each group must change; those
-    nearest to the threshold do, so that each group has a threshold of its own. For constraints on
-    errors, where the true label is not known at predict time, it is the share of each group's
-    positive or negative decisions that must change in expectation, drawn by lot.
+    - Demographic parity: the exact limit gives the number of people of each group who must change.
+      Those nearest to the threshold change, so each group gets its own threshold.
+    - Constraints that compare errors: the true label of a new row is unknown. So the limit in
+      expectation gives the share of each group's positive or negative decisions that must change,
+      and random draws choose the rows.
 
     Parameters
     ----------
@@ -33,31 +34,31 @@ class MinimalFlip(AwareRival):
     constraints : str, default="demographic_parity"
         Or "equalized_odds", "true_positive_rate_parity", "false_positive_rate_parity".
     min_group_size : int, default=30
-        Fit rows a group needs; smaller ones keep their base decisions.
+        Fit rows that a group needs; smaller groups keep their base decisions.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
-        The label that is good for the person; `pos_label` if None. Only names directions.
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
     random_state : int, RandomState or None, default=None
-        Seed of the lots, which belong to rows: the same row always draws the same one.
+        Seed of the random draws. A draw belongs to its row: the same row always gets the same one.
 
     Attributes
     ----------
     target_ : float
-        The fairness asked for on the fit rows: a floor on the P-rule or a ceiling on the disparity.
+        The fairness required on the fit rows: a floor on the P-rule or a ceiling on the gaps.
     cuts_ : ndarray of shape (n_groups,)
-        Demographic parity: a group's scores above its cut are positive.
-    chances_ : ndarray of shape (n_groups, 2)
-        Demographic parity: in the first column, the chance of a positive decision where the score
-        equals the cut. Else the chance of a positive decision after a negative and after a positive
-        base decision.
+        Demographic parity: scores of a group above its cut are positive.
+    probabilities_ : ndarray of shape (n_groups, 2)
+        Demographic parity: the first column is the probability of a positive decision where the
+        score equals the cut. Other constraints: the probability of a positive decision after a
+        negative and after a positive base decision.
 
     Notes
     -----
-    People are counted, so `sample_weight` is refused. On the fit rows the (expected) number of
-    changes equals the limit.
+    The method counts people, so it refuses `sample_weight`. On the fit rows, the number of changes
+    (expected number, where randomised) equals the limit.
 
     Examples
     --------
@@ -101,49 +102,49 @@ class MinimalFlip(AwareRival):
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
-        """Return the way to parity.
+        """Return the way to parity, without its end.
 
-        Rates that are equal to the last digit may take a far larger number of changes than rates
-        that are nearly equal, so the sweep ends just before.
+        Exactly equal rates may need far more changes than nearly equal ones. So the sweep ends at
+        0.99.
         """
         return (*super().default_strengths[:-1], 0.99)
 
     @property
     def randomised(self) -> bool:  # type: ignore[override]
-        """Return whether some decisions are drawn by lot: ties at a cut, or errors compared."""
-        chances = getattr(self, "chances_", None)
-        if chances is None:
+        """Return whether random draws decide some rows: ties at a cut, or errors compared."""
+        probabilities = getattr(self, "probabilities_", None)
+        if probabilities is None:
             return self._constraint.needs_labels
-        return bool(((chances > 0) & (chances < 1)).any())
+        return bool(((probabilities > 0) & (probabilities < 1)).any())
 
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         if np.ptp(rows.weight) > 0:
             raise InputError(
                 "MinimalFlip counts people, so sample_weight has no meaning here. Leave it out."
             )
         self.cuts_ = np.full(rows.n_groups, float(self.threshold))
-        self.chances_ = np.tile([0.0, 1.0], (rows.n_groups, 1))
+        self.probabilities_ = np.tile([0.0, 1.0], (rows.n_groups, 1))
         base = rows.fairness(self._constraint, rows.base.decisions)
         self.target_ = self._constraint.towards_ideal(base, float(self.strength))
         if self.strength == 0 or np.isnan(base):
             return
-        if not self._constraint.needs_labels:
-            self._learn_cuts(rows)
+        if self._constraint.needs_labels:
+            self._learn_probabilities(rows)
         else:
-            self._learn_chances(rows)
+            self._learn_cuts(rows)
 
-    def _learn_cuts(self, rows: LearningRows) -> None:
+    def _learn_cuts(self, rows: RivalFitRows) -> None:
         sizes, positives = count_cells(rows.cells(self._constraint), rows.base.decisions)
-        wanted = fewest_changes(self.constraints, sizes, positives, self.target_)
-        assert wanted is not None  # everybody positive is a P-rule of 1
-        for group in np.flatnonzero(wanted[0] != positives[0]):
+        required = fewest_changes(self.constraints, sizes, positives, self.target_)
+        assert required is not None  # the P-rule is 1 where everybody is positive
+        for group in np.flatnonzero(required[0] != positives[0]):
             scores = rows.base.scores[rows.group == group]
-            self.cuts_[group], self.chances_[group, 0] = _cut(scores, int(wanted[0, group]))
+            self.cuts_[group], self.probabilities_[group, 0] = _cut(scores, int(required[0, group]))
 
-    def _learn_chances(self, rows: LearningRows) -> None:
+    def _learn_probabilities(self, rows: RivalFitRows) -> None:
         kept = rows.in_constraint
         assert rows.label is not None
-        found = minimal_expected_changes(
+        limit = minimal_expected_changes(
             rows.label[kept],
             rows.base.decisions[kept],
             sensitive_features=rows.group[kept],
@@ -151,26 +152,25 @@ class MinimalFlip(AwareRival):
             constraints=self.constraints,
             pos_label=True,
         )
-        for (group, before, _), share in found.shares.items():
-            self.chances_[int(group), int(before)] = 1 - share if before else share  # type: ignore[call-overload]
+        for (group, before, _), share in limit.shares.items():
+            self.probabilities_[int(group), int(before)] = 1 - share if before else share  # type: ignore[call-overload]
 
-    def _decide(self, rows: Rows) -> Decisions:
-        assert rows.group is not None
-        known, group = rows.group >= 0, np.maximum(rows.group, 0)
-        before, scores = rows.base.decisions, rows.base.scores
-        if not self._constraint.needs_labels:
-            at_cut = (scores == self.cuts_[group]) * self.chances_[group, 0]
-            chance = (scores > self.cuts_[group]) + at_cut
+    def _decide(self, rows: DecisionRows) -> Decisions:
+        group, before, scores = rows.group_index, rows.base.decisions, rows.base.scores
+        if self._constraint.needs_labels:
+            positive = self.probabilities_[group, before.astype(np.intp)]
         else:
-            chance = self.chances_[group, before.astype(np.intp)]
-        chance = np.where(known, chance, before)
-        return chance if self.randomised else chance.astype(np.bool_)
+            at_cut = (scores == self.cuts_[group]) * self.probabilities_[group, 0]
+            positive = (scores > self.cuts_[group]) + at_cut
+        positive = rows.keep_unknown(positive)
+        return positive if self.randomised else positive.astype(np.bool_)
 
 
 def _cut(scores: NDArray[np.float64], n_positive: int) -> tuple[float, float]:
-    """Return the cut above which scores are positive, and the chance of a score equal to it.
+    """Return the cut above which scores are positive, and the probability of a score equal to it.
 
-    The `n_positive` highest scores are positive, in expectation where several share the last one.
+    The `n_positive` highest scores are positive; in expectation, where several rows share the last
+    of these scores.
     """
     ordered = np.sort(scores)[::-1]
     if n_positive == 0:
@@ -179,6 +179,6 @@ def _cut(scores: NDArray[np.float64], n_positive: int) -> tuple[float, float]:
     above, equal = int((scores > cut).sum()), int((scores == cut).sum())
     if above + equal > n_positive:
         return cut, (n_positive - above) / equal
-    # between two scores: a score's last bit may depend on the batch it comes in
+    # cut between two scores: the last bit of a score may depend on the batch
     below = float(ordered[n_positive]) if n_positive < len(ordered) else -1.0
     return (cut + below) / 2, 0.0

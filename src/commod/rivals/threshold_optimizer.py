@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from commod.exceptions import InputError
-from commod.rivals.base import AwareRival, LearningRows, Rows
+from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
 from commod.updates.base import Decisions, check_number
 
 __all__ = ["ThresholdOptimizer"]
 
 
 class ThresholdOptimizer(AwareRival):
-    """Fairlearn's thresholds per group, two of them mixed by lot; needs `pip install fairlearn`.
+    """Mix two of Fairlearn's thresholds per group at random; needs `pip install fairlearn`.
 
     Parameters
     ----------
@@ -24,38 +24,38 @@ class ThresholdOptimizer(AwareRival):
         The base model. It is never refitted.
     strength : float, default=1.0
         Fairlearn's `tol` is (1 − strength) times the gap between the groups' rates on the fit rows;
-        1 is no tolerance. 0 keeps the base model, whose threshold Fairlearn would move otherwise.
-        Fairlearn does not relax equalized odds: only 0 and 1 there.
+        1 means no tolerance. 0 keeps the base model, whose threshold Fairlearn would move
+        otherwise. Fairlearn does not relax equalized odds: only 0 and 1 are allowed there.
     constraints : str, default="demographic_parity"
         Or "equalized_odds", "true_positive_rate_parity", "false_positive_rate_parity".
     objective : str, default="accuracy_score"
         Fairlearn's objective, such as "balanced_accuracy_score".
     grid_size : int, default=1000
-        Fairlearn's number of values of the constrained rate that are tried.
+        The number of values of the constrained rate that Fairlearn tries.
     min_group_size : int, default=30
-        Fit rows a group needs; smaller ones keep their base decisions.
+        Fit rows that a group needs; smaller groups keep their base decisions.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
-        The label that is good for the person; `pos_label` if None. Only names directions.
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
     random_state : int, RandomState or None, default=None
-        Seed of the lots, which belong to rows: the same row always draws the same one.
+        Seed of the random draws. A draw belongs to its row: the same row always gets the same one.
 
     Attributes
     ----------
     tolerance_ : float
         Fairlearn's `tol`.
-    thresholds_, chances_ : ndarray of shape (n_groups, 2)
-        The two thresholds of each group and how often each is used.
+    thresholds_, probabilities_ : ndarray of shape (n_groups, 2)
+        The two thresholds of each group and the probability of each.
     ignored_, constants_ : ndarray of shape (n_groups,)
-        How often a score is ignored, and the chance of a positive decision then.
+        The probability that a score is ignored, and that of a positive decision then.
 
     Notes
     -----
-    y is always needed and `sample_weight` refused: Fairlearn has no weights here. A group with one
-    label only has no threshold that Fairlearn could choose.
+    y is always needed. Two inputs are refused: `sample_weight`, because Fairlearn takes no weights
+    here, and a group with one true label only, for which Fairlearn has no threshold.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class ThresholdOptimizer(AwareRival):
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
-        """Return the tolerances from the base model's gap to none."""
+        """Return strengths from 0 to 1; for equalized odds only 0 and 1."""
         if len(self._constraint.rate_rows) > 1:
             return (0.0, 1.0)
         return super().default_strengths
@@ -111,50 +111,48 @@ class ThresholdOptimizer(AwareRival):
         check_number(self, "grid_size", low=2, whole=True)
         if len(self._constraint.rate_rows) > 1 and self.strength not in (0, 1):
             raise InputError(
-                f"strength={self.strength!r}: Fairlearn does not relax equalized_odds, so it must "
-                "be 0 or 1. RelaxedThresholdOptimizer takes anything between."
+                f"strength={self.strength!r} must be 0 or 1: Fairlearn does not relax "
+                "equalized_odds. RelaxedThresholdOptimizer takes anything between."
             )
 
-    def _learn(self, rows: LearningRows) -> None:
-        if rows.label is None:
-            raise InputError("ThresholdOptimizer maximises accuracy, which needs y; it is None.")
+    def _learn(self, rows: RivalFitRows) -> None:
+        labels = rows.needed_labels("ThresholdOptimizer maximises accuracy")
         if np.ptp(rows.weight) > 0:
             raise InputError("Fairlearn's ThresholdOptimizer takes no sample_weight. Leave it out.")
-        for group, label in enumerate(rows.group_labels):
-            if len(np.unique(rows.label[rows.group == group])) < 2:
+        for group, name in enumerate(rows.group_labels):
+            if len(np.unique(labels[rows.group == group])) < 2:
                 raise InputError(
-                    f"Group {label!r} has rows of one true label only, for which Fairlearn's "
+                    f"Group {name!r} has rows of one true label only, for which Fairlearn's "
                     "ThresholdOptimizer has no threshold. Merge it with another or leave it out."
                 )
         gap = np.ptp(rows.rates(self._constraint, rows.base.decisions), axis=1).sum()
         self.tolerance_ = float((1 - self.strength) * gap)
         self.thresholds_ = np.full((rows.n_groups, 2), float(self.threshold))
-        self.chances_ = np.tile([1.0, 0.0], (rows.n_groups, 1))
+        self.probabilities_ = np.tile([1.0, 0.0], (rows.n_groups, 1))
         self.ignored_, self.constants_ = np.zeros(rows.n_groups), np.zeros(rows.n_groups)
         if self.strength > 0:
-            self._take(_fairlearn_rule(self, rows))
+            self._store_rule(_fairlearn_rule(self, rows, labels))
 
-    def _take(self, rule: dict[int, Any]) -> None:
-        """Keep Fairlearn's rule as numbers, so that predicting needs Fairlearn no more."""
+    def _store_rule(self, rule: dict[int, Any]) -> None:
+        """Store Fairlearn's rule as numbers, so that `predict` does not need Fairlearn."""
         for group, mix in rule.items():
             operations = mix.operation0, mix.operation1  # "score > threshold": flip=False
             self.thresholds_[group] = [float(operation.threshold) for operation in operations]
-            self.chances_[group] = mix.p0, mix.p1
+            self.probabilities_[group] = mix.p0, mix.p1
             self.ignored_[group] = mix.get("p_ignore", 0.0)
             self.constants_[group] = mix.get("prediction_constant", 0.0)
 
-    def _decide(self, rows: Rows) -> Decisions:
-        assert rows.group is not None
-        known, group = rows.group >= 0, np.maximum(rows.group, 0)
+    def _decide(self, rows: DecisionRows) -> Decisions:
+        group = rows.group_index
         above = rows.base.scores[:, None] > self.thresholds_[group]
-        chances, ignored = self.chances_[group], self.ignored_[group]
-        mixed = chances[:, 0] * above[:, 0] + chances[:, 1] * above[:, 1]
+        probabilities, ignored = self.probabilities_[group], self.ignored_[group]
+        mixed = probabilities[:, 0] * above[:, 0] + probabilities[:, 1] * above[:, 1]
         mixed = ignored * self.constants_[group] + (1 - ignored) * mixed
-        return np.where(known, mixed, rows.base.decisions.astype(np.float64))
+        return rows.keep_unknown(mixed)
 
 
-class _ScoresAreX(BaseEstimator):  # type: ignore[misc]
-    """A model whose probabilities are its only column: Fairlearn needs no more of a base model."""
+class _ScoreModel(BaseEstimator):  # type: ignore[misc]
+    """The base model as Fairlearn sees it: the only column of X is the score."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -166,7 +164,9 @@ class _ScoresAreX(BaseEstimator):  # type: ignore[misc]
         return np.column_stack([1 - X[:, 0], X[:, 0]])
 
 
-def _fairlearn_rule(update: ThresholdOptimizer, rows: LearningRows) -> dict[int, Any]:
+def _fairlearn_rule(
+    update: ThresholdOptimizer, rows: RivalFitRows, labels: NDArray[np.bool_]
+) -> dict[int, Any]:
     """Return Fairlearn's mix of thresholds for each group."""
     try:
         from fairlearn import postprocessing
@@ -177,7 +177,7 @@ def _fairlearn_rule(update: ThresholdOptimizer, rows: LearningRows) -> dict[int,
         ) from error
     relaxed = len(update._constraint.rate_rows) == 1 and update.tolerance_ > 0
     optimizer = postprocessing.ThresholdOptimizer(
-        estimator=_ScoresAreX(),
+        estimator=_ScoreModel(),
         constraints=update.constraints,
         objective=update.objective,
         grid_size=update.grid_size,
@@ -186,11 +186,10 @@ def _fairlearn_rule(update: ThresholdOptimizer, rows: LearningRows) -> dict[int,
         tol=update.tolerance_ if relaxed else None,
     )
     kept = rows.in_constraint
-    assert rows.label is not None
     optimizer.fit(
         rows.base.scores[kept][:, None],
-        rows.label[kept].astype(np.int64),
+        labels[kept].astype(np.int64),
         sensitive_features=rows.group[kept],
     )
-    found = optimizer.interpolated_thresholder_.interpolation_dict
-    return {int(group): mix for group, mix in found.items()}
+    rule = optimizer.interpolated_thresholder_.interpolation_dict
+    return {int(group): mix for group, mix in rule.items()}

@@ -149,13 +149,13 @@ def _of_rival(update: Rival, X: Any, sensitive_features: Any) -> Known:
             )
         groups = {"sensitive_features": sensitive_features}
     rows = update._read_rows(X, **groups)
-    before, after = rows.base.decisions, update._made(rows)
+    before, after = rows.base.decisions, update._final_decisions(rows)
     return Known(
         before=before,
         after=after,
         **_labels_and_skip(update, before, after),
         scores_before=rows.base.scores,
-        scores_after=update._scores(rows, update._decided(rows)),
+        scores_after=update._scores(rows, update._checked_decisions(rows)),
     )
 
 

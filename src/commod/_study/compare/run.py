@@ -29,7 +29,7 @@ from commod._study.frontier import (
     rows_to_measure,
 )
 from commod.exceptions import DataWarning, InputError
-from commod.rivals.base import LearningRows, Rival, Rows, check_decisions
+from commod.rivals.base import DecisionRows, Rival, RivalFitRows, check_decisions
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, Decisions
 
@@ -190,10 +190,10 @@ class _BaseModel(Rival):
         self.pos_label = pos_label
         self.favorable_label = favorable_label
 
-    def _learn(self, rows: LearningRows) -> None:
+    def _learn(self, rows: RivalFitRows) -> None:
         pass
 
-    def _decide(self, rows: Rows) -> Decisions:
+    def _decide(self, rows: DecisionRows) -> Decisions:
         return rows.base.decisions
 
 

@@ -346,7 +346,7 @@ def _rival(
     seconds = perf_counter() - begin
     rows = models[0]._read_rows(eval_rows[0], eval_rows[2])
     points = [
-        Point({"strength": strength}, as_made(model._decided(rows)), Fitted(model))
+        Point({"strength": strength}, as_made(model._checked_decisions(rows)), Fitted(model))
         for strength, model in zip(strengths, models, strict=True)
     ]
     labels = groups_compared(update, X, sensitive_features)

@@ -1,10 +1,13 @@
-"""Plug-in rules: whom to decide positively when every row's probabilities are known.
+"""Multipliers of plug-in rules: who is decided positively when probabilities are known.
 
-A positive decision of row i is worth `gain` g_i and adds to the predicted rate of each cell (a line
-of the constraint, a group). The best decisions under linear limits on those rates are a threshold
-rule g_i − Σ ψ_lj γ_lji > 0, whose multipliers ψ the functions here find: the linear programme of
-Xian and Zhao (2024) for limits on predicted rates, and a walk along a path of multipliers for
-limits on rates that are counted. NumPy and SciPy only; nothing is drawn by lot.
+A positive decision of row i is worth the gain g_i and adds γ_lji to the predicted rate of each cell
+(rate row l, group j). The best decisions under linear limits on these rates follow a threshold
+rule: positive where g_i − Σ ψ_lj γ_lji > 0. This file computes the multipliers ψ in two ways:
+
+- `best_multipliers` limits predicted rates, by the linear programme of Xian and Zhao (2024).
+- `trace_path` follows a path of multipliers and counts the rates that are reached along it.
+
+NumPy and SciPy only. No decision is randomised.
 """
 
 from __future__ import annotations
@@ -21,35 +24,40 @@ from commod._solvers.search.rates import Cells
 from commod.exceptions import CommodError
 
 __all__ = [
-    "Path",
-    "Programme",
-    "bent",
+    "LinearProgramme",
+    "MultiplierPath",
     "best_multipliers",
+    "curved_gain",
     "decide",
     "fair_margins",
-    "one_multiplier",
-    "walk",
+    "single_multiplier",
+    "trace_path",
 ]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-SLACK = 1e-10  # rates are sums of up to millions of shares: equal ones may differ by rounding
-LEAST_GAP = 1e-7  # less than one person in a million: groups that cannot be told apart
-TIE = 1e-12  # relative: breakpoints closer than this are one
-EDGE = 1e-9  # margins this small are zero: what HiGHS is asked to be exact to
-BEND = 1e-3  # small beside a gain that matters, large beside EDGE
-SOLVED, INFEASIBLE = 0, 2  # how linprog ends
-N_ROWS = 5_000  # up to here a linear programme has all rows
+SLACK = 1e-10  # rates sum up to millions of shares: equal rates may differ by rounding
+LEAST_GAP = 1e-7  # less than one person in a million: such rates count as equal
+TIE = 1e-12  # relative: breakpoints closer than this count as one
+EDGE = 1e-9  # the tolerance given to HiGHS: smaller margins count as 0
+CURVATURE = 1e-3  # small compared to a gain that matters, large compared to EDGE
+SOLVED, INFEASIBLE = 0, 2  # status of linprog
+N_ROWS = 5_000  # a linear programme of at most so many rows is solved directly
 
 
 @dataclass(frozen=True)
-class Programme:
-    """What decisions are worth, and what they do to predicted rates.
+class LinearProgramme:
+    """The gain of positive decisions, and their effect on predicted rates.
 
-    `gain` (n,) is what a positive decision is worth; above 0 the base decision is positive.
-    `effects` (lines, groups, n) are γ, what it adds to the rate of each cell, and average to 1
-    over the rows; `share` (n,) are the rows' weights and sum to 1.
+    Attributes
+    ----------
+    gain : ndarray of shape (n,)
+        What a positive decision is worth; the base decision is positive where it is above 0.
+    effects : ndarray of shape (n_rate_rows, n_groups, n)
+        γ, what a positive decision adds to the rate of each cell; mean 1 over the rows.
+    share : ndarray of shape (n,)
+        The weights of the rows; they sum to 1.
     """
 
     gain: Floats
@@ -57,22 +65,26 @@ class Programme:
     share: Floats
 
     def rates(self, positive: Mask) -> Floats:
-        """Return the predicted positive rate of each cell, shape (lines, groups)."""
+        """Return the predicted positive rate of each cell, shape (n_rate_rows, n_groups)."""
         return np.asarray(self.effects @ (self.share * positive))
 
     def gap(self, positive: Mask) -> float:
-        """Return the largest difference between two groups' predicted rates over the lines."""
+        """Return the largest difference between two groups' predicted rates in any rate row."""
         return float(np.ptp(self.rates(positive), axis=1).max())
 
     def decisions(self, multipliers: Floats) -> Mask:
         """Return the decisions at these multipliers, shape (n,)."""
-        return decide(fair_margins(self.gain, self.effects, multipliers), self.gain > 0)
+        return decide(self.margins(multipliers), self.gain > 0)
+
+    def margins(self, multipliers: Floats) -> Floats:
+        """Return g − Σ ψ_lj γ_lj of each row, shape (n,)."""
+        return fair_margins(self.gain, self.effects, multipliers)
 
 
 def fair_margins(gain: Floats, effects: Floats, multipliers: Floats) -> Floats:
     """Return g − Σ ψ_lj γ_lj of each row, shape (n,).
 
-    Added cell by cell: a matrix product may round a row differently in another batch.
+    The sum is taken cell by cell: a matrix product may round a row differently in another batch.
     """
     total = gain.copy()
     for row, weights in zip(effects, multipliers.tolist(), strict=True):
@@ -83,7 +95,7 @@ def fair_margins(gain: Floats, effects: Floats, multipliers: Floats) -> Floats:
 
 
 def decide(margins: Floats, base: Mask) -> Mask:
-    """Return where the margin is positive; the base decision where it is exactly 0.
+    """Return whether each margin is positive; where it is exactly 0, the base decision.
 
     Examples
     --------
@@ -93,85 +105,83 @@ def decide(margins: Floats, base: Mask) -> Mask:
     return np.where(margins == 0, base, margins > 0).astype(np.bool_)
 
 
-def bent(gain: Floats) -> Floats:
-    """Return the gain with a slight bend, of the same sign.
+def curved_gain(gain: Floats) -> Floats:
+    """Return the gain with a slight curvature and the same sign.
 
-    Where the group is known, gain and effects of equalized odds are straight lines in the score,
-    and a group whose rates must both come down ends with a margin of 0 for everyone: the programme
-    leaves open who is decided how. Lots would settle it; the bend settles it by the score instead,
-    those near the threshold change first.
+    Where the group is known, the gain and the effects of equalized odds are linear in the score. A
+    group whose rates must both fall then gets a margin of 0 for every row, and the programme leaves
+    open who changes. A randomised rule would draw. The curvature decides by the score instead: rows
+    near the threshold change first.
     """
-    return gain + BEND * gain * np.abs(gain)
+    return gain + CURVATURE * gain * np.abs(gain)
 
 
 # ---------------------------------------------------------------------------------------------
 # The linear programme
 
 
-def best_multipliers(programme: Programme, tolerance: float) -> Floats:
-    """Return the multipliers ψ (lines, groups) of the best decisions within the tolerance.
+def best_multipliers(programme: LinearProgramme, tolerance: float) -> Floats:
+    """Return the multipliers ψ (n_rate_rows, n_groups) of the best decisions within the tolerance.
 
-    Maximises Σ share·gain·p over p in [0, 1] such that in each line the predicted rates of all
-    groups differ by at most `tolerance`. Each line of ψ sums to 0; all are exactly 0 where the base
-    decisions are within the tolerance already.
+    The decisions p in [0, 1] maximise Σ share·gain·p. In each rate row, the predicted rates of any
+    two groups differ by at most `tolerance`. Each row of ψ sums to 0. All ψ are exactly 0 where the
+    base decisions are within the tolerance.
 
     Examples
     --------
     >>> effects = np.array([[[2.0, 2.0, 0.0, 0.0], [0.0, 0.0, 2.0, 2.0]]])
-    >>> two = Programme(np.array([0.4, -0.1, -0.1, -0.4]), effects, np.full(4, 0.25))
+    >>> two = LinearProgramme(np.array([0.4, -0.1, -0.1, -0.4]), effects, np.full(4, 0.25))
     >>> best_multipliers(two, 0.0).round(3)
     array([[ 0.125, -0.125]])
     >>> two.decisions(best_multipliers(two, 0.0))
     array([ True, False,  True, False])
     """
-    n_lines, n_groups, _ = programme.effects.shape
+    shape = programme.effects.shape[:2]
     if programme.gap(programme.gain > 0) <= tolerance + LEAST_GAP:
-        return np.zeros((n_lines, n_groups))
-    if (n_lines, n_groups) == (1, 2):
+        return np.zeros(shape)
+    if shape == (1, 2):
         first, second = programme.effects[0]
-        one = one_multiplier(programme.gain, second - first, programme.share, tolerance)
-        return np.array([[-one, one]])
-    return _off_the_edge(programme, _solve(programme, tolerance), tolerance)
+        single = single_multiplier(programme.gain, second - first, programme.share, tolerance)
+        return np.array([[-single, single]])
+    return _avoid_ties(programme, _solve(programme, tolerance), tolerance)
 
 
-def one_multiplier(gain: Floats, difference: Floats, share: Floats, tolerance: float) -> float:
-    """Return the λ of the rule gain − λ·difference > 0: two groups, one line, by sorting.
+def single_multiplier(gain: Floats, difference: Floats, share: Floats, tolerance: float) -> float:
+    """Return the λ of the rule gain − λ·difference > 0, for two groups and one rate row.
 
-    It minimises Σ share·(gain − λ·difference)₊ + tolerance·|λ|, the dual of the programme. Moving
-    away from 0 each row changes at most once, at λ = gain/difference, and each change brings the
-    rates closer: the first λ within the tolerance is the best.
+    λ minimises Σ share·(gain − λ·difference)₊ + tolerance·|λ|, the dual of the programme. Sorting
+    finds it: as λ moves away from 0, each row changes at most once, at λ = gain/difference, and
+    every change brings the rates closer. So the first λ within the tolerance is the best.
     """
     gap = float(share @ (difference * (gain > 0)))
     if abs(gap) <= tolerance + SLACK:
         return 0.0
     sign = np.sign(gap)
     breaks, steps = _breakpoints(gain, sign * difference, share)
-    left = abs(gap) - np.cumsum(steps)
+    remaining = abs(gap) - np.cumsum(steps)
     is_last = np.append(np.diff(breaks) > TIE * np.abs(breaks[:-1]), True)  # rows of one value
-    breaks, left = breaks[is_last], left[is_last]
-    within = left <= tolerance + SLACK
+    breaks, remaining = breaks[is_last], remaining[is_last]
+    within = remaining <= tolerance + SLACK
     k = int(np.argmax(within)) if within.any() else len(breaks) - 1
-    # Where `left` meets the tolerance exactly, every λ up to the next breakpoint is optimal, and
-    # the middle is farthest from any row. Else the optimum is the breakpoint itself, with its row
-    # decided in part. Lots are not drawn, so the row falls on the side where the limit holds: past
-    # the breakpoint, again midway to the next. Should that overshoot (few rows, or many alike) by
-    # more than stopping short would miss, it is the side before.
-    overshoots = left[k] < -tolerance - SLACK
-    before = left[k - 1] if k else abs(gap)
-    if overshoots and before < -left[k]:
+    # Two cases. 1. The remaining gap equals the tolerance: every λ up to the next breakpoint is
+    # optimal, and the middle is farthest from any row. 2. Otherwise the optimum is breakpoint k,
+    # where a row is decided in part. Decisions are not randomised, so that row changes as a whole:
+    # λ is past the breakpoint, again midway to the next. Should that overshoot (few rows, or many
+    # alike) by more than stopping short would miss, λ stays before the breakpoint.
+    overshoots = remaining[k] < -tolerance - SLACK
+    before = remaining[k - 1] if k else abs(gap)
+    if overshoots and before < -remaining[k]:
         k -= 1
-    if k < 0:
-        return 0.0
-    return float(sign * _midway(breaks, k))
+    return float(sign * _midway(breaks, k)) if k >= 0 else 0.0
 
 
 def _breakpoints(gain: Floats, slope: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Return the λ > 0 at which gain − λ·slope changes its sign, rising, and what each step adds.
+    """Return the λ > 0 where gain − λ·slope changes its sign, ascending, and the steps of the gap.
 
     A gain of 0 counts as negative, as in the base decision.
     """
     moves = np.where(gain > 0, slope > 0, slope < 0)
-    with np.errstate(over="ignore"):  # a slope that is nearly 0 never matters
+    with np.errstate(over="ignore"):  # a slope near 0 never matters
         at = np.abs(gain[moves] / slope[moves])
     steps = share[moves] * np.abs(slope[moves])
     finite = np.isfinite(at)
@@ -181,61 +191,62 @@ def _breakpoints(gain: Floats, slope: Floats, share: Floats) -> tuple[Floats, Fl
 
 
 def _midway(breaks: Floats, k: int) -> float:
-    """Return the middle between breakpoint k and the next one; a bit further after the last."""
+    """Return the middle of breakpoints k and k + 1; half a unit past the last breakpoint."""
     after = breaks[k + 1] if k + 1 < len(breaks) else breaks[k] + 1
     return float(breaks[k] + after) / 2
 
 
-def _solve(programme: Programme, tolerance: float) -> Floats:
-    """Return optimal multipliers, by a programme of the rows near the edge of the rule.
+def _solve(programme: LinearProgramme, tolerance: float) -> Floats:
+    """Return optimal multipliers; a large programme is reduced to the rows near a margin of 0.
 
-    Rows whose margin is far from 0 are decided by its sign. A programme of the others gives the
-    exact optimum of all wherever its multipliers confirm those signs; where they do not, more rows
-    join. The first guess is from a sample.
+    1. Solve the programme of a sample.
+    2. With its multipliers, decide rows whose margin is far from 0 by the sign of the margin. Solve
+       the programme of the other rows.
+    3. If the new multipliers confirm these signs, they are optimal for all rows. Otherwise repeat
+       step 2 with three times as many rows near 0, at last with all rows.
     """
     n = len(programme.gain)
-    # the guess from m rows is off by about 1/√m, so about n/√m rows are near enough to matter:
-    # both programmes are of one size
+    # multipliers from m rows are off by about 1/√m, so the sign is open for about n/√m rows: both
+    # programmes are of one size
     size = max(N_ROWS, int(4 * n ** (2 / 3)))
-    nothing = np.zeros(programme.effects.shape[:2])
-    guess = None
+    zeros = np.zeros(programme.effects.shape[:2])
+    multipliers = None
     if size < n:
-        guess = _solve_rows(_sample(programme, size), tolerance, np.arange(size), nothing)
-    while size < n and guess is not None:
-        margins = fair_margins(programme.gain, programme.effects, guess)
+        multipliers = _solve_rows(_sample(programme, size), tolerance, np.arange(size), zeros)
+    while size < n and multipliers is not None:
+        margins = programme.margins(multipliers)
         is_near = _nearest(programme, margins, size)
         fixed = programme.effects @ (programme.share * (~is_near & (margins > 0)))
-        found = _solve_rows(programme, tolerance, np.flatnonzero(is_near), fixed)
-        if found is not None:
-            now = fair_margins(programme.gain, programme.effects, found)
-            if (is_near | (margins * now > 0)).all():
-                return found
-            guess = found
+        solved = _solve_rows(programme, tolerance, np.flatnonzero(is_near), fixed)
+        if solved is not None:
+            if (is_near | (margins * programme.margins(solved) > 0)).all():
+                return solved
+            multipliers = solved
         size *= 3
-    found = _solve_rows(programme, tolerance, np.arange(n), nothing)
-    if found is None:  # all rates equal is always possible: numbers of absurd size
+    multipliers = _solve_rows(programme, tolerance, np.arange(n), zeros)
+    if multipliers is None:  # equal rates are always possible, so the numbers are of absurd size
         raise CommodError(
             "The linear programme of this constraint could not be solved. Check the base scores "
             "and sample_weight for values that differ by many orders of magnitude."
         )
-    return found
+    return multipliers
 
 
-def _sample(programme: Programme, size: int) -> Programme:
-    """Return a programme of some rows, evenly from the gains of every group."""
+def _sample(programme: LinearProgramme, size: int) -> LinearProgramme:
+    """Return the programme of `size` rows, spread evenly over the gains of every group."""
     group = programme.effects.sum(axis=0).argmax(axis=0)
     order = np.lexsort((programme.gain, group))
     rows = order[np.linspace(0, len(order) - 1, size).astype(np.intp)]
     share = programme.share[rows] / programme.share[rows].sum()
     effects = programme.effects[:, :, rows]
     means = effects @ share
-    return Programme(
+    return LinearProgramme(
         programme.gain[rows], effects / np.where(means > 0, means, 1.0)[:, :, None], share
     )
 
 
-def _nearest(programme: Programme, margins: Floats, size: int) -> Mask:
-    """Return the rows that the smallest changes of the multipliers can turn."""
+def _nearest(programme: LinearProgramme, margins: Floats, size: int) -> Mask:
+    """Return the `size` rows that the smallest changes of the multipliers would change."""
     reach = np.maximum(programme.effects.sum(axis=(0, 1)), np.finfo(float).tiny)
     is_near = np.zeros(len(margins), dtype=np.bool_)
     is_near[np.argpartition(np.abs(margins) / reach, size)[:size]] = True
@@ -243,52 +254,50 @@ def _nearest(programme: Programme, margins: Floats, size: int) -> Mask:
 
 
 def _solve_rows(
-    programme: Programme, tolerance: float, rows: NDArray[np.intp], fixed: Floats
+    programme: LinearProgramme, tolerance: float, rows: NDArray[np.intp], fixed: Floats
 ) -> Floats | None:
-    """Return the multipliers of the programme of some rows; None where it has no solution.
+    """Return the multipliers of the programme of `rows`; None where it has no solution.
 
-    The unknowns are p of each row, the middle q of each line and the difference of each cell's
-    rate to it, within ± tolerance/2: one equation for each cell, whose marginal is its multiplier.
-    `fixed` (lines, groups) is what the other rows add to the rates.
+    The unknowns are p of each row, the middle of each rate row, and each cell's difference from
+    that middle, within ± tolerance/2. Each cell has one equation, whose marginal is its multiplier.
+    `fixed` (n_rate_rows, n_groups) is what the other rows add to the rates.
     """
-    n_lines, n_groups, _ = programme.effects.shape
-    n, n_cells = len(rows), n_lines * n_groups
-    # rows of weight 1 on average: HiGHS takes what is below 1e-9 for nothing
+    shape = n_rates, n_groups = programme.effects.shape[:2]
+    n, n_cells = len(rows), n_rates * n_groups
+    # weights of 1 on average: HiGHS takes values below 1e-9 for 0
     size = programme.share[rows] * n
     equations = np.hstack(
         [
             size * programme.effects[:, :, rows].reshape(n_cells, n),
-            np.repeat(-n * np.eye(n_lines), n_groups, axis=0),
+            np.repeat(-n * np.eye(n_rates), n_groups, axis=0),
             -n * np.eye(n_cells),
         ]
     )
-    worth = np.concatenate([-size * programme.gain[rows], np.zeros(n_lines + n_cells)])
+    cost = np.concatenate([-size * programme.gain[rows], np.zeros(n_rates + n_cells)])
     half = max(tolerance, 0.0) / 2
-    low = np.concatenate([np.zeros(n), np.full(n_lines, -np.inf), np.full(n_cells, -half)])
-    high = np.concatenate([np.ones(n), np.full(n_lines, np.inf), np.full(n_cells, half)])
+    ranges = np.array([(0.0, 1.0), (-np.inf, np.inf), (-half, half)])
     settings: Any = {
-        "bounds": np.column_stack([low, high]),
+        "bounds": np.repeat(ranges, [n, n_rates, n_cells], axis=0),
         "options": {"dual_feasibility_tolerance": EDGE, "primal_feasibility_tolerance": EDGE},
     }
     for method in ("highs", "highs-ipm"):
-        settings["method"] = method
-        found = linprog(worth, A_eq=equations, b_eq=-n * fixed.ravel(), **settings)
-        if found.status in (SOLVED, INFEASIBLE):  # else a second method may do better
+        solution = linprog(cost, A_eq=equations, b_eq=-n * fixed.ravel(), method=method, **settings)
+        if solution.status in (SOLVED, INFEASIBLE):  # otherwise the second method may succeed
             break
-    if found.status != SOLVED:
+    if solution.status != SOLVED:
         return None
-    # the marginal is what the least cost gains from a larger right-hand side: −ψ
-    return -np.asarray(found.eqlin.marginals, dtype=np.float64).reshape(n_lines, n_groups)
+    # a marginal is the change of the least cost per unit of the right-hand side, which is −ψ
+    return -np.asarray(solution.eqlin.marginals, dtype=np.float64).reshape(shape)
 
 
-def _off_the_edge(programme: Programme, multipliers: Floats, tolerance: float) -> Floats:
-    """Return multipliers close by at which no row has a margin of 0.
+def _avoid_ties(programme: LinearProgramme, multipliers: Floats, tolerance: float) -> Floats:
+    """Return multipliers nearby at which no row has a margin of 0.
 
     At an optimum a few rows (one for each free multiplier) are decided in part. Along the ray
-    through ψ they all change at ψ itself: a little before it they keep their base decisions, a
-    little past it they change. The side that keeps the limit is taken, else the closer one.
+    through ψ all these rows change at ψ itself: a little before ψ they keep their base decisions, a
+    little past ψ they change. The side within the tolerance is returned, otherwise the closer one.
     """
-    margins = fair_margins(programme.gain, programme.effects, multipliers)
+    margins = programme.margins(multipliers)
     clear = np.abs(margins) > EDGE
     pull = programme.gain - margins
     breaks, _ = _breakpoints(programme.gain[clear], pull[clear], programme.share[clear])
@@ -296,22 +305,29 @@ def _off_the_edge(programme: Programme, multipliers: Floats, tolerance: float) -
     after = breaks[breaks > 1].min(initial=2.0)
     sides = [(before + 1) / 2 * multipliers, (1 + after) / 2 * multipliers]
     gaps = [programme.gap(programme.decisions(side)) for side in sides]
-    if gaps[0] <= max(tolerance + SLACK, gaps[1]):
-        return sides[0]
-    return sides[1]
+    return sides[0] if gaps[0] <= max(tolerance + SLACK, gaps[1]) else sides[1]
 
 
 # ---------------------------------------------------------------------------------------------
-# Along a path of multipliers
+# A path of multipliers
 
 
 @dataclass(frozen=True)
-class Path:
-    """The decisions along straight legs between multipliers, and the fairness each stretch has.
+class MultiplierPath:
+    """Multipliers on a path of straight legs, and the fairness along it.
 
-    `knots` (m + 1, lines, groups) begin at 0; position 2.5 is halfway from knot 2 to knot 3, and
-    the last leg goes on for ever. Stretch k begins at position `starts[k]` (K,), where some
-    decisions change, and has `fairness[k]` (K,): the P-rule, or minus the disparity.
+    Decisions change at some positions of the path. Between two of them lies a stretch, on which
+    decisions and fairness are constant.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (m + 1, n_rate_rows, n_groups)
+        The ends of the legs, from 0. Position 2.5 is halfway from knot 2 to knot 3. The last leg
+        has no end.
+    starts : ndarray of shape (K,)
+        The position where each stretch begins.
+    fairness : ndarray of shape (K,)
+        The P-rule of each stretch, or minus the sum of the gaps: higher is fairer.
     """
 
     knots: Floats
@@ -319,69 +335,67 @@ class Path:
     fairness: Floats
 
     def first(self, target: float) -> Floats:
-        """Return the multipliers of the first stretch this fair, else of the fairest one."""
-        enough = self.fairness >= target - SLACK
-        k = int(np.argmax(enough) if enough.any() else np.argmax(self.fairness))
+        """Return the multipliers of the first stretch this fair; if none is, of the fairest."""
+        reached = self.fairness >= target - SLACK
+        k = int(np.argmax(reached) if reached.any() else np.argmax(self.fairness))
         return self.at(_midway(self.starts, k)) if k else self.knots[0]
 
     def at(self, position: float) -> Floats:
-        """Return the multipliers at a position, shape (lines, groups)."""
+        """Return the multipliers at a position, shape (n_rate_rows, n_groups)."""
         leg = min(int(position), len(self.knots) - 2)
         begin, end = self.knots[leg : leg + 2]
         return np.asarray(begin + (position - leg) * (end - begin))
 
 
-def walk(
-    gain: Floats,
-    effects: Floats,
+def trace_path(
+    programme: LinearProgramme,
     knots: Sequence[Floats],
     *,
     cells: Cells,
     weight: Floats,
     as_ratio: bool,
-) -> Path:
-    """Return the fairness that is counted at every step of a path of multipliers.
+) -> MultiplierPath:
+    """Return the path through `knots` with the fairness that is counted on each stretch.
 
     Parameters
     ----------
-    gain : ndarray of shape (n,)
-    effects : ndarray of shape (lines, groups, n)
-    knots : sequence of ndarrays of shape (lines, groups)
-        Where the straight legs of the path meet; the first is 0, the base decisions.
+    programme : LinearProgramme of n rows
+    knots : sequence of ndarrays of shape (n_rate_rows, n_groups)
+        The ends of the legs; the first is 0, the base decisions.
     cells : Cells
         The true cell of each row, in which decisions are counted.
     weight : ndarray of shape (n,)
     as_ratio : bool
-        Fairness is the lowest rate over the highest, else minus the sum over the lines of the
-        differences between the highest and the lowest.
+        Whether fairness is the lowest rate over the highest. Otherwise it is minus the sum over
+        the rate rows of the gaps.
     """
-    positive = gain > 0
+    margins = programme.gain
+    positive = margins > 0
     totals = cells.totals(weight)
     counts = cells.totals(weight * positive).ravel()
     starts, fairness = [np.zeros(1)], [_fairness(counts[:, None], totals, as_ratio)]
-    margins = gain
     for leg, end in enumerate(knots[1:]):
         is_last = leg == len(knots) - 2
-        ahead = fair_margins(gain, effects, end)
-        at, order = _crossings(margins, ahead, positive, np.inf if is_last else 1.0)
+        end_margins = programme.margins(end)
+        at, order = _crossings(margins, end_margins, positive, np.inf if is_last else 1.0)
         steps = np.where(positive[order], -1.0, 1.0) * weight[order]
-        running = counts[:, None] + _running(cells.index[order], steps, len(counts))
-        new = np.append(np.diff(at) > TIE * np.maximum(at[:-1], TIE), True)[: len(at)]
-        starts.append(leg + at[new])
-        fairness.append(_fairness(running[:, new], totals, as_ratio))
+        running = counts[:, None] + _running_sums(cells.index[order], steps, len(counts))
+        distinct = np.append(np.diff(at) > TIE * np.maximum(at[:-1], TIE), True)[: len(at)]
+        starts.append(leg + at[distinct])
+        fairness.append(_fairness(running[:, distinct], totals, as_ratio))
         counts = running[:, -1] if len(at) else counts
         positive = positive.copy()
         positive[order] ^= True
-        margins = ahead
-    return Path(np.stack(knots), np.concatenate(starts), np.concatenate(fairness))
+        margins = end_margins
+    return MultiplierPath(np.stack(knots), np.concatenate(starts), np.concatenate(fairness))
 
 
 def _crossings(
     begin: Floats, end: Floats, positive: Mask, most: float
 ) -> tuple[Floats, NDArray[np.intp]]:
-    """Return where in (0, most) rows change on the way from `begin` to `end`, rising; and which."""
+    """Return the positions in (0, most) where rows change from `begin` to `end`, and the rows."""
     slope = end - begin
-    least = TIE * np.abs(slope).max(initial=0.0)  # a slope below is rounding and crosses nothing
+    least = TIE * np.abs(slope).max(initial=0.0)  # a smaller slope is rounding
     moves = np.where(positive, slope < -least, slope > least)
     index = np.flatnonzero(moves)
     at = np.maximum(-begin[index] / slope[index], 0.0)
@@ -391,7 +405,7 @@ def _crossings(
     return at[order], index[order]
 
 
-def _running(cell: NDArray[np.intp], steps: Floats, n_cells: int) -> Floats:
+def _running_sums(cell: NDArray[np.intp], steps: Floats, n_cells: int) -> Floats:
     """Return the running sum of the steps in each cell, shape (n_cells, len(steps))."""
     running = np.zeros((n_cells, len(steps)))
     inside = np.flatnonzero(cell >= 0)
@@ -405,5 +419,5 @@ def _fairness(counts: Floats, totals: Floats, as_ratio: bool) -> Floats:
     if not as_ratio:
         return -np.asarray(np.ptp(rates, axis=1).sum(axis=0))
     highest = rates[0].max(axis=0)
-    ratio = np.full(len(highest), -np.inf)  # nobody decided positively is undefined, not fair
+    ratio = np.full(len(highest), -np.inf)  # without a positive decision the ratio is undefined
     return np.divide(rates[0].min(axis=0), highest, out=ratio, where=highest > 0)

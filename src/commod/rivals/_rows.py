@@ -1,0 +1,194 @@
+"""The rows that a rival learns from and decides on, and the check of its decisions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.base_model import BaseScores
+from commod._data.columns import Column
+from commod._data.groups import read_groups, sensitive_names
+from commod._solvers.search.rates import Cells
+from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import ConstraintLike
+from commod.metrics._fairness import fairness_of
+from commod.updates.base import Decisions, FitRows
+
+__all__ = [
+    "DecisionRows",
+    "RivalFitRows",
+    "check_decisions",
+    "read_fitted_groups",
+    "rival_fit_rows",
+]
+
+ROUNDING = 1e-9  # sums of probabilities may leave [0, 1] by this much
+
+
+@dataclass(frozen=True)
+class DecisionRows:
+    """The n rows that a rival decides on.
+
+    Attributes
+    ----------
+    X : table
+        The user's table, as it was passed.
+    columns : list of Column
+        The same table as checked columns, without the score column.
+    base : BaseScores
+        The scores, decisions and threshold of the base model.
+    group : ndarray of shape (n,), or None
+        The number of each row's group in the constraint, from 0. It is −1 for a group that is not
+        part of the constraint. None for a rival that decides without groups.
+    """
+
+    X: Any
+    columns: list[Column]
+    base: BaseScores
+    group: NDArray[np.intp] | None
+
+    def __len__(self) -> int:
+        return len(self.base.scores)
+
+    @property
+    def group_index(self) -> NDArray[np.intp]:
+        """Return the group of each row, shape (n,), as an index: 0 where the group is unknown."""
+        assert self.group is not None
+        return np.maximum(self.group, 0)
+
+    def keep_unknown(self, positive: Decisions) -> NDArray[Any]:
+        """Return `positive` (n,) with the base decision for every row of an unknown group."""
+        assert self.group is not None
+        return np.where(self.group >= 0, positive, self.base.decisions)
+
+
+@dataclass(frozen=True)
+class RivalFitRows(DecisionRows):
+    """The n rows that a rival learns from: `DecisionRows` with groups, true labels and weights.
+
+    Attributes
+    ----------
+    group_labels : tuple
+        The values of the groups in the constraint. A rival that decides without groups must not
+        store them.
+    label : ndarray of shape (n,), or None
+        Whether the true label is the positive one; None where `fit` got no y.
+    weight : ndarray of shape (n,)
+        The sample weights; ones where `fit` got none.
+    """
+
+    group: NDArray[np.intp]
+    group_labels: tuple[Hashable, ...]
+    label: NDArray[np.bool_] | None
+    weight: NDArray[np.float64]
+
+    @property
+    def n_groups(self) -> int:
+        """Return the number of groups in the constraint."""
+        return len(self.group_labels)
+
+    @property
+    def in_constraint(self) -> NDArray[np.bool_]:
+        """Return which rows belong to a group in the constraint, shape (n,)."""
+        return self.group >= 0
+
+    @property
+    def is_counted(self) -> NDArray[np.bool_]:
+        """Return which rows count in the constraint, shape (n,): those that have weight."""
+        return self.in_constraint & (self.weight > 0)
+
+    def needed_labels(self, purpose: str, alternative: str = "") -> NDArray[np.bool_]:
+        """Return `label`; raise an error that states the purpose where `fit` got no y."""
+        if self.label is None:
+            raise InputError(f"{purpose}, which needs y, but y is None. Pass y{alternative}.")
+        return self.label
+
+    def cells(self, constraints: ConstraintLike) -> Cells:
+        """Return the cell of each row: its group, and its true label where a rate needs it."""
+        return Cells.of(constraints, self.group, self.n_groups, self.label)
+
+    def rates(self, constraints: ConstraintLike, positive: Decisions) -> NDArray[np.float64]:
+        """Return the positive rate of each cell, shape (n_rate_rows, n_groups); NaN if empty."""
+        cells = self.cells(constraints)
+        with np.errstate(invalid="ignore"):
+            return cells.totals(self.weight * positive) / cells.totals(self.weight)
+
+    def fairness(self, constraints: ConstraintLike, positive: Decisions) -> float:
+        """Return the metric of the constraint for decisions, or probabilities, of shape (n,)."""
+        kept = self.in_constraint
+        label = None if self.label is None else self.label[kept]
+        return fairness_of(
+            constraints, positive[kept], label, self.group[kept], self.n_groups, self.weight[kept]
+        )
+
+
+def rival_fit_rows(X: Any, rows: FitRows) -> RivalFitRows:
+    """Return the fit rows with the groups of the constraint numbered from 0."""
+    group, _ = rows.large_groups
+    kept = np.unique(rows.groups.codes[rows.in_constraint])
+    labels = tuple(rows.groups.labels[code] for code in kept)
+    return RivalFitRows(X, rows.columns, rows.base, group, labels, rows.label, rows.weight)
+
+
+def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return the number of each row's group in `update.group_labels_`, shape (n,); −1 if unknown.
+
+    The columns must have the names that they had in `fit`. It is an error if no group is known, and
+    a warning if some are not.
+    """
+    labels, names, method = update.group_labels_, update.sensitive_names_, type(update).__name__
+    if sensitive_features is None:
+        raise InputError(
+            f"{method} decides by group: pass predict(X, sensitive_features=...) with the group "
+            "of each row. If new rows come without the sensitive attribute, use a method that "
+            "does not need it, such as ControlledDebiaser."
+        )
+    new_names = sensitive_names(sensitive_features)
+    if new_names and names and new_names != names:
+        raise InputError(
+            f"sensitive_features has the columns {', '.join(new_names)}, but the update was fitted "
+            f"with {', '.join(names)}, in this order. Pass the same columns in the same order."
+        )
+    groups = read_groups(sensitive_features, n_rows)
+    number = {label: i for i, label in enumerate(labels)}
+    unknown = [repr(label) for label in groups.labels if label not in number]
+    if len(unknown) == len(groups.labels):
+        raise InputError(
+            f"sensitive_features holds none of the groups that the update was fitted with "
+            f"({', '.join(map(repr, labels[:6]))}); got {', '.join(unknown[:6])}. Pass the same "
+            "values, of the same type."
+        )
+    if unknown:
+        warnings.warn(
+            f"{method} learned nothing about the group(s) {', '.join(unknown[:6])}; rows of these "
+            "groups keep their base decisions.",
+            DataWarning,
+            stacklevel=5,
+        )
+    return np.array([number.get(label, -1) for label in groups.labels], np.intp)[groups.codes]
+
+
+def check_decisions(positive: Any, n_rows: int, name: str) -> Decisions:
+    """Return decisions, or probabilities of positive ones, of shape (n_rows,).
+
+    Anything else is an error; `name` says in its text which function returned it.
+    """
+    array = np.asarray(positive)
+    if array.shape != (n_rows,):
+        raise InputError(
+            f"{name} must return shape ({n_rows},), one entry per row; got {array.shape}."
+        )
+    if array.dtype == np.bool_:
+        return array
+    is_number = array.dtype.kind in "fiu"
+    if not is_number or not ((array >= -ROUNDING) & (array <= 1 + ROUNDING)).all():
+        raise InputError(
+            f"{name} must return booleans, or probabilities between 0 and 1; got {array.dtype} "
+            f"with {array[:3].tolist()}..."
+        )
+    return np.clip(array.astype(np.float64), 0.0, 1.0)
