@@ -97,7 +97,7 @@ def read_request(request: Any, explanation: Explanation | None) -> Request:
         )
     request = from_plain(Request, to_plain(request))  # refuses entries of a wrong kind
     if request.target is not None:
-        read_target(request.constraints, request.target)
+        read_target(get_constraint(request.constraints), request.target)
     for name in SHARES:
         value = getattr(request, name)
         if value is not None and not 0 <= value <= 1:
