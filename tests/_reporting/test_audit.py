@@ -30,8 +30,8 @@ from commod import (
     metrics,
 )
 from commod._record import StabilitySummary
-from commod._reporting.audit.checks import QUESTIONS
-from commod._reporting.audit.scores import Ranked, area_loss
+from commod._reporting.audit.areas import RankedScores, area_loss
+from commod._reporting.audit.checks import CHECKS
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.rivals import MinimalFlip
@@ -176,7 +176,7 @@ def test_the_interval_of_an_area_is_delongs(seed):
     rng = np.random.default_rng(seed)
     label = np.arange(40) < rng.integers(5, 35)
     scores = rng.integers(0, 12, 40) + 3.0 * label
-    found = Ranked.of(scores).area(label, 0.95)
+    found = RankedScores.of(scores).area(label, 0.95)
     above = (scores[label][:, None] > scores[~label]) + 0.5 * (
         scores[label][:, None] == scores[~label]
     )
@@ -191,7 +191,7 @@ def test_the_interval_of_an_area_is_delongs(seed):
 
 
 def test_a_perfect_area_is_not_claimed_with_certainty():
-    found = Ranked.of(np.arange(20.0)).area(np.arange(20) >= 10, 0.95)
+    found = RankedScores.of(np.arange(20.0)).area(np.arange(20) >= 10, 0.95)
     assert found.value == found.high == 1
     assert found.low < 0.75
 
@@ -202,7 +202,7 @@ def test_the_interval_of_an_area_holds_the_truth_as_often_as_it_says():
     hits = 0
     for _ in range(400):
         label = np.arange(120) < 50
-        area = Ranked.of(rng.normal(1.0 * label)).area(label, 0.9)
+        area = RankedScores.of(rng.normal(1.0 * label)).area(label, 0.9)
         hits += area.low <= truth <= area.high
     assert 0.85 <= hits / 400 <= 0.95
 
@@ -496,7 +496,10 @@ def test_what_reads_the_group_or_draws_lots_is_said_first():
     rival = MinimalFlip(model, constraints="equalized_odds", random_state=0)
     why = explain(rival.fit(rows.data, rows.target, **group), rows.data, **group)
     found = audit(why.y_before, why.y_after, y_true=rows.target, explanation=why, **group)
-    assert found.answer[1].startswith("This update needs each person's group to decide. It decides")
+    assert found.answer[1].startswith(
+        "This update reads each person's group, or a column that determines it, to decide. "
+        "This update is randomised"
+    )
     assert (found.provenance.reads_group, found.provenance.draws_lots) == (True, True)
     states = {check.code: check.state for check in found.checks}
     assert states["CM302"] == "failed"
@@ -513,9 +516,9 @@ def test_groups_too_small_to_compare_stay_out_of_the_limit_and_its_check():
     assert (found.changes.n_changes, found.limit.n_changes) == (60, 40)
     assert found.limit.times == 40 / found.limit.n_fewest
     check = next(c for c in found.checks if c.code == "CM204")
-    assert check.sentence.startswith("40 changes in the groups compared")
+    assert check.sentence.startswith("The update makes 40 changes in the compared groups.")
     assert "not counting 20 in groups too small" in " ".join(found.answer)
-    assert "400 audited rows without 20 of groups too small" in " ".join(found.answer)
+    assert "400 audited rows without 20 in groups too small" in " ".join(found.answer)
     assert found.fairness[0].n == 400
 
 
@@ -537,7 +540,7 @@ def test_less_fair_than_before_is_said_in_so_many_words():
     assert "This is less fair than before." in " ".join(found.answer)
     assert "as fair as this, or fairer, without any change" in " ".join(found.answer)
     alone = small(groups=["a"] * 10)
-    assert "fewer than two are large enough" in " ".join(alone.answer)
+    assert "fewer than two groups are large enough" in " ".join(alone.answer)
 
 
 def test_columns_left_out_are_named():
@@ -732,7 +735,7 @@ def test_decisions_that_are_all_alike():
     [
         ({"after": AFTER[:5]}, "y_after"),
         ({"after": np.arange(10)}, "different values"),
-        ({"before": np.where(BEFORE, "yes", "no")}, "one coding"),
+        ({"before": np.where(BEFORE, "yes", "no")}, "same two labels"),
         ({"before": BEFORE + 1, "after": AFTER + 1, "pos_label": 7}, "pos_label=7"),
         ({"favorable_label": 3}, "favorable_label=3"),
         ({"request": {"goal": 1}}, "unknown entry 'goal'"),
@@ -899,4 +902,4 @@ def test_every_interval_in_a_sentence_says_its_level_and_its_rows():
 def test_the_table_of_checks_in_the_docs_is_the_real_one():
     text = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
     written = dict(re.findall(r"^\| (CM\d+) \| (.+?) \|", text, flags=re.MULTILINE))
-    assert written == {code: title for code, (title, _) in QUESTIONS.items()}
+    assert written == {code: title for code, (title, _) in CHECKS.items()}

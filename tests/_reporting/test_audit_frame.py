@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod import Audit, audit, report
-from commod._reporting.audit import audit_frame, frame
+from commod._reporting.audit import audit_frame, frame_counts
 from commod.exceptions import DataWarning, InputError, InputTypeError
 
 ENGINES = {
@@ -330,8 +330,8 @@ def test_a_lazy_frame_is_never_collected_row_by_row():
 
 def test_a_value_per_person_is_refused_and_stays_inside(engine, brought, monkeypatch):
     data = people().assign(id=range(600))
-    monkeypatch.setattr(frame, "MOST_CELLS", 500)
-    with pytest.raises(InputError, match="more than 500 lines of groups"):
+    monkeypatch.setattr(frame_counts, "MAX_CELLS", 500)
+    with pytest.raises(InputError, match="more than 500 combinations of groups"):
         of_frame(engine(data), **{**COLUMNS, "sensitive_features": "id"})
     assert max(brought) == 501
     brought.clear()
@@ -347,7 +347,7 @@ def test_what_needs_rows_is_said_to_be_unknown(engine):
     said = [text for text in found.not_known if "inside the dataframe engine" in text]
     assert len(said) == 1 and "change ledger" in said[0]
     assert not any("Raw columns were not given" in text for text in found.not_known)
-    assert not any("left out: nothing is said" in text for text in found.not_known)
+    assert not any("left out of every figure" in text for text in found.not_known)
     assert (found.provenance.ledger_lines, found.provenance.ledger_digest) == (0, "not made")
     assert Audit.from_json(found.to_json()) == found
 
@@ -392,8 +392,8 @@ def test_it_goes_on_paper(name, options, tmp_path):
         ({"after": None}, "after is None"),
         ({"before": [0, 1]}, "before must be the name of a column of the frame; got list"),
         ({"before": "race"}, "5 different values"),
-        ({"before": "edited"}, "scores are compared with the threshold first"),
-        ({"y_true": "sex"}, "4 different values, but there are two"),
+        ({"before": "edited"}, "compare scores with the threshold first"),
+        ({"y_true": "sex"}, "4 different values"),
         ({"scores_after": "race"}, "must hold numbers; column 'race' is String. Cast it"),
         ({"scores_after": "points"}, "scores_after has 600 value(s) outside [0, 1]"),
         ({"pos_label": 7}, "pos_label=7"),
