@@ -14,8 +14,8 @@ from scipy.stats import binomtest
 from commod._record import Check, Estimate
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import (
-    compared_interval,
     interval,
+    list_first,
     metric_text,
     target_text,
 )
@@ -33,7 +33,6 @@ MAX_AREA_LOSS = 0.01
 MAX_CALIBRATION_LOSS = 0.02
 MIN_REFITS = 0.8  # share of the requested refits that must succeed
 MIN_OVERLAP = 0.7  # share of the changed people that two refits have in common
-MAX_NAMED = 5  # groups or subgroups in one sentence
 
 
 def checks_of(evidence: Evidence) -> tuple[Check, ...]:
@@ -58,7 +57,7 @@ def _target_on_rows(e: Evidence) -> Answer:
         return "not enough evidence", f"The {metric} is not defined on these rows."
     text = (
         f"The {metric} is {metric_text(e, value)} on the {e.compared.n:,} {e.rows}. The target is "
-        f"{target_text(e)}."
+        f"{target_text(e, e.request.target)}."
     )
     return _passed_if(e.constraint.is_met(value, e.request.target)), text
 
@@ -73,9 +72,9 @@ def _target_on_interval(e: Evidence) -> Answer:
     reached = [e.constraint.is_met(end, target) for end in (low, high)]
     text = (
         f"The {e.fairness.metric} is between {metric_text(e, low)} and {metric_text(e, high)} "
-        f"({compared_interval(e)})."
+        f"({interval(e, compared=True)})."
     )
-    goal = f"reaches the target, {target_text(e)}."
+    goal = f"reaches the target, {target_text(e, target)}."
     if all(reached):
         return "passed", f"{text} The whole interval {goal}"
     if not any(reached):
@@ -87,7 +86,7 @@ def _not_less_fair(e: Evidence) -> Answer:
     before, after, metric = e.fairness.before.value, e.fairness.after.value, e.fairness.metric
     if before is None or after is None:
         return "not enough evidence", f"The {metric} is not defined both before and after."
-    old, new = distinct(before, after, digits=3), distinct(after, before, digits=3)
+    old, new = metric_text(e, before, after), metric_text(e, after, before)
     text = f"The {metric} was {old} before the update and is {new} after it."
     return _passed_if(e.constraint.is_met(after, before)), text
 
@@ -168,9 +167,12 @@ def _accuracy_of_groups(e: Evidence) -> Answer:
             if binomtest(fixed, introduced + fixed).pvalue < alpha:
                 failed.append(worse[-1])
     if failed:
-        return "failed", f"The accuracy falls, beyond chance, in {_first(failed)}."
+        return "failed", f"The accuracy falls, beyond chance, in {list_first(failed)}."
     if worse:
-        return "not enough evidence", f"The accuracy falls, perhaps by chance, in {_first(worse)}."
+        return (
+            "not enough evidence",
+            f"The accuracy falls, perhaps by chance, in {list_first(worse)}.",
+        )
     return "passed", f"The accuracy falls in none of the {len(names)} compared groups."
 
 
@@ -193,7 +195,7 @@ def _near_limit(e: Evidence) -> Answer:
         return "not enough evidence", "The fewest possible changes are not defined on these rows."
     text = (
         f"The update makes {n_of(limit.n_changes, 'change')} in the compared groups. The lowest "
-        f"possible number is {limit.n_fewest:,}; this check allows {MAX_TIMES_FEWEST:g} times it."
+        f"possible number is {limit.n_fewest:,}; this check allows {MAX_TIMES_FEWEST:g} times that."
     )
     return _passed_if(limit.n_changes <= MAX_TIMES_FEWEST * limit.n_fewest), text
 
@@ -247,20 +249,23 @@ def _predicts_no_group(e: Evidence) -> Answer:
     by_ratio = e.proxies[0].by_ratio
     predictor = "−r" if by_ratio else "The change"
     scale = (
-        f"This check allows an area under the curve of {MAX_GROUP_AREA:g}; 0.5 means chance, 1 "
-        f"means exact ({interval(e)})."
+        f"The figures are areas under the curve ({interval(e)}): 0.5 means chance, 1 means exact. "
+        f"This check allows {MAX_GROUP_AREA:g}."
     )
     failed = [str(p) for p in predictions if p.low > MAX_GROUP_AREA]
     if failed:
-        return "failed", f"{predictor} predicts who belongs to {_first(failed)}. {scale}"
+        return (
+            "failed",
+            f"{predictor} predicts who belongs to {list_first(failed)}. {scale}",
+        )
     unsure = [str(p) for p in predictions if p.high > MAX_GROUP_AREA]
     if unsure:
-        text = f"{predictor} may predict who belongs to {_first(unsure)}. {scale}"
+        text = f"{predictor} may predict who belongs to {list_first(unsure)}. {scale}"
         return "not enough evidence", text
     best = shorten(max(predictions, key=lambda p: p.area))
     if not by_ratio:
         # few changes predict nobody's group, even where all of them are in one group
-        text = f"r is not known. The change alone predicts no group better than {best}."
+        text = f"r is not known. The change alone predicts no group better than {best}. {scale}"
         return "not enough evidence", text
     return "passed", f"−r predicts no group better than {best}. {scale}"
 
@@ -268,7 +273,7 @@ def _predicts_no_group(e: Evidence) -> Answer:
 def _large_groups(e: Evidence) -> Answer:
     n = len(e.compared_names)
     if e.small_groups:
-        names = _first([f"{group.name} ({group.n:,})" for group in e.small_groups])
+        names = list_first([f"{group.name} ({group.n:,})" for group in e.small_groups])
         text = f"Groups too small to be compared (under {e.min_group_size} people): {names}."
         return "not enough evidence", text
     if n > 1:
@@ -288,7 +293,7 @@ def _subgroups(e: Evidence) -> Answer:
     if not subgroups.n_worse:
         return "passed", f"No subgroup fares clearly worse than its peers ({scope})."
     worst = [f"{s.name} ({s.rate.value:.0%} against {s.others:.0%})" for s in subgroups.listed]
-    names = _first(worst, subgroups.n_worse)
+    names = list_first(worst, n=subgroups.n_worse)
     return "failed", f"Subgroups that fare clearly worse than their peers: {names} ({scope})."
 
 
@@ -355,13 +360,6 @@ def _stable(e: Evidence) -> Answer:
         f"they change in common ({refits.n_rows:,} rows). This check requires {MIN_OVERLAP:.0%}."
     )
     return _passed_if(refits.agreement >= MIN_OVERLAP), text
-
-
-def _first(items: list[str], n: int | None = None) -> str:
-    """Return the first few items; `n` is the number of all items, if not all are given."""
-    n = len(items) if n is None else n
-    more = f" and {n - MAX_NAMED} more" if n > MAX_NAMED else ""
-    return ", ".join(shorten(item) for item in items[:MAX_NAMED]) + more
 
 
 CHECKS: dict[str, tuple[str, Callable[[Evidence], Answer]]] = {

@@ -136,21 +136,24 @@ def audit(
     ['CM101', 'CM102', 'CM103']
     """
     _check_explanation(explanation)
-    if X is None and explanation is not None:
-        X = explanation.X
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size)
     tables = X, y_before, y_after, y_true, scores_before, scores_after, sensitive_features
     _check_order([*map(index_of, tables), None if explanation is None else explanation.index])
-    defaults = None if explanation is None else explanation.request
+    defaults = None
+    if explanation is not None:
+        defaults = explanation.request
+        X = explanation.X if X is None else X
+        scores_before = explanation.scores_before if scores_before is None else scores_before
+        scores_after = explanation.scores_after if scores_after is None else scores_after
     labels = pos_label, favorable_label
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
-    scores = _read_scores(explanation, scores_before, scores_after)
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
+    scores = scores_before, scores_after
     people = read_people(decisions, scores, sensitive_features, request)
     _check_same_rows(people, explanation, X)
-    given = {"scores_before": people.scores_before, "scores_after": people.scores_after}
-    people.warn_of_inverted_scores(given, np.ones(len(people)), stacklevel=3)
+    sizes = np.ones(len(people))
+    people.warn_of_inverted_scores(people.scores_before, people.scores_after, sizes, stacklevel=3)
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(people))
     evidence = Evidence(
         coding=people.coding,
@@ -243,16 +246,6 @@ def _check_same_rows(people: AuditedPeople, explanation: Explanation | None, X: 
             f"explanation has other decisions than y_before and y_after in {differs.sum():,} of "
             f"{n:,} rows: explain the audited update on the audited rows."
         )
-
-
-def _read_scores(explanation: Explanation | None, before: Any, after: Any) -> tuple[Any, Any]:
-    """Return the scores as given, else those of the explanation."""
-    if explanation is None:
-        return before, after
-    return (
-        explanation.scores_before if before is None else before,
-        explanation.scores_after if after is None else after,
-    )
 
 
 def _read_stability(stability: Any) -> StabilitySummary | None:

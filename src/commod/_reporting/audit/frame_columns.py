@@ -102,13 +102,11 @@ def _convert(role: str, column: Any, dtype: Any) -> nw.Expr:
             "name of a group. Name a column of numbers, text or booleans."
         )
     values = nw.col(column)
-    if role in SCORES:
-        if not (dtype.is_numeric() or dtype == nw.Boolean):
-            raise InputError(
-                f"{role} must hold numbers; column {column!r} is {dtype}. Cast it to a float first."
-            )
-        values = values.cast(nw.Float64)
-    elif not is_group(role) and dtype.is_decimal():
+    if role in SCORES and not (dtype.is_numeric() or dtype == nw.Boolean):
+        raise InputError(
+            f"{role} must hold numbers; column {column!r} is {dtype}. Cast it to a float first."
+        )
+    if role in SCORES or (dtype.is_decimal() and not is_group(role)):
         values = values.cast(nw.Float64)
     elif not is_group(role) and dtype in (nw.Int128, nw.UInt128):
         values = values.cast(nw.Int64)

@@ -103,7 +103,12 @@ def summarise_decisions(frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable])
         _check_not_missing(roles, role, int(n[[v is None for v in decided[role]]].sum()))
     for role in scores:
         _check_not_missing(roles, role, int(_total(decided, f"{role}_missing")))
-        _check_in_range(roles, role, int(_total(decided, f"{role}_outside")))
+        n_outside = int(_total(decided, f"{role}_outside"))
+        if n_outside:
+            raise InputError(
+                f"{role} has {n_outside:,} value(s) outside [0, 1] in column {roles[role]!r}; pass "
+                "probabilities. Margins become scores through the sigmoid 1 / (1 + exp(-z))."
+            )
     return DecisionSummary(
         n_undecided=n_undecided,
         mean_scores={role: float(_total(decided, f"{role}_sum") / n.sum()) for role in scores},
@@ -169,14 +174,6 @@ def _check_not_missing(roles: Mapping[str, Hashable], role: str, n: int) -> None
     )
 
 
-def _check_in_range(roles: Mapping[str, Hashable], role: str, n: int) -> None:
-    if n:
-        raise InputError(
-            f"{role} has {n:,} value(s) outside [0, 1] in column {roles[role]!r}; pass "
-            "probabilities. Margins become scores through the sigmoid 1 / (1 + exp(-z))."
-        )
-
-
 # ---------------------------------------------------------------------------------------------
 # The second query: groups
 
@@ -206,12 +203,11 @@ def count_frame(
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
     people = read_people(decisions, (None, None), groups, request)
     sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
-    people.warn_of_inverted_scores(sums, n, stacklevel=4)
-    group_sizes = np.bincount(people.groups.codes, n)
-    means = {role: np.bincount(people.groups.codes, sums[role]) / group_sizes for role in sums}
+    before, after = (sums.get(role) for role in SCORES)
+    people.warn_of_inverted_scores(before, after, n, stacklevel=4)
     scores = ScoreFigures(
-        mean_before=means.get("scores_before"),
-        mean_after=means.get("scores_after"),
+        mean_before=people.group_means(before, n),
+        mean_after=people.group_means(after, n),
         agreement=_agreement(table, summary.score_ranges),
         n_contradictions=_n_contradictions(table, people.after),
     )

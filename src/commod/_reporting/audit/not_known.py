@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.sentences import why_undefined
-from commod._text import n_of, shorten, verb
+from commod._reporting.audit.sentences import list_first, why_undefined
+from commod._text import n_of, verb
 
 __all__ = ["not_known_of"]
-
-MAX_NAMED = 10  # columns
 
 
 def not_known_of(evidence: Evidence) -> tuple[str, ...]:
@@ -68,10 +66,9 @@ def _too_few(evidence: Evidence) -> list[str]:
         texts.append(f"Fairness is not known: {why_undefined(evidence)}")
     unread = evidence.unread_columns
     if unread:
-        names = ", ".join(shorten(name, 40) for name in unread[:MAX_NAMED])
-        more = f" and {len(unread) - MAX_NAMED} more" if len(unread) > MAX_NAMED else ""
+        names = list_first(unread, 10, width=40)
         texts.append(
-            f"Columns that are neither numbers nor categories ({names}{more}) are in no rule and "
+            f"Columns that are neither numbers nor categories ({names}) are in no rule and "
             "no subgroup, and their values are not in the digest of the data."
         )
     small = evidence.small_groups
@@ -85,6 +82,6 @@ def _too_few(evidence: Evidence) -> list[str]:
     if n:
         texts.append(
             f"{n_of(n, 'subgroup')} {verb(n, 'have')} too few people or too few peers (under "
-            f"{evidence.subgroups.min_size}): how well they fare is not known."
+            f"{evidence.subgroups.min_size}) to be compared."
         )
     return texts

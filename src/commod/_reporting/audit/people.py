@@ -84,21 +84,33 @@ class AuditedPeople:
         counts = np.bincount(cell, multiplicity, minlength=n_groups * n_labels * 4)
         return DecisionCounts(counts.reshape(n_groups, n_labels, 2, 2).astype(np.int64))
 
+    def group_means(self, sums: FloatArray | None, sizes: FloatArray) -> FloatArray | None:
+        """Return the mean score of each group (n_groups,); None where scores are not given.
+
+        A row of `sums` (n,) is the sum of the scores of `sizes` (n,) people.
+        """
+        if sums is None:
+            return None
+        codes = self.groups.codes
+        return np.asarray(np.bincount(codes, sums) / np.bincount(codes, sizes))
+
     def warn_of_inverted_scores(
-        self, sums: Mapping[str, FloatArray | None], sizes: FloatArray, *, stacklevel: int
+        self,
+        before: FloatArray | None,
+        after: FloatArray | None,
+        sizes: FloatArray,
+        stacklevel: int,
     ) -> None:
         """Warn where positive decisions have the lower mean score: scores of the other label.
 
-        `sums` are "scores_before" and "scores_after", each (n,) or None: a row is the sum of the
-        scores of `sizes` (n,) people.
+        A row of `before` and `after` (n,) is the sum of the scores of `sizes` (n,) people.
         """
-        decisions = {"scores_before": self.before, "scores_after": self.after}
-        for name, totals in sums.items():
-            positive = decisions[name]
-            if totals is None or positive.all() or not positive.any():
+        given = ("scores_before", before, self.before), ("scores_after", after, self.after)
+        for name, sums, positive in given:
+            if sums is None or positive.all() or not positive.any():
                 continue
-            means = [totals[rows].sum() / sizes[rows].sum() for rows in (~positive, positive)]
-            if means[1] < means[0] - ROUNDING:
+            low, high = (sums[rows].sum() / sizes[rows].sum() for rows in (~positive, positive))
+            if high < low - ROUNDING:
                 warnings.warn(
                     f"{name} are lower where the decision is {self.coding.positive_label!r}. They "
                     "look like scores of the other label; pass the scores of pos_label.",

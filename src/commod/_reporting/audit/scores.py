@@ -46,9 +46,10 @@ def measure_scores(people: AuditedPeople, threshold: float | None, level: float)
     pair = None if before is None or after is None else (before, after)
     labelled = None if pair is None or label is None else (*pair, label)
     is_above = None if after is None or threshold is None else after > threshold
+    sizes = np.ones(len(people))
     return ScoreFigures(
-        mean_before=_group_means(people, before),
-        mean_after=_group_means(people, after),
+        mean_before=people.group_means(before, sizes),
+        mean_after=people.group_means(after, sizes),
         auc_before=_area(before, label, level),
         auc_after=_area(after, label, level),
         auc_loss=None if labelled is None else area_loss(*labelled, level),
@@ -56,13 +57,6 @@ def measure_scores(people: AuditedPeople, threshold: float | None, level: float)
         calibration=None if labelled is None else _calibration(*labelled, level),
         n_contradictions=None if is_above is None else int((is_above != people.after).sum()),
     )
-
-
-def _group_means(people: AuditedPeople, scores: FloatArray | None) -> FloatArray | None:
-    if scores is None:
-        return None
-    sizes = people.groups.sizes
-    return np.asarray(np.bincount(people.groups.codes, scores, minlength=len(sizes)) / sizes)
 
 
 def _area(scores: FloatArray | None, label: BoolArray | None, level: float) -> Estimate | None:

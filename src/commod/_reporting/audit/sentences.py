@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from commod._reporting.audit.evidence import Evidence
 from commod._text import at_bound, distinct, n_of, shorten, verb
 
 __all__ = [
     "answer_of",
-    "compared_interval",
     "interval",
+    "list_first",
     "metric_text",
     "notice_of",
     "target_text",
@@ -22,32 +25,39 @@ __all__ = [
 # Phrases that sentences and checks share
 
 
-def target_text(evidence: Evidence) -> str:
-    """Return the target in words, such as "at least 80.0%"; there must be a target."""
-    value = metric_text(evidence, evidence.request.target)
-    return at_bound(value, evidence.constraint.higher_is_fairer)
+def target_text(evidence: Evidence, target: float) -> str:
+    """Return the target in words, such as "at least 80.0%"."""
+    return at_bound(metric_text(evidence, target), evidence.constraint.higher_is_fairer)
 
 
-def metric_text(evidence: Evidence, value: float | None) -> str:
-    """Return a value of the requested metric, with enough digits to differ from the target.
+def metric_text(evidence: Evidence, value: float, reference: float | None = None) -> str:
+    """Return a value of the requested metric, with enough digits to differ from the reference.
 
-    The P-rule is written in percent, a gap as a number.
+    The reference is the target if None. The P-rule is written in percent, a gap as a number.
     """
-    if value is None:
-        return "not defined"
+    reference = evidence.request.target if reference is None else reference
     in_percent = evidence.constraint.is_ratio
-    digits = 1 if in_percent else 3
-    return distinct(value, evidence.request.target, digits=digits, in_percent=in_percent)
+    return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
 
 
-def interval(evidence: Evidence) -> str:
-    """Return the level and the rows, for a sentence with an interval."""
-    return f"{evidence.level * 100:g}% interval, {evidence.n:,} {evidence.rows}"
+def list_first(
+    items: Sequence[str], limit: int = 5, *, n: int | None = None, width: int = 80
+) -> str:
+    """Return the first `limit` of `n` items, each shortened to `width` characters.
+
+    `n` is the number of the given items if None.
+    """
+    n = len(items) if n is None else n
+    more = f" and {n - limit} more" if n > limit else ""
+    return ", ".join(shorten(item, width) for item in items[:limit]) + more
 
 
-def compared_interval(evidence: Evidence) -> str:
-    """Return the level and the rows of a comparison between groups, which omits small groups."""
-    n = evidence.compared.n
+def interval(evidence: Evidence, *, compared: bool = False) -> str:
+    """Return the level and the rows, for a sentence with an interval.
+
+    A comparison between groups (`compared`) omits small groups.
+    """
+    n = evidence.compared.n if compared else evidence.n
     omitted = f" without {evidence.n - n:,} in groups too small" if n < evidence.n else ""
     return f"{evidence.level * 100:g}% interval, {n:,} {evidence.rows}{omitted}"
 
@@ -131,43 +141,39 @@ def _gains(n: int, evidence: Evidence) -> str:
 
 
 def _fairness(evidence: Evidence) -> str:
+    metric, constraint = evidence.fairness.metric, evidence.constraint
     before, after = evidence.fairness.before.value, evidence.fairness.after
     if before is None or after.value is None:
         return f"Fairness is not known: {why_undefined(evidence)}"
-    text = f"{_rates(evidence, after=False)}. {_rates(evidence, after=True)}"
+    old, new = metric_text(evidence, before), metric_text(evidence, after.value)
+    text = f"Before the update, {_rates(evidence, 'was')}. The {metric} was {old}."
+    text += f" After the update, {_rates(evidence, 'is')}. The {metric} is {new}"
     if after.low is not None and after.high is not None:
         low, high = metric_text(evidence, after.low), metric_text(evidence, after.high)
-        text += f" (between {low} and {high}, {compared_interval(evidence)})"
+        text += f" (between {low} and {high}, {interval(evidence, compared=True)})"
     text += "."
-    constraint, target = evidence.constraint, evidence.request.target
     if not constraint.is_met(after.value, before):
         text += " This is less fair than before."
+    target = evidence.request.target
     if target is not None:
         result = "reached" if constraint.is_met(after.value, target) else "not reached"
-        text += f" The target, {target_text(evidence)}, is {result} on these rows."
+        text += f" The target, {target_text(evidence, target)}, is {result} on these rows."
     return text
 
 
-def _rates(evidence: Evidence, *, after: bool) -> str:
-    """Return the lowest and highest rate of each rate row, and the metric."""
-    fairness, is_or_was = evidence.fairness, "is" if after else "was"
+def _rates(evidence: Evidence, is_or_was: str) -> str:
+    """Return the lowest and highest rate of each rate row, before ("was") or after ("is")."""
+    sizes, positives = evidence.compared.table(evidence.constraint, after=is_or_was == "is")
     rates = [
         f"the {row.name} of “{shorten(evidence.request.pos_name)}” {is_or_was} "
-        f"{_extremes(evidence, sizes, positives)}"
-        for row, sizes, positives in zip(
-            evidence.constraint.rate_rows,
-            *evidence.compared.table(evidence.constraint, after),
-            strict=True,
-        )
+        f"{_extremes(evidence, positives[i] / sizes[i])}"
+        for i, row in enumerate(evidence.constraint.rate_rows)
     ]
-    value = metric_text(evidence, (fairness.after if after else fairness.before).value)
-    when = "After" if after else "Before"
-    return f"{when} the update, {' and '.join(rates)}: {fairness.metric} {value}"
+    return "; ".join(rates)
 
 
-def _extremes(evidence: Evidence, sizes: Any, positives: Any) -> str:
-    rates = (positives / sizes).tolist()
-    lowest, highest = rates.index(min(rates)), rates.index(max(rates))
+def _extremes(evidence: Evidence, rates: NDArray[np.float64]) -> str:
+    lowest, highest = int(rates.argmin()), int(rates.argmax())
     if lowest == highest:
         return f"{rates[0]:.1%} in every group"
     low, high = (

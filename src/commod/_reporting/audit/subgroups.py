@@ -6,8 +6,8 @@ people of one group within a slice. Its peers are the other people of the same s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -62,19 +62,14 @@ def _everybody(counts: DecisionCounts, coding: Coding, constraint: Constraint) -
     return Slice("", np.asarray(counted.transpose(0, 2, 1)))
 
 
-@dataclass
 class SliceCounter:
     """Counts, one raw column at a time, how each group fares in each slice of the column.
 
     `slices` grows with every column that is added.
     """
 
-    people: AuditedPeople
-    constraint: Constraint
-    slices: list[Slice] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        people = self.people
+    def __init__(self, people: AuditedPeople, constraint: Constraint) -> None:
+        self.slices: list[Slice] = []
         codes = people.groups.codes.astype(np.int32)
         # one number for group, favourable after and favourable before: one count per slice
         self._cell = (
@@ -82,7 +77,7 @@ class SliceCounter:
         )
         self._n_cells = 4 * len(people.coding.group_names)
         self._is_counted = None
-        if people.label is not None and _counts_favorable_only(self.constraint, True):
+        if people.label is not None and _counts_favorable_only(constraint, True):
             self._is_counted = people.favorable(people.label)
             self._cell = self._cell[self._is_counted]
 
@@ -92,16 +87,13 @@ class SliceCounter:
         if len(names) < 2:
             return
         index = index if self._is_counted is None else index[self._is_counted]
-        counts = self._count(index, len(names) + 1)[:-1]  # the last entry is in no slice
-        largest = MAX_SLICE_SHARE * len(self._cell)
-        slices = map(Slice, names, counts)
-        self.slices += [candidate for candidate in slices if candidate.counts.sum() <= largest]
-
-    def _count(self, index: NDArray[np.int32], n_slices: int) -> IntArray:
-        """Return people by slice, group, favourable after and before: (n_slices, G, 2, 2)."""
+        n_slices = len(names) + 1  # the last one holds rows in no slice
         cell = index * np.int32(self._n_cells) + self._cell
         counts = np.bincount(cell, minlength=n_slices * self._n_cells)
-        return counts.reshape(n_slices, -1, 2, 2).astype(np.int64)
+        by_slice = counts.reshape(n_slices, -1, 2, 2).astype(np.int64)[:-1]
+        largest = MAX_SLICE_SHARE * len(self._cell)
+        slices = map(Slice, names, by_slice)
+        self.slices += [candidate for candidate in slices if candidate.counts.sum() <= largest]
 
 
 def _slices(column: Column) -> tuple[NDArray[np.int32], list[str]]:
@@ -164,36 +156,26 @@ def find_subgroups(
     The worst subgroup comes first. The level of each interval is raised (Bonferroni), so that all
     intervals hold together at `level`.
     """
-    all_slices = [_everybody(counts, coding, constraint), *slices]
-    comparisons = list(_comparisons(all_slices, coding.group_names, is_compared, min_size))
-    single_level = 1 - (1 - level) / max(len(comparisons), 1)
+    names = [coding.group_names[i] for i in np.flatnonzero(is_compared)]
+    comparisons: list[_Comparison] = []
+    for slice_name, slice_counts in (_everybody(counts, coding, constraint), *slices):
+        members = slice_counts[is_compared]
+        peers = members.sum(axis=0) - members
+        comparisons += map(_Comparison, repeat(slice_name), names, members, peers)
+    tested = [c for c in comparisons if min(c.members.sum(), c.peers.sum()) >= min_size]
+    single_level = 1 - (1 - level) / max(len(tested), 1)
     what = "people with the favourable outcome"
     if _counts_favorable_only(constraint, counts.has_labels):
         what += ", of those whose true label is favourable"
-    worse = _worse(comparisons, what, single_level) if comparisons else []
+    worse = _worse(tested, what, single_level) if tested else []
     return Subgroups(
-        n_tested=len(comparisons),
+        n_tested=len(tested),
         n_worse=len(worse),
-        n_too_small=len(all_slices) * int(is_compared.sum()) - len(comparisons),
+        n_too_small=len(comparisons) - len(tested),
         min_size=min_size,
         level=single_level,
         listed=tuple(worse[:MAX_LISTED]),
     )
-
-
-def _comparisons(
-    slices: Sequence[Slice],
-    group_names: Sequence[str],
-    is_compared: NDArray[np.bool_],
-    min_size: int,
-) -> Iterator[_Comparison]:
-    """Yield each subgroup that has at least `min_size` people and as many peers."""
-    for name, counts in slices:
-        everybody = counts[is_compared].sum(axis=0)
-        for i in np.flatnonzero(is_compared).tolist():
-            members, peers = counts[i], everybody - counts[i]
-            if min(members.sum(), peers.sum()) >= min_size:
-                yield _Comparison(name, group_names[i], members, peers)
 
 
 def _worse(comparisons: Sequence[_Comparison], what: str, level: float) -> list[Subgroup]:
