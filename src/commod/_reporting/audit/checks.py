@@ -13,12 +13,7 @@ from scipy.stats import binomtest
 
 from commod._record import Check, Estimate
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.sentences import (
-    interval,
-    list_first,
-    metric_text,
-    target_text,
-)
+from commod._reporting.audit.sentences import interval, list_first, metric_text, target_text
 from commod._text import distinct, n_of, shorten, verb
 
 __all__ = ["CHECKS", "checks_of"]

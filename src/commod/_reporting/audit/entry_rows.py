@@ -152,8 +152,8 @@ def audit(
     scores = scores_before, scores_after
     people = read_people(decisions, scores, sensitive_features, request)
     _check_same_rows(people, explanation, X)
-    sizes = np.ones(len(people))
-    people.warn_of_inverted_scores(people.scores_before, people.scores_after, sizes, stacklevel=3)
+    sums = people.scores_before, people.scores_after
+    people.warn_of_inverted_scores(sums, np.ones(len(people)), stacklevel=3)
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(people))
     evidence = Evidence(
         coding=people.coding,

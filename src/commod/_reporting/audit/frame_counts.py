@@ -204,7 +204,7 @@ def count_frame(
     people = read_people(decisions, (None, None), groups, request)
     sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
     before, after = (sums.get(role) for role in SCORES)
-    people.warn_of_inverted_scores(before, after, n, stacklevel=4)
+    people.warn_of_inverted_scores((before, after), n, stacklevel=4)
     scores = ScoreFigures(
         mean_before=people.group_means(before, n),
         mean_after=people.group_means(after, n),

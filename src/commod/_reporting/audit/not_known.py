@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import list_first, why_undefined
-from commod._text import n_of, verb
+from commod._text import n_of, shorten, verb
 
 __all__ = ["not_known_of"]
 
@@ -66,7 +66,7 @@ def _too_few(evidence: Evidence) -> list[str]:
         texts.append(f"Fairness is not known: {why_undefined(evidence)}")
     unread = evidence.unread_columns
     if unread:
-        names = list_first(unread, 10, width=40)
+        names = list_first([shorten(name, 40) for name in unread], 10)
         texts.append(
             f"Columns that are neither numbers nor categories ({names}) are in no rule and "
             "no subgroup, and their values are not in the digest of the data."

@@ -28,6 +28,7 @@ __all__ = ["AuditedPeople", "read_people"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+OptionalPair = tuple[FloatArray | None, FloatArray | None]
 
 ROUNDING = 1e-12  # of a mean score
 
@@ -95,21 +96,17 @@ class AuditedPeople:
         return np.asarray(np.bincount(codes, sums) / np.bincount(codes, sizes))
 
     def warn_of_inverted_scores(
-        self,
-        before: FloatArray | None,
-        after: FloatArray | None,
-        sizes: FloatArray,
-        stacklevel: int,
+        self, sums: OptionalPair, sizes: FloatArray, stacklevel: int
     ) -> None:
         """Warn where positive decisions have the lower mean score: scores of the other label.
 
-        A row of `before` and `after` (n,) is the sum of the scores of `sizes` (n,) people.
+        `sums` are scores before and after: each row (n,) adds the scores of `sizes` (n,) people.
         """
-        given = ("scores_before", before, self.before), ("scores_after", after, self.after)
-        for name, sums, positive in given:
-            if sums is None or positive.all() or not positive.any():
+        names = "scores_before", "scores_after"
+        for name, totals, positive in zip(names, sums, (self.before, self.after), strict=True):
+            if totals is None or positive.all() or not positive.any():
                 continue
-            low, high = (sums[rows].sum() / sizes[rows].sum() for rows in (~positive, positive))
+            low, high = (totals[rows].sum() / sizes[rows].sum() for rows in (~positive, positive))
             if high < low - ROUNDING:
                 warnings.warn(
                     f"{name} are lower where the decision is {self.coding.positive_label!r}. They "

@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from commod._record import Changes, Estimate, Fairness, Group, Limit, Request
 from commod._reporting.audit.coding import Coding
-from commod._reporting.audit.counts import (
-    UNDEFINED,
-    DecisionCounts,
-    finite_or_none,
-    share_estimate,
-)
+from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none, share_estimate
 from commod._statistics.promises import fairness_interval
 from commod.bounds._counts import fewest_number
 from commod.metrics._constraint import CONSTRAINTS, Constraint

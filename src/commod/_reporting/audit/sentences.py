@@ -40,16 +40,11 @@ def metric_text(evidence: Evidence, value: float, reference: float | None = None
     return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
 
 
-def list_first(
-    items: Sequence[str], limit: int = 5, *, n: int | None = None, width: int = 80
-) -> str:
-    """Return the first `limit` of `n` items, each shortened to `width` characters.
-
-    `n` is the number of the given items if None.
-    """
+def list_first(items: Sequence[str], limit: int = 5, n: int | None = None) -> str:
+    """Return the first `limit` of `n` items; `n` is the number of the given items if None."""
     n = len(items) if n is None else n
     more = f" and {n - limit} more" if n > limit else ""
-    return ", ".join(shorten(item, width) for item in items[:limit]) + more
+    return ", ".join(map(shorten, items[:limit])) + more
 
 
 def interval(evidence: Evidence, *, compared: bool = False) -> str:
