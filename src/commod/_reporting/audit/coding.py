@@ -69,9 +69,9 @@ def _present_labels(values: Mapping[str, NDArray[Any]]) -> list[Any]:
     if len(first_place) > 2 or 0 < n_texts < len(first_place):
         examples = ", ".join(f"{label!r} ({name})" for label, name in [*first_place.items()][:4])
         raise InputError(
-            f"Decisions and true labels hold {len(first_place)} different values: {examples}. "
-            "Exactly two are allowed. Use the same two labels in all columns; compare scores with "
-            "the threshold first."
+            "Decisions and true labels must have two labels of one type, but hold "
+            f"{len(first_place)} different values: {examples}. Use the same two labels in all "
+            "columns; compare scores with the threshold first."
         )
     return list(first_place)
 

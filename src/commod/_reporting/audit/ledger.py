@@ -196,7 +196,7 @@ def _ids(values: list[Any]) -> list[Any]:
     if len(kinds) > 1 or is_large or not kinds <= {str, int, float, bool}:
         ids = [None if value is None else str(value) for value in ids]
         kinds = {str}
-    if kinds == {str}:  # UTF-8 cannot hold lone surrogates: they become \\udc80, in every file
+    if kinds == {str}:  # UTF-8 cannot hold lone surrogates: they become text such as \udc80
         return [v and v.encode("utf-8", "backslashreplace").decode() for v in ids]
     return ids
 
