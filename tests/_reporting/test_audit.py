@@ -1,4 +1,4 @@
-"""What an audit says is what one would count by hand, and what it cannot know it says so."""
+"""An audit counts what one would count by hand, and says what it does not know."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from commod import (
     metrics,
 )
 from commod._record import StabilitySummary
-from commod._reporting.audit.checks import QUESTIONS
-from commod._reporting.audit.scores import Ranked, area_loss
+from commod._reporting.audit.areas import RankedScores, area_loss
+from commod._reporting.audit.checks import CHECKS
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.rivals import MinimalFlip
@@ -65,31 +65,31 @@ def random_rows(seed, n=400, n_groups=3):
 
 
 def test_ten_people_counted_by_hand():
-    found = small(y_true=TRUTH, request={"target": 0.8})
-    assert (found.n, found.changes.n_changes, found.changes.n_gains) == (10, 1, 1)
-    p_rule = found.fairness[0]
+    result = small(y_true=TRUTH, request={"target": 0.8})
+    assert (result.n, result.changes.n_changes, result.changes.n_gains) == (10, 1, 1)
+    p_rule = result.fairness[0]
     assert p_rule.before.value == 0.5  # 1/4 over 3/6
     assert p_rule.after.value == 1.0  # 2/4 over 3/6
-    a, b = found.groups
+    a, b = result.groups
     assert (a.name, a.n, a.n_gains, a.n_losses, a.selected_after.value) == ("a", 6, 0, 0, 0.5)
     assert (b.n_gains, b.selected_before.value, b.selected_after.value) == (1, 0.25, 0.5)
     assert (b.true_positive_before.value, b.true_positive_after.value) == (1 / 3, 2 / 3)
     assert b.false_positive_after.value == 0
-    assert (found.quality.accuracy_before.value, found.quality.accuracy_after.value) == (0.6, 0.7)
-    assert (found.quality.n_errors_fixed, found.quality.n_errors_introduced) == (1, 0)
-    assert (found.limit.n_fewest, found.limit.times, found.limit.n_gains_only) == (1, 1.0, 1)
+    assert (result.quality.accuracy_before.value, result.quality.accuracy_after.value) == (0.6, 0.7)
+    assert (result.quality.n_errors_fixed, result.quality.n_errors_introduced) == (1, 0)
+    assert (result.limit.n_fewest, result.limit.times, result.limit.n_gains_only) == (1, 1.0, 1)
 
 
 def test_a_label_that_is_bad_for_people_turns_gains_into_losses():
-    found = small(favorable_label=0, label_names={0: "low risk", 1: "high risk"})
-    assert (found.changes.n_gains, found.changes.n_losses) == (0, 1)
-    assert (found.groups[1].favorable_before.value, found.groups[1].selected_before.value) == (
+    result = small(favorable_label=0, label_names={0: "low risk", 1: "high risk"})
+    assert (result.changes.n_gains, result.changes.n_losses) == (0, 1)
+    assert (result.groups[1].favorable_before.value, result.groups[1].selected_before.value) == (
         0.75,
         0.25,
     )
-    assert "“low risk”" in found.answer[0]
-    assert found.notice.startswith("1 person loses the favourable outcome, 0 gain it.")
-    assert "Most of the changes are losses. 1 person loses" in found._repr_html_()
+    assert "“low risk”" in result.answer[0]
+    assert result.notice.startswith("1 person loses the favourable outcome, 0 gain it.")
+    assert "Most of the changes are losses. 1 person loses" in result._repr_html_()
     assert small().notice is None
 
 
@@ -99,13 +99,13 @@ def test_most_changes_being_losses_comes_with_what_gains_only_would_take():
     best = np.flatnonzero(before & (group == 2))
     after = before.copy()
     after[best[: len(best) // 2]] = 0
-    found = audit(before, after, sensitive_features=group)
+    result = audit(before, after, sensitive_features=group)
     reached = metrics.p_rule(None, after, sensitive_features=group)
     gains = bounds.minimal_changes(
         before, sensitive_features=group, target=reached, direction="gains_only"
     )
-    assert found.limit.n_gains_only == gains.n_changes
-    assert f"the same fairness would take at least {gains.n_changes:,} gains" in found.notice
+    assert result.limit.n_gains_only == gains.n_changes
+    assert f"the same fairness would take at least {gains.n_changes:,} gains" in result.notice
 
 
 # -- against other ways of computing it -----------------------------------------------------------
@@ -117,7 +117,7 @@ def test_figures_are_those_of_the_metrics_and_the_bounds(seed, favorable_is_one)
     group, label, scores, edited = random_rows(seed)
     before, after = (scores > 0.5).astype(int), (edited > 0.5).astype(int)
     favorable = int(favorable_is_one)
-    found = audit(
+    result = audit(
         before,
         after,
         sensitive_features=group,
@@ -126,7 +126,7 @@ def test_figures_are_those_of_the_metrics_and_the_bounds(seed, favorable_is_one)
         scores_after=edited,
         favorable_label=favorable,
     )
-    for fairness in found.fairness:
+    for fairness in result.fairness:
         for decisions, value in ((before, fairness.before), (after, fairness.after)):
             expected = metrics.fairness_value(
                 fairness.constraints, label, decisions, sensitive_features=group
@@ -136,10 +136,10 @@ def test_figures_are_those_of_the_metrics_and_the_bounds(seed, favorable_is_one)
     counts = metrics.count_changes(
         before, after, favorable_label=favorable, sensitive_features=group
     )
-    assert (found.changes.n_gains, found.changes.n_losses) == (counts.n_gains, counts.n_losses)
+    assert (result.changes.n_gains, result.changes.n_losses) == (counts.n_gains, counts.n_losses)
     rates = metrics.group_rates(label, after, sensitive_features=group)
     for line, (name, (n, n_gains, n_losses)) in zip(
-        found.groups, counts.by_group.items(), strict=True
+        result.groups, counts.by_group.items(), strict=True
     ):
         assert (line.name, line.n) == (str(name), n)
         assert (line.n_gains, line.n_losses) == (n_gains, n_losses)
@@ -148,25 +148,27 @@ def test_figures_are_those_of_the_metrics_and_the_bounds(seed, favorable_is_one)
         assert line.false_positive_after.value == pytest.approx(rates[name]["fpr"])
         assert line.mean_score_after == pytest.approx(edited[group == name].mean())
     limit = bounds.minimal_changes(
-        before, sensitive_features=group, target=found.fairness[0].after.value
+        before, sensitive_features=group, target=result.fairness[0].after.value
     )
-    assert found.limit.n_fewest == limit.n_changes
+    assert result.limit.n_fewest == limit.n_changes
     only_gains = bounds.minimal_changes(
         before,
         sensitive_features=group,
-        target=found.fairness[0].after.value,
+        target=result.fairness[0].after.value,
         direction="gains_only",
         favorable_label=favorable,
     )
-    assert found.limit.n_gains_only == only_gains.n_changes
-    assert found.changes.n_changes >= found.limit.n_fewest
-    assert found.quality.auc_after.value == pytest.approx(roc_auc_score(label, edited))
-    errors = [b.n * abs(b.observed.value - b.mean_score) for b in found.calibration.after]
-    assert found.calibration.error_after == pytest.approx(sum(errors) / 400)
-    assert sum(b.n for b in found.calibration.after) == 400
-    assert sum(b.n * b.mean_score for b in found.calibration.after) == pytest.approx(edited.sum())
-    assert sum(b.n * b.observed.value for b in found.calibration.after) == pytest.approx(sum(label))
-    lowest = found.calibration.after[0]
+    assert result.limit.n_gains_only == only_gains.n_changes
+    assert result.changes.n_changes >= result.limit.n_fewest
+    assert result.quality.auc_after.value == pytest.approx(roc_auc_score(label, edited))
+    errors = [b.n * abs(b.observed.value - b.mean_score) for b in result.calibration.after]
+    assert result.calibration.error_after == pytest.approx(sum(errors) / 400)
+    assert sum(b.n for b in result.calibration.after) == 400
+    assert sum(b.n * b.mean_score for b in result.calibration.after) == pytest.approx(edited.sum())
+    assert sum(b.n * b.observed.value for b in result.calibration.after) == pytest.approx(
+        sum(label)
+    )
+    lowest = result.calibration.after[0]
     assert lowest.observed.value == pytest.approx(label[np.argsort(edited)][: lowest.n].mean())
 
 
@@ -176,24 +178,24 @@ def test_the_interval_of_an_area_is_delongs(seed):
     rng = np.random.default_rng(seed)
     label = np.arange(40) < rng.integers(5, 35)
     scores = rng.integers(0, 12, 40) + 3.0 * label
-    found = Ranked.of(scores).area(label, 0.95)
+    result = RankedScores.of(scores).area(label, 0.95)
     above = (scores[label][:, None] > scores[~label]) + 0.5 * (
         scores[label][:, None] == scores[~label]
     )
-    assert found.value == pytest.approx(above.mean())
+    assert result.value == pytest.approx(above.mean())
     variance = above.mean(axis=1).var(ddof=1) / label.sum()
     variance += above.mean(axis=0).var(ddof=1) / (~label).sum()
-    if 0 < found.value < 1:
-        reach = 1.959963984540054 * math.sqrt(variance) / (found.value * (1 - found.value))
-        middle = math.log(found.value / (1 - found.value))
-        assert found.low == pytest.approx(1 / (1 + math.exp(reach - middle)))
-        assert found.high == pytest.approx(1 / (1 + math.exp(-middle - reach)))
+    if 0 < result.value < 1:
+        reach = 1.959963984540054 * math.sqrt(variance) / (result.value * (1 - result.value))
+        middle = math.log(result.value / (1 - result.value))
+        assert result.low == pytest.approx(1 / (1 + math.exp(reach - middle)))
+        assert result.high == pytest.approx(1 / (1 + math.exp(-middle - reach)))
 
 
 def test_a_perfect_area_is_not_claimed_with_certainty():
-    found = Ranked.of(np.arange(20.0)).area(np.arange(20) >= 10, 0.95)
-    assert found.value == found.high == 1
-    assert found.low < 0.75
+    result = RankedScores.of(np.arange(20.0)).area(np.arange(20) >= 10, 0.95)
+    assert result.value == result.high == 1
+    assert result.low < 0.75
 
 
 def test_the_interval_of_an_area_holds_the_truth_as_often_as_it_says():
@@ -202,7 +204,7 @@ def test_the_interval_of_an_area_holds_the_truth_as_often_as_it_says():
     hits = 0
     for _ in range(400):
         label = np.arange(120) < 50
-        area = Ranked.of(rng.normal(1.0 * label)).area(label, 0.9)
+        area = RankedScores.of(rng.normal(1.0 * label)).area(label, 0.9)
         hits += area.low <= truth <= area.high
     assert 0.85 <= hits / 400 <= 0.95
 
@@ -212,25 +214,27 @@ def test_mcnemars_test_is_the_exact_one():
     after = 1 - before
     after[12:] = before[12:]
     truth = np.array([0] * 9 + [0] * 3 + [1] * 30)
-    found = audit(before, after, sensitive_features=["a", "b"] * 21, y_true=truth, min_group_size=1)
-    assert (found.quality.n_errors_fixed, found.quality.n_errors_introduced) == (9, 3)
+    result = audit(
+        before, after, sensitive_features=["a", "b"] * 21, y_true=truth, min_group_size=1
+    )
+    assert (result.quality.n_errors_fixed, result.quality.n_errors_introduced) == (9, 3)
     both = 2 * sum(math.comb(12, k) for k in range(4)) / 2**12
-    assert found.quality.p_value == pytest.approx(both)
+    assert result.quality.p_value == pytest.approx(both)
 
 
 # -- JSON -----------------------------------------------------------------------------------------
 
 
 def test_json_goes_both_ways_and_is_strict():
-    found = small(y_true=TRUTH, X=np.arange(20.0).reshape(10, 2), request={"target": 0.8})
-    text = found.to_json()
-    assert Audit.from_json(text) == found
+    result = small(y_true=TRUTH, X=np.arange(20.0).reshape(10, 2), request={"target": 0.8})
+    text = result.to_json()
+    assert Audit.from_json(text) == result
     assert json.loads(text)["schema"] == "commod.audit/1"
     assert "NaN" not in text
 
 
 @pytest.mark.parametrize(
-    ("mend", "message"),
+    ("edit", "message"),
     [
         (lambda d: d | {"schema": "commod.audit/99"}, "schema 'commod.audit/99'"),
         (lambda d: {k: v for k, v in d.items() if k != "limit"}, "lacks field 'limit'"),
@@ -240,9 +244,9 @@ def test_json_goes_both_ways_and_is_strict():
         (lambda d: [d], "not an audit"),
     ],
 )
-def test_a_file_that_is_no_audit_is_refused(mend, message):
+def test_a_file_that_is_no_audit_is_refused(edit, message):
     with pytest.raises(InputError, match=message):
-        Audit.from_dict(mend(small().to_dict()))
+        Audit.from_dict(edit(small().to_dict()))
 
 
 def test_text_that_is_no_json_is_refused():
@@ -263,15 +267,15 @@ def test_the_ledger_has_one_line_per_changed_decision(tmp_path):
     import hashlib
 
     X = pd.DataFrame({"age": range(10)}, index=[f"id{i}" for i in range(10)])
-    found = small(X=X, scores_before=BEFORE * 0.5, scores_after=AFTER * 0.5)
-    frame = found.ledger.frame()
+    result = small(X=X, scores_before=BEFORE * 0.5, scores_after=AFTER * 0.5)
+    frame = result.ledger.frame()
     assert frame.row.tolist() == ["id7"]
     assert frame[["before", "after", "direction"]].values.tolist() == [[0, 1, "gain"]]
     assert frame[["score_before", "score_after"]].values.tolist() == [[0.0, 0.5]]
     assert "group" not in frame
-    path = found.ledger.to_csv(tmp_path / "ledger.csv")
+    path = result.ledger.to_csv(tmp_path / "ledger.csv")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert digest == found.ledger.digest == found.provenance.ledger_digest
+    assert digest == result.ledger.digest == result.provenance.ledger_digest
     assert [p.name for p in tmp_path.iterdir()] == ["ledger.csv"]
 
 
@@ -284,11 +288,12 @@ def test_the_group_is_in_the_ledger_only_if_asked_for():
 def test_the_digest_of_a_parquet_ledger_is_that_of_the_csv(tmp_path):
     ids = ["x", 2, None, 4.5, "=1+1", 6, 7, 8, 9, 10]
     before = np.zeros(10, int)
-    found = small(before=before, after=1 - before, row_ids=ids, request={"pos_label": 1})
-    path = found.ledger.to_parquet(tmp_path / "ledger.parquet")
-    assert type(found.ledger).digest_of(path) == found.ledger.digest
+    result = small(before=before, after=1 - before, row_ids=ids, request={"pos_label": 1})
+    path = result.ledger.to_parquet(tmp_path / "ledger.parquet")
+    assert type(result.ledger).digest_of(path) == result.ledger.digest
     assert (
-        type(found.ledger).digest_of(found.ledger.to_csv(tmp_path / "l.csv")) == found.ledger.digest
+        type(result.ledger).digest_of(result.ledger.to_csv(tmp_path / "l.csv"))
+        == result.ledger.digest
     )
     assert len(pd.read_parquet(path)) == 10
 
@@ -303,32 +308,32 @@ def test_a_spreadsheet_runs_nothing_from_the_ledger(text):
     "ids", [[(1, "a")] * 10, [-1, "-1"] * 5, pd.date_range("2020", periods=10)]
 )
 def test_ids_of_any_kind_survive_a_file(ids, tmp_path):
-    found = small(after=1 - BEFORE, row_ids=ids).ledger
-    path = found.to_parquet(tmp_path / "ledger.parquet")
-    assert type(found).digest_of(path) == found.digest
+    result = small(after=1 - BEFORE, row_ids=ids).ledger
+    path = result.to_parquet(tmp_path / "ledger.parquet")
+    assert type(result).digest_of(path) == result.digest
 
 
-def test_a_ledger_of_no_changes_is_empty_and_still_pinned():
-    found = small(after=BEFORE)
-    assert len(found.ledger) == 0 and len(found.ledger.digest) == 64
-    assert found.answer[0] == "No decision changes on the 10 audited rows."
+def test_a_ledger_of_no_changes_is_empty_and_has_a_digest():
+    result = small(after=BEFORE)
+    assert len(result.ledger) == 0 and len(result.ledger.digest) == 64
+    assert result.answer[0] == "No decision changes on the 10 audited rows."
 
 
-def test_the_lines_of_a_ledger_cannot_change_under_its_digest():
+def test_the_lines_of_a_ledger_are_immutable():
     with pytest.raises(TypeError):
         small().ledger.columns["direction"][0] = "loss"
 
 
 def test_rows_of_an_index_with_several_levels_have_readable_ids():
     index = pd.MultiIndex.from_product([["x", "y"], range(5)])
-    found = small(X=pd.DataFrame({"age": range(10)}, index=index))
-    assert found.ledger.columns["row"] == ("y, 2",)
+    result = small(X=pd.DataFrame({"age": range(10)}, index=index))
+    assert result.ledger.columns["row"] == ("y, 2",)
 
 
 def test_an_index_that_names_rows_twice_is_not_used_and_decisions_may_have_one():
     with pytest.warns(DataWarning, match="repeat"):
-        found = small(X=pd.DataFrame({"age": range(10)}, index=[0] * 10))
-    assert found.ledger.columns["row"] == (7,)
+        result = small(X=pd.DataFrame({"age": range(10)}, index=[0] * 10))
+    assert result.ledger.columns["row"] == (7,)
     named = small(after=pd.Series(AFTER, index=list("abcdefghij")))
     assert named.ledger.columns["row"] == ("h",)
 
@@ -350,8 +355,8 @@ def planted(seed, harm):
 def test_a_subgroup_that_is_served_badly_is_named():
     group, X, after = planted(0, harm=0.3)
     before = np.roll(after, 1)
-    found = audit(before, after, sensitive_features=group, X=X).subgroups
-    worst = found.listed[0]
+    result = audit(before, after, sensitive_features=group, X=X).subgroups
+    worst = result.listed[0]
     assert worst.name == "b with town = Rome"
     assert worst.compared_with == "the others with town = Rome"
     inside = (X.town == "Rome").to_numpy()
@@ -360,7 +365,7 @@ def test_a_subgroup_that_is_served_badly_is_named():
     assert worst.rate_before == pytest.approx(before[inside & (group == "b")].mean())
     assert worst.others == pytest.approx(after[inside & (group == "a")].mean())
     assert worst.gap.high < 0
-    assert found.level == pytest.approx(1 - 0.05 / found.n_tested)
+    assert result.level == pytest.approx(1 - 0.05 / result.n_tested)
 
 
 def test_subgroups_that_differ_by_chance_are_hardly_ever_named():
@@ -376,24 +381,24 @@ def test_all_subgroups_that_fare_worse_are_counted_though_ten_are_listed():
     group = rng.choice(["a", "b"], 6000)
     X = rng.integers(0, 4, (6000, 6))
     after = (rng.random(6000) < np.where(group == "b", 0.3, 0.7)).astype(int)
-    found = audit(after, after, sensitive_features=group, X=X)
-    assert found.subgroups.n_worse == 25 and len(found.subgroups.listed) == 10
-    sentence = next(c.sentence for c in found.checks if c.code == "CM304")
+    result = audit(after, after, sensitive_features=group, X=X)
+    assert result.subgroups.n_worse == 25 and len(result.subgroups.listed) == 10
+    sentence = next(c.sentence for c in result.checks if c.code == "CM304")
     assert "and 20 more" in sentence
 
 
 def test_small_subgroups_are_counted_not_hidden():
     group, X, after = planted(0, harm=0.3)
-    found = audit(after[:300], after[:300], sensitive_features=group[:300], X=X[:300])
-    assert found.subgroups.n_tested < 2 * 8
-    assert found.subgroups.n_tested + found.subgroups.n_too_small == 2 * (1 + 3 + 4)
-    assert any("subgroups have too few people" in text for text in found.not_known)
+    result = audit(after[:300], after[:300], sensitive_features=group[:300], X=X[:300])
+    assert result.subgroups.n_tested < 2 * 8
+    assert result.subgroups.n_tested + result.subgroups.n_too_small == 2 * (1 + 3 + 4)
+    assert any("subgroups have too few people" in text for text in result.not_known)
 
 
-def test_for_error_rates_only_those_who_deserve_it_are_compared():
+def test_for_error_rates_only_people_with_the_favourable_label_are_compared():
     group, X, after = planted(1, harm=0.3)
     truth = np.random.default_rng(5).integers(0, 2, len(after))
-    found = audit(
+    result = audit(
         after,
         after,
         sensitive_features=group,
@@ -401,7 +406,7 @@ def test_for_error_rates_only_those_who_deserve_it_are_compared():
         y_true=truth,
         request={"constraints": "true_positive_rate_parity"},
     )
-    worst = found.subgroups.listed[0]
+    worst = result.subgroups.listed[0]
     members = (group == "b") & (X.town == "Rome").to_numpy() & (truth == 1)
     assert worst.name == "b with town = Rome" and worst.n == members.sum()
     assert worst.rate.value == pytest.approx(after[members].mean())
@@ -412,11 +417,11 @@ def test_for_error_rates_only_those_who_deserve_it_are_compared():
 
 def test_groups_of_several_columns_are_named_by_both():
     sensitive = pd.DataFrame({"sex": ["f", "m"] * 5, "old": [True, False, False, True, True] * 2})
-    found = small(groups=sensitive)
-    assert {g.name for g in found.groups} <= {
+    result = small(groups=sensitive)
+    assert {g.name for g in result.groups} <= {
         f"sex = {s}, old = {o}" for s in "fm" for o in (True, False)
     }
-    assert sum(g.n for g in found.groups) == 10
+    assert sum(g.n for g in result.groups) == 10
 
 
 def test_groups_that_read_alike_stay_apart():
@@ -459,10 +464,10 @@ def explained(favorable=0, **options):
 
 
 def test_a_part_of_a_request_keeps_what_the_explanation_knows():
-    found = small(explanation=explained(), request={"target": 0.8})
-    assert (found.changes.n_gains, found.changes.n_losses) == (0, 1)
-    assert found.request.target == 0.8 and found.request.favorable_label == 0
-    assert small(explanation=explained(), request=Request(target=0.8)).request == found.request
+    result = small(explanation=explained(), request={"target": 0.8})
+    assert (result.changes.n_gains, result.changes.n_losses) == (0, 1)
+    assert result.request.target == 0.8 and result.request.favorable_label == 0
+    assert small(explanation=explained(), request=Request(target=0.8)).request == result.request
     for contrary in ({"favorable_label": 1}, {"pos_label": 0}):
         with pytest.raises(InputError, match="contradict"):
             small(explanation=explained(), **contrary)
@@ -489,16 +494,19 @@ def test_scores_of_the_other_label_are_noticed():
         small(scores_before=1.0 - BEFORE, scores_after=AFTER * 1.0)
 
 
-def test_what_reads_the_group_or_draws_lots_is_said_first():
+def test_an_update_that_reads_the_group_or_is_randomised_is_called_so_first():
     rows = make_biased(400, random_state=0)
     model = LogisticRegression().fit(rows.data, rows.target)
     group = {"sensitive_features": rows.sensitive_features}
     rival = MinimalFlip(model, constraints="equalized_odds", random_state=0)
     why = explain(rival.fit(rows.data, rows.target, **group), rows.data, **group)
-    found = audit(why.y_before, why.y_after, y_true=rows.target, explanation=why, **group)
-    assert found.answer[1].startswith("This update needs each person's group to decide. It decides")
-    assert (found.provenance.reads_group, found.provenance.draws_lots) == (True, True)
-    states = {check.code: check.state for check in found.checks}
+    result = audit(why.y_before, why.y_after, y_true=rows.target, explanation=why, **group)
+    assert result.answer[1].startswith(
+        "This update reads each person's group, or a column that determines it, to decide. "
+        "This update is randomised"
+    )
+    assert (result.provenance.reads_group, result.provenance.draws_lots) == (True, True)
+    states = {check.code: check.state for check in result.checks}
     assert states["CM302"] == "failed"
     assert small().provenance.reads_group is None
 
@@ -509,35 +517,35 @@ def test_groups_too_small_to_compare_stay_out_of_the_limit_and_its_check():
     after = before.copy()
     after[200:240] = 1
     after[400:] = 1
-    found = audit(before, after, sensitive_features=group)
-    assert (found.changes.n_changes, found.limit.n_changes) == (60, 40)
-    assert found.limit.times == 40 / found.limit.n_fewest
-    check = next(c for c in found.checks if c.code == "CM204")
-    assert check.sentence.startswith("40 changes in the groups compared")
-    assert "not counting 20 in groups too small" in " ".join(found.answer)
-    assert "400 audited rows without 20 of groups too small" in " ".join(found.answer)
-    assert found.fairness[0].n == 400
+    result = audit(before, after, sensitive_features=group)
+    assert (result.changes.n_changes, result.limit.n_changes) == (60, 40)
+    assert result.limit.times == 40 / result.limit.n_fewest
+    check = next(c for c in result.checks if c.code == "CM204")
+    assert check.sentence.startswith("The update makes 40 changes in the compared groups.")
+    assert "not counting 20 in groups too small" in " ".join(result.answer)
+    assert "400 audited rows without 20 in groups too small" in " ".join(result.answer)
+    assert result.fairness[0].n == 400
 
 
-def test_a_figure_just_short_of_its_target_is_told_apart():
+def test_a_figure_just_short_of_its_target_has_enough_digits():
     before = np.r_[np.tile([1] * 7998 + [0] * 2002, 1), np.ones(10_000, int)]
     group = np.repeat(["a", "b"], 10_000)
-    found = audit(before, before, sensitive_features=group, request={"target": 0.8})
-    check = found.checks[0]
+    result = audit(before, before, sensitive_features=group, request={"target": 0.8})
+    check = result.checks[0]
     assert check.state == "failed" and "79.98%" in check.sentence and "80.0%" in check.sentence
     changed = before.copy()
     changed[:3] = 0
-    found = audit(before, changed, sensitive_features=group, request={"max_changes": 0.000149})
-    sentence = next(c.sentence for c in found.checks if c.code == "CM104")
+    result = audit(before, changed, sensitive_features=group, request={"max_changes": 0.000149})
+    sentence = next(c.sentence for c in result.checks if c.code == "CM104")
     assert "0.0150%" in sentence and "0.0149%" in sentence
 
 
-def test_less_fair_than_before_is_said_in_so_many_words():
-    found = small(before=AFTER, after=BEFORE)
-    assert "This is less fair than before." in " ".join(found.answer)
-    assert "as fair as this, or fairer, without any change" in " ".join(found.answer)
+def test_an_update_that_is_less_fair_than_before_is_called_so():
+    result = small(before=AFTER, after=BEFORE)
+    assert "This is less fair than before." in " ".join(result.answer)
+    assert "as fair as this, or fairer, without any change" in " ".join(result.answer)
     alone = small(groups=["a"] * 10)
-    assert "fewer than two are large enough" in " ".join(alone.answer)
+    assert "fewer than two groups are large enough" in " ".join(alone.answer)
 
 
 def test_columns_left_out_are_named():
@@ -554,16 +562,16 @@ def biased_update(**options):
     return update.fit(rows.data, rows.target, **group), rows, group
 
 
-def test_a_direction_does_not_hide_how_well_r_tells_the_group():
+def test_a_direction_does_not_hide_how_well_r_predicts_the_group():
     update, rows, group = biased_update(direction="losses_only")
     why = explain(update, rows.data)
-    found = audit(why.y_before, why.y_after, explanation=why, **group)
-    for proxy, name in zip(found.proxies, np.unique(rows.sensitive_features), strict=True):
+    result = audit(why.y_before, why.y_after, explanation=why, **group)
+    for proxy, name in zip(result.proxies, np.unique(rows.sensitive_features), strict=True):
         area = roc_auc_score(rows.sensitive_features == name, -update.raw_ratio(rows.data))
         assert proxy.update.value == pytest.approx(area)
 
 
-def telling_case():
+def case_with_group_column():
     rng = np.random.default_rng(0)
     sex = rng.choice(["F", "M"], 800)
     X = pd.DataFrame({"sex": sex, "w": rng.normal(size=800)})
@@ -572,10 +580,10 @@ def telling_case():
     return X, sex, before, after
 
 
-def test_columns_that_tell_the_group_stay_out_of_the_ledger_unless_it_is_asked_for():
-    X, sex, before, after = telling_case()
-    found = audit(before, after, sensitive_features=sex, X=X)
-    assert not any("sex" in rule for rule in found.ledger.columns["rule"])
+def test_columns_that_determine_the_group_are_in_the_ledger_only_on_request():
+    X, sex, before, after = case_with_group_column()
+    result = audit(before, after, sensitive_features=sex, X=X)
+    assert not any("sex" in rule for rule in result.ledger.columns["rule"])
     model = ScoreColumn("score")
     scored = X.assign(score=np.where(before == 1, 0.8, 0.2) + 0.01 * X.w)
     update = ControlledDebiaser(model, target=0.9, random_state=0, progress=False)
@@ -592,8 +600,8 @@ def test_columns_that_tell_the_group_stay_out_of_the_ledger_unless_it_is_asked_f
         )
         for wanted in (False, True)
     )
-    told = [*quiet.ledger.columns["rule"], *quiet.ledger.columns["reasons"]]
-    assert len(quiet.ledger) > 0 and not any("sex" in text for text in told)
+    texts = [*quiet.ledger.columns["rule"], *quiet.ledger.columns["reasons"]]
+    assert len(quiet.ledger) > 0 and not any("sex" in text for text in texts)
     assert any("sex" in text for text in asked.ledger.columns["reasons"])
     assert quiet.provenance.reads_group is True
     assert {c.code: c.state for c in quiet.checks}["CM302"] == "failed"
@@ -611,12 +619,12 @@ def test_the_loss_of_area_is_delongs_for_the_same_people(seed):
             scores[label][:, None] == scores[~label]
         )
 
-    found = area_loss(before, after, label, 0.95)
+    result = area_loss(before, after, label, 0.95)
     moved = wins(before) - wins(after)
-    assert found.value == pytest.approx(moved.mean())
+    assert result.value == pytest.approx(moved.mean())
     variance = moved.mean(axis=1).var(ddof=1) / label.sum()
     variance += moved.mean(axis=0).var(ddof=1) / (~label).sum()
-    assert found.high - found.value == pytest.approx(1.959963984540054 * math.sqrt(variance))
+    assert result.high - result.value == pytest.approx(1.959963984540054 * math.sqrt(variance))
 
 
 def test_a_small_loss_of_order_is_seen_because_the_people_are_the_same():
@@ -625,7 +633,7 @@ def test_a_small_loss_of_order_is_seen_because_the_people_are_the_same():
     scores = 1 / (1 + np.exp(-(1.3 * label + rng.normal(size=3000))))
     worse = np.clip(scores + rng.normal(0, 0.09, 3000), 0, 1)
     decided = (scores > 0.5).astype(int)
-    found = audit(
+    result = audit(
         decided,
         decided,
         sensitive_features=rng.choice(["a", "b"], 3000),
@@ -633,8 +641,8 @@ def test_a_small_loss_of_order_is_seen_because_the_people_are_the_same():
         scores_before=scores,
         scores_after=worse,
     )
-    assert {c.code: c.state for c in found.checks}["CM401"] == "failed"
-    assert found.quality.auc_after.high > found.quality.auc_before.low  # their intervals overlap
+    assert {c.code: c.state for c in result.checks}["CM401"] == "failed"
+    assert result.quality.auc_after.high > result.quality.auc_before.low  # their intervals overlap
 
 
 def test_scores_in_another_order_are_refused():
@@ -651,15 +659,15 @@ def test_what_is_asked_is_checked_and_its_names_are_kept():
     assert "“hired”" in small(request=asked).answer[0]
 
 
-def test_a_group_of_one_person_is_counted_and_not_told():
+def test_rates_of_a_group_of_one_person_are_hidden():
     groups = np.array(["a"] * 5 + ["b"] * 4 + ["c"])
-    found = small(groups=groups, min_group_size=3, y_true=TRUTH)
-    alone = found.groups[2]
+    result = small(groups=groups, min_group_size=3, y_true=TRUTH)
+    alone = result.groups[2]
     assert (alone.name, alone.n, alone.n_gains, alone.favorable_after.value) == ("c", 1, None, None)
-    assert alone.accuracy_after.value is None and Audit.from_json(found.to_json()) == found
+    assert alone.accuracy_after.value is None and Audit.from_json(result.to_json()) == result
 
 
-def test_one_group_is_told_from_nobody():
+def test_one_group_is_not_enough_evidence_for_a_proxy():
     states = {c.code: c for c in small(groups=["all"] * 10).checks}
     assert states["CM302"].state == states["CM303"].state == "not enough evidence"
     assert "0.50" not in states["CM302"].sentence
@@ -668,8 +676,8 @@ def test_one_group_is_told_from_nobody():
 def test_a_parquet_ledger_of_any_name_and_ids_has_the_same_digest(tmp_path):
     ids = ["bad \udc80", *range(8), 2**70]
     for row_ids in (ids, [2**70 + i for i in range(10)]):
-        found = small(after=1 - BEFORE, row_ids=row_ids).ledger
-        assert type(found).digest_of(found.to_parquet(tmp_path / "ledger.pq")) == found.digest
+        result = small(after=1 - BEFORE, row_ids=row_ids).ledger
+        assert type(result).digest_of(result.to_parquet(tmp_path / "ledger.pq")) == result.digest
 
 
 def test_a_private_file_stays_private_and_a_link_a_link(tmp_path):
@@ -711,17 +719,17 @@ def test_refits_that_failed_leave_a_check_open():
 @pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-1, 1), (1.0, 2.0)])
 def test_labels_of_every_kind(labels):
     table = np.array(labels, dtype=object if isinstance(labels[0], str) else None)
-    found = small(
+    result = small(
         before=table[BEFORE], after=table[AFTER], y_true=table[TRUTH], pos_label=labels[1]
     )
-    assert found.changes.n_gains == 1 and found.quality.accuracy_after.value == 0.7
-    assert found.ledger.columns["after"] == (labels[1],)
-    assert Audit.from_json(found.to_json()) == found
+    assert result.changes.n_gains == 1 and result.quality.accuracy_after.value == 0.7
+    assert result.ledger.columns["after"] == (labels[1],)
+    assert Audit.from_json(result.to_json()) == result
 
 
 def test_decisions_that_are_all_alike():
-    found = small(before=np.ones(10), after=np.ones(10))
-    assert found.fairness[0].after.value == 1.0
+    result = small(before=np.ones(10), after=np.ones(10))
+    assert result.fairness[0].after.value == 1.0
     nobody = small(before=np.zeros(10), after=np.zeros(10), pos_label=1)
     assert nobody.fairness[0].after.value is None
     assert any("not defined" in text for text in nobody.not_known)
@@ -732,7 +740,7 @@ def test_decisions_that_are_all_alike():
     [
         ({"after": AFTER[:5]}, "y_after"),
         ({"after": np.arange(10)}, "different values"),
-        ({"before": np.where(BEFORE, "yes", "no")}, "one coding"),
+        ({"before": np.where(BEFORE, "yes", "no")}, "same two labels"),
         ({"before": BEFORE + 1, "after": AFTER + 1, "pos_label": 7}, "pos_label=7"),
         ({"favorable_label": 3}, "favorable_label=3"),
         ({"request": {"goal": 1}}, "unknown entry 'goal'"),
@@ -770,21 +778,21 @@ def test_what_is_not_given_is_said_to_be_unknown():
 
 def test_a_group_too_small_to_say_anything_is_named_and_left_out():
     groups = np.array(["a"] * 6 + ["b"] * 3 + ["c"])
-    found = small(groups=groups, min_group_size=2)
-    assert [(g.name, g.n, g.needed) for g in found.small_groups] == [("c", 1, 2)]
-    assert [g.compared for g in found.groups] == [True, True, False]
+    result = small(groups=groups, min_group_size=2)
+    assert [(g.name, g.n, g.needed) for g in result.small_groups] == [("c", 1, 2)]
+    assert [g.compared for g in result.groups] == [True, True, False]
     assert [g.compared for g in small(groups=groups, min_group_size=3).groups] == [1, 1, 0]
-    assert found.fairness[0].after.value == metrics.p_rule(
+    assert result.fairness[0].after.value == metrics.p_rule(
         None, AFTER[:9], sensitive_features=groups[:9]
     )
-    assert any("too small" in text for text in found.not_known)
-    states = {check.code: check.state for check in found.checks}
+    assert any("too small" in text for text in result.not_known)
+    states = {check.code: check.state for check in result.checks}
     assert states["CM303"] == "not enough evidence"
 
 
 def state(code, **options):
-    found = small(**options)
-    return {check.code: check.state for check in found.checks}.get(code)
+    result = small(**options)
+    return {check.code: check.state for check in result.checks}.get(code)
 
 
 def many(times, **options):
@@ -835,14 +843,14 @@ def test_each_check_can_pass_fail_and_lack_evidence():
     assert state("CM403", scores_after=BEFORE * 0.9, request={"threshold": 0.5}) == "failed"
 
 
-def test_an_update_that_tells_the_group_fails_the_proxy_check():
+def test_an_update_that_predicts_the_group_fails_the_proxy_check():
     group = np.repeat(["a", "b"], 200)
     before = np.tile([0, 1], 200)
     proxy = np.where(group == "b", 1, before)
-    found = audit(before, proxy, sensitive_features=group)
-    assert [p.by_ratio for p in found.proxies] == [False, False]
-    assert found.proxies[1].update.value == pytest.approx(0.75)
-    assert {c.code: c.state for c in found.checks}["CM302"] == "failed"
+    result = audit(before, proxy, sensitive_features=group)
+    assert [p.by_ratio for p in result.proxies] == [False, False]
+    assert result.proxies[1].update.value == pytest.approx(0.75)
+    assert {c.code: c.state for c in result.checks}["CM302"] == "failed"
     few = audit(before[160:240], proxy[160:240], sensitive_features=group[160:240])
     assert {c.code: c.state for c in few.checks}["CM302"] == "not enough evidence"
     same = audit(before, 1 - before, sensitive_features=group)
@@ -851,18 +859,18 @@ def test_an_update_that_tells_the_group_fails_the_proxy_check():
     ] == "not enough evidence"  # no r, no proof
 
 
-def test_a_group_that_is_never_changed_is_told_as_well():
+def test_a_group_that_never_changes_is_predicted_as_well():
     group = np.repeat(["a", "b", "c"], [200, 200, 100])
     before = np.tile([0, 1], 250)
-    found = audit(before, np.where(group == "c", before, 1 - before), sensitive_features=group)
-    assert [p.update.value for p in found.proxies] == pytest.approx([2 / 3, 2 / 3, 0])
-    check = next(c for c in found.checks if c.code == "CM302")
+    result = audit(before, np.where(group == "c", before, 1 - before), sensitive_features=group)
+    assert [p.update.value for p in result.proxies] == pytest.approx([2 / 3, 2 / 3, 0])
+    check = next(c for c in result.checks if c.code == "CM302")
     assert check.state == "failed" and "c (1.00, " in check.sentence
 
 
 def test_no_sentence_claims_that_a_law_is_complied_with():
     group, label, scores, edited = random_rows(1)
-    found = audit(
+    result = audit(
         scores > 0.5,
         edited > 0.5,
         sensitive_features=group,
@@ -872,14 +880,14 @@ def test_no_sentence_claims_that_a_law_is_complied_with():
         request={"target": 0.8},
         X=np.column_stack([scores, label]),
     )
-    said = [*found.answer, *(f"{c.title} {c.sentence}" for c in found.checks)]
+    said = [*result.answer, *(f"{c.title} {c.sentence}" for c in result.checks)]
     forbidden = re.compile(r"\b(legal|lawful|compl(y|ies|iant|iance)|law|certif\w+|guarantee\w*)\b")
     assert not [text for text in said if forbidden.search(text.lower())]
 
 
 def test_every_interval_in_a_sentence_says_its_level_and_its_rows():
     group, label, scores, edited = random_rows(1)
-    found = audit(
+    result = audit(
         (scores > 0.5) * 1,
         (edited > 0.5) * 1,
         sensitive_features=group,
@@ -890,13 +898,13 @@ def test_every_interval_in_a_sentence_says_its_level_and_its_rows():
         rows="held-out rows",
         level=0.9,
     )
-    for text in (*found.answer, *(c.sentence for c in found.checks)):
+    for text in (*result.answer, *(c.sentence for c in result.checks)):
         if "between" in text and " and " in text and "%" in text and "interval" in text:
             assert "90% interval, 400 held-out rows" in text
-    assert any("90% interval, 400 held-out rows" in text for text in found.answer)
+    assert any("90% interval, 400 held-out rows" in text for text in result.answer)
 
 
 def test_the_table_of_checks_in_the_docs_is_the_real_one():
     text = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
     written = dict(re.findall(r"^\| (CM\d+) \| (.+?) \|", text, flags=re.MULTILINE))
-    assert written == {code: title for code, (title, _) in QUESTIONS.items()}
+    assert written == {code: title for code, (title, _) in CHECKS.items()}

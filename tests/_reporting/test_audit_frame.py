@@ -1,4 +1,4 @@
-"""An audit counted inside a dataframe engine is that of the same rows, and no row comes out."""
+"""An audit counted inside a dataframe engine equals that of its rows; no row leaves the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod import Audit, audit, report
-from commod._reporting.audit import audit_frame, frame
+from commod._reporting.audit import audit_frame, frame_counts
 from commod.exceptions import DataWarning, InputError, InputTypeError
 
 ENGINES = {
@@ -65,9 +65,9 @@ def of_frame(native, **options):
     return audit_frame(native, created="now", **options)
 
 
-def split(found):
+def split(result):
     """Return the figures of counts, and those of sums of scores, which round differently."""
-    plain = found.to_dict()
+    plain = result.to_dict()
     for name in ("not_known", "provenance", "calibration"):
         del plain[name]
     plain["checks"] = [c for c in plain["checks"] if c["code"] not in ("CM401", "CM402")]
@@ -83,8 +83,8 @@ def split(found):
     return plain, {name: np.nan if v is None else v for name, v in sums.items()}
 
 
-def assert_same(found, expected):
-    (plain, sums), (plain_expected, sums_expected) = split(found), split(expected)
+def assert_same(result, expected):
+    (plain, sums), (plain_expected, sums_expected) = split(result), split(expected)
     assert plain == plain_expected
     assert sums == pytest.approx(sums_expected, rel=1e-9, abs=1e-12, nan_ok=True)
 
@@ -167,20 +167,20 @@ def test_labels_and_groups_of_any_kind(engine, kind):
     else:
         data[decided] = data[decided].astype(float)
         data["race"] = data.race.map({"white": 10.0, "black": 2.0, "other": np.inf})
-    found = of_frame(engine(data), **SCORED, **labels)
-    assert_same(found, of_arrays(data, **SCORED, **labels))
+    result = of_frame(engine(data), **SCORED, **labels)
+    assert_same(result, of_arrays(data, **SCORED, **labels))
 
 
 @pytest.mark.parametrize(("kind", "same"), [("DECIMAL(3, 1)", float), ("HUGEINT", int)])
-def test_what_sql_writes_as_a_half_is_a_decimal_and_what_it_adds_is_huge(kind, same):
+def test_decimal_and_huge_integers_of_sql_are_read(kind, same):
     data = people(1)
     native = ENGINES["duckdb"](data).select(
         f"race, old::{kind} AS old, new::{kind} AS new, truth, score::DECIMAL(5, 2) AS score, "
         "edited"
     )
-    found = of_frame(native, **SCORED)
-    assert_same(found, of_arrays(data.astype({"old": same, "new": same}), **SCORED))
-    assert Audit.from_json(found.to_json()) == found
+    result = of_frame(native, **SCORED)
+    assert_same(result, of_arrays(data.astype({"old": same, "new": same}), **SCORED))
+    assert Audit.from_json(result.to_json()) == result
 
 
 def test_a_group_that_fares_worse_than_everybody_else_is_counted_by_hand():
@@ -207,8 +207,8 @@ def test_scores_that_hardly_vary_keep_their_correlation(engine):
     data["edited"] = data.score + 1e-9 * rng.random(600)
     options = {**COLUMNS, "scores_before": "score", "scores_after": "edited"}
     data["old"] = data["new"] = 1  # so that scores of another label are no question
-    found, expected = of_frame(engine(data), **options), of_arrays(data, **options)
-    assert found.agreement.correlation == pytest.approx(expected.agreement.correlation, abs=1e-6)
+    result, expected = of_frame(engine(data), **options), of_arrays(data, **options)
+    assert result.agreement.correlation == pytest.approx(expected.agreement.correlation, abs=1e-6)
     data["edited"] = 0.5
     assert of_frame(engine(data), **options).agreement.correlation is None
 
@@ -222,9 +222,9 @@ def test_spark_counts_the_same(spark):
     lacks += [pl.lit(float("nan")).alias(name) for name in ("old", "edited")]
     unscored = scored[:3].with_columns(lacks).cast(scored.schema)
     native = spark.createDataFrame(pl.concat([scored, unscored]).to_arrow())
-    found = of_frame(native, **options)
-    assert_same(found, expected)
-    assert any("3 rows without a decision" in text for text in found.not_known)
+    result = of_frame(native, **options)
+    assert_same(result, expected)
+    assert any("3 rows without a decision" in text for text in result.not_known)
 
 
 # -- missing values -------------------------------------------------------------------------------
@@ -254,11 +254,11 @@ def test_rows_without_any_decision_are_left_out_and_counted(kind, as_nan):
     for column in ("old", "new", "score", "edited"):
         table = holes(table, column, [3, 5, 8], as_nan=as_nan).to_pandas()
     table = pl.from_pandas(table, nan_to_null=not as_nan)
-    found = of_frame(KINDS[kind](table), **SCORED)
+    result = of_frame(KINDS[kind](table), **SCORED)
     kept = data.drop([3, 5, 8]).astype({"old": float, "new": float})
-    assert_same(found, of_arrays(kept, **SCORED))
-    assert any("3 rows without a decision before and after" in text for text in found.not_known)
-    assert found.n == 597
+    assert_same(result, of_arrays(kept, **SCORED))
+    assert any("3 rows without a decision before and after" in text for text in result.not_known)
+    assert result.n == 597
 
 
 @pytest.mark.parametrize("as_nan", [True, False], ids=["NaN", "null"])
@@ -300,8 +300,8 @@ def brought(monkeypatch):
 
 
 def test_only_group_tables_leave_the_engine(engine, brought):
-    found = of_frame(engine(people(n=5000)), **{**SCORED, "sensitive_features": ["race", "sex"]})
-    assert found.n == 5000
+    result = of_frame(engine(people(n=5000)), **{**SCORED, "sensitive_features": ["race", "sex"]})
+    assert result.n == 5000
     assert len(brought) == 2
     assert brought[0] <= 8 and brought[1] <= 8 * 6
 
@@ -330,8 +330,8 @@ def test_a_lazy_frame_is_never_collected_row_by_row():
 
 def test_a_value_per_person_is_refused_and_stays_inside(engine, brought, monkeypatch):
     data = people().assign(id=range(600))
-    monkeypatch.setattr(frame, "MOST_CELLS", 500)
-    with pytest.raises(InputError, match="more than 500 lines of groups"):
+    monkeypatch.setattr(frame_counts, "MAX_CELLS", 500)
+    with pytest.raises(InputError, match="more than 500 combinations of groups"):
         of_frame(engine(data), **{**COLUMNS, "sensitive_features": "id"})
     assert max(brought) == 501
     brought.clear()
@@ -341,15 +341,17 @@ def test_a_value_per_person_is_refused_and_stays_inside(engine, brought, monkeyp
 
 
 def test_what_needs_rows_is_said_to_be_unknown(engine):
-    found = of_frame(engine(people()), **SCORED)
-    assert found.quality.auc_before is found.quality.auc_loss is found.calibration is None
-    assert found.agreement.rank_correlation is found.segments is found.card is found.ledger is None
-    said = [text for text in found.not_known if "inside the dataframe engine" in text]
+    result = of_frame(engine(people()), **SCORED)
+    assert result.quality.auc_before is result.quality.auc_loss is result.calibration is None
+    assert (
+        result.agreement.rank_correlation is result.segments is result.card is result.ledger is None
+    )
+    said = [text for text in result.not_known if "inside the dataframe engine" in text]
     assert len(said) == 1 and "change ledger" in said[0]
-    assert not any("Raw columns were not given" in text for text in found.not_known)
-    assert not any("left out: nothing is said" in text for text in found.not_known)
-    assert (found.provenance.ledger_lines, found.provenance.ledger_digest) == (0, "not made")
-    assert Audit.from_json(found.to_json()) == found
+    assert not any("Raw columns were not given" in text for text in result.not_known)
+    assert not any("left out of every figure" in text for text in result.not_known)
+    assert (result.provenance.ledger_lines, result.provenance.ledger_digest) == (0, "not made")
+    assert Audit.from_json(result.to_json()) == result
 
 
 def test_the_digest_is_of_the_counts_whatever_the_engine_and_the_order():
@@ -371,9 +373,9 @@ def test_the_digest_is_of_the_counts_whatever_the_engine_and_the_order():
 
 @pytest.mark.parametrize("name", ["report.html", "report.md", "report.json"])
 @pytest.mark.parametrize("options", [COLUMNS, SCORED], ids=["decisions", "scores"])
-def test_it_goes_on_paper(name, options, tmp_path):
-    found = of_frame(people(), **options)
-    text = report(found, tmp_path / name).read_text()
+def test_a_report_is_written(name, options, tmp_path):
+    result = of_frame(people(), **options)
+    text = report(result, tmp_path / name).read_text()
     assert "not made" in text and "inside the dataframe engine" in text
 
 
@@ -392,8 +394,8 @@ def test_it_goes_on_paper(name, options, tmp_path):
         ({"after": None}, "after is None"),
         ({"before": [0, 1]}, "before must be the name of a column of the frame; got list"),
         ({"before": "race"}, "5 different values"),
-        ({"before": "edited"}, "scores are compared with the threshold first"),
-        ({"y_true": "sex"}, "4 different values, but there are two"),
+        ({"before": "edited"}, "compare scores with the threshold first"),
+        ({"y_true": "sex"}, "4 different values"),
         ({"scores_after": "race"}, "must hold numbers; column 'race' is String. Cast it"),
         ({"scores_after": "points"}, "scores_after has 600 value(s) outside [0, 1]"),
         ({"pos_label": 7}, "pos_label=7"),
@@ -440,7 +442,7 @@ def test_scores_of_the_other_label_are_noticed(engine):
         of_frame(engine(data), **COLUMNS, scores_before="score")
 
 
-def test_an_engine_without_its_way_back_says_what_to_install(monkeypatch):
+def test_an_engine_without_pyarrow_says_what_to_install(monkeypatch):
     def collect(self):
         raise ModuleNotFoundError("No module named 'pyarrow'")
 

@@ -1,7 +1,7 @@
-"""Before and after → an `Audit` with its change ledger: who changed, at what cost, what is open."""
+"""Audit an update: decisions before and after become an `Audit` record with a change ledger."""
 
+from commod._reporting.audit.entry_frame import audit_frame
+from commod._reporting.audit.entry_rows import audit
 from commod._reporting.audit.ledger import Ledger
-from commod._reporting.audit.run import audit
-from commod._reporting.audit.run_frame import audit_frame
 
 __all__ = ["Ledger", "audit", "audit_frame"]

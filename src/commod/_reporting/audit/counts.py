@@ -1,4 +1,4 @@
-"""People counted by group, true label, decision before and after: all rates come from here."""
+"""Hold people counted by group, true label and decisions; all rates of an audit come from here."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from numpy.typing import NDArray
 
 from commod._record import Estimate
 from commod._statistics.intervals import share_interval
-from commod.metrics._constraint import get_constraint
+from commod.metrics._constraint import Constraint
 
-__all__ = ["Counts", "count_people", "number", "share"]
+__all__ = ["UNDEFINED", "DecisionCounts", "finite_or_none", "share_estimate"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+UNDEFINED = Estimate(None, None, None)
+
 
 @dataclass(frozen=True)
-class Counts:
-    """How many people each cell holds.
+class DecisionCounts:
+    """How many people have each true label and each pair of decisions, by group.
 
-    `cells` has shape (n_groups, n_labels, 2, 2): group, true label (negative, positive; one entry
-    where labels are not known), decision before and after (negative, positive).
+    `cells` has shape (n_groups, n_labels, 2, 2). Its axes are: group; true label (negative,
+    positive; one entry where labels are not known); decision before; decision after (negative,
+    positive).
     """
 
     cells: IntArray
@@ -41,69 +44,60 @@ class Counts:
 
     @property
     def sizes(self) -> IntArray:
-        """Return the people of each group, shape (n_groups,)."""
+        """Return the number of people in each group, shape (n_groups,)."""
         return np.asarray(self.cells.sum(axis=(1, 2, 3)))
 
-    def of_groups(self, kept: Sequence[int] | BoolArray) -> Counts:
+    def of_groups(self, kept: Sequence[int] | BoolArray) -> DecisionCounts:
         """Return the counts of some groups only."""
-        return Counts(self.cells[np.asarray(kept)])
+        return DecisionCounts(self.cells[np.asarray(kept)])
 
-    def moves(self) -> tuple[IntArray, IntArray]:
-        """Return how many people of each group become positive, and how many cease to be."""
-        decided = self.cells.sum(axis=1)
-        return decided[:, 0, 1], decided[:, 1, 0]
+    def raised_and_lowered(self) -> tuple[IntArray, IntArray]:
+        """Return how many people of each group are raised, and how many are lowered."""
+        by_decisions = self.cells.sum(axis=1)
+        return by_decisions[:, 0, 1], by_decisions[:, 1, 0]
 
-    def decided(self, after: bool) -> IntArray:
-        """Return people by group, true label and decision, before or after; shape (G, L, 2)."""
+    def gains_and_losses(self, favorable_is_positive: bool) -> tuple[int, int]:
+        """Return the number of gains and the number of losses, over all groups."""
+        raised, lowered = (int(n.sum()) for n in self.raised_and_lowered())
+        return (raised, lowered) if favorable_is_positive else (lowered, raised)
+
+    def fixed_and_introduced(self) -> tuple[IntArray, IntArray]:
+        """Return the errors fixed and introduced in each group; true labels must be known."""
+        cells = self.cells
+        fixed = cells[:, 0, 1, 0] + cells[:, 1, 0, 1]
+        introduced = cells[:, 0, 0, 1] + cells[:, 1, 1, 0]
+        return fixed, introduced
+
+    def by_decision(self, after: bool) -> IntArray:
+        """Return people by group, true label and decision before or after; shape (G, L, 2)."""
         return np.asarray(self.cells.sum(axis=2 if after else 3))
 
-    def table(self, constraints: str, after: bool) -> tuple[IntArray, IntArray]:
-        """Return the sizes and positives a constraint compares, both of shape (n_lines, G)."""
-        lines = get_constraint(constraints).by_rate_row(self.decided(after), axis=1)
-        return lines.sum(axis=2).T, lines[:, :, 1].T
+    def n_correct(self, after: bool) -> int:
+        """Return the number of correct decisions; true labels must be known."""
+        by_decision = self.by_decision(after)
+        return int((by_decision[:, 0, 0] + by_decision[:, 1, 1]).sum())
 
-    def n_right(self, after: bool) -> IntArray:
-        """Return the right decisions of each group, shape (n_groups,); labels must be known."""
-        decided = self.decided(after)
-        return np.asarray(decided[:, 0, 0] + decided[:, 1, 1])
+    def table(self, constraint: Constraint, after: bool) -> tuple[IntArray, IntArray]:
+        """Return sizes and positives of a constraint's cells, both of shape (n_rate_rows, G)."""
+        by_rate_row = constraint.by_rate_row(self.by_decision(after), axis=1)
+        return by_rate_row.sum(axis=2).T, by_rate_row[:, :, 1].T
 
-
-def count_people(
-    codes: NDArray[np.intp],
-    n_groups: int,
-    before: BoolArray,
-    after: BoolArray,
-    label: BoolArray | None,
-    times: IntArray | NDArray[np.float64] | None = None,
-) -> Counts:
-    """Return the counts of rows; `codes` (n,) number the groups.
-
-    A row stands for one person, or for `times` (n,) people: the sums are exact below 2⁵³.
-
-    Examples
-    --------
-    >>> codes, no, yes = np.array([0, 0]), np.array([False, False]), np.array([True, False])
-    >>> count_people(codes, 1, no, yes, None).cells.tolist()
-    [[[[1, 1], [0, 0]]]]
-    """
-    n_labels = 1 if label is None else 2
-    cell = codes * (4 * n_labels)
-    if label is not None:
-        cell += 4 * label
-    cell += 2 * before
-    cell += after
-    counted = np.bincount(cell, times, minlength=n_groups * n_labels * 4)
-    return Counts(counted.reshape(n_groups, n_labels, 2, 2).astype(np.int64))
+    def is_comparable(self, constraint: Constraint) -> bool:
+        """Return whether there are two groups or more and no cell of the constraint is empty."""
+        if constraint.needs_labels and not self.has_labels:
+            return False
+        sizes, _ = self.table(constraint, after=False)
+        return sizes.shape[1] > 1 and bool(sizes.all())
 
 
-def share(positives: Any, size: Any, level: float) -> Estimate:
-    """Return a share with Wilson's interval; None where there is nobody."""
+def share_estimate(count: Any, size: Any, level: float) -> Estimate:
+    """Return a share with Wilson's interval; undefined where `size` is 0."""
     if not size:
-        return Estimate(None, None, None)
-    low, high = share_interval(positives, size, (1 - level) / 2)
-    return Estimate(float(positives / size), float(low), float(high))
+        return UNDEFINED
+    low, high = share_interval(count, size, (1 - level) / 2)
+    return Estimate(float(count / size), float(low), float(high))
 
 
-def number(value: Any) -> float | None:
-    """Return a finite float, None for anything that is undefined."""
+def finite_or_none(value: Any) -> float | None:
+    """Return a finite float; None where the value is None, NaN or infinite."""
     return float(value) if value is not None and np.isfinite(value) else None

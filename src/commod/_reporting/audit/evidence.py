@@ -1,72 +1,147 @@
-"""All that was measured, from which checks and sentences are made."""
+"""Hold everything that an audit measures; checks and sentences are made from it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from commod._record import (
-    Agreement,
-    Calibration,
-    ChangeSummary,
-    Fairness,
-    Group,
-    Limit,
-    Proxy,
-    Quality,
-    Request,
-    Segments,
-    SmallGroup,
-    StabilitySummary,
-    Subgroups,
-)
-from commod._reporting.audit.counts import Counts
+import numpy as np
+from numpy.typing import NDArray
+
+from commod import _record
+from commod._reporting.audit.areas import change_areas
+from commod._reporting.audit.coding import Coding
+from commod._reporting.audit.counts import DecisionCounts
+from commod._reporting.audit.rates import changes_of, fairness_of_all, groups_of, limit_of
+from commod._reporting.audit.scores import ScoreFigures, quality_of
+from commod._reporting.audit.subgroups import Slice, find_subgroups
+from commod._text import label_text
+from commod.metrics._constraint import Constraint, get_constraint
 
 __all__ = ["Evidence"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evidence:
-    """Everything the questions are answered from."""
+    """The figures of an audit.
 
+    Every audit has the fields without a default: counts, names and settings. The properties follow
+    from them and are computed on first use. Fields with a default need scores or single rows; the
+    default says that they are not known.
+
+    `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group.
+    `n_undecided` rows have no decision and are left out. `has_rows` is False where only counts and
+    sums are known.
+    """
+
+    coding: Coding
+    counts: DecisionCounts
+    request: _record.Request
     rows: str
-    n: int
     level: float
-    request: Request
-    counts: Counts
-    compared: Counts
-    names: tuple[str, ...]
-    all_fairness: tuple[Fairness, ...]
-    changes: ChangeSummary
-    limit: Limit
-    groups: tuple[Group, ...]
-    quality: Quality | None
-    agreement: Agreement | None
-    calibration: Calibration | None
-    proxies: tuple[Proxy, ...]
-    small: tuple[SmallGroup, ...]
-    subgroups: Subgroups
-    segments: Segments | None
-    stability: StabilitySummary | None
-    unread: tuple[str, ...]
-    reads_group: bool | None
-    draws_lots: bool | None
-    n_unlike: int | None  # decisions that are not what score > threshold says
-    n_undecided: int = 0  # rows left out, having no decision
-    has_rows: bool = True  # or counts and sums alone
+    min_group_size: int
+    min_subgroup_size: int
+    scores: ScoreFigures = field(default_factory=ScoreFigures)
+    n_undecided: int = 0
+    has_rows: bool = False
+    ratio_areas: Sequence[_record.Estimate] | None = None
+    score_areas: Sequence[_record.Estimate] | None = None
+    slices: Sequence[Slice] = ()
+    segments: _record.Segments | None = None
+    stability: _record.StabilitySummary | None = None
+    unread_columns: tuple[str, ...] = ()
+    reads_group: bool | None = None
+    is_randomised: bool | None = None
 
     @property
-    def fairness(self) -> Fairness:
-        """Return the fairness that was asked for."""
-        return self.all_fairness[0]
+    def n(self) -> int:
+        """Return the number of people."""
+        return self.counts.n
+
+    @cached_property
+    def constraint(self) -> Constraint:
+        """Return the constraint of the request."""
+        return get_constraint(self.request.constraints)
+
+    @cached_property
+    def is_compared(self) -> NDArray[np.bool_]:
+        """Return which groups are large enough to be compared, shape (n_groups,)."""
+        return self.counts.sizes >= self.min_group_size
+
+    @cached_property
+    def compared(self) -> DecisionCounts:
+        """Return the counts of the compared groups."""
+        return self.counts.of_groups(self.is_compared)
+
+    @cached_property
+    def compared_names(self) -> tuple[str, ...]:
+        """Return the names of the compared groups."""
+        return tuple(np.array(self.coding.group_names, dtype=object)[self.is_compared])
+
+    @cached_property
+    def small_groups(self) -> tuple[_record.SmallGroup, ...]:
+        """Return the groups that are too small to be compared."""
+        sizes = zip(self.coding.group_names, self.counts.sizes.tolist(), strict=True)
+        least = self.min_group_size
+        return tuple(_record.SmallGroup(name, n, least) for name, n in sizes if n < least)
+
+    @cached_property
+    def fairness_metrics(self) -> tuple[_record.Fairness, ...]:
+        """Return every fairness metric, the requested one first."""
+        outcome = label_text(self.request.pos_name, self.request.pos_label)
+        return fairness_of_all(
+            self.compared, self.constraint, outcome or "the counted outcome", self.level
+        )
 
     @property
-    def measured(self) -> str:
-        """Return the level and the rows, for a sentence with an interval."""
-        return f"{self.level * 100:g}% interval, {self.n:,} {self.rows}"
+    def fairness(self) -> _record.Fairness:
+        """Return the requested fairness metric."""
+        return self.fairness_metrics[0]
 
-    @property
-    def compared_on(self) -> str:
-        """Return the same for a comparison of groups, which leaves small groups out."""
-        left_out = self.n - self.compared.n
-        rest = f" without {left_out:,} of groups too small" if left_out else ""
-        return f"{self.level * 100:g}% interval, {self.compared.n:,} {self.rows}{rest}"
+    @cached_property
+    def changes(self) -> _record.ChangeSummary:
+        """Return how many people change."""
+        return changes_of(self.counts, self.coding.favorable_is_positive, self.level)
+
+    @cached_property
+    def limit(self) -> _record.Limit:
+        """Return the fewest changes that the compared groups need."""
+        gains_raise = self.coding.favorable_is_positive
+        return limit_of(self.compared, self.constraint, self.request, gains_raise)
+
+    @cached_property
+    def groups(self) -> tuple[_record.Group, ...]:
+        """Return every group before and after."""
+        means = self.scores.mean_before, self.scores.mean_after
+        return groups_of(self.counts, self.coding, means, self.is_compared, self.level)
+
+    @cached_property
+    def quality(self) -> _record.Quality | None:
+        """Return accuracy and areas under the curve; None without true labels."""
+        return quality_of(self.counts, self.scores, self.level)
+
+    @cached_property
+    def proxies(self) -> tuple[_record.Proxy, ...]:
+        """Return how well the update predicts each compared group.
+
+        The prediction is −r, or the change itself where r is not known.
+        """
+        names, by_ratio = self.compared_names, self.ratio_areas is not None
+        updates = self.ratio_areas or change_areas(self.counts, self.is_compared, self.level)
+        bases: Sequence[_record.Estimate | None] = self.score_areas or [None] * len(names)
+        areas = zip(names, updates, bases, strict=True)
+        return tuple(_record.Proxy(name, by_ratio, update, base) for name, update, base in areas)
+
+    @cached_property
+    def subgroups(self) -> _record.Subgroups:
+        """Return the subgroups that fare worse than their peers, among everybody and in slices."""
+        return find_subgroups(
+            self.counts,
+            self.coding,
+            self.constraint,
+            self.slices,
+            self.is_compared,
+            min_size=self.min_subgroup_size,
+            level=self.level,
+        )

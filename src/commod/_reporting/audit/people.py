@@ -1,7 +1,9 @@
-"""The one door of the audit: decisions, labels, groups and scores as they come → checked rows."""
+"""Read decisions, labels, groups and scores of an audit from arrays, and check them."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,20 +12,26 @@ from numpy.typing import NDArray
 
 from commod._data.groups import Groups, read_groups, sensitive_names
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
-from commod._reporting.audit.coding import Coding, names_of_groups, read_two_labels
-from commod.exceptions import InputError
+from commod._record import Request
+from commod._reporting.audit.coding import Coding, group_names_of, read_two_labels
+from commod._reporting.audit.counts import DecisionCounts
+from commod.exceptions import DataWarning, InputError
 
-__all__ = ["People", "read_people"]
+__all__ = ["AuditedPeople", "read_people"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+OptionalPair = tuple[FloatArray | None, FloatArray | None]
+
+ROUNDING = 1e-12  # of a mean score
 
 
 @dataclass(frozen=True)
-class People:
-    """The audited people: decisions are True where they are `pos_label`, all arrays (n,).
+class AuditedPeople:
+    """The audited people, one per row; all arrays have shape (n,).
 
-    `gain` and `loss` are of the favourable label.
+    `before`, `after` and `label` are True where the decision or true label is `pos_label`. Gains
+    and losses refer to the favourable label.
     """
 
     before: BoolArray
@@ -40,14 +48,12 @@ class People:
     @property
     def gain(self) -> BoolArray:
         """Return who gains the favourable outcome."""
-        up = self.coding.favorable_is_positive
-        return (~self.before & self.after) if up else (self.before & ~self.after)
+        return ~self.favorable(self.before) & self.favorable(self.after)
 
     @property
     def loss(self) -> BoolArray:
         """Return who loses the favourable outcome."""
-        up = self.coding.favorable_is_positive
-        return (self.before & ~self.after) if up else (~self.before & self.after)
+        return self.favorable(self.before) & ~self.favorable(self.after)
 
     @property
     def changed(self) -> BoolArray:
@@ -55,41 +61,84 @@ class People:
         return np.asarray(self.before != self.after)
 
     def favorable(self, decisions: BoolArray) -> BoolArray:
-        """Return where decisions (or labels) are the favourable one."""
+        """Return where decisions, or true labels, are favourable."""
         return decisions if self.coding.favorable_is_positive else ~decisions
+
+    def count(self, multiplicity: FloatArray | None = None) -> DecisionCounts:
+        """Return the people counted by group, true label and decisions.
+
+        A row stands for one person, or for `multiplicity` (n,) people. Sums are exact below 2⁵³.
+        """
+        n_groups, n_labels = len(self.coding.group_names), 1 if self.label is None else 2
+        cell = self.groups.codes * (4 * n_labels)
+        if self.label is not None:
+            cell += 4 * self.label
+        cell += 2 * self.before
+        cell += self.after
+        counts = np.bincount(cell, multiplicity, minlength=n_groups * n_labels * 4)
+        return DecisionCounts(counts.reshape(n_groups, n_labels, 2, 2).astype(np.int64))
+
+    def group_means(self, sums: FloatArray | None, sizes: FloatArray) -> FloatArray | None:
+        """Return the mean score of each group (n_groups,); None where scores are not given.
+
+        A row of `sums` (n,) is the sum of the scores of `sizes` (n,) people.
+        """
+        if sums is None:
+            return None
+        codes = self.groups.codes
+        return np.asarray(np.bincount(codes, sums) / np.bincount(codes, sizes))
+
+    def warn_of_inverted_scores(
+        self, sums: OptionalPair, sizes: FloatArray, stacklevel: int
+    ) -> None:
+        """Warn where positive decisions have the lower mean score: scores of the other label.
+
+        `sums` are scores before and after: each row (n,) adds the scores of `sizes` (n,) people.
+        """
+        names = "scores_before", "scores_after"
+        for name, totals, positive in zip(names, sums, (self.before, self.after), strict=True):
+            if totals is None or positive.all() or not positive.any():
+                continue
+            low, high = (totals[rows].sum() / sizes[rows].sum() for rows in (~positive, positive))
+            if high < low - ROUNDING:
+                warnings.warn(
+                    f"{name} are lower where the decision is {self.coding.positive_label!r}. They "
+                    "look like scores of the other label; pass the scores of pos_label.",
+                    DataWarning,
+                    stacklevel=stacklevel,
+                )
 
 
 def read_people(
-    y_before: Any,
-    y_after: Any,
-    y_true: Any,
-    scores: tuple[Any, Any],
-    sensitive_features: Any,
-    labels: tuple[Any, Any],
-) -> People:
-    """Return the checked rows; `labels` are pos_label and favorable_label, None where not named."""
+    labels: Mapping[str, Any], scores: tuple[Any, Any], sensitive_features: Any, request: Request
+) -> AuditedPeople:
+    """Return the checked rows.
+
+    `labels` are the decisions before, the decisions after and the true labels, by the name of
+    their parameter; true labels may be None. The request may name pos_label and favorable_label.
+    """
+    before, after, truth = labels
     if sensitive_features is None:
         raise InputError(
             "sensitive_features is missing. Pass the group of each row: an audit compares groups."
         )
-    given = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
-    read = {name: read_labels(v, name) for name, v in given.items() if v is not None}
-    for name in ("y_before", "y_after"):
-        if name not in read:
+    values = {name: read_labels(v, name) for name, v in labels.items() if v is not None}
+    for name in (before, after):
+        if name not in values:
             raise InputError(f"{name} is None; pass the decision of every row.")
-    n = len(read["y_before"])
+    n = len(values[before])
     if not n:
-        raise InputError("y_before has 0 rows; at least 1 is needed.")
-    for name, values in read.items():
-        check_length(values, name, n)
-    two_labels = read_two_labels(read, labels)
-    outcome = {name: binary_outcome(v, name, two_labels[1]) for name, v in read.items()}
+        raise InputError(f"{before} has 0 rows; at least 1 is needed.")
+    for name, column in values.items():
+        check_length(column, name, n)
+    two_labels = read_two_labels(values, request)
+    outcome = {name: binary_outcome(v, name, two_labels[1]) for name, v in values.items()}
     groups = read_groups(sensitive_features, n)
-    names = names_of_groups(groups.labels, sensitive_names(sensitive_features))
-    return People(
-        before=outcome["y_before"],
-        after=outcome["y_after"],
-        label=outcome.get("y_true"),
+    names = group_names_of(groups.labels, sensitive_names(sensitive_features))
+    return AuditedPeople(
+        before=outcome[before],
+        after=outcome[after],
+        label=outcome.get(truth),
         scores_before=_scores(scores[0], "scores_before", n),
         scores_after=_scores(scores[1], "scores_after", n),
         groups=groups,

@@ -1,4 +1,4 @@
-"""Where figures come from: versions, and a digest of the audited data."""
+"""Record where figures come from: versions, and digests of the audited data."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 from commod._data.columns import Column
 from commod._record import Provenance
 from commod._reporting.audit.coding import Coding
-from commod._reporting.audit.counts import Counts
+from commod._reporting.audit.counts import DecisionCounts
+from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import Ledger
-from commod._reporting.audit.people import People
+from commod._reporting.audit.people import AuditedPeople
 from commod._reporting.explain import Explanation
 
-__all__ = ["CountDigest", "DataDigest", "provenance_of"]
+__all__ = ["DataDigest", "digest_counts", "provenance_of"]
 
 PACKAGES = ("commod-debiasing", "numpy", "scipy", "scikit-learn", "narwhals")
 NO_LEDGER = "not made"
 
 
-class _Digest:
-    """SHA-256 of named arrays and texts; their types and shapes count too."""
+class Digest:
+    """SHA-256 of named arrays and texts, including their types and shapes."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -37,71 +38,73 @@ class _Digest:
         """Return the digest in hexadecimal."""
         return self._hash.hexdigest()
 
-    def _add(self, name: str, values: NDArray[Any] | None) -> None:
-        self._text(name, [] if values is None else [str(values.dtype), *map(str, values.shape)])
+    def add_array(self, name: str, values: NDArray[Any] | None) -> None:
+        """Add an array under a name."""
+        self.add_text(name, [] if values is None else [str(values.dtype), *map(str, values.shape)])
         if values is not None:
             self._hash.update(np.ascontiguousarray(values).data)
 
-    def _text(self, name: str, parts: Iterable[str]) -> None:
+    def add_text(self, name: str, parts: Iterable[str]) -> None:
+        """Add texts under a name."""
         self._hash.update(json.dumps([name, *parts]).encode())
 
 
-class DataDigest(_Digest):
-    """SHA-256 of the audited rows, fed one column at a time; the same for every kind of frame."""
+class DataDigest(Digest):
+    """SHA-256 of the audited rows, one column at a time; the same for every kind of frame."""
 
-    def __init__(self, people: People) -> None:
+    def __init__(self, people: AuditedPeople) -> None:
         super().__init__()
-        self._add("decisions", np.stack([people.before, people.after]))
-        self._add("labels", people.label)
-        self._add("scores_before", people.scores_before)
-        self._add("scores_after", people.scores_after)
-        self._text("groups", people.coding.group_names)
-        self._add("group", people.groups.codes.astype(np.int32))
+        self.add_array("decisions", np.stack([people.before, people.after]))
+        self.add_array("labels", people.label)
+        self.add_array("scores_before", people.scores_before)
+        self.add_array("scores_after", people.scores_after)
+        self.add_text("groups", people.coding.group_names)
+        self.add_array("group", people.groups.codes.astype(np.int32))
 
-    def add(self, column: Column) -> None:
+    def add_column(self, column: Column) -> None:
         """Add one raw column."""
         if column.kind == "numeric":
-            self._text("number", [column.name])
-            self._add("", np.where(column.is_missing(), np.nan, column.values))
+            self.add_text("number", [column.name])
+            self.add_array("", np.where(column.is_missing(), np.nan, column.values))
             return
-        # libraries number the same categories differently: by name they are one
+        # frame libraries number the same categories differently; sorting by name makes one order
         names = [json.dumps(value) for value in column.categories]
         order = sorted(range(len(names)), key=names.__getitem__)
         rank = np.full(len(names) + 1, -1, np.int32)
         rank[order] = np.arange(len(order))
         used = np.unique(column.values[column.values >= 0])
-        self._text("category", [column.name, *sorted(names[c] for c in used)])
+        self.add_text("category", [column.name, *sorted(names[c] for c in used)])
         position = np.cumsum(np.isin(np.arange(len(names)), rank[used])) - 1
         codes = rank[column.values]
-        self._add("", np.where(codes >= 0, np.append(position, -1)[codes], -1).astype(np.int32))
+        self.add_array(
+            "", np.where(codes >= 0, np.append(position, -1)[codes], -1).astype(np.int32)
+        )
 
 
-class CountDigest(_Digest):
-    """SHA-256 of a table of counts: group names, people by group, true label and decisions.
+def digest_counts(
+    coding: Coding, counts: DecisionCounts, score_ranges: Mapping[str, tuple[float, float]]
+) -> str:
+    """Return the SHA-256 of group names, and of people by group, true label and decisions.
 
-    `ends` are the lowest and the highest of the scores that are given. Their sums are left out:
-    engines add in different orders and round differently.
+    `score_ranges` are the lowest and highest of the given scores, by parameter name. Sums of
+    scores are left out, because engines add in different orders and round differently.
     """
-
-    def __init__(
-        self, coding: Coding, counts: Counts, ends: Mapping[str, tuple[float, float]]
-    ) -> None:
-        super().__init__()
-        self._text("groups", coding.group_names)
-        self._add("people", counts.cells)
-        for name, (low, high) in ends.items():
-            self._text(name, [(low + 0.0).hex(), (high + 0.0).hex()])  # −0 is 0
+    digest = Digest()
+    digest.add_text("groups", coding.group_names)
+    digest.add_array("people", counts.cells)
+    for name, (low, high) in score_ranges.items():
+        digest.add_text(name, [(low + 0.0).hex(), (high + 0.0).hex()])  # −0 becomes 0
+    return digest.hexdigest()
 
 
 def provenance_of(
+    evidence: Evidence,
     digest: str,
-    ledger: Ledger | None,
-    *,
     explanation: Explanation | None,
-    reads_group: bool | None,
+    ledger: Ledger | None,
     created: str | None,
 ) -> Provenance:
-    """Return versions, settings and digests; `created` is now, in UTC, where None."""
+    """Return versions, settings and digests; `created` is the present time in UTC if None."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Provenance(
         created=now if created is None else created,
@@ -111,8 +114,8 @@ def provenance_of(
         },
         method=None if explanation is None else explanation.method,
         settings={} if explanation is None else dict(explanation.settings),
-        reads_group=reads_group,
-        draws_lots=None if explanation is None else explanation.randomised,
+        reads_group=evidence.reads_group,
+        draws_lots=evidence.is_randomised,
         data_digest=digest,
         ledger_digest=NO_LEDGER if ledger is None else ledger.digest,
         ledger_lines=0 if ledger is None else len(ledger),

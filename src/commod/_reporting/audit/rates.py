@@ -1,8 +1,8 @@
-"""Fairness, groups, changes and the exact limit, from counts of people."""
+"""Compute fairness, group rates, changes and the exact limit from counts of people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,62 +10,58 @@ from numpy.typing import NDArray
 
 from commod._record import ChangeSummary, Estimate, Fairness, Group, Limit, Request
 from commod._reporting.audit.coding import Coding
-from commod._reporting.audit.counts import Counts, number, share
+from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none, share_estimate
 from commod._statistics.promises import fairness_interval
-from commod._text import label_text
-from commod.bounds import exact_fairness
 from commod.bounds._counts import fewest_number
-from commod.metrics._constraint import CONSTRAINTS, get_constraint
+from commod.metrics._constraint import CONSTRAINTS, Constraint
 
 __all__ = ["changes_of", "fairness_of_all", "groups_of", "limit_of"]
 
-NOTHING = Estimate(None, None, None)
-SMALLEST_TOLD = 5  # people, in a group that is not compared anyway
+FEWEST_DESCRIBED = 5  # people: rates of a smaller group would reveal one person's decision
 
 
-def fairness_of_all(counts: Counts, request: Request, level: float) -> tuple[Fairness, ...]:
-    """Return every fairness metric of the compared groups, the one that was asked for first."""
-    asked = request.constraints
-    others = [name for name in CONSTRAINTS if name != asked]
-    outcome = label_text(request.pos_name, request.pos_label) or "the counted outcome"
+def fairness_of_all(
+    counts: DecisionCounts, requested: Constraint, outcome: str, level: float
+) -> tuple[Fairness, ...]:
+    """Return every fairness metric of the compared groups, the requested one first.
+
+    `outcome` names the counted decision in the definitions of the metrics.
+    """
+    others = [constraint for constraint in CONSTRAINTS.values() if constraint != requested]
     return tuple(
         Fairness(
             n=counts.n,
-            constraints=name,
-            metric=get_constraint(name).metric,
-            higher_is_fairer=get_constraint(name).higher_is_fairer,
-            asked=name == asked,
-            before=_fairness(counts, name, False, level),
-            after=_fairness(counts, name, True, level),
-            definition=get_constraint(name).definition(outcome),
+            constraints=constraint.name,
+            metric=constraint.metric,
+            higher_is_fairer=constraint.higher_is_fairer,
+            asked=constraint == requested,
+            definition=constraint.definition(outcome),
+            before=_fairness(counts, constraint, False, level),
+            after=_fairness(counts, constraint, True, level),
         )
-        for name in (asked, *others)
+        for constraint in (requested, *others)
     )
 
 
-def _is_defined(counts: Counts, constraints: str) -> bool:
-    """Return whether there are two groups, and people in every cell that is compared."""
-    if get_constraint(constraints).needs_labels and not counts.has_labels:
-        return False
-    sizes, _ = counts.table(constraints, after=False)
-    return sizes.shape[1] > 1 and bool(sizes.all())
+def _fairness(
+    counts: DecisionCounts, constraint: Constraint, after: bool, level: float
+) -> Estimate:
+    if not counts.is_comparable(constraint):
+        return UNDEFINED
+    table = counts.table(constraint, after)
+    value = constraint.value_from_counts(*table)
+    low, high = fairness_interval(constraint, *table, level)
+    return Estimate(
+        None if value is None else float(value), finite_or_none(low), finite_or_none(high)
+    )
 
 
-def _fairness(counts: Counts, constraints: str, after: bool, level: float) -> Estimate:
-    if not _is_defined(counts, constraints):
-        return NOTHING
-    table = counts.table(constraints, after)
-    value = exact_fairness(constraints, *table)
-    low, high = fairness_interval(constraints, *table, level)
-    return Estimate(None if value is None else float(value), number(low), number(high))
-
-
-def changes_of(counts: Counts, gains_raise: bool, level: float) -> ChangeSummary:
-    """Return how many people change, and how many of them gain."""
-    raised, lowered = (int(moves.sum()) for moves in counts.moves())
-    n_gains, n_losses = (raised, lowered) if gains_raise else (lowered, raised)
-    rate = share(raised + lowered, counts.n, level)
-    return ChangeSummary(counts.n, raised + lowered, n_gains, n_losses, rate)
+def changes_of(counts: DecisionCounts, favorable_is_positive: bool, level: float) -> ChangeSummary:
+    """Return how many people change, and how many of them gain and lose."""
+    n_gains, n_losses = counts.gains_and_losses(favorable_is_positive)
+    n_changes = n_gains + n_losses
+    rate = share_estimate(n_changes, counts.n, level)
+    return ChangeSummary(counts.n, n_changes, n_gains, n_losses, rate)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -73,119 +69,108 @@ def changes_of(counts: Counts, gains_raise: bool, level: float) -> ChangeSummary
 
 
 def groups_of(
-    counts: Counts,
+    counts: DecisionCounts,
     coding: Coding,
-    mean_scores: Sequence[NDArray[np.float64] | None],
-    compared: NDArray[np.bool_],
+    mean_scores: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None],
+    is_compared: NDArray[np.bool_],
     level: float,
 ) -> tuple[Group, ...]:
-    """Return each group before and after, whether it is compared or too small to be.
+    """Return each group before and after, including groups too small to be compared.
 
-    `mean_scores` (n_groups,) are before and after; None where scores are not given.
+    `mean_scores` are before and after, each (n_groups,) or None where scores are not given.
     """
     gains_raise = coding.favorable_is_positive
-    groups: list[Group] = []
+    groups = []
     for i, name in enumerate(coding.group_names):
-        one = counts.of_groups([i])
-        if not compared[i] and one.n < SMALLEST_TOLD:
-            groups.append(_untold(name, one))
-            continue
-        scores = [None if mean is None else number(mean[i]) for mean in mean_scores]
+        group, compared = counts.of_groups([i]), bool(is_compared[i])
+        is_described = compared or group.n >= FEWEST_DESCRIBED
+        n_gains, n_losses = group.gains_and_losses(gains_raise) if is_described else (None, None)
+        before, after = (
+            None if means is None or not is_described else finite_or_none(means[i])
+            for means in mean_scores
+        )
+        n_positive = int(group.cells[0, 1].sum()) if group.has_labels and is_described else None
+        group_level = level if is_described else None
         groups.append(
             Group(
                 name=name,
-                n=one.n,
-                n_positive_labels=int(one.cells[0, 1].sum()) if one.has_labels else None,
-                compared=bool(compared[i]),
-                **_moves(one, gains_raise),
-                **_rates(one, "before", gains_raise, level),
-                **_rates(one, "after", gains_raise, level),
-                mean_score_before=scores[0],
-                mean_score_after=scores[1],
+                n=group.n,
+                n_positive_labels=n_positive,
+                compared=compared,
+                n_gains=n_gains,
+                n_losses=n_losses,
+                **_rates(group, "before", gains_raise, group_level),
+                **_rates(group, "after", gains_raise, group_level),
+                mean_score_before=before,
+                mean_score_after=after,
             )
         )
     return tuple(groups)
 
 
-def _untold(name: str, one: Counts) -> Group:
-    """Return a group of so few people that a rate would tell one person's decision."""
-    rates = ("favorable", "selected", "accuracy", "true_positive", "false_positive")
-    fields: dict[str, Any] = {
-        f"{rate}_{when}": NOTHING if i < 2 or one.has_labels else None
-        for i, rate in enumerate(rates)
-        for when in ("before", "after")
-    }
-    return Group(
-        name=name,
-        n=one.n,
-        n_positive_labels=None,
-        compared=False,
-        n_gains=None,
-        n_losses=None,
-        **fields,
-        mean_score_before=None,
-        mean_score_after=None,
-    )
+def _rates(
+    counts: DecisionCounts, when: str, gains_raise: bool, level: float | None
+) -> dict[str, Any]:
+    """Return the rates of one group before or after, under the field names of `Group`.
 
+    All are undefined where `level` is None; rates that need true labels are None without them.
+    """
 
-def _moves(one: Counts, gains_raise: bool) -> dict[str, Any]:
-    raised, lowered = (int(moves[0]) for moves in one.moves())
-    return {
-        "n_gains": raised if gains_raise else lowered,
-        "n_losses": lowered if gains_raise else raised,
-    }
+    def rate(count: Any, size: Any) -> Estimate:
+        return UNDEFINED if level is None else share_estimate(count, size, level)
 
-
-def _rates(one: Counts, when: str, gains_raise: bool, level: float) -> dict[str, Any]:
-    """Return the rates of one group before or after, under the names of the record."""
-    decided = one.decided(when == "after")[0]  # true label, decision
-    positive = int(decided[:, 1].sum())
-    found: dict[str, Estimate | None] = {
-        "selected": share(positive, one.n, level),
-        "favorable": share(positive if gains_raise else one.n - positive, one.n, level),
+    n, by_decision = counts.n, counts.by_decision(when == "after")[0]  # true label, decision
+    positive = int(by_decision[:, 1].sum())
+    rates: dict[str, Estimate | None] = {
+        "selected": rate(positive, n),
+        "favorable": rate(positive if gains_raise else n - positive, n),
         "accuracy": None,
         "true_positive": None,
         "false_positive": None,
     }
-    if one.has_labels:
-        found["accuracy"] = share(decided[0, 0] + decided[1, 1], one.n, level)
-        found["true_positive"] = share(decided[1, 1], decided[1].sum(), level)
-        found["false_positive"] = share(decided[0, 1], decided[0].sum(), level)
-    return {f"{name}_{when}": rate for name, rate in found.items()}
+    if counts.has_labels:
+        rates["accuracy"] = rate(by_decision.trace(), n)
+        rates["true_positive"] = rate(by_decision[1, 1], by_decision[1].sum())
+        rates["false_positive"] = rate(by_decision[0, 1], by_decision[0].sum())
+    return {f"{name}_{when}": estimate for name, estimate in rates.items()}
 
 
 # ---------------------------------------------------------------------------------------------
 # The limit
 
 
-def limit_of(counts: Counts, request: Request, n_changes: int, gains_raise: bool) -> Limit:
-    """Return the fewest changes for the fairness that was reached, and for the target."""
+def limit_of(
+    counts: DecisionCounts, constraint: Constraint, request: Request, favorable_is_positive: bool
+) -> Limit:
+    """Return the fewest changes for the fairness that was reached, and for the target.
+
+    `counts` are those of the compared groups.
+    """
+    is_comparable = counts.is_comparable(constraint)
+
+    def fewest(target: float | Fraction | None, direction: str) -> int | None:
+        if target is None or not is_comparable:
+            return None
+        may_raise = direction == "any" or (direction == "gains_only") == favorable_is_positive
+        return fewest_number(
+            constraint,
+            *counts.table(constraint, after=False),
+            target,
+            may_raise=may_raise,
+            may_lower=direction == "any" or not may_raise,
+        )
+
     reached = None
-    if _is_defined(counts, request.constraints):
-        reached = exact_fairness(request.constraints, *counts.table(request.constraints, True))
-    fewest = _fewest(counts, request, reached, request.direction, gains_raise)
+    if is_comparable:
+        reached = constraint.value_from_counts(*counts.table(constraint, after=True))
+    n_changes = sum(counts.gains_and_losses(favorable_is_positive))
+    n_fewest = fewest(reached, request.direction)
     return Limit(
         direction=request.direction,
         n_changes=n_changes,
-        n_fewest=fewest,
-        times=n_changes / fewest if fewest else None,
-        n_gains_only=_fewest(counts, request, reached, "gains_only", gains_raise),
-        n_target=_fewest(counts, request, request.target, request.direction, gains_raise),
-        n_target_gains_only=_fewest(counts, request, request.target, "gains_only", gains_raise),
-    )
-
-
-def _fewest(
-    counts: Counts, request: Request, target: Any, direction: str, gains_raise: bool
-) -> int | None:
-    if target is None or not _is_defined(counts, request.constraints):
-        return None
-    raises = direction == "any" or (direction == "gains_only") == gains_raise
-    lowers = direction == "any" or not raises
-    return fewest_number(
-        request.constraints,
-        *counts.table(request.constraints, after=False),
-        target,
-        may_raise=raises,
-        may_lower=lowers,
+        n_fewest=n_fewest,
+        times=n_changes / n_fewest if n_fewest else None,
+        n_gains_only=fewest(reached, "gains_only"),
+        n_target=fewest(request.target, request.direction),
+        n_target_gains_only=fewest(request.target, "gains_only"),
     )

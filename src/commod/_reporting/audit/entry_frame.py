@@ -1,0 +1,131 @@
+"""Audit a frame where its data is: `audit_frame` counts people inside the dataframe engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from commod._record import Audit
+from commod._reporting.audit.assembly import make_audit
+from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.frame_columns import read_roles, select_roles
+from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
+from commod._reporting.audit.provenance import digest_counts
+from commod._reporting.audit.request import add_label_names, check_settings, read_request
+
+__all__ = ["audit_frame"]
+
+
+def audit_frame(
+    frame: Any,
+    *,
+    before: str,
+    after: str,
+    sensitive_features: str | Sequence[str],
+    y_true: str | None = None,
+    scores_before: str | None = None,
+    scores_after: str | None = None,
+    request: Any = None,
+    pos_label: Any = None,
+    favorable_label: Any = None,
+    label_names: Mapping[Any, str] | None = None,
+    rows: str = "audited rows",
+    title: str | None = None,
+    level: float = 0.95,
+    min_group_size: int = 30,
+    min_subgroup_size: int = 100,
+    created: str | None = None,
+) -> Audit:
+    """Return the audit of two columns of decisions, counted inside the frame's own engine.
+
+    Two queries bring back tables of groups; rows stay where they are. All figures that follow from
+    counts and sums equal those of `commod.audit` on the same rows.
+
+    Parameters
+    ----------
+    frame : pandas, polars or pyarrow table, polars lazy frame, DuckDB relation, PySpark frame
+        One row per person. Columns that are not named are not read.
+    before, after : str
+        Columns with the decisions of the base model and of the update, as labels. Rows where both
+        are missing (NaN or null) are left out, and `not_known` counts them.
+    sensitive_features : str or list of str
+        Column with the group of each row. Several columns mean their intersections.
+    y_true : str, default=None
+        Column with the true labels.
+    scores_before, scores_after : str, default=None
+        Columns with the scores of `pos_label` in [0, 1].
+    request : Request or mapping, default=None
+        What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
+    pos_label : label, default=None
+        The label whose rates are counted. If None, that of the request, or 1.
+    favorable_label : label, default=None
+        The label that is good for the person. If None, that of the request, or `pos_label`.
+    label_names : mapping of label to str, default=None
+        What the labels mean, for use in sentences: ``{0: "low risk", 1: "high risk"}``.
+    rows : str, default="audited rows"
+        What these rows are ("decisions of 2025"). Every figure names them.
+    title : str, default=None
+        Heading of the report.
+    level : float, default=0.95
+        Level of the two-sided intervals, in (0.5, 1).
+    min_group_size : int, default=30
+        Smaller groups are named, but not compared.
+    min_subgroup_size : int, default=100
+        Smaller subgroups are counted, but not compared.
+    created : str, default=None
+        Date and time of the audit. If None, the present time in UTC.
+
+    Returns
+    -------
+    Audit
+        Frozen, as that of `commod.audit`. Figures that need rows are None or empty: areas under
+        the curve, calibration, rank correlation, segments, scorecard, subgroups within columns,
+        and the `ledger`. `provenance.data_digest` is the digest of the counts by group, true label
+        and decisions, and of the lowest and highest scores. It is the same in every engine, but
+        differs from that of `commod.audit`.
+
+    Notes
+    -----
+    A missing value in only one decision, in y_true, in a score or in a sensitive column is an
+    error, which says how many there are. Sums of scores are rounded as the engine adds them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from commod import audit_frame
+    >>> decided = pd.DataFrame(
+    ...     {"old": [0, 0, 1, 1] * 50, "new": [0, 1, 1, 1] * 50, "sex": ["f", "m"] * 100}
+    ... )
+    >>> result = audit_frame(decided, before="old", after="new", sensitive_features="sex")
+    >>> result.changes.n_changes, result.changes.n_gains
+    (50, 50)
+    >>> [(group.name, group.selected_after.value) for group in result.groups]
+    [('f', 0.5), ('m', 1.0)]
+    """
+    check_settings(level, min_group_size, min_subgroup_size)
+    labels = pos_label, favorable_label
+    request = read_request(request, None, labels, has_labels=y_true is not None)
+    columns = {
+        "before": before,
+        "after": after,
+        "y_true": y_true,
+        "scores_before": scores_before,
+        "scores_after": scores_after,
+    }
+    roles = read_roles(columns, sensitive_features)
+    selected = select_roles(frame, roles)
+    summary = summarise_decisions(selected, roles)
+    coding, counts, scores = count_frame(selected, roles, summary, request)
+    evidence = Evidence(
+        coding=coding,
+        counts=counts,
+        request=add_label_names(request, coding, label_names),
+        rows=rows,
+        level=level,
+        min_group_size=min_group_size,
+        min_subgroup_size=min_subgroup_size,
+        scores=scores,
+        n_undecided=summary.n_undecided,
+    )
+    digest = digest_counts(coding, counts, summary.score_ranges)
+    return make_audit(evidence, digest=digest, title=title, created=created)

@@ -1,0 +1,364 @@
+"""Audit arrays: `audit` turns decisions before and after into one frozen record."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.columns import iter_columns
+from commod._data.groups import determines_group
+from commod._data.labels import check_length
+from commod._data.tables import index_of, n_rows_of
+from commod._record import Audit, Estimate, Segments, StabilitySummary
+from commod._reporting.audit.areas import group_areas
+from commod._reporting.audit.assembly import make_audit
+from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.ledger import make_ledger
+from commod._reporting.audit.people import AuditedPeople, read_people
+from commod._reporting.audit.provenance import DataDigest
+from commod._reporting.audit.request import add_label_names, check_settings, read_request
+from commod._reporting.audit.scores import measure_scores
+from commod._reporting.audit.subgroups import Slice, SliceCounter
+from commod._reporting.explain import Explanation, find_segments
+from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import Constraint
+
+__all__ = ["audit"]
+
+
+def audit(
+    y_before: Any,
+    y_after: Any,
+    *,
+    sensitive_features: Any,
+    y_true: Any = None,
+    scores_before: Any = None,
+    scores_after: Any = None,
+    X: Any = None,
+    explanation: Explanation | None = None,
+    request: Any = None,
+    stability: Any = None,
+    pos_label: Any = None,
+    favorable_label: Any = None,
+    label_names: Mapping[Any, str] | None = None,
+    rows: str = "audited rows",
+    row_ids: Sequence[Any] | None = None,
+    title: str | None = None,
+    level: float | None = None,
+    min_group_size: int = 30,
+    min_subgroup_size: int = 100,
+    sensitive_in_ledger: bool = False,
+    created: str | None = None,
+) -> Audit:
+    """Return who changes, who gains and who loses, at what cost, and what is not known.
+
+    The function takes arrays, not models. It can audit any update, or any pair of models.
+
+    Parameters
+    ----------
+    y_before, y_after : array-like of shape (n,)
+        Decisions of the base model and of the update, as labels.
+    sensitive_features : array-like of shape (n,) or (n, n_sensitive)
+        The group of each row. Several columns mean their intersections.
+    y_true : array-like of shape (n,), default=None
+        True labels. Without them, errors are not counted.
+    scores_before, scores_after : array-like of shape (n,), default=None
+        Scores of `pos_label` in [0, 1]. If None, those of the explanation.
+    X : table of shape (n, n_features), default=None
+        Raw columns, to describe who changes and which subgroups are badly served. Columns that are
+        neither numbers nor categories, such as dates, are left out.
+    explanation : Explanation, default=None
+        From `commod.explain` on the same rows. It adds the scorecard, the concepts, their part in
+        each change, and the request.
+    request : Request or mapping, default=None
+        What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
+        Entries that a mapping leaves out come from the explanation; all of them do if None.
+    stability : Stability, default=None
+        From `commod.stability`.
+    pos_label : label, default=None
+        The label whose rates are counted. If None, that of the request, or 1.
+    favorable_label : label, default=None
+        The label that is good for the person. If None, that of the request, or `pos_label`.
+    label_names : mapping of label to str, default=None
+        What the labels mean, for use in sentences: ``{0: "low risk", 1: "high risk"}``.
+    rows : str, default="audited rows"
+        What these rows are ("held-out rows of 2025"). Every figure names them.
+    row_ids : sequence of length n, default=None
+        The id of each row in the ledger. If None, the pandas index of X, or else of y_after, where
+        no index label repeats; 0, 1, 2, ... otherwise.
+    title : str, default=None
+        Heading of the report.
+    level : float, default=None
+        Level of the two-sided intervals, in (0.5, 1). If None, that of the explanation, or 0.95.
+    min_group_size : int, default=30
+        Smaller groups are named, but not compared.
+    min_subgroup_size : int, default=100
+        Smaller subgroups are counted, but not compared.
+    sensitive_in_ledger : bool, default=False
+        Whether the ledger names the group of each changed person. If not, its rules and reasons
+        also leave out columns of X that determine the group.
+    created : str, default=None
+        Date and time of the audit. If None, the present time in UTC.
+
+    Returns
+    -------
+    Audit
+        Frozen, with `to_json` and `from_json`. Its `ledger` has one line per changed decision.
+
+    Notes
+    -----
+    Each person counts once: there are no sample weights. On large tables segments are searched for
+    on a sample and counted on all rows.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser, audit, explain
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> old, new = make_biased(2000, random_state=0), make_biased(2000, random_state=1)
+    >>> model = LogisticRegression().fit(old.data, old.target)
+    >>> update = ControlledDebiaser(model, target=0.8)
+    >>> update = update.fit(old.data, old.target, sensitive_features=old.sensitive_features)
+    >>> result = audit(
+    ...     model.predict(new.data),
+    ...     update.predict(new.data),
+    ...     sensitive_features=new.sensitive_features,
+    ...     y_true=new.target,
+    ...     X=new.data,
+    ...     explanation=explain(update, new.data),
+    ...     rows="new rows",
+    ... )
+    >>> result.changes.n_changes == len(result.ledger)
+    True
+    >>> [check.code for check in result.checks][:3]
+    ['CM101', 'CM102', 'CM103']
+    """
+    _check_explanation(explanation)
+    level = _read_level(level, explanation)
+    check_settings(level, min_group_size, min_subgroup_size)
+    tables = X, y_before, y_after, y_true, scores_before, scores_after, sensitive_features
+    _check_order([*map(index_of, tables), None if explanation is None else explanation.index])
+    defaults = None
+    if explanation is not None:
+        defaults = explanation.request
+        X = explanation.X if X is None else X
+        scores_before = explanation.scores_before if scores_before is None else scores_before
+        scores_after = explanation.scores_after if scores_after is None else scores_after
+    labels = pos_label, favorable_label
+    request = read_request(request, defaults, labels, has_labels=y_true is not None)
+    decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
+    scores = scores_before, scores_after
+    people = read_people(decisions, scores, sensitive_features, request)
+    _check_same_rows(people, explanation, X)
+    sums = people.scores_before, people.scores_after
+    people.warn_of_inverted_scores(sums, np.ones(len(people)), stacklevel=3)
+    row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(people))
+    evidence = Evidence(
+        coding=people.coding,
+        counts=people.count(),
+        request=add_label_names(request, people.coding, label_names),
+        rows=rows,
+        level=level,
+        min_group_size=min_group_size,
+        min_subgroup_size=min_subgroup_size,
+        stability=_read_stability(stability),
+    )
+    columns = _read_columns(people, X, evidence.constraint)
+    segments, segment_of = _read_segments(people, X, explanation, level, columns.group_columns)
+    ledger = make_ledger(
+        people,
+        row_ids,
+        segments,
+        segment_of,
+        explanation,
+        hidden_columns=() if sensitive_in_ledger else columns.group_columns,
+        with_group=sensitive_in_ledger,
+    )
+    return make_audit(
+        _add_row_figures(evidence, people, columns, segments, explanation),
+        digest=columns.digest,
+        title=title,
+        created=created,
+        explanation=explanation,
+        ledger=ledger,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Checking the inputs
+
+
+def _check_explanation(explanation: Any) -> None:
+    if explanation is not None and not isinstance(explanation, Explanation):
+        raise InputError(
+            "explanation must come from commod.explain(update, X); got "
+            f"{type(explanation).__name__}."
+        )
+
+
+def _read_level(level: float | None, explanation: Explanation | None) -> float:
+    if explanation is None:
+        return 0.95 if level is None else level
+    if level not in (None, explanation.level):
+        raise InputError(
+            f"level={level!r}, but the explanation has intervals of level {explanation.level:g}: "
+            f"make it with explain(..., level={level!r})."
+        )
+    return explanation.level
+
+
+def _check_order(indexes: Sequence[Any]) -> None:
+    """Refuse pandas tables with the same index labels in another order: rows would be mixed up."""
+    first, *others = [i for i in indexes if i is not None and i.is_unique] or [None]
+    for index in others:
+        if len(index) == len(first) and not index.equals(first) and index.isin(first).all():
+            raise InputError(
+                "Two of the pandas tables hold the same index labels in different orders, so their "
+                "rows do not belong together. Bring them into one order: X.loc[y.index]."
+            )
+
+
+def _check_same_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
+    """Refuse X and an explanation of other rows, labels or decisions."""
+    n, coding = len(people), people.coding
+    if X is not None and n_rows_of(X) != n:
+        raise InputError(f"X has {n_rows_of(X):,} rows and y_before {n:,}.")
+    if explanation is None:
+        return
+    if explanation.n != n:
+        raise InputError(
+            f"explanation has {explanation.n:,} rows and y_before {n:,}: explain the audited rows."
+        )
+    for name, here, explained in (
+        ("pos_label", coding.positive_label, explanation.pos_label),
+        ("favorable_label", coding.favorable_label, explanation.favorable_label),
+    ):
+        if here != explained:
+            raise InputError(
+                f"{name} is {here!r} here and {explained!r} in the explanation, so gains and "
+                "losses contradict each other. Leave it out, or explain with the same label."
+            )
+    differs = (explanation.before != people.before) | (explanation.after != people.after)
+    if differs.any():
+        raise InputError(
+            f"explanation has other decisions than y_before and y_after in {differs.sum():,} of "
+            f"{n:,} rows: explain the audited update on the audited rows."
+        )
+
+
+def _read_stability(stability: Any) -> StabilitySummary | None:
+    if stability is None or isinstance(stability, StabilitySummary):
+        return stability
+    if not hasattr(stability, "summary"):
+        raise InputError(
+            f"stability must come from commod.stability; got {type(stability).__name__}."
+        )
+    return stability.summary()
+
+
+def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence[Any] | None:
+    if row_ids is not None:
+        ids = list(row_ids)
+        check_length(ids, "row_ids", n)
+        return ids
+    if index is None or index.is_unique:
+        return index
+    warnings.warn(
+        "Labels of the pandas index repeat, so the ledger numbers the rows 0, 1, 2, ... Pass "
+        "row_ids= to name them.",
+        DataWarning,
+        stacklevel=3,
+    )
+    return None
+
+
+# ---------------------------------------------------------------------------------------------
+# Measuring what needs rows
+
+
+@dataclass(frozen=True)
+class _ColumnFacts:
+    """What one pass over the raw columns finds.
+
+    `digest` is that of the audited data. `group_columns` determine the group.
+    """
+
+    digest: str
+    slices: Sequence[Slice]
+    group_columns: tuple[str, ...]
+    unread_columns: tuple[str, ...]
+
+
+def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _ColumnFacts:
+    """Read the raw columns once, one at a time."""
+    digest, counter = DataDigest(people), SliceCounter(people, constraint)
+    codes = (people.groups.codes, *people.groups.parts)
+    group_columns: list[str] = []
+    unread: list[str] = []
+    for column in iter_columns(X, unread=unread) if X is not None else ():
+        digest.add_column(column)
+        counter.add(column)
+        if any(determines_group(column, part) for part in codes):
+            group_columns.append(column.name)
+    return _ColumnFacts(digest.hexdigest(), counter.slices, tuple(group_columns), tuple(unread))
+
+
+def _read_segments(
+    people: AuditedPeople,
+    X: Any,
+    explanation: Explanation | None,
+    level: float,
+    group_columns: Sequence[str],
+) -> tuple[Segments | None, NDArray[Any]]:
+    """Return the segments and the segment of each row (n,), −1 where there is none."""
+    if explanation is not None:
+        return explanation.segments, explanation.segment_of
+    if X is None:
+        return None, np.full(len(people), -1)
+    favorable_before = people.favorable(people.before)
+    return find_segments(
+        X, people.gain, people.loss, favorable_before, level=level, skip=group_columns
+    )
+
+
+def _add_row_figures(
+    evidence: Evidence,
+    people: AuditedPeople,
+    columns: _ColumnFacts,
+    segments: Segments | None,
+    explanation: Explanation | None,
+) -> Evidence:
+    """Return the evidence with the figures that need single rows."""
+    level, ratio = evidence.level, None if explanation is None else explanation.raw_ratio
+
+    def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
+        if values is None:
+            return None
+        return group_areas(values, people.groups.codes, evidence.is_compared, level)
+
+    return replace(
+        evidence,
+        has_rows=True,
+        scores=measure_scores(people, evidence.request.threshold, level),
+        ratio_areas=predict_groups(None if ratio is None else -np.asarray(ratio)),
+        score_areas=predict_groups(people.scores_before),
+        slices=columns.slices,
+        segments=segments,
+        unread_columns=columns.unread_columns,
+        reads_group=_reads_group(explanation, columns.group_columns),
+        is_randomised=None if explanation is None else explanation.randomised,
+    )
+
+
+def _reads_group(explanation: Explanation | None, group_columns: Sequence[str]) -> bool | None:
+    """Return whether the update reads the group or a column that determines it, None if unknown."""
+    if explanation is None or explanation.needs_sensitive_features is None:
+        return None
+    lines = () if explanation.card is None else explanation.card.lines
+    uses_column = any(line.column in group_columns for line in lines)
+    return explanation.needs_sensitive_features or uses_column

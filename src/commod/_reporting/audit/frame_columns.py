@@ -1,0 +1,115 @@
+"""Read the columns of an audit from a frame of any dataframe engine, lazily.
+
+Each column has a role: "before", "after", "y_true", "scores_before", "scores_after", and
+"group_0", "group_1", ... for the sensitive features.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import narwhals as nw
+from narwhals.exceptions import DuplicateError
+
+from commod._data.tables import duplicate_names
+from commod.exceptions import InputError, InputTypeError
+
+__all__ = ["SCORES", "is_group", "read_roles", "select_roles"]
+
+SCORES = ("scores_before", "scores_after")
+ENGINES = "pandas, polars (lazy too), pyarrow, DuckDB or PySpark"
+MAX_LISTED = 20  # columns in an error message
+
+
+def is_group(role: str) -> bool:
+    """Return whether the role is a sensitive feature."""
+    return role.startswith("group_")
+
+
+def read_roles(columns: Mapping[str, Any], sensitive_features: Any) -> dict[str, Hashable]:
+    """Return the name of the column in each role.
+
+    `columns` maps each parameter that names one column to that name, None where it is not given.
+    """
+    given = {role: column for role, column in columns.items() if column is not None}
+    for role in ("before", "after"):
+        if role not in given:
+            raise InputError(f"{role} is None; pass the name of the column of decisions.")
+    is_list = isinstance(sensitive_features, list | tuple)
+    sensitive = list(sensitive_features) if is_list else [sensitive_features]
+    if not sensitive or sensitive == [None]:
+        raise InputError(
+            "sensitive_features is missing. Name the column of the group of each row, or a list of "
+            "several: an audit compares groups."
+        )
+    for name, column in [*given.items(), *(("sensitive_features", c) for c in sensitive)]:
+        if not isinstance(column, str | int):
+            raise InputTypeError(
+                f"{name} must be the name of a column of the frame; got "
+                f"{type(column).__name__}. Use commod.audit for arrays."
+            )
+    repeated = [column for column in sensitive if sensitive.count(column) > 1]
+    if repeated:
+        raise InputError(f"sensitive_features names {repeated[0]!r} twice; name each column once.")
+    return {**given, **{f"group_{i}": column for i, column in enumerate(sensitive)}}
+
+
+def select_roles(frame: Any, roles: Mapping[str, Hashable]) -> nw.LazyFrame[Any]:
+    """Return the columns under the names of their roles, lazily.
+
+    NaN becomes null and scores become float64.
+    """
+    lazy = _as_lazy(frame)
+    schema: Mapping[Any, Any] = lazy.collect_schema()
+    for role, column in roles.items():
+        if column not in schema:
+            raise _no_column("sensitive_features" if is_group(role) else role, column, schema)
+    return lazy.select(*(_convert(role, column, schema[column]) for role, column in roles.items()))
+
+
+def _as_lazy(frame: Any) -> nw.LazyFrame[Any]:
+    try:
+        native = nw.from_native(frame, pass_through=True)
+        if isinstance(native, nw.DataFrame | nw.LazyFrame):
+            lazy = native.lazy()
+            lazy.collect_schema()  # DuckDB notices repeated names only here
+            return lazy
+    except DuplicateError as error:
+        columns = getattr(frame, "column_names", None) or frame.columns
+        raise duplicate_names("frame", columns) from error
+    raise InputTypeError(
+        f"frame must be a table of {ENGINES}; got {type(frame).__name__}. Use commod.audit for "
+        "arrays."
+    )
+
+
+def _no_column(name: str, column: Hashable, schema: Mapping[Any, Any]) -> InputError:
+    known = list(map(str, schema))
+    similar = difflib.get_close_matches(str(column), known, n=1)
+    listed = ", ".join(known[:MAX_LISTED]) + (", ..." if len(known) > MAX_LISTED else "")
+    hint = f" Did you mean {similar[0]!r}?" if similar else ""
+    return InputError(f"{name}: no column {column!r} in the frame (columns: {listed}).{hint}")
+
+
+def _convert(role: str, column: Any, dtype: Any) -> nw.Expr:
+    """Return a column under its role, in a type that every engine counts in the same way."""
+    if dtype.is_nested():
+        raise InputTypeError(
+            f"Column {column!r} holds values of type {dtype}, which are neither a label nor the "
+            "name of a group. Name a column of numbers, text or booleans."
+        )
+    values = nw.col(column)
+    if role in SCORES and not (dtype.is_numeric() or dtype == nw.Boolean):
+        raise InputError(
+            f"{role} must hold numbers; column {column!r} is {dtype}. Cast it to a float first."
+        )
+    if role in SCORES or (dtype.is_decimal() and not is_group(role)):
+        values = values.cast(nw.Float64)
+    elif not is_group(role) and dtype in (nw.Int128, nw.UInt128):
+        values = values.cast(nw.Int64)
+    if role in SCORES or dtype.is_float():
+        values = nw.when(values <= math.inf).then(values)  # False for NaN in every engine
+    return values.alias(role)

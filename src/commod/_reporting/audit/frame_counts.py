@@ -1,0 +1,288 @@
+"""Count the people of a frame inside its dataframe engine.
+
+Two queries run. Each brings back a table with one line per combination of values:
+
+1. by decisions and true label, to check missing values and to learn the range of the scores;
+2. by group, decisions and true label, for the counts of the audit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.codes import plain
+from commod._record import Agreement, Request
+from commod._reporting.audit.coding import Coding
+from commod._reporting.audit.counts import DecisionCounts
+from commod._reporting.audit.frame_columns import SCORES, is_group
+from commod._reporting.audit.people import read_people
+from commod._reporting.audit.scores import ScoreFigures
+from commod._text import n_of
+from commod.exceptions import InputError
+
+__all__ = ["DecisionSummary", "count_frame", "summarise_decisions"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+GroupTable = dict[str, list[Any]]
+
+MAX_DECISIONS = 27  # two values or none, of before, after and y_true
+MAX_CELLS = 100_000  # a longer table holds single rows instead of groups
+
+
+def _fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
+    """Run the query and return its table, by column; None where it has more than `max_lines`."""
+    try:
+        table = query.head(max_lines + 1).collect()
+    except ImportError as error:
+        raise InputError(
+            "Group tables of this engine come back through pyarrow: pip install "
+            "'commod-debiasing[parquet]'."
+        ) from error
+    if len(table) > max_lines:
+        return None
+    return {name: [plain(v) for v in table[name].to_list()] for name in table.columns}
+
+
+def _numbers(table: GroupTable, name: str) -> FloatArray:
+    """Return a column of the table as numbers, 0 where it is null."""
+    return np.array([0.0 if v is None else v for v in table[name]], dtype=np.float64)
+
+
+def _total(table: GroupTable, name: str) -> float:
+    return float(_numbers(table, name).sum())
+
+
+def _as_numbers(frame: nw.LazyFrame[Any], flags: Mapping[str, nw.Expr]) -> nw.LazyFrame[Any]:
+    """Add flags as columns of 0.0 and 1.0: every engine adds floats, few engines add booleans."""
+    if not flags:
+        return frame
+    one, zero = nw.lit(1.0), nw.lit(0.0)
+    return frame.with_columns(
+        **{name: nw.when(flag).then(one).otherwise(zero) for name, flag in flags.items()}
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The first query: decisions and true labels
+
+
+@dataclass(frozen=True)
+class DecisionSummary:
+    """What must be known before groups are counted.
+
+    `n_undecided` people have no decision. The mappings hold the mean, and the lowest and highest,
+    of each given score, by parameter name.
+    """
+
+    n_undecided: int
+    mean_scores: dict[str, float]
+    score_ranges: dict[str, tuple[float, float]]
+
+
+def summarise_decisions(frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable]) -> DecisionSummary:
+    """Count people by decisions and true label, and refuse missing values and wrong scores."""
+    keys = [role for role in ("before", "after", "y_true") if role in roles]
+    scores = [role for role in SCORES if role in roles]
+    table = _fetch(_by_decisions(frame, keys, scores), MAX_DECISIONS)
+    if table is None:
+        raise InputError(
+            "Decisions and true labels hold more than two different values. Use the same two "
+            "labels in all columns; compare scores with the threshold first."
+        )
+    decided, n_undecided = _decided(table)
+    n = _numbers(decided, "n")
+    for role in keys:
+        _check_not_missing(roles, role, int(n[[v is None for v in decided[role]]].sum()))
+    for role in scores:
+        _check_not_missing(roles, role, int(_total(decided, f"{role}_missing")))
+        n_outside = int(_total(decided, f"{role}_outside"))
+        if n_outside:
+            raise InputError(
+                f"{role} has {n_outside:,} value(s) outside [0, 1] in column {roles[role]!r}; pass "
+                "probabilities. Margins become scores through the sigmoid 1 / (1 + exp(-z))."
+            )
+    return DecisionSummary(
+        n_undecided=n_undecided,
+        mean_scores={role: float(_total(decided, f"{role}_sum") / n.sum()) for role in scores},
+        score_ranges={
+            role: (min(decided[f"{role}_low"]), max(decided[f"{role}_high"])) for role in scores
+        },
+    )
+
+
+def _by_decisions(
+    frame: nw.LazyFrame[Any], keys: list[str], scores: list[str]
+) -> nw.LazyFrame[Any]:
+    """Return people by decisions and label, with five figures of each score.
+
+    These are the number of missing values, the number outside [0, 1], the sum, the lowest and the
+    highest.
+    """
+    flags: dict[str, nw.Expr] = {}
+    figures: list[nw.Expr] = [nw.len().alias("n")]
+    for role in scores:
+        score = nw.col(role)
+        flags[f"{role}_missing"] = score.is_null()
+        flags[f"{role}_outside"] = (score < 0) | (score > 1)
+        figures += [
+            nw.col(f"{role}_missing").sum(),
+            nw.col(f"{role}_outside").sum(),
+            score.sum().alias(f"{role}_sum"),
+            score.min().alias(f"{role}_low"),
+            score.max().alias(f"{role}_high"),
+        ]
+    return _as_numbers(frame, flags).group_by(*keys).agg(*figures)
+
+
+def _decided(table: GroupTable) -> tuple[GroupTable, int]:
+    """Return the lines with a decision before or after, and the number of people without either."""
+    pairs = zip(table["before"], table["after"], strict=True)
+    is_decided = [before is not None or after is not None for before, after in pairs]
+    decided = {
+        name: [v for v, kept in zip(values, is_decided, strict=True) if kept]
+        for name, values in table.items()
+    }
+    n, n_decided = int(_total(table, "n")), int(_total(decided, "n"))
+    if not n:
+        raise InputError("frame has 0 rows; at least 1 is needed.")
+    if not n_decided:
+        raise InputError(
+            f"before and after are missing in all {n:,} rows. Pass the columns of the decisions."
+        )
+    return decided, n - n_decided
+
+
+def _check_not_missing(roles: Mapping[str, Hashable], role: str, n: int) -> None:
+    if not n:
+        return
+    way_out = "Drop those rows first: decisions and true labels must be known."
+    if role in SCORES:
+        way_out = "Drop those rows first, or leave the scores out."
+    elif role != "y_true":
+        way_out += " Rows without either decision are left out."
+    raise InputError(
+        f"{role}: column {roles[role]!r} is missing (NaN or null) in {n:,} row(s) that have a "
+        f"decision. {way_out}"
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The second query: groups
+
+
+def count_frame(
+    frame: nw.LazyFrame[Any],
+    roles: Mapping[str, Hashable],
+    summary: DecisionSummary,
+    request: Request,
+) -> tuple[Coding, DecisionCounts, ScoreFigures]:
+    """Return names, people by group, true label and decisions, and the figures of the scores.
+
+    Areas under the curve, calibration and the rank correlation need single rows and are None.
+    """
+    keys = [role for role in roles if role not in SCORES]
+    decided = frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
+    table = _fetch(_by_group(decided, keys, summary, request.threshold), MAX_CELLS)
+    if table is None:
+        raise InputError(
+            f"sensitive_features make more than {MAX_CELLS:,} combinations of groups and "
+            "decisions, too many to be compared. Put numbers into bins, or name fewer columns."
+        )
+    n = _numbers(table, "n")
+    groups = {roles[role]: _objects(table[role]) for role in keys if is_group(role)}
+    _check_groups(groups.values(), n)
+    # each line of the table is read like a row that stands for n people
+    decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
+    people = read_people(decisions, (None, None), groups, request)
+    sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
+    before, after = (sums.get(role) for role in SCORES)
+    people.warn_of_inverted_scores((before, after), n, stacklevel=4)
+    scores = ScoreFigures(
+        mean_before=people.group_means(before, n),
+        mean_after=people.group_means(after, n),
+        agreement=_agreement(table, summary.score_ranges),
+        n_contradictions=_n_contradictions(table, people.after),
+    )
+    return people.coding, people.count(n), scores
+
+
+def _by_group(
+    decided: nw.LazyFrame[Any], keys: list[str], summary: DecisionSummary, threshold: float | None
+) -> nw.LazyFrame[Any]:
+    """Return people by group, label and decisions, with sums of their scores."""
+    scores = list(summary.mean_scores)
+    flags: dict[str, nw.Expr] = {}
+    products: dict[str, nw.Expr] = {}
+    if threshold is not None and "scores_after" in scores:
+        flags["above"] = nw.col("scores_after") > threshold
+    if len(scores) == 2:
+        before, after = nw.col(scores[0]), nw.col(scores[1])
+        flags["identical"] = before == after
+        first, second = (_centred(role, summary) for role in scores)
+        products = {
+            "distance": (before - after).abs(),
+            "before_squared": first * first,
+            "after_squared": second * second,
+            "product": first * second,
+        }
+    prepared = _as_numbers(decided, flags)
+    prepared = prepared.with_columns(**products) if products else prepared
+    sums = (nw.col(name).sum().alias(f"{name}_sum") for name in (*scores, *flags, *products))
+    return prepared.group_by(*keys).agg(nw.len().alias("n"), *sums)
+
+
+def _centred(role: str, summary: DecisionSummary) -> nw.Expr:
+    """Return scores minus their mean, divided by their range, so that sums lose no digits."""
+    low, high = summary.score_ranges[role]
+    return (nw.col(role) - summary.mean_scores[role]) / (high - low or 1.0)
+
+
+def _check_groups(columns: Iterable[NDArray[Any]], n: FloatArray) -> None:
+    is_missing = np.any([[value is None for value in column] for column in columns], axis=0)
+    n_missing = int(n[is_missing].sum())
+    if n_missing:
+        raise InputError(
+            f"sensitive_features has {n_of(n_missing, 'missing value')} in {int(n.sum()):,} rows. "
+            "Drop those rows, or give them a group of their own, e.g. with fill_null('unknown')."
+        )
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _agreement(
+    table: GroupTable, score_ranges: Mapping[str, tuple[float, float]]
+) -> Agreement | None:
+    """Return how close the scores are; the rank correlation, which needs rows, is None."""
+    if len(score_ranges) < 2:
+        return None
+    n = _total(table, "n")
+    correlation = None
+    if all(low < high for low, high in score_ranges.values()):
+        squares = _total(table, "before_squared_sum") * _total(table, "after_squared_sum")
+        correlation = _total(table, "product_sum") / math.sqrt(squares)
+        correlation = min(max(correlation, -1.0), 1.0)
+    return Agreement(
+        mean_absolute_difference=_total(table, "distance_sum") / n,
+        correlation=correlation,
+        rank_correlation=None,
+        share_identical=_total(table, "identical_sum") / n,
+    )
+
+
+def _n_contradictions(table: GroupTable, after: BoolArray) -> int | None:
+    if "above_sum" not in table:
+        return None
+    n, above = _numbers(table, "n"), _numbers(table, "above_sum")
+    return int(np.where(after, n - above, above).sum())

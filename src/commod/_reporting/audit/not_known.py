@@ -1,0 +1,87 @@
+"""Write what an audit does not know: general limits, missing inputs, and too few people."""
+
+from __future__ import annotations
+
+from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.sentences import list_first, why_undefined
+from commod._text import n_of, shorten, verb
+
+__all__ = ["not_known_of"]
+
+
+def not_known_of(evidence: Evidence) -> tuple[str, ...]:
+    """Return what the figures do not say, one text per fact."""
+    return (
+        f"All figures are measured on the {evidence.rows}. If the base model or the update was "
+        "fitted on these rows, the figures are too good; on new people they may differ.",
+        "Intervals hold if new people arrive in the same way as these people did, independently "
+        "of each other. They do not cover wrong labels, wrong groups, or people who never "
+        "appear in the data.",
+        *_left_out(evidence),
+        *_not_given(evidence),
+        *_too_few(evidence),
+        "A target is a choice of the people who set it. No figure here says that a rule or a law "
+        "is complied with. People must judge whether a change is right for the person.",
+    )
+
+
+def _left_out(evidence: Evidence) -> list[str]:
+    texts = []
+    n = evidence.n_undecided
+    if n:
+        texts.append(
+            f"{n_of(n, 'row')} without a decision before and after the update {verb(n, 'be')} left "
+            "out of every figure."
+        )
+    if not evidence.has_rows:
+        texts.append(
+            "The figures come from counts and sums made inside the dataframe engine. Figures that "
+            "need single rows were not computed: areas under the curve, calibration and the rank "
+            "correlation of scores, rules that say who changes, subgroups within columns, and the "
+            "change ledger."
+        )
+    return texts
+
+
+def _not_given(evidence: Evidence) -> list[str]:
+    texts = {
+        "True labels were not given: accuracy, error rates and calibration are not known.": (
+            evidence.quality is None
+        ),
+        "Scores before and after were not both given: agreement, ranking and calibration of the "
+        "scores are not known.": evidence.scores.agreement is None,
+        "Raw columns were not given: which people change, and subgroups within columns, are not "
+        "known.": evidence.segments is None and evidence.has_rows,
+        "The ratio r is not known: how well the update predicts the group is measured on the "
+        "changes alone.": not all(proxy.by_ratio for proxy in evidence.proxies),
+        "Refits on resampled rows were not made: whether other rows would lead to the same "
+        "changes is not known.": evidence.stability is None,
+    }
+    return [text for text, is_missing in texts.items() if is_missing]
+
+
+def _too_few(evidence: Evidence) -> list[str]:
+    texts = []
+    if evidence.fairness.after.value is None:
+        texts.append(f"Fairness is not known: {why_undefined(evidence)}")
+    unread = evidence.unread_columns
+    if unread:
+        names = list_first([shorten(name, 40) for name in unread], 10)
+        texts.append(
+            f"Columns that are neither numbers nor categories ({names}) are in no rule and "
+            "no subgroup, and their values are not in the digest of the data."
+        )
+    small = evidence.small_groups
+    if small:
+        n_people = n_of(sum(group.n for group in small), "person")
+        texts.append(
+            f"{n_of(len(small), 'group')} with {n_people} in total {verb(len(small), 'be')} too "
+            f"small (under {small[0].needed} people each) and left out of every comparison."
+        )
+    n = evidence.subgroups.n_too_small
+    if n:
+        texts.append(
+            f"{n_of(n, 'subgroup')} {verb(n, 'have')} too few people or too few peers (under "
+            f"{evidence.subgroups.min_size}) to be compared."
+        )
+    return texts

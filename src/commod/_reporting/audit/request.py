@@ -1,0 +1,99 @@
+"""Read what was requested of the update, and check the settings of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_scalar
+
+from commod._data.codes import plain
+from commod._record import Request, from_plain, to_plain
+from commod._reporting.audit.coding import Coding
+from commod.bounds._counts import read_target
+from commod.bounds._tables import DIRECTIONS
+from commod.exceptions import InputError
+from commod.metrics._constraint import get_constraint, missing_labels
+
+__all__ = ["add_label_names", "check_settings", "read_request"]
+
+SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")
+FACTS = ("pos_label", "favorable_label", "threshold")  # of the update, not wishes of the user
+
+
+def check_settings(level: float, min_group_size: int, min_subgroup_size: int) -> None:
+    """Refuse a level outside (0.5, 1) and a size below 1."""
+    check_scalar(level, "level", float, min_val=0.5, max_val=1, include_boundaries="neither")
+    check_scalar(min_group_size, "min_group_size", (int, np.integer), min_val=1)
+    check_scalar(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
+
+
+def read_request(
+    request: Any, defaults: Request | None, labels: tuple[Any, Any], *, has_labels: bool
+) -> Request:
+    """Return the checked request.
+
+    `labels` are pos_label and favorable_label; they replace those of the request if not None.
+    Entries that a mapping leaves out come from `defaults`, the request of the explained update. So
+    do labels and threshold that a `Request` leaves out.
+    """
+    defaults = Request() if defaults is None else defaults
+    request = _as_request(defaults if request is None else request, defaults)
+    missing = [name for name in FACTS if getattr(request, name) is None]
+    request = replace(request, **{name: getattr(defaults, name) for name in missing})
+    constraint = get_constraint(request.constraints)
+    if request.direction not in DIRECTIONS:
+        raise InputError(
+            f"direction={request.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}."
+        )
+    request = from_plain(Request, to_plain(request))  # refuses entries of a wrong type
+    if request.target is not None:
+        read_target(constraint, request.target)
+    for name in SHARES:
+        value = getattr(request, name)
+        if value is not None and not 0 <= value <= 1:
+            raise InputError(f"request: {name}={value!r} is a share and lies between 0 and 1.")
+    if constraint.needs_labels and not has_labels:
+        raise missing_labels(constraint)
+    named = zip(("pos_label", "favorable_label"), labels, strict=True)
+    return replace(request, **{name: label for name, label in named if label is not None})
+
+
+def _as_request(request: Any, defaults: Request) -> Request:
+    if isinstance(request, Request):
+        return request
+    if not isinstance(request, Mapping):
+        raise InputError(
+            f"request must be a commod.Request or a mapping such as {{'target': 0.8}}; got "
+            f"{type(request).__name__}."
+        )
+    known = [f.name for f in fields(Request)]
+    for name, value in request.items():
+        if name not in known:
+            raise InputError(
+                f"request has an unknown entry {name!r}; it may hold {', '.join(known)}."
+            )
+        if value is not None and plain(value) is None:
+            raise InputError(f"request: {name} is NaN; pass a number, or leave it out.")
+    return replace(defaults, **{name: plain(value) for name, value in request.items()})
+
+
+def add_label_names(request: Request, coding: Coding, names: Mapping[Any, str] | None) -> Request:
+    """Return the request with the labels of the data and their names."""
+    names = names or {}
+    positive, favorable = coding.positive_label, coding.favorable_label
+    for label in names:
+        if label not in (coding.negative_label, positive):
+            raise InputError(
+                f"label_names has {label!r}, which is not a label; the labels are "
+                f"{coding.negative_label!r} and {positive!r}."
+            )
+    return replace(
+        request,
+        pos_label=plain(positive),
+        favorable_label=plain(favorable),
+        pos_name=str(names.get(positive, request.pos_name or positive)),
+        favorable_name=str(names.get(favorable, request.favorable_name or favorable)),
+    )

@@ -1,0 +1,205 @@
+"""Write the answer of an audit in plain sentences: who changes, how fair it is, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._reporting.audit.evidence import Evidence
+from commod._text import at_bound, distinct, n_of, shorten, verb
+
+__all__ = [
+    "answer_of",
+    "interval",
+    "list_first",
+    "metric_text",
+    "notice_of",
+    "target_text",
+    "why_undefined",
+]
+
+
+# ---------------------------------------------------------------------------------------------
+# Phrases that sentences and checks share
+
+
+def target_text(evidence: Evidence, target: float) -> str:
+    """Return the target in words, such as "at least 80.0%"."""
+    return at_bound(metric_text(evidence, target), evidence.constraint.higher_is_fairer)
+
+
+def metric_text(evidence: Evidence, value: float, reference: float | None = None) -> str:
+    """Return a value of the requested metric, with enough digits to differ from the reference.
+
+    The reference is the target if None. The P-rule is written in percent, a gap as a number.
+    """
+    reference = evidence.request.target if reference is None else reference
+    in_percent = evidence.constraint.is_ratio
+    return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
+
+
+def list_first(items: Sequence[str], limit: int = 5, n: int | None = None) -> str:
+    """Return the first `limit` of `n` items; `n` is the number of the given items if None."""
+    n = len(items) if n is None else n
+    more = f" and {n - limit} more" if n > limit else ""
+    return ", ".join(map(shorten, items[:limit])) + more
+
+
+def interval(evidence: Evidence, *, compared: bool = False) -> str:
+    """Return the level and the rows, for a sentence with an interval.
+
+    A comparison between groups (`compared`) omits small groups.
+    """
+    n = evidence.compared.n if compared else evidence.n
+    omitted = f" without {evidence.n - n:,} in groups too small" if n < evidence.n else ""
+    return f"{evidence.level * 100:g}% interval, {n:,} {evidence.rows}{omitted}"
+
+
+def why_undefined(evidence: Evidence) -> str:
+    """Return why the requested metric has no value."""
+    metric = evidence.fairness.metric
+    if len(evidence.compared_names) < 2:
+        return f"the {metric} compares groups, and fewer than two groups are large enough."
+    return (
+        f"the {metric} is not defined on these rows. Either nobody gets the decision that is "
+        "counted, or a group has nobody with a true label that is compared."
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The answer and the notice
+
+
+def answer_of(evidence: Evidence) -> tuple[str, ...]:
+    """Return what a reader should know first, most important first."""
+    sentences = (
+        _who_changes(evidence),
+        _how_decided(evidence),
+        _fairness(evidence),
+        _distance_to_limit(evidence),
+        _accuracy(evidence),
+    )
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def _who_changes(evidence: Evidence) -> str:
+    changes = evidence.changes
+    if not changes.n_changes:
+        return f"No decision changes on the {evidence.n:,} {evidence.rows}."
+    share = changes.n_changes / changes.n
+    outcome = f"“{shorten(evidence.request.favorable_name)}”"
+    return (
+        f"{changes.n_changes:,} of {n_of(changes.n, 'person')} ({share:.1%}) "
+        f"{verb(changes.n_changes, 'get')} another decision: "
+        f"{changes.n_gains:,} {verb(changes.n_gains, 'gain')} the favourable outcome {outcome} "
+        f"and {changes.n_losses:,} {verb(changes.n_losses, 'lose')} it."
+    )
+
+
+def _how_decided(evidence: Evidence) -> str:
+    sentences = []
+    if evidence.reads_group:
+        sentences.append(
+            "This update reads each person's group, or a column that determines it, to decide."
+        )
+    if evidence.is_randomised:
+        sentences.append("This update is randomised: chance partly decides who changes.")
+    return " ".join(sentences)
+
+
+def notice_of(evidence: Evidence) -> str | None:
+    """Return how many people lose and what gains alone would take; None unless losses prevail."""
+    changes, limit = evidence.changes, evidence.limit
+    if changes.n_losses <= changes.n_gains:
+        return None
+    text = (
+        f"{n_of(changes.n_losses, 'person')} {verb(changes.n_losses, 'lose')} the favourable "
+        f"outcome, {changes.n_gains:,} {verb(changes.n_gains, 'gain')} it."
+    )
+    if limit.n_gains_only == 0:
+        text += " The base model was as fair as this without any change."
+    elif limit.n_gains_only is None:
+        text += " Gains alone cannot reach the same fairness on these rows."
+    else:
+        gains = _gains(limit.n_gains_only, evidence)
+        text += f" If nobody lost, the same fairness would take at least {gains}."
+    if limit.n_target_gains_only:
+        gains = _gains(limit.n_target_gains_only, evidence)
+        text += f" If nobody lost, the target would take at least {gains}."
+    return text
+
+
+def _gains(n: int, evidence: Evidence) -> str:
+    return f"{n_of(n, 'gain')} ({n / evidence.n:.1%} of all people)"
+
+
+def _fairness(evidence: Evidence) -> str:
+    metric, constraint = evidence.fairness.metric, evidence.constraint
+    before, after = evidence.fairness.before.value, evidence.fairness.after
+    if before is None or after.value is None:
+        return f"Fairness is not known: {why_undefined(evidence)}"
+    old, new = metric_text(evidence, before), metric_text(evidence, after.value)
+    text = f"Before the update, {_rates(evidence, 'was')}. The {metric} was {old}."
+    text += f" After the update, {_rates(evidence, 'is')}. The {metric} is {new}"
+    if after.low is not None and after.high is not None:
+        low, high = metric_text(evidence, after.low), metric_text(evidence, after.high)
+        text += f" (between {low} and {high}, {interval(evidence, compared=True)})"
+    text += "."
+    if not constraint.is_met(after.value, before):
+        text += " This is less fair than before."
+    target = evidence.request.target
+    if target is not None:
+        result = "reached" if constraint.is_met(after.value, target) else "not reached"
+        text += f" The target, {target_text(evidence, target)}, is {result} on these rows."
+    return text
+
+
+def _rates(evidence: Evidence, is_or_was: str) -> str:
+    """Return the lowest and highest rate of each rate row, before ("was") or after ("is")."""
+    sizes, positives = evidence.compared.table(evidence.constraint, after=is_or_was == "is")
+    rates = [
+        f"the {row.name} of “{shorten(evidence.request.pos_name)}” {is_or_was} "
+        f"{_extremes(evidence, positives[i] / sizes[i])}"
+        for i, row in enumerate(evidence.constraint.rate_rows)
+    ]
+    return "; ".join(rates)
+
+
+def _extremes(evidence: Evidence, rates: NDArray[np.float64]) -> str:
+    lowest, highest = int(rates.argmin()), int(rates.argmax())
+    if lowest == highest:
+        return f"{rates[0]:.1%} in every group"
+    low, high = (
+        f"{rates[i]:.1%} in group {shorten(evidence.compared_names[i])}" for i in (lowest, highest)
+    )
+    return f"{low} and {high}"
+
+
+def _distance_to_limit(evidence: Evidence) -> str:
+    limit = evidence.limit
+    if limit.n_fewest is None or not limit.n_changes:
+        return ""
+    if not limit.n_fewest:
+        return "The base model was as fair as this, or fairer, without any change."
+    allowed = {"any": "", "gains_only": " by gains alone", "losses_only": " by losses alone"}
+    n_small = evidence.changes.n_changes - limit.n_changes
+    omitted = f", not counting {n_small:,} in groups too small to be compared" if n_small else ""
+    return (
+        f"No method could reach the same fairness{allowed[limit.direction]} with fewer than "
+        f"{n_of(limit.n_fewest, 'change')}, even if it knew everybody's group. This update makes "
+        f"{limit.times or 0:.2f} times as many{omitted}."
+    )
+
+
+def _accuracy(evidence: Evidence) -> str:
+    quality = evidence.quality
+    if quality is None:
+        return "True labels are not known here, so errors are not counted."
+    before, after = quality.accuracy_before.value or 0.0, quality.accuracy_after.value or 0.0
+    return (
+        f"The accuracy goes from {before:.1%} to {after:.1%}: "
+        f"{n_of(quality.n_errors_fixed, 'error')} fixed, "
+        f"{n_of(quality.n_errors_introduced, 'error')} introduced."
+    )
