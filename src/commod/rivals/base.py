@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -28,6 +28,14 @@ from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
 from commod.rivals._lots import draw_lots, seed_of
 from commod.scorecard import edited_scores
+from commod.updates._interface import (
+    FittedCandidate,
+    ReadRows,
+    RowEvaluation,
+    Sweep,
+    check_grid,
+    read_numbers,
+)
 from commod.updates.base import (
     BaseUpdate,
     Changes,
@@ -52,7 +60,7 @@ ROUNDING = 1e-9  # sums of chances may be off by this
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(ReadRows):
     """What a method sees of n rows it decides on.
 
     `X` is what was passed, `columns` the same as checked columns (a score column left out), `base`
@@ -303,6 +311,40 @@ class Rival(BaseUpdate):
         if self.needs_sensitive_features:
             text += " Every decision needs the sensitive attribute."
         return text
+
+    # -- internal interface: see updates/_interface.py ---------------------------------------------
+
+    def read_rows(self, X: Any, sensitive_features: Any = None) -> Rows:
+        """Return new rows, read once; a method that decides by group needs their groups."""
+        return self._read_rows(X, sensitive_features)
+
+    def decide_rows(self, rows: Rows) -> Decisions:
+        """Return decisions, or probabilities of a positive one, on rows that were read."""
+        return self._decided(rows)
+
+    def evaluate_rows(self, rows: Rows) -> RowEvaluation:
+        """Return final decisions and edited scores on rows that were read."""
+        return RowEvaluation(self._made(rows), self._scores(rows, self._decided(rows)))
+
+    def sweep(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any,
+        targets: Sequence[float] | None = None,
+        grid: Mapping[str, Sequence[float]] | None = None,
+    ) -> Sweep:
+        """Return fitted copies at each strength of the grid (None: `default_strengths`)."""
+        if targets is not None:
+            raise InputError("A rival has a strength, no targets: pass grid={'strength': [...]}.")
+        check_grid(grid, ["strength"], "A rival's grid may hold strength; got {}.")
+        strengths = read_numbers("strength", (grid or {}).get("strength"))
+        strengths = list(self.default_strengths) if strengths is None else strengths
+        models = fit_strengths(self, strengths, X, y, sensitive_features=sensitive_features)
+        settings = [{"strength": strength} for strength in strengths]
+        candidates = [FittedCandidate(*pair) for pair in zip(settings, models, strict=True)]
+        return Sweep(candidates, models[0])
 
 
 class AwareRival(Rival):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Self
@@ -31,6 +32,7 @@ from commod.exceptions import InputError, InterruptionWarning
 from commod.metrics._constraint import Constraint
 from commod.patch import Patch
 from commod.scorecard import decide
+from commod.updates._interface import FittedCandidate, Sweep
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import (
@@ -54,6 +56,7 @@ DEFAULT_GRID = {
     "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
     "lambda_ratio": (0.05, 0.1, 0.2, 0.5),
 }
+BATCH = 64  # models of a sweep trained together: bounds memory
 RATIOS = ("concepts", "mlp")
 MANY_ROWS = 2_000_000  # of all models together
 MOST_THREADS = 4  # each holds a few numbers for every row
@@ -426,6 +429,37 @@ class COMMOD(RatioUpdate):
                 'COMMOD(ratio="concepts") or a ControlledDebiaser.'
             )
         return super().to_patch()
+
+    # -- internal interface: see _interface.py -----------------------------------------------------
+
+    def sweep(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any,
+        targets: Sequence[float] | None = None,
+        grid: Mapping[str, Sequence[float]] | None = None,
+    ) -> Sweep:
+        """Return fitted copies at every combination of the grid (None: `DEFAULT_GRID`)."""
+        if targets is not None:
+            raise InputError("COMMOD has lambdas, not targets: pass grid={'lambda_fair': [...]}.")
+        grid = DEFAULT_GRID if grid is None else grid
+        settings = [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
+        if not grid or not settings:
+            raise InputError("grid is empty: give at least one value of one lambda.")
+        models = [
+            model
+            for start in range(0, len(settings), BATCH)
+            for model in fit_grid(
+                self, settings[start : start + BATCH], X, y, sensitive_features=sensitive_features
+            )
+        ]
+        for setting, model in zip(settings, models, strict=True):
+            if model.scorecard_ is not None:
+                setting["n_terms"] = model.scorecard_.n_terms_used
+        candidates = [FittedCandidate(*pair) for pair in zip(settings, models, strict=True)]
+        return Sweep(candidates, models[0])
 
 
 def fit_grid(
