@@ -25,8 +25,12 @@ from commod._data.inputs import (
     read_labels,
     take_rows,
 )
-from commod._study.evaluation import EvaluationRows
-from commod._study.frontier import groups_compared, read_evaluated
+from commod._study.evaluation import (
+    EvaluationRows,
+    StudyRows,
+    compared_groups,
+    read_evaluation_rows,
+)
 from commod._study.stability.result import Stability, agreement_of, count_uses
 from commod.exceptions import InputError, InterruptionWarning
 from commod.metrics._constraint import get_constraint
@@ -321,7 +325,7 @@ class _People:
     @classmethod
     def choose(cls, update: BaseUpdate, rows: _Rows, given: tuple[Any, Any, Any]) -> _People:
         """Return the people given, or those of the rows where none are."""
-        compared = groups_compared(update, rows.X, rows.sensitive_features)
+        compared = compared_groups(update, StudyRows(rows.X, None, rows.sensitive_features))
         X, y, sensitive_features = given
         if X is None:
             if y is not None or sensitive_features is not None:
@@ -348,7 +352,9 @@ class _People:
         if self.sensitive_features is None or (needs_label and self.y is None):
             return None
         base = model._base(self.X, read_columns(self.X, skip=model._unread()))
-        return read_evaluated(model, self.compared, base, (self.X, self.y, self.sensitive_features))
+        return read_evaluation_rows(
+            model, self.compared, base, StudyRows(self.X, self.y, self.sensitive_features)
+        )
 
 
 # ---------------------------------------------------------------------------------------------
