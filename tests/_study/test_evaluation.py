@@ -62,7 +62,9 @@ def test_the_limit_is_the_fewest_changes_at_exactly_this_fairness(before, after)
 def test_an_update_below_its_limit_stops_the_program(monkeypatch):
     before, after = np.arange(N) % 3 == 0, np.ones(N, dtype=bool)
     monkeypatch.setattr(_evaluation, "expected_moves", lambda *_: (0, 0))
-    with pytest.raises(AssertionError, match="changes 0 decisions, but its fairness takes at least"):
+    with pytest.raises(
+        AssertionError, match="changes 0 decisions, but its fairness takes at least"
+    ):
         rows(before).measure(after)
 
 

@@ -272,9 +272,7 @@ def test_select_takes_the_fewest_changes_that_reach_the_target(curve, new):
 
 
 def test_select_does_not_depend_on_the_order_of_the_models(curve, new):
-    turned = Frontier(
-        curve._points[::-1], curve._rows, curve.rows_word
-    )
+    turned = Frontier(curve._points[::-1], curve._rows, curve.rows_word)
     for wanted in ({"target": 0.8}, {"max_changes": 0.05}):
         one, other = curve.select(**wanted), turned.select(**wanted)
         assert change_rate_of(one, new[0]) == change_rate_of(other, new[0])
