@@ -1,4 +1,4 @@
-"""The trade-off between changes and fairness, with the exact limit."""
+"""Draw the trade-off between changes and fairness, with the exact limit."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class FrontierDisplay:
     Parameters
     ----------
     frontier : Frontier
-        What `commod.frontier` found.
+        The result of `commod.frontier`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn into.
+        The axes of the last drawing.
     figure_ : matplotlib Figure
 
     Examples
@@ -72,7 +72,7 @@ class FrontierDisplay:
         sensitive_features_eval: Any = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Return the picture of the frontier of an update; it is computed with `commod.frontier`.
+        """Compute the frontier of an update with `commod.frontier`, draw it, return the display.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class FrontierDisplay:
         ax : matplotlib Axes, default=None
             A new figure if None.
         """
-        found = frontier(
+        curve = frontier(
             update,
             X,
             y,
@@ -92,11 +92,11 @@ class FrontierDisplay:
             y_eval=y_eval,
             sensitive_features_eval=sensitive_features_eval,
         )
-        return cls(frontier=found).plot(ax)
+        return cls(frontier=curve).plot(ax)
 
     @classmethod
     def from_frontier(cls, frontier: Frontier, *, ax: Axes | None = None) -> Self:
-        """Return the picture of a frontier that is there already.
+        """Draw a frontier that was computed before; return the display.
 
         Parameters
         ----------
