@@ -14,7 +14,7 @@ from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import LPP, MinimalFlip
 from commod.updates._check import check_update
-from commod.updates._interface import AllowedChanges
+from commod.updates._interface import AllowedChanges, RawRows
 
 PACKAGE = Path(commod.__file__).parent
 ROOMS = ("_study", "_displays", "_reporting/explain")
@@ -107,7 +107,7 @@ def model(rows):
 )
 def test_a_candidate_decides_as_the_update_that_it_builds(model, rows, update, how):
     X, y, group = rows
-    sweep = update(model).sweep(X, y, sensitive_features=group, **how)
+    sweep = update(model).sweep(RawRows(X, y, group), **how)
     assert len(sweep.candidates) == 2
     read = sweep.reader.read_rows(X, group)
     np.testing.assert_array_equal(read.base.decisions, model.predict(X) == 1)

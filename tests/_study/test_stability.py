@@ -19,7 +19,6 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn
 from commod._record import from_plain, to_plain
-from commod._study.evaluation import StudyRows
 from commod._study.stability import stability
 from commod._study.stability.plot import plain_text
 from commod._study.stability.resampling import RowSampler
@@ -29,6 +28,7 @@ from commod.exceptions import InputError, InterruptionWarning, TargetWarning, Tr
 from commod.metrics import fairness_value
 from commod.rivals import MinimalFlip
 from commod.rivals.base import Rival
+from commod.updates._interface import RawRows
 
 matplotlib.use("Agg")
 
@@ -157,7 +157,7 @@ def test_everything_equals_a_naive_loop(model, rows):
     update = ControlledDebiaser(model, target=0.8, random_state=0)
     X, y, s = rows
     random = np.random.RandomState(0)
-    sampler = RowSampler.read(update, StudyRows(X, y, s), 0.5)
+    sampler = RowSampler.read(update, RawRows(X, y, s), 0.5)
     models = [
         clone(update).set_params(min_group_size=15, min_category_size=3).fit(**sampler.draw(random))
         for _ in range(4)

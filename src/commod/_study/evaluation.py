@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,12 @@ from commod.bounds._counts import fewest_number
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
-from commod.updates._interface import AllowedChanges, Decisions
+from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
 __all__ = [
     "ANY_CHANGE",
     "EvaluationRows",
-    "StudyRows",
     "as_decisions",
     "choose_evaluated",
     "compared_groups",
@@ -37,14 +36,6 @@ Counts = NDArray[np.int64]
 
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off
 ANY_CHANGE = AllowedChanges()
-
-
-class StudyRows(NamedTuple):
-    """X, true labels and sensitive features of some rows, as the user passed them."""
-
-    X: Any
-    y: Any
-    sensitive_features: Any
 
 
 @dataclass(frozen=True)
@@ -186,8 +177,8 @@ def as_decisions(decisions: Decisions) -> Decisions:
 
 
 def choose_evaluated(
-    fit_rows: StudyRows, eval_rows: StudyRows, *, needs_groups: bool = True
-) -> tuple[StudyRows, str]:
+    fit_rows: RawRows, eval_rows: RawRows, *, needs_groups: bool = True
+) -> tuple[RawRows, str]:
     """Return the rows to measure on and their name: `eval_rows`, or the fit rows without X_eval."""
     if eval_rows.X is None:
         if eval_rows.y is not None or eval_rows.sensitive_features is not None:
@@ -198,7 +189,7 @@ def choose_evaluated(
     return eval_rows, "evaluated rows"
 
 
-def compared_groups(update: BaseUpdate, fit_rows: StudyRows) -> list[Hashable]:
+def compared_groups(update: BaseUpdate, fit_rows: RawRows) -> list[Hashable]:
     """Return the groups of the fit rows that are large enough to be part of the constraint."""
     groups = read_groups(fit_rows.sensitive_features, n_rows_of(fit_rows.X))
     sizes = zip(groups.labels, groups.sizes, strict=True)
@@ -206,7 +197,7 @@ def compared_groups(update: BaseUpdate, fit_rows: StudyRows) -> list[Hashable]:
 
 
 def read_evaluation_rows(
-    update: BaseUpdate, compared: Sequence[Hashable], base: BaseScores, rows: StudyRows
+    update: BaseUpdate, compared: Sequence[Hashable], base: BaseScores, rows: RawRows
 ) -> EvaluationRows:
     """Read labels and groups of the evaluated rows; groups that are not `compared` get −1."""
     n = len(base.scores)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -30,6 +30,8 @@ from commod.rivals._lots import draw_lots, seed_of
 from commod.scorecard import edited_scores
 from commod.updates._interface import (
     FittedCandidate,
+    Grid,
+    RawRows,
     ReadRows,
     RowEvaluation,
     Sweep,
@@ -327,13 +329,7 @@ class Rival(BaseUpdate):
         return RowEvaluation(self._made(rows), self._scores(rows, self._decided(rows)))
 
     def sweep(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any,
-        targets: Sequence[float] | None = None,
-        grid: Mapping[str, Sequence[float]] | None = None,
+        self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return fitted copies at each strength of the grid (None: `default_strengths`)."""
         if targets is not None:
@@ -341,10 +337,10 @@ class Rival(BaseUpdate):
         check_grid(grid, ["strength"], "A rival's grid may hold strength; got {}.")
         strengths = read_numbers("strength", (grid or {}).get("strength"))
         strengths = list(self.default_strengths) if strengths is None else strengths
-        models = fit_strengths(self, strengths, X, y, sensitive_features=sensitive_features)
+        X, y, groups = rows
+        models = fit_strengths(self, strengths, X, y, sensitive_features=groups)
         settings = [{"strength": strength} for strength in strengths]
-        candidates = [FittedCandidate(*pair) for pair in zip(settings, models, strict=True)]
-        return Sweep(candidates, models[0])
+        return Sweep(list(map(FittedCandidate, settings, models)), models[0])
 
 
 class AwareRival(Rival):

@@ -5,7 +5,7 @@ Every update (`COMMOD`, `ControlledDebiaser`, every rival) has the methods of `B
 
 1. `read_rows(X, sensitive_features)` reads new rows once and returns `ReadRows`.
 2. `decide_rows(rows)` returns decisions; `evaluate_rows(rows)` returns a `RowEvaluation`.
-3. `sweep(X, y, ...)` fits several settings on the same rows and returns a `Sweep`.
+3. `sweep(rows, targets, grid)` fits several settings on the same rows and returns a `Sweep`.
 
 The interface is internal: it may change without notice.
 """
@@ -34,6 +34,8 @@ __all__ = [
     "Candidate",
     "Decisions",
     "FittedCandidate",
+    "Grid",
+    "RawRows",
     "ReadRows",
     "RowEvaluation",
     "Sweep",
@@ -43,7 +45,16 @@ __all__ = [
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Grid = Mapping[str, Sequence[float]]  # values of parameters, to be combined
 Decisions = Mask | Floats  # final decisions, or the probability of a positive one
+
+
+class RawRows(NamedTuple):
+    """X, true labels and sensitive features of some rows, as the user passed them."""
+
+    X: Any
+    y: Any
+    sensitive_features: Any
 
 
 class ReadRows:
@@ -176,7 +187,7 @@ def read_numbers(name: str, values: Any) -> list[float] | None:
     return numbers
 
 
-def check_grid(grid: Mapping[str, Any] | None, allowed: Collection[str], message: str) -> None:
+def check_grid(grid: Grid | None, allowed: Collection[str], message: str) -> None:
     """Refuse a grid with other parameters than the allowed ones; {} in `message` names them."""
     unknown = sorted(set(grid or {}) - set(allowed))
     if unknown:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
@@ -47,6 +47,8 @@ from commod.metrics._fairness import fairness_of
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
+    Grid,
+    RawRows,
     ReadRows,
     RowEvaluation,
     Sweep,
@@ -422,13 +424,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def sweep(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any,
-        targets: Sequence[float] | None = None,
-        grid: Mapping[str, Sequence[float]] | None = None,
+        self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return several settings of this update, fitted on the same rows in one computation.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Self
@@ -32,7 +32,7 @@ from commod.exceptions import InputError, InterruptionWarning
 from commod.metrics._constraint import Constraint
 from commod.patch import Patch
 from commod.scorecard import decide
-from commod.updates._interface import FittedCandidate, Sweep
+from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import (
@@ -433,13 +433,7 @@ class COMMOD(RatioUpdate):
     # -- internal interface: see _interface.py -----------------------------------------------------
 
     def sweep(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any,
-        targets: Sequence[float] | None = None,
-        grid: Mapping[str, Sequence[float]] | None = None,
+        self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return fitted copies at every combination of the grid (None: `DEFAULT_GRID`)."""
         if targets is not None:
@@ -448,18 +442,16 @@ class COMMOD(RatioUpdate):
         settings = [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
         if not grid or not settings:
             raise InputError("grid is empty: give at least one value of one lambda.")
-        models = [
-            model
-            for start in range(0, len(settings), BATCH)
-            for model in fit_grid(
-                self, settings[start : start + BATCH], X, y, sensitive_features=sensitive_features
-            )
-        ]
-        for setting, model in zip(settings, models, strict=True):
-            if model.scorecard_ is not None:
-                setting["n_terms"] = model.scorecard_.n_terms_used
-        candidates = [FittedCandidate(*pair) for pair in zip(settings, models, strict=True)]
-        return Sweep(candidates, models[0])
+        X, y, groups = rows
+        candidates: list[FittedCandidate] = []
+        for start in range(0, len(settings), BATCH):
+            batch = settings[start : start + BATCH]
+            models = fit_grid(self, batch, X, y, sensitive_features=groups)
+            candidates += map(FittedCandidate, batch, models)
+        for candidate in candidates:
+            if candidate.update.scorecard_ is not None:
+                candidate.settings["n_terms"] = candidate.update.scorecard_.n_terms_used
+        return Sweep(candidates, candidates[0].update)
 
 
 def fit_grid(

@@ -26,7 +26,7 @@ from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
 from commod.updates._held_out import fairest_first, halves, take
-from commod.updates._interface import Sweep, check_grid, read_numbers
+from commod.updates._interface import Grid, RawRows, Sweep, check_grid, read_numbers
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, Update, check_monotone
 from commod.updates._sweep_targets import SearchCandidate, sweep_search
@@ -532,13 +532,7 @@ class ControlledDebiaser(RatioUpdate):
     # -- internal interface: see _interface.py -----------------------------------------------------
 
     def sweep(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any,
-        targets: Sequence[float] | None = None,
-        grid: Mapping[str, Sequence[float]] | None = None,
+        self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return an update for each target and `accuracy_weight`; each is built when asked for."""
         check_grid(
@@ -555,7 +549,7 @@ class ControlledDebiaser(RatioUpdate):
         candidates = []
         for weight in weights:
             model = clone(self).set_params(accuracy_weight=weight, confidence=None)
-            search = model._prepare(X, y, sensitive_features, None)
+            search = model._prepare(*rows, None)
             model._blank_scorecard(search)  # lets the model read new rows
             allowed = model.allowed_changes()
             with progress_bar("frontier", self.progress, "targets") as report:

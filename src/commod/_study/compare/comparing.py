@@ -20,7 +20,6 @@ from commod._data.inputs import check_length, different_labels, read_labels
 from commod._study.compare.comparison import LIMIT_NAMES, Comparison
 from commod._study.evaluation import (
     EvaluationRows,
-    StudyRows,
     as_decisions,
     choose_evaluated,
     compared_groups,
@@ -29,7 +28,7 @@ from commod._study.evaluation import (
 from commod._study.frontier import Frontier, Point, frontier
 from commod.exceptions import DataWarning, InputError
 from commod.rivals.base import LearningRows, Rival, Rows, check_decisions
-from commod.updates._interface import FittedCandidate
+from commod.updates._interface import FittedCandidate, RawRows
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, Decisions
 
@@ -113,8 +112,8 @@ def compare(
     given = (constraints, min_group_size, threshold, pos_label, favorable_label)
     settings = dict(zip(SHARED_PARAMETERS, given, strict=True))
     reference = _reference(named.values(), estimator, settings)
-    fit_rows = StudyRows(X, y, sensitive_features)
-    eval_rows = StudyRows(X_eval, y_eval, sensitive_features_eval)
+    fit_rows = RawRows(X, y, sensitive_features)
+    eval_rows = RawRows(X_eval, y_eval, sensitive_features_eval)
     frontiers: dict[str, Frontier] = {}
     failures: dict[str, str] = {}
     with _each_warning_once() as caught, progress_bar("compare", progress, "methods") as report:
@@ -215,31 +214,29 @@ def _reference(methods: Iterable[Any], estimator: Any, given: dict[str, Any]) ->
         return _BaseModel(estimator, **settings)
     first = updates[0]
     for other in updates[1:]:
-        _check_same(
-            type(other).__name__, first, {name: getattr(other, name) for name in SHARED_PARAMETERS}
-        )
-        _check_estimator(other.estimator, type(other).__name__, first)
-    _check_same("compare", first, settings)
+        _check_same(type(other).__name__, first, _parameters(other))
     if estimator is not None:
-        _check_estimator(estimator, "compare", first)
-    return _BaseModel(first.estimator, **{name: getattr(first, name) for name in SHARED_PARAMETERS})
+        settings["estimator"] = estimator
+    _check_same("compare", first, settings)
+    return _BaseModel(**_parameters(first))
+
+
+def _parameters(update: BaseUpdate) -> dict[str, Any]:
+    return {name: getattr(update, name) for name in (*SHARED_PARAMETERS, "estimator")}
 
 
 def _check_same(owner: str, first: BaseUpdate, settings: Mapping[str, Any]) -> None:
+    """Refuse parameters of `owner` that differ from those of the first update."""
     for name, value in settings.items():
-        if value != getattr(first, name):
-            raise InputError(
-                f"{owner} has {name}={value!r} and {type(first).__name__} {name}="
-                f"{getattr(first, name)!r}: methods are compared on one base model and one "
-                "constraint. Give all of them the same."
-            )
-
-
-def _check_estimator(estimator: Any, owner: str, first: BaseUpdate) -> None:
-    if estimator is not first.estimator and estimator != first.estimator:
+        own = getattr(first, name)
+        if value is own or value == own:
+            continue
+        difference = f"{name}={value!r} and {type(first).__name__} {name}={own!r}"
+        if name == "estimator":
+            difference = f"another estimator than {type(first).__name__}"
         raise InputError(
-            f"{owner} has another estimator than {type(first).__name__}: methods are compared on "
-            "one base model. Give all of them the same."
+            f"{owner} has {difference}: methods are compared on one base model and one "
+            "constraint. Give all of them the same."
         )
 
 
@@ -252,14 +249,14 @@ class _CommonRows:
     """
 
     reference: _BaseModel
-    fit_rows: StudyRows
-    eval_rows: StudyRows
-    measured_rows: StudyRows
+    fit_rows: RawRows
+    eval_rows: RawRows
+    measured_rows: RawRows
     rows: EvaluationRows
     rows_word: str
 
     @classmethod
-    def read(cls, reference: _BaseModel, fit_rows: StudyRows, eval_rows: StudyRows) -> _CommonRows:
+    def read(cls, reference: _BaseModel, fit_rows: RawRows, eval_rows: RawRows) -> _CommonRows:
         """Read the rows once, so that an error in them is raised before any method is fitted."""
         measured, rows_word = choose_evaluated(fit_rows, eval_rows)
         reference.fit(fit_rows.X, fit_rows.y, sensitive_features=fit_rows.sensitive_features)
@@ -324,7 +321,7 @@ class _CommonRows:
         return np.asarray(labels == self.reference.pos_label_, dtype=bool)
 
 
-def _fitted(classifier: Any, rows: StudyRows) -> Any:
+def _fitted(classifier: Any, rows: RawRows) -> Any:
     """Return a fitted classifier; an unfitted one is copied and fitted on the rows."""
     if not hasattr(classifier, "fit") or not hasattr(classifier, "get_params"):
         return classifier

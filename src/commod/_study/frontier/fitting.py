@@ -9,7 +9,6 @@ from typing import Any
 from sklearn.utils import get_tags
 
 from commod._study.evaluation import (
-    StudyRows,
     as_decisions,
     choose_evaluated,
     compared_groups,
@@ -18,6 +17,7 @@ from commod._study.evaluation import (
 from commod._study.frontier.curve import Frontier, Point
 from commod._study.frontier.description import PointDescriber
 from commod.updates._check import check_update
+from commod.updates._interface import RawRows
 from commod.updates.base import BaseUpdate
 
 __all__ = ["frontier"]
@@ -87,11 +87,11 @@ def frontier(
     (800,)
     """
     check_update(update, "frontier", "For other classifiers use compare.")
-    fit_rows = StudyRows(X, y, sensitive_features)
-    given = StudyRows(X_eval, y_eval, sensitive_features_eval)
+    fit_rows = RawRows(X, y, sensitive_features)
+    given = RawRows(X_eval, y_eval, sensitive_features_eval)
     eval_rows, rows_word = choose_evaluated(fit_rows, given)
     begin = perf_counter()
-    sweep = update.sweep(X, y, sensitive_features=sensitive_features, targets=targets, grid=grid)
+    sweep = update.sweep(fit_rows, targets, grid)
     fit_seconds = perf_counter() - begin
     reader = sweep.reader
     read = reader.read_rows(eval_rows.X, eval_rows.sensitive_features)

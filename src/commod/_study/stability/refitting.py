@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state, get_tags
 
 from commod._study.evaluation import (
     EvaluationRows,
-    StudyRows,
     choose_evaluated,
     compared_groups,
     read_evaluation_rows,
@@ -24,6 +23,7 @@ from commod.exceptions import InputError, InterruptionWarning
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 from commod.updates._check import check_update
+from commod.updates._interface import RawRows
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, Changes
 
@@ -119,8 +119,8 @@ def stability(
     check_update(update, "stability")
     _check_n_refits(n_refits)
     share = _share_of(sample)
-    sampler = RowSampler.read(update, StudyRows(X, y, sensitive_features), share)
-    given = StudyRows(X_eval, y_eval, sensitive_features_eval)
+    sampler = RowSampler.read(update, RawRows(X, y, sensitive_features), share)
+    given = RawRows(X_eval, y_eval, sensitive_features_eval)
     people = _EvaluatedPeople.choose(update, sampler.rows, given)
     reference = people.changes(update).changed if hasattr(update, "status_") else None
     refits = _Refits(update, sampler, people)
@@ -174,14 +174,12 @@ def _sample_text(share: float | None) -> str:
 class _EvaluatedPeople(NamedTuple):
     """The people whose decisions are counted; fairness compares the groups in `compared`."""
 
-    rows: StudyRows
+    rows: RawRows
     rows_word: str
     compared: list[Hashable]
 
     @classmethod
-    def choose(
-        cls, update: BaseUpdate, fit_rows: StudyRows, eval_rows: StudyRows
-    ) -> _EvaluatedPeople:
+    def choose(cls, update: BaseUpdate, fit_rows: RawRows, eval_rows: RawRows) -> _EvaluatedPeople:
         """Return the given people; those of the fit rows if there are none."""
         rows, rows_word = choose_evaluated(fit_rows, eval_rows, needs_groups=False)
         if rows.sensitive_features is None and get_tags(update).needs_sensitive_features:

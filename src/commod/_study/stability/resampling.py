@@ -24,7 +24,7 @@ from commod._data.inputs import (
     read_labels,
     take_rows,
 )
-from commod._study.evaluation import StudyRows
+from commod.updates._interface import RawRows
 from commod.updates.base import BaseUpdate
 
 __all__ = ["RowSampler"]
@@ -44,14 +44,14 @@ class RowSampler:
     categories of each column that may have points; None among them is "missing".
     """
 
-    rows: StudyRows
+    rows: RawRows
     group: NDArray[Any]
     share: float | None
     strata: list[Stratum]
     common: CategorySets
 
     @classmethod
-    def read(cls, update: BaseUpdate, rows: StudyRows, share: float | None) -> RowSampler:
+    def read(cls, update: BaseUpdate, rows: RawRows, share: float | None) -> RowSampler:
         """Check the rows before any work."""
         n_rows = n_rows_of(rows.X)
         labels = None if rows.y is None else read_labels(rows.y, "y")
@@ -61,7 +61,7 @@ class RowSampler:
         values = np.empty((len(groups.labels), max(1, len(groups.parts))), dtype=object)
         values[:] = [label if groups.parts else (label,) for label in groups.labels]
         return cls(
-            rows=StudyRows(rows.X, labels, rows.sensitive_features),
+            rows=RawRows(rows.X, labels, rows.sensitive_features),
             group=values[groups.codes] if groups.parts else values[groups.codes, 0],
             share=share,
             strata=_strata(groups, labels, share, update.min_group_size),
