@@ -19,10 +19,8 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the axes given, or those of a new figure; sizes are in inches."""
     if ax is not None:
         return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:  # pragma: no cover - matplotlib is installed with commod
-        raise ImportError("Displays draw with matplotlib: pip install matplotlib") from error
+    import matplotlib.pyplot as plt
+
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from commod._displays._style import axes_or_new
@@ -65,33 +64,21 @@ class FrontierDisplay:
         y: Any = None,
         *,
         sensitive_features: Any,
-        targets: Sequence[float] | None = None,
-        grid: Mapping[str, Sequence[float]] | None = None,
-        X_eval: Any = None,
-        y_eval: Any = None,
-        sensitive_features_eval: Any = None,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Compute the frontier of an update with `commod.frontier`, draw it, return the display.
 
         Parameters
         ----------
-        update, X, y, sensitive_features, targets, grid, X_eval, y_eval, sensitive_features_eval
+        update, X, y, sensitive_features
             As in `commod.frontier`.
         ax : matplotlib Axes, default=None
             A new figure if None.
+        **kwargs
+            Other arguments of `commod.frontier`, such as `targets`, `grid` and `X_eval`.
         """
-        curve = frontier(
-            update,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            targets=targets,
-            grid=grid,
-            X_eval=X_eval,
-            y_eval=y_eval,
-            sensitive_features_eval=sensitive_features_eval,
-        )
+        curve = frontier(update, X, y, sensitive_features=sensitive_features, **kwargs)
         return cls(frontier=curve).plot(ax)
 
     @classmethod

@@ -35,8 +35,7 @@ from commod.updates._interface import (
     ReadRows,
     RowEvaluation,
     Sweep,
-    check_grid,
-    read_numbers,
+    read_grid,
 )
 from commod.updates.base import (
     BaseUpdate,
@@ -334,8 +333,7 @@ class Rival(BaseUpdate):
         """Return fitted copies at each strength of the grid (None: `default_strengths`)."""
         if targets is not None:
             raise InputError("A rival has a strength, no targets: pass grid={'strength': [...]}.")
-        check_grid(grid, ["strength"], "A rival's grid may hold strength; got {}.")
-        strengths = read_numbers("strength", (grid or {}).get("strength"))
+        strengths = read_grid(grid, "strength", "A rival")
         strengths = list(self.default_strengths) if strengths is None else strengths
         X, y, groups = rows
         models = fit_strengths(self, strengths, X, y, sensitive_features=groups)

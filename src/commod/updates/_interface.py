@@ -13,9 +13,9 @@ The interface is internal: it may change without notice.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from commod._data.encoding import TermTable
 from commod._data.inputs import Column
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
-
-if TYPE_CHECKING:
-    from commod.updates.base import BaseUpdate
 
 __all__ = [
     "AllowedChanges",
@@ -39,7 +36,7 @@ __all__ = [
     "ReadRows",
     "RowEvaluation",
     "Sweep",
-    "check_grid",
+    "read_grid",
     "read_numbers",
 ]
 
@@ -159,10 +156,10 @@ class FittedCandidate:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The candidates of a sweep. `reader` is an update that reads new rows for all of them."""
+    """The candidates of a sweep. `reader` is a fitted update that reads rows for all of them."""
 
     candidates: Sequence[Candidate]
-    reader: BaseUpdate
+    reader: Any
 
 
 def read_numbers(name: str, values: Any) -> list[float] | None:
@@ -187,8 +184,17 @@ def read_numbers(name: str, values: Any) -> list[float] | None:
     return numbers
 
 
-def check_grid(grid: Grid | None, allowed: Collection[str], message: str) -> None:
-    """Refuse a grid with other parameters than the allowed ones; {} in `message` names them."""
-    unknown = sorted(set(grid or {}) - set(allowed))
+def read_grid(grid: Grid | None, name: str, owner: str, hint: str = "") -> list[float] | None:
+    """Return the values of the one parameter that a grid may hold; None without values.
+
+    Examples
+    --------
+    >>> read_grid({"strength": [0, 1]}, "strength", "A rival")
+    [0.0, 1.0]
+    """
+    unknown = sorted(set(grid or {}) - {name})
     if unknown:
-        raise InputError(message.format(", ".join(unknown)))
+        raise InputError(
+            f"{owner}'s grid may hold {name}; got {', '.join(unknown)}. {hint}".strip()
+        )
+    return read_numbers(name, (grid or {}).get(name))

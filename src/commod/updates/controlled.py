@@ -26,7 +26,7 @@ from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
 from commod.updates._held_out import fairest_first, halves, take
-from commod.updates._interface import Grid, RawRows, Sweep, check_grid, read_numbers
+from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, Update, check_monotone
 from commod.updates._sweep_targets import SearchCandidate, sweep_search
@@ -535,13 +535,8 @@ class ControlledDebiaser(RatioUpdate):
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
     ) -> Sweep:
         """Return an update for each target and `accuracy_weight`; each is built when asked for."""
-        check_grid(
-            grid,
-            ["accuracy_weight"],
-            "A ControlledDebiaser's grid may hold accuracy_weight; got {}. Give targets= for the "
-            "rest of the trade-off.",
-        )
-        weights = read_numbers("accuracy_weight", (grid or {}).get("accuracy_weight"))
+        hint = "Give targets= for the rest of the trade-off."
+        weights = read_grid(grid, "accuracy_weight", "A ControlledDebiaser", hint)
         weights = [self.accuracy_weight] if weights is None else weights
         targets = read_numbers("targets", targets)
         for target in targets or ():

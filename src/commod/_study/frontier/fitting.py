@@ -93,7 +93,7 @@ def frontier(
     begin = perf_counter()
     sweep = update.sweep(fit_rows, targets, grid)
     fit_seconds = perf_counter() - begin
-    reader = sweep.reader
+    reader: BaseUpdate = sweep.reader
     read = reader.read_rows(eval_rows.X, eval_rows.sensitive_features)
     rows = read_evaluation_rows(reader, compared_groups(update, fit_rows), read.base, eval_rows)
     describer = None
