@@ -270,7 +270,7 @@ def test_the_frontier_is_drawn_once_computed_or_given(model, data):
 def test_concepts_are_those_of_the_explanation(update, data):
     why = explain(update, data.data)
     by_update = ConceptDisplay.from_estimator(update, data.data)
-    by_reasons = ConceptDisplay.from_explanation(why, max_lines=2)
+    by_reasons = ConceptDisplay.from_explanation(why, max_terms=2)
     assert by_update.card == why.card == by_reasons.card
     assert by_update.axes_.shape == (sum(bool(c.lines) for c in why.card.concepts), 2)
 
@@ -303,7 +303,7 @@ def test_hostile_names_and_many_lines_fit_into_a_small_place():
     display = ConceptDisplay.from_explanation(SimpleNamespace(card=hostile_card()), ax=axes[0, 0])
     figure.canvas.draw()
     assert len(display.ax_.patches) == 8
-    assert "(22 weaker lines left out)" in display.ax_.get_title(loc="left")
+    assert "(22 weaker terms left out)" in display.ax_.get_title(loc="left")
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert all(len(label) < 60 for label in labels)
     boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
@@ -313,7 +313,7 @@ def test_hostile_names_and_many_lines_fit_into_a_small_place():
 def test_a_scorecard_without_points_says_so():
     display = ConceptDisplay(card=Card(1.0, (), ())).plot()
     display.figure_.canvas.draw()
-    assert texts(display.ax_) == ["No line has points: r = 1 for everybody."]
+    assert texts(display.ax_) == ["No term has points: r = 1 for everybody."]
 
 
 def test_concepts_need_a_scorecard_and_a_place(aware, data):
@@ -322,7 +322,7 @@ def test_concepts_need_a_scorecard_and_a_place(aware, data):
     with pytest.raises(InputError, match="for an update with a scorecard; got dict"):
         ConceptDisplay.from_explanation({})
     figure = plt.figure()
-    with pytest.raises(InputError, match="has no place that could be divided"):
+    with pytest.raises(InputError, match="has no space that could be divided"):
         ConceptDisplay(card=hostile_card()).plot(figure.add_axes((0, 0, 1, 1)))
 
 

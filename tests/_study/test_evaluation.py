@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from commod import bounds, metrics
 from commod._study import evaluation as _evaluation
-from commod._study.evaluation import EvaluationRows, as_made
+from commod._study.evaluation import EvaluationRows, as_decisions
 
 N = 24
 GROUP = np.arange(N) % 3
@@ -62,7 +62,9 @@ def test_the_limit_is_the_fewest_changes_at_exactly_this_fairness(before, after)
 def test_an_update_below_its_limit_stops_the_program(monkeypatch):
     before, after = np.arange(N) % 3 == 0, np.ones(N, dtype=bool)
     monkeypatch.setattr(_evaluation, "expected_moves", lambda *_: (0, 0))
-    with pytest.raises(AssertionError, match="0 changes reach what takes at least"):
+    with pytest.raises(
+        AssertionError, match="changes 0 decisions, but its fairness takes at least"
+    ):
         rows(before).measure(after)
 
 
@@ -90,8 +92,8 @@ def test_rows_outside_the_constraint_count_as_changes_but_not_in_fairness():
 
 
 def test_certain_chances_are_decisions():
-    assert as_made(np.array([0.0, 1.0])).dtype == bool
-    assert as_made(np.array([0.0, 0.2])).dtype == float
+    assert as_decisions(np.array([0.0, 1.0])).dtype == bool
+    assert as_decisions(np.array([0.0, 0.2])).dtype == float
 
 
 def test_an_empty_cell_has_no_limit():

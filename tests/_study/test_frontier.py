@@ -24,11 +24,12 @@ from commod import (
 from commod._record import TradeOff, from_plain, to_plain
 from commod._reporting.explain import explain
 from commod._study import frontier as _frontier
-from commod._study.frontier import Fitted, Point
+from commod._study.frontier import Point
 from commod.datasets import make_biased
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics import change_rate, fairness_value
 from commod.rivals import MinimalFlip, RejectOption
+from commod.updates._interface import FittedCandidate
 
 matplotlib.use("Agg")
 
@@ -123,7 +124,7 @@ def test_the_target_that_was_stated_is_among_the_default_ones(model, rows):
 def test_every_line_is_what_its_model_does_on_the_evaluated_rows(curve, model, new):
     frame = curve.frame()
     for i in [*range(0, 86, 12), *range(87, 100, 4), 99]:
-        check_line(frame.iloc[i], model, curve._points[i].fitted(), new)
+        check_line(frame.iloc[i], model, curve._points[i].candidate.build(), new)
 
 
 def test_the_limit_is_never_above_the_changes(curve):
@@ -152,7 +153,7 @@ def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, cons
         is_floor = constraints == "demographic_parity"
         sign = 1 if is_floor else -1
         assert sign * line["fairness"] >= sign * line["target"]
-        fitted = curve._points[i].fitted()
+        fitted = curve._points[i].candidate.build()
         check_line(line, model, fitted, rows, constraints, direction)
         assert fitted.fairness_ == line["fairness"]
         assert fitted.limit_ == line["limit"]
@@ -187,7 +188,7 @@ def test_the_weight_on_accuracy_is_a_second_way_to_trade(model, rows):
     assert frame["accuracy_weight"].tolist() == [0, 0, 0.9, 0.9]
     by_weight = frame.groupby("accuracy_weight")["accuracy"].mean()
     assert by_weight[0.9] > by_weight[0.0]
-    assert curve._points[3].fitted().accuracy_weight == 0.9
+    assert curve._points[3].candidate.build().accuracy_weight == 0.9
 
 
 def test_a_target_that_is_met_leaves_new_rows_alone_too(model, rows):
@@ -203,7 +204,7 @@ def test_models_past_parity_do_on_the_fit_rows_what_their_line_says(model, rows)
     lines = curve.frame().to_dict("records")[-13:]
     assert all(math.isnan(line["target"]) for line in lines)
     for point, line in zip(curve._points[-13:], lines, strict=True):
-        update = point.fitted()
+        update = point.candidate.build()
         assert (update.change_rate_, update.fairness_) == (line["change_rate"], line["fairness"])
     changes = [line["n_changes"] for line in lines]
     assert max(changes) > min(changes)
@@ -271,9 +272,7 @@ def test_select_takes_the_fewest_changes_that_reach_the_target(curve, new):
 
 
 def test_select_does_not_depend_on_the_order_of_the_models(curve, new):
-    turned = Frontier(
-        curve.constraints, curve._points[::-1], curve._rows, (True, True), curve.rows_word
-    )
+    turned = Frontier(curve._points[::-1], curve._rows, curve.rows_word)
     for wanted in ({"target": 0.8}, {"max_changes": 0.05}):
         one, other = curve.select(**wanted), turned.select(**wanted)
         assert change_rate_of(one, new[0]) == change_rate_of(other, new[0])
@@ -325,10 +324,10 @@ def test_select_says_what_it_needs(curve):
 def test_the_plot_has_the_models_the_limit_and_the_base_model(curve):
     ax = curve.plot()
     labels = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert labels == {"updates", "fewest possible", "base model"}
+    assert labels == {"updates", "fewest possible changes", "base model"}
     dots = ax.collections[0].get_offsets()
     assert len(dots) == 100
-    (limit,) = [line for line in ax.lines if line.get_label() == "fewest possible"]
+    (limit,) = [line for line in ax.lines if line.get_label() == "fewest possible changes"]
     x, y = limit.get_data()
     assert np.all(np.diff(y) >= 0)
     for fairness, changed in np.asarray(dots):
@@ -409,7 +408,7 @@ def test_a_grid_of_commod_models(model, rows, new):
     assert (frame["limit"] <= frame["change_rate"]).all()
     assert frame["n_changes"].max() > 0
     for i, line in frame.iterrows():
-        check_line(line, model, curve._points[i].fitted(), new)
+        check_line(line, model, curve._points[i].candidate.build(), new)
     chosen = curve.select(max_changes=1.0)
     assert isinstance(chosen, COMMOD)
     assert chosen.lambda_fair == frame["lambda_fair"][frame["fairness"].idxmax()]
@@ -460,7 +459,7 @@ def test_the_trade_off_has_the_updates_that_no_other_beats(curve):
         assert step.change_rate == line["change_rate"]
         assert step.limit == line["limit"]
         assert (step.n_gains, step.n_losses) == (line["n_gains"], line["n_losses"])
-        assert set(step.settings) == {"lean", "n_terms"}
+        assert set(step.settings) == {"shrinkage", "n_terms"}
 
 
 def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new):
@@ -471,7 +470,7 @@ def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new
 
 def test_many_updates_are_thinned_to_a_few_from_end_to_end(curve, monkeypatch):
     monkeypatch.setattr(_frontier.curve, "MOST_STEPS", 5)
-    few = Frontier(curve.constraints, curve._points, curve._rows, (True, True), curve.rows_word)
+    few = Frontier(curve._points, curve._rows, curve.rows_word)
     assert len(check_steps(few).steps) == 5
 
 
@@ -481,8 +480,8 @@ def test_an_update_that_is_less_fair_than_the_base_model_is_no_step(curve):
     poorer = np.flatnonzero(rows.before & (rows.group == int(np.argmin(rates))))
     worse = rows.before.copy()
     worse[poorer[:2]] = False
-    points = [Point({}, worse, Fitted(None)), *curve._points]
-    both = Frontier(curve.constraints, points, rows, (True, True), curve.rows_word)
+    points = [Point(FittedCandidate({}, None), worse), *curve._points]
+    both = Frontier(points, rows, curve.rows_word)
     assert both.frame()["fairness"][0] < both.base_fairness
     assert min(step.fairness for step in both.trade_off().steps) >= both.base_fairness
     check_steps(both)
@@ -496,7 +495,7 @@ def test_each_step_has_the_segments_and_the_points_of_its_model(curve, new):
     for step in steps[::6]:
         same = frame["fairness"].eq(step.fairness) & frame["n_changes"].eq(step.n_changes)
         for i in np.flatnonzero(same):
-            why = explain(curve._points[i].fitted(), X)
+            why = explain(curve._points[i].candidate.build(), X)
             if why.card == step.card:
                 assert why.segments == step.segments
                 break
@@ -546,7 +545,7 @@ def test_a_pickle_holds_no_value_of_a_person(model, rows, new, monkeypatch, upda
     assert np.float64(SECRET).tobytes()[::-1] not in data  # pickle's floats are big-endian
     copied = pickle.loads(data)
     with monkeypatch.context() as nothing_is_sought:
-        nothing_is_sought.setattr("commod._study.frontier.described.SegmentFinder.find", None)
+        nothing_is_sought.setattr("commod._study.frontier.description.SegmentFinder.find", None)
         assert copied.trade_off() == curve.trade_off()
     assert curve.trade_off().steps[0].segments is not None
     one, other = (each.select(max_changes=1.0) for each in (curve, copied))
@@ -575,7 +574,7 @@ def test_a_selected_update_is_the_callers_own(model, rows, new, kind):
 
 
 def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
-    monkeypatch.setattr("commod._study.frontier.described.SegmentFinder", None)
+    monkeypatch.setattr("commod._study.frontier.description.SegmentFinder", None)
     update = ControlledDebiaser(model, random_state=0)
     bare = trace(update, rows, targets=[0.6, 0.8], describe=False).trade_off()
     assert bare.steps

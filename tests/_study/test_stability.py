@@ -19,15 +19,16 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn
 from commod._record import from_plain, to_plain
-from commod._study.stability import run as run_module
 from commod._study.stability import stability
 from commod._study.stability.plot import plain_text
+from commod._study.stability.resampling import RowSampler
 from commod._study.stability.result import agreement_of
 from commod.datasets import make_biased
 from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
 from commod.metrics import fairness_value
 from commod.rivals import MinimalFlip
 from commod.rivals.base import Rival
+from commod.updates._interface import RawRows
 
 matplotlib.use("Agg")
 
@@ -156,9 +157,9 @@ def test_everything_equals_a_naive_loop(model, rows):
     update = ControlledDebiaser(model, target=0.8, random_state=0)
     X, y, s = rows
     random = np.random.RandomState(0)
-    plan = run_module._Rows.read(X, y, s, 0.5, update)
+    sampler = RowSampler.read(update, RawRows(X, y, s), 0.5)
     models = [
-        clone(update).set_params(min_group_size=15, min_category_size=3).fit(**plan.draw(random))
+        clone(update).set_params(min_group_size=15, min_category_size=3).fit(**sampler.draw(random))
         for _ in range(4)
     ]
     found = refit(update, rows)
@@ -181,7 +182,7 @@ def test_everything_equals_a_naive_loop(model, rows):
     for name, use in found.columns.items():  # all are numbers here: points per unit
         points = [card[name] for card in cards if name in card]
         assert use.towards_change == np.mean(np.array(points) < 0)
-        assert found.lines[name] == use
+        assert found.terms[name] == use
 
 
 # -- tables whose answer is known ------------------------------------------------------------------
@@ -288,7 +289,7 @@ def test_refits_have_no_category_that_the_fit_would_not_have(
     X, y, s = policies
     full = set(clone(update).fit(X, y, sensitive_features=s).term_names_)
     assert sum(name.startswith("policy") for name in full) == n_policies
-    assert set(refit(update, policies, sample=sample, n_refits=2).lines) <= full
+    assert set(refit(update, policies, sample=sample, n_refits=2).terms) <= full
 
 
 def test_an_id_column_without_points_is_in_no_refit(policies):
@@ -304,7 +305,7 @@ def test_small_categories_that_the_fit_has_take_part_in_refits(policies):
     X, y, s = policies
     X = X.assign(policy=np.where(np.arange(600) < 12, "small", "other"))
     update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=10)
-    assert "policy = small" in refit(update, (X, y, s), n_refits=2).lines
+    assert "policy = small" in refit(update, (X, y, s), n_refits=2).terms
 
 
 def test_the_base_model_of_a_refit_reads_the_table_as_it_is(policies):
@@ -396,7 +397,7 @@ def test_commod_refits_are_counted_too(model):
     update = COMMOD(model, epochs=20, lambda_fair=5, warmup_epochs=2, random_state=0)
     rows = data.data, data.target, data.sensitive_features
     found = refit(update, rows, n_refits=2)
-    assert found.n_refits == 2 and found.lines
+    assert found.n_refits == 2 and found.terms
 
 
 def test_new_people_are_decided_on_where_given(model, rows, biased):
@@ -421,7 +422,7 @@ def test_a_fitted_update_is_followed_through_the_refits(model, rows):
     changed = update.predict(X) != model.predict(X)
     np.testing.assert_array_equal(found.reference, changed)
     assert found.reference_share == pytest.approx(found.change_share[changed].mean())
-    assert "whom the given update changes" in repr(found)
+    assert "The given update changes" in repr(found)
     assert found.frame()["reference"].sum() == changed.sum()
 
 
@@ -541,7 +542,7 @@ def refit_counts(times, n_refits, loses=False):
         n_refits=n_refits, n_asked=n_refits, sample="random halves", rows_word="fit rows",
         constraints="demographic_parity", change_share=share,
         gain_share=np.where(loses, 0, share), loss_share=np.where(loses, share, 0),
-        agreement=0.5, columns={}, lines={},
+        agreement=0.5, columns={}, terms={},
         fairness=np.full(n_refits, np.nan), change_rate=np.full(n_refits, 0.1), reference=None,
         failures=(), warnings={},
     )  # fmt: skip
@@ -554,7 +555,7 @@ def test_frames_have_a_line_per_person_and_per_column(found, rows):
     columns = found.columns_frame()
     assert columns["column"].tolist() == list(found.columns)
     assert columns["share"].is_monotonic_decreasing
-    assert found.lines_frame()["term"].tolist() == list(found.lines)
+    assert found.terms_frame()["term"].tolist() == list(found.terms)
 
 
 def test_it_survives_pickling(found):

@@ -355,7 +355,7 @@ def test_audit_and_report_are_made(rows, why, curve, tmp_path):
 
 def test_compare_puts_it_beside_a_straight_one(rows, fitted, monkeypatch):
     X, y, group = rows
-    monkeypatch.setattr("commod._study.frontier.run.DEFAULT_GRID", {"lambda_fair": (0.3, 3.0)})
+    monkeypatch.setattr("commod.updates.commod.DEFAULT_GRID", {"lambda_fair": (0.3, 3.0)})
     methods = {"bent": clone(fitted), "straight": ControlledDebiaser(ScoreColumn("score"))}
     frame = commod.compare(methods, X, y, sensitive_features=group).frame()
     bent = frame[frame["method"] == "bent"]

@@ -1,7 +1,7 @@
-"""Pictures in scikit-learn's manner: `from_estimator`, `from_predictions`, `.plot(ax=…)`.
+"""Displays in scikit-learn's manner: `from_estimator`, `from_predictions`, `.plot(ax=…)`.
 
-A display holds plain numbers and names, draws them as often as asked, and keeps what it drew in
-`ax_` and `figure_`. matplotlib is imported when something is drawn.
+A display holds plain numbers and names and can draw them again. After drawing, `ax_` and `figure_`
+hold the axes and the figure. matplotlib is imported when a display draws.
 """
 
 from commod._displays.calibration import CalibrationDisplay

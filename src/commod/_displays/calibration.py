@@ -1,4 +1,4 @@
-"""Scores against what happened, before and after."""
+"""Draw how well scores agree with true labels, before and after an update."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
-from commod._displays._style import axes_or_new, base_scores_of, check_update, given_groups
+from commod._displays._style import axes_or_new, check_fitted_update, group_argument
 from commod._record import CalibrationBin
 from commod._reporting.audit.scores import calibration_bins, calibration_error
 from commod._text.drawing import AFTER, BEFORE, plain_text
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibrationDisplay", "Reliability"]
 
-N_STEPS = 20  # of the histogram
+N_BARS = 20  # of the histogram
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Scores against what happened, in the bins of an audit: about as many people in each.
+    """Scores and observed shares, in bins with about the same number of people.
 
-    `people` counts everybody in equal steps of the score, for the histogram.
+    `bins` are those of an audit. `people` counts everybody in steps of equal width, for the
+    histogram.
 
     Examples
     --------
     >>> import numpy as np
     >>> curve = Reliability.of(np.array([True, False, True]), np.array([0.1, 0.1, 0.9]))
-    >>> [(one.n, one.observed.value) for one in curve.bins], round(curve.error, 3)
+    >>> [(part.n, part.observed.value) for part in curve.bins], round(curve.error, 3)
     ([(2, 0.5), (1, 1.0)], 0.3)
     """
 
@@ -43,39 +44,41 @@ class Reliability:
 
     @classmethod
     def of(
-        cls, happened: NDArray[np.bool_], scores: NDArray[np.float64], level: float = 0.95
+        cls, is_positive: NDArray[np.bool_], scores: NDArray[np.float64], level: float = 0.95
     ) -> Reliability:
-        """Sort people into bins; their shares have intervals at `level`."""
-        counts, _ = np.histogram(scores, N_STEPS, (0.0, 1.0))
-        return cls(calibration_bins(scores, happened, level), tuple(counts.tolist()))
+        """Return the bins of people; `is_positive` (n,) are true labels, `level` of intervals."""
+        counts, _ = np.histogram(scores, N_BARS, (0.0, 1.0))
+        return cls(calibration_bins(scores, is_positive, level), tuple(counts.tolist()))
 
     @property
     def error(self) -> float:
-        """Return the mean distance of score and share, weighted by people, in [0, 1]."""
+        """Return the mean distance between score and share, weighted by people, in [0, 1]."""
         return calibration_error(self.bins)
 
 
 class CalibrationDisplay:
-    """How often the positive label comes true at each score, before and after an update.
+    """The share of positive true labels at each score, before and after an update.
 
     Parameters
     ----------
     before, after : Reliability
-        The base model's scores and the edited ones, each in bins of about as many people.
+        The base model's scores and the edited ones, in bins of about the same number of people.
     pos_label : label
-        The label that scores are about.
+        The positive label.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The curves; `histogram_ax_` has the numbers of people.
+        The curves.
+    histogram_ax_ : matplotlib Axes
+        The numbers of people, below the curves.
     figure_ : matplotlib Figure
 
     Notes
     -----
-    Bins and error are those of `commod.audit`; the lines through the points are Wilson's intervals.
-    Edited scores order decisions and are no calibrated probabilities: most updates move away from
-    the diagonal where they change decisions. This picture says by how much.
+    Bins and error are those of `commod.audit`. Vertical lines are Wilson intervals. Edited scores
+    order decisions; they are not calibrated probabilities. Most updates move away from the diagonal
+    where they change decisions. This display shows by how much.
 
     Examples
     --------
@@ -109,7 +112,7 @@ class CalibrationDisplay:
         sensitive_features: Any = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Return the picture of a fitted update's scores beside its base model's.
+        """Draw the scores of a fitted update and of its base model; return the display.
 
         Parameters
         ----------
@@ -119,18 +122,18 @@ class CalibrationDisplay:
         y : array-like of shape (n,)
             True labels.
         level : float, default=0.95
-            Of the intervals.
+            Confidence level of the intervals.
         sensitive_features : array-like, default=None
-            For methods that decide by group.
+            The group of each row, for methods that decide by group.
         ax : matplotlib Axes, default=None
             A new figure if None.
         """
-        check_update(update, "CalibrationDisplay.from_estimator")
-        proba = update.predict_proba(X, **given_groups(update, sensitive_features))
+        check_fitted_update(update, "CalibrationDisplay.from_estimator")
+        proba = update.predict_proba(X, **group_argument(update, sensitive_features))
         column = int(np.flatnonzero(update.classes_ == update.pos_label_)[0])
         return cls.from_predictions(
             y,
-            base_scores_of(update, X),
+            update.read_base(X).scores,
             proba[:, column],
             pos_label=update.pos_label_,
             level=level,
@@ -148,7 +151,7 @@ class CalibrationDisplay:
         level: float = 0.95,
         ax: Axes | None = None,
     ) -> Self:
-        """Return the picture of two columns of scores.
+        """Draw two columns of scores; return the display.
 
         Parameters
         ----------
@@ -158,27 +161,27 @@ class CalibrationDisplay:
             Scores in [0, 1] for `pos_label`.
         pos_label : label, default=1
         level : float, default=0.95
-            Of the intervals.
+            Confidence level of the intervals.
         ax : matplotlib Axes, default=None
             A new figure if None.
         """
         if not isinstance(level, float | np.floating) or not 0 < level < 1:
             raise InputError(f"level={level!r} must be a number between 0 and 1, such as 0.95.")
-        happened = binary_outcome(read_labels(y_true, "y_true"), "y_true", pos_label)
-        curves = {}
+        is_positive = binary_outcome(read_labels(y_true, "y_true"), "y_true", pos_label)
+        curves = []
         for name, given in (("scores_before", scores_before), ("scores_after", scores_after)):
             scores = read_scores(given, name)
-            check_length(scores, name, len(happened))
-            curves[name[7:]] = Reliability.of(happened, scores, float(level))
-        return cls(**curves, pos_label=pos_label).plot(ax)
+            check_length(scores, name, len(is_positive))
+            curves.append(Reliability.of(is_positive, scores, float(level)))
+        return cls(before=curves[0], after=curves[1], pos_label=pos_label).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the curves with their intervals, and below how many people have such scores.
+        """Draw the curves with their intervals, and the number of people at each score below.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            A new figure if None. Their place is shared with the histogram below.
+            A new figure if None. The histogram takes a part of their space.
 
         Returns
         -------
@@ -186,25 +189,25 @@ class CalibrationDisplay:
         """
         ax = axes_or_new(ax, 5.5, 5.8)
         below = _axes_below(ax)
-        ax.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":", label="what scores promise")
-        steps = np.linspace(0, 1, N_STEPS + 1)
-        drawn: tuple[tuple[str, Reliability, dict[str, Any]], ...] = (
+        ax.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":", label="perfect calibration")
+        edges = np.linspace(0, 1, N_BARS + 1)
+        curves: tuple[tuple[str, Reliability, dict[str, Any]], ...] = (
             ("before", self.before, {"color": BEFORE, "marker": "s", "ls": "--"}),
             ("after", self.after, {"color": AFTER, "marker": "o", "ls": "-"}),
         )
-        for name, curve, style in drawn:
+        for name, curve, style in curves:
             label = f"{name}: {curve.error:.1%} off on average"
             scores, shares, low, high = _points(curve.bins)
             ax.plot(scores, shares, label=label, **style)
             ax.vlines(scores, low, high, colors=style["color"], lw=1.2, alpha=0.6)
-            below.stairs(curve.people, steps, color=style["color"], ls=style["ls"], lw=1.8)
+            below.stairs(curve.people, edges, color=style["color"], ls=style["ls"], lw=1.8)
         self._label(ax, below)
         self.ax_, self.histogram_ax_, self.figure_ = ax, below, ax.figure
         return self
 
     def _label(self, ax: Axes, below: Axes) -> None:
         label = plain_text(self.pos_label, 24)
-        ax.set_title("Scores against what happened")
+        ax.set_title("Scores against true labels")
         ax.set_ylabel(f"share whose true label is {label}\n(closer to the dotted line is better)")
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)
@@ -213,21 +216,21 @@ class CalibrationDisplay:
         ax.legend(frameon=False, loc="upper left")
         below.set_xlabel(f"score for label {label}")
         below.set_ylabel("people")
-        for each in (ax, below):
-            each.spines[["top", "right"]].set_visible(False)
+        for panel in (ax, below):
+            panel.spines[["top", "right"]].set_visible(False)
 
 
 def _points(bins: tuple[CalibrationBin, ...]) -> NDArray[np.float64]:
     """Return mean score, share and the ends of its interval, shape (4, n_bins)."""
-    seen = [(b.mean_score, b.observed.value, b.observed.low, b.observed.high) for b in bins]
-    return np.array(seen, dtype=np.float64).T
+    points = [(b.mean_score, b.observed.value, b.observed.low, b.observed.high) for b in bins]
+    return np.array(points, dtype=np.float64).T
 
 
 def _axes_below(ax: Axes) -> Axes:
-    """Return new axes that take the lower part of the place of the given ones."""
-    place = ax.get_subplotspec()
-    if place is None:  # set by hand, not by subplots
+    """Return new axes that take the lower part of the space of the given ones."""
+    spec = ax.get_subplotspec()
+    if spec is None:  # axes that were not made by subplots
         return ax.inset_axes((0.0, -0.45, 1.0, 0.3), sharex=ax)
-    cells = place.subgridspec(2, 1, height_ratios=(3, 1))
+    cells = spec.subgridspec(2, 1, height_ratios=(3, 1))
     ax.set_subplotspec(cells[0])
     return ax.figure.add_subplot(cells[1], sharex=ax)

@@ -1,4 +1,4 @@
-"""Who gains and who loses, group by group."""
+"""Draw who gains and who loses in each group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from commod._data.groups import read_groups
-from commod._displays._style import axes_or_new, check_update, given_groups, width_of
+from commod._displays._style import (
+    axes_or_new,
+    check_fitted_update,
+    group_argument,
+    width_in_inches,
+)
 from commod._text.drawing import AFTER, LOSS_STYLE, plain_text
 from commod.exceptions import InputError
 from commod.metrics import count_changes
@@ -23,17 +28,17 @@ COUNT_WIDTH = 0.95  # inches that a count and its share take beside a bar
 
 
 class ChangeDisplay:
-    """Gains and losses of the favourable outcome in each group: counts, and shares of the group.
+    """Gains and losses of the favourable outcome in each group, as counts and as shares.
 
     Parameters
     ----------
     by_group : mapping of label to (n, n_gains, n_losses)
-        People of each group, those who gain and those who lose.
+        For each group, the numbers of people, of gains and of losses.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn into.
+        The axes of the last drawing.
     figure_ : matplotlib Figure
 
     Examples
@@ -67,7 +72,7 @@ class ChangeDisplay:
         ax: Axes | None = None,
         max_groups: int = 20,
     ) -> Self:
-        """Return the picture of whom a fitted update changes among the rows of X.
+        """Draw whom a fitted update changes among the rows of X; return the display.
 
         Parameters
         ----------
@@ -81,15 +86,17 @@ class ChangeDisplay:
         max_groups : int, default=20
             As in `plot`.
         """
-        check_update(update, "ChangeDisplay.from_estimator")
-        changes = update.changes(X, **given_groups(update, sensitive_features))
-        # whoever gains had not the favourable outcome, whoever loses had it: the rest is kept
-        counts = count_changes(
+        check_fitted_update(update, "ChangeDisplay.from_estimator")
+        changes = update.changes(X, **group_argument(update, sensitive_features))
+        read_groups(sensitive_features, len(changes.gain))  # checks them before counting
+        # a loss had the favourable outcome before, a gain has it after; others count as unchanged
+        return cls.from_predictions(
             changes.loss.astype(int),
             changes.gain.astype(int),
-            sensitive_features=_checked(sensitive_features, len(changes.gain)),
+            sensitive_features=sensitive_features,
+            ax=ax,
+            max_groups=max_groups,
         )
-        return cls(by_group=counts.by_group).plot(ax, max_groups=max_groups)
 
     @classmethod
     def from_predictions(
@@ -102,7 +109,7 @@ class ChangeDisplay:
         ax: Axes | None = None,
         max_groups: int = 20,
     ) -> Self:
-        """Return the picture of the changes between two sets of decisions.
+        """Draw the changes between two sets of decisions; return the display.
 
         Parameters
         ----------
@@ -133,15 +140,16 @@ class ChangeDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            A new figure, as high as the groups need, if None.
+            A new figure if None; its height depends on the number of groups.
         max_groups : int, default=20
-            Groups to draw, those with the most changes; the title says how many are left out.
+            Draw only this many groups, those with the most changes. The title says how many are
+            left out.
 
         Returns
         -------
         self
         """
-        shown = self._strongest(max_groups)
+        shown = self._most_changed(max_groups)
         ax = axes_or_new(ax, 8.0, 1.7 + 0.5 * max(len(shown), 1))
         n, gains, losses = np.array([self.by_group[g] for g in shown]).reshape(-1, 3).T
         y = np.arange(len(shown))[::-1]
@@ -157,62 +165,49 @@ class ChangeDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _strongest(self, most: int) -> list[Any]:
-        """Return the groups with the most changes, in the order they are listed."""
-        order = sorted(self.by_group, key=lambda g: -sum(self.by_group[g][1:]))[:most]
-        return [group for group in self.by_group if group in set(order)]
+    def _most_changed(self, max_groups: int) -> list[Any]:
+        """Return the groups with the most changes, in the order of `by_group`."""
+        ranked = sorted(self.by_group, key=lambda g: -sum(self.by_group[g][1:]))[:max_groups]
+        return [group for group in self.by_group if group in set(ranked)]
 
     def _label(self, ax: Axes, shown: list[Any], y: Any) -> None:
         ax.axvline(0, color="black", linewidth=0.8)
         names = [f"{_name_of(g)}\n{self.by_group[g][0]:,} people" for g in shown]
         ax.set_yticks(y, names)
-        n, gains, losses = np.array(list(self.by_group.values())).reshape(-1, 3).sum(axis=0)
-        words = f"{_counted(gains, 'gain')}, {_counted(losses, 'loss')}"
-        title = f"{gains + losses:,} of {n:,} decisions change: {words}"
-        left_out = len(self.by_group) - len(shown)
-        ax.set_title(
-            title + (f"\n({left_out} groups with fewer changes left out)" * bool(left_out))
-        )
+        totals = np.array(list(self.by_group.values())).reshape(-1, 3).sum(axis=0)
+        n, gains, losses = totals.tolist()
+        counts = f"{gains:,} gain{'s' * (gains != 1)}, {losses:,} loss{'es' * (losses != 1)}"
+        title = f"{gains + losses:,} of {n:,} decisions change: {counts}"
+        n_hidden = len(self.by_group) - len(shown)
+        if n_hidden:
+            title += f"\n({n_hidden} groups with fewer changes left out)"
+        ax.set_title(title)
         ax.set_xlabel("share of the group: ← lose the favourable outcome | gain it →")
         widest = max((abs(v) for v in ax.dataLim.intervalx), default=0.0) or 0.01
-        room = widest / (1 - 2 * COUNT_WIDTH / max(width_of(ax), 3.0))
+        room = widest / (1 - 2 * COUNT_WIDTH / max(width_in_inches(ax), 3.0))
         ax.set_xlim(-room, room)
         ax.set_ylim(-0.6, len(shown) - 0.4)
-        ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):.{_digits(widest)}%}")
+        digits = 0 if widest > 0.05 else 1
+        ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):.{digits}%}")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
 
 
-def _checked(sensitive_features: Any, n_rows: int) -> Any:
-    read_groups(sensitive_features, n_rows)
-    return sensitive_features
-
-
 def _write_count(ax: Axes, side: int, y: float, count: int, n: int) -> None:
-    """Write the exact count and its share behind the bar."""
-    place = "left" if side > 0 else "right"
+    """Write the exact count and its share beside the bar."""
     ax.annotate(
         f"{count:,} ({count / n:.1%})",
         (side * count / n, y),
         xytext=(4 * side, 0),
         textcoords="offset points",
-        ha=place,
+        ha="left" if side > 0 else "right",
         va="center",
         fontsize="small",
     )
 
 
 def _name_of(group: Any) -> str:
-    """Return a group's label in words; those of intersections joined."""
+    """Return the name of a group; an intersection joins the names of its parts."""
     if isinstance(group, tuple):
         return plain_text(" × ".join(map(str, group)), 40)
     return plain_text(group, 30)
-
-
-def _counted(count: int, what: str) -> str:
-    plural = {"gain": "gains", "loss": "losses"}[what]
-    return f"{count:,} {what if count == 1 else plural}"
-
-
-def _digits(widest: float) -> int:
-    return 0 if widest > 0.05 else 1

@@ -1,4 +1,4 @@
-"""What pushes towards a change: the concepts, their strongest lines and what they do."""
+"""Draw concepts: their strongest terms, and how often people change where one is active."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._displays._style import check_update, width_of
+from commod._displays._style import check_fitted_update, width_in_inches
 from commod._record import Card, CardLine, Concept, Estimate
 from commod._reporting.explain import make_card
 from commod._text import percent, points
@@ -22,12 +22,12 @@ __all__ = ["ConceptDisplay"]
 
 
 class ConceptDisplay:
-    """Each concept by its strongest lines, and how often people change where it is active.
+    """Each concept with its strongest terms, and how often people change where it is active.
 
     Bars to the right push towards a change (they lower r), bars to the left towards keeping the
-    decision. Their length is what a line adds to −r per standard deviation over the explained
-    people, so that numbers in different units can be compared; the points on −r stand beside the
-    names.
+    decision. The length of a bar is what the term adds to −r per standard deviation over the
+    explained people. So terms in different units can be compared. The points on −r stand beside
+    the names.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class ConceptDisplay:
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes of shape (n_concepts, 2)
-        Lines, and shares of people who change, of each concept that has points.
+        For each concept that has points: its terms, and the shares of people who change.
     ax_ : matplotlib Axes
-        The first of them.
+        The first axes of `axes_`.
     figure_ : matplotlib Figure
 
     Notes
@@ -72,7 +72,7 @@ class ConceptDisplay:
 
     @classmethod
     def from_estimator(cls, update: Any, X: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Return the picture of a fitted update with a scorecard, explained on the rows of X.
+        """Draw the concepts of a fitted update, measured on the rows of X; return the display.
 
         Parameters
         ----------
@@ -84,25 +84,25 @@ class ConceptDisplay:
         **kwargs
             As in `plot`.
         """
-        check_update(update, "ConceptDisplay.from_estimator")
+        check_fitted_update(update, "ConceptDisplay.from_estimator")
         scorecard = getattr(update, "scorecard_", None)
         if scorecard is None:
             raise InputError(
                 f"This {type(update).__name__} has no scorecard, hence no concepts. ChangeDisplay "
                 "shows whom it changes."
             )
-        terms = scorecard.encoding.encode(update._read_rows(X)[1])
-        card = make_card(scorecard, terms, update.changes(X).changed)  # no segments needed
-        return cls(card=card).plot(ax, **kwargs)
+        rows = update.read_rows(X)
+        changed = update.decide_rows(rows) != rows.base.decisions
+        return cls(card=make_card(scorecard, rows.terms, changed)).plot(ax, **kwargs)
 
     @classmethod
     def from_explanation(cls, explanation: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Return the picture of what `commod.explain` found.
+        """Draw the concepts of an explanation; return the display.
 
         Parameters
         ----------
         explanation : Explanation
-            With a `card`: of an update that has a scorecard.
+            The result of `commod.explain` for an update that has a scorecard.
         ax : matplotlib Axes, default=None
             As in `plot`.
         **kwargs
@@ -116,30 +116,31 @@ class ConceptDisplay:
             )
         return cls(card=card).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, *, max_lines: int = 8) -> Self:
+    def plot(self, ax: Axes | None = None, *, max_terms: int = 8) -> Self:
         """Draw one row for each concept that has points.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes made by `subplots`; their place is divided. A new figure if None.
-        max_lines : int, default=8
-            Strongest lines to draw of each concept; the title says how many are left out.
+            Axes made by `subplots`; their space is divided. A new figure if None.
+        max_terms : int, default=8
+            Draw only this many terms of each concept, the strongest. The title says how many are
+            left out.
 
         Returns
         -------
         self
         """
         concepts = [concept for concept in self.card.concepts if concept.lines]
-        heights = [1 + min(len(c.lines), max_lines) for c in concepts] or [2]
-        # a narrow place has room for short names only
-        longest = 40 if ax is None else int(np.clip(5 * width_of(ax) - 8, 12, 40))
+        heights = [1 + min(len(c.lines), max_terms) for c in concepts] or [2]
+        # narrow axes have room for short names only
+        longest = 40 if ax is None else int(np.clip(5 * width_in_inches(ax) - 8, 12, 40))
         self.axes_ = _grid(ax, heights)
         self.ax_, self.figure_ = self.axes_[0, 0], self.axes_[0, 0].figure
         if not concepts:
-            _say_nothing_changes(self.axes_[0], self.card)
+            _write_no_points(self.axes_[0], self.card)
         for concept, (left, right) in zip(concepts, self.axes_, strict=bool(concepts)):
-            _draw_lines(left, concept, max_lines, longest)
+            _draw_terms(left, concept, max_terms, longest)
             _draw_shares(right, concept)
         if concepts:
             _label_all(self.axes_)
@@ -147,7 +148,7 @@ class ConceptDisplay:
 
 
 def _grid(ax: Axes | None, heights: list[int]) -> NDArray[Any]:
-    """Return two axes for each concept, in a new figure or in the place of the axes given."""
+    """Return two axes for each concept, in a new figure or in the space of the axes given."""
     import matplotlib.pyplot as plt
 
     shape: Any = {"width_ratios": (3, 2), "height_ratios": heights}
@@ -155,19 +156,20 @@ def _grid(ax: Axes | None, heights: list[int]) -> NDArray[Any]:
         size = (10.0, 1.2 + 0.36 * sum(heights))
         figure = plt.figure(figsize=size, layout="constrained")
         return np.asarray(figure.subplots(len(heights), 2, squeeze=False, gridspec_kw=shape))
-    place = ax.get_subplotspec()
-    if place is None:
-        raise InputError("ax has no place that could be divided: make it with plt.subplots().")
+    spec = ax.get_subplotspec()
+    if spec is None:
+        raise InputError("ax has no space that could be divided: make it with plt.subplots().")
     ax.set_axis_off()
-    cells = place.subgridspec(len(heights), 2, **shape)
+    cells = spec.subgridspec(len(heights), 2, **shape)
     return np.asarray(cells.subplots(squeeze=False))
 
 
-def _draw_lines(ax: Axes, concept: Concept, max_lines: int, longest: int) -> None:
-    lines = sorted(concept.lines, key=lambda line: -abs(_length(line)))
-    shown = lines[:max_lines]
+def _draw_terms(ax: Axes, concept: Concept, max_terms: int, longest: int) -> None:
+    """Draw a bar for each of the strongest terms; names have at most `longest` characters."""
+    terms = sorted(concept.lines, key=lambda term: -abs(_length(term)))
+    shown = terms[:max_terms]
     y = np.arange(len(shown))[::-1]
-    lengths = np.array([_length(line) for line in shown])
+    lengths = np.array([_length(term) for term in shown])
     ax.barh(
         y,
         lengths,
@@ -177,11 +179,14 @@ def _draw_lines(ax: Axes, concept: Concept, max_lines: int, longest: int) -> Non
         edgecolor="white",
         linewidth=0,
     )
-    names = [f"{plain_text(line.term, longest)}  {_points_of(line)}" for line in shown]
+    names = [
+        f"{plain_text(term.term, longest)}  {points(term.points)} {term.unit}".strip()
+        for term in shown
+    ]
     ax.set_yticks(y, names, fontsize="small")
-    left_out = len(lines) - len(shown)
-    more = f" ({left_out} weaker lines left out)" if left_out else ""
-    title = f"Concept {concept.number}: {plain_text(concept.name, longest)}{more}"
+    n_hidden = len(terms) - len(shown)
+    hidden = f" ({n_hidden} weaker terms left out)" if n_hidden else ""
+    title = f"Concept {concept.number}: {plain_text(concept.name, longest)}{hidden}"
     ax.set_title(title, loc="left", fontsize="medium")
     ax.axvline(0, color="black", linewidth=0.8)
     ax.spines[["top", "right"]].set_visible(False)
@@ -211,17 +216,13 @@ def _highest(share: Estimate) -> float:
     return max(share.high or 0.0, share.value or 0.0, 0.01)
 
 
-def _length(line: CardLine) -> float:
-    """Return what the line adds to −r per standard deviation; its points where not measured."""
-    return float(line.points if line.spread is None else np.sign(line.points) * line.spread)
-
-
-def _points_of(line: CardLine) -> str:
-    return f"{points(line.points)} {line.unit}".strip()
+def _length(term: CardLine) -> float:
+    """Return what the term adds to −r per standard deviation; its points if not measured."""
+    return float(term.points if term.spread is None else np.sign(term.points) * term.spread)
 
 
 def _label_all(axes: NDArray[Any]) -> None:
-    """Say what is measured, once, and give all concepts one scale."""
+    """Label the lowest axes and give all concepts the same scale."""
     widest = max(abs(v) for ax in axes[:, 0] for v in ax.dataLim.intervalx) or 1.0
     for ax in axes[:, 0]:
         ax.set_xlim(-1.1 * widest, 1.1 * widest)
@@ -231,12 +232,12 @@ def _label_all(axes: NDArray[Any]) -> None:
     for ax in axes.flat:
         ax.locator_params(axis="x", nbins=4)
     left, right = axes[-1]
-    left.set_xlabel("← to keep | push | to change →\n(−r per standard deviation)")
+    left.set_xlabel("← pushes to keep | pushes to change →\n(−r per standard deviation)")
     right.set_xlabel("share of people\nwho change")
 
 
-def _say_nothing_changes(axes: NDArray[Any], card: Card) -> None:
+def _write_no_points(axes: NDArray[Any], card: Card) -> None:
     for ax in axes:
         ax.set_axis_off()
-    text = f"No line has points: r = {card.intercept:.3g} for everybody."
+    text = f"No term has points: r = {card.intercept:.3g} for everybody."
     axes[0].text(0, 0.5, text, transform=axes[0].transAxes)

@@ -1,8 +1,7 @@
-"""The trade-off between changes and fairness, with the exact limit."""
+"""Draw the trade-off between changes and fairness, with the exact limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from commod._displays._style import axes_or_new
@@ -22,12 +21,12 @@ class FrontierDisplay:
     Parameters
     ----------
     frontier : Frontier
-        What `commod.frontier` found.
+        The result of `commod.frontier`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn into.
+        The axes of the last drawing.
     figure_ : matplotlib Figure
 
     Examples
@@ -65,38 +64,26 @@ class FrontierDisplay:
         y: Any = None,
         *,
         sensitive_features: Any,
-        targets: Sequence[float] | None = None,
-        grid: Mapping[str, Sequence[float]] | None = None,
-        X_eval: Any = None,
-        y_eval: Any = None,
-        sensitive_features_eval: Any = None,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
-        """Return the picture of the frontier of an update; it is computed with `commod.frontier`.
+        """Compute the frontier of an update with `commod.frontier`, draw it, return the display.
 
         Parameters
         ----------
-        update, X, y, sensitive_features, targets, grid, X_eval, y_eval, sensitive_features_eval
+        update, X, y, sensitive_features
             As in `commod.frontier`.
         ax : matplotlib Axes, default=None
             A new figure if None.
+        **kwargs
+            Other arguments of `commod.frontier`, such as `targets`, `grid` and `X_eval`.
         """
-        found = frontier(
-            update,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            targets=targets,
-            grid=grid,
-            X_eval=X_eval,
-            y_eval=y_eval,
-            sensitive_features_eval=sensitive_features_eval,
-        )
-        return cls(frontier=found).plot(ax)
+        curve = frontier(update, X, y, sensitive_features=sensitive_features, **kwargs)
+        return cls(frontier=curve).plot(ax)
 
     @classmethod
     def from_frontier(cls, frontier: Frontier, *, ax: Axes | None = None) -> Self:
-        """Return the picture of a frontier that is there already.
+        """Draw a frontier that was computed before; return the display.
 
         Parameters
         ----------

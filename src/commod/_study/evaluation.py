@@ -1,34 +1,51 @@
-"""Rows on which updates are measured, and the figures of one update, checked against the limit."""
+"""Measure updates on rows: fairness, accuracy and changes, checked against the exact limit."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.base_model import BaseScores
+from commod._data.groups import read_groups
+from commod._data.labels import check_length, distinct_labels, read_labels
+from commod._data.tables import n_rows_of
 from commod._solvers.search.rates import Cells, count_cells
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number
-from commod.metrics._constraint import ConstraintLike, get_constraint
+from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
-from commod.updates.base import Decisions, expected_moves
+from commod.updates._interface import AllowedChanges, Decisions, RawRows
+from commod.updates.base import BaseUpdate, expected_moves
 
-__all__ = ["EvaluationRows", "as_made"]
+__all__ = [
+    "ANY_CHANGE",
+    "EvaluationRows",
+    "as_decisions",
+    "choose_evaluated",
+    "compared_groups",
+    "read_evaluation_rows",
+]
 
 Mask = NDArray[np.bool_]
+Counts = NDArray[np.int64]
 
-ROUNDING = 1e-9  # of all rows: sums of chances are rounded, and so is the limit in real numbers
+ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off
+ANY_CHANGE = AllowedChanges()
 
 
 @dataclass(frozen=True)
 class EvaluationRows:
-    """The rows a frontier is measured on, with the base model's decisions `before` (n,).
+    """The rows that updates are measured on, with the base model's decisions `before` (n,).
 
-    `group` (n,) numbers the groups of the constraint, −1 for one that is left out; `label` is None
-    where true labels are not known; `gain_raises` says whether a positive decision is the
+    `group` (n,) numbers the groups of the constraint; −1 is a group that is left out. `label` is
+    None where true labels are not known. `gain_raises` says whether the positive decision is the
     favourable one.
     """
 
@@ -42,13 +59,20 @@ class EvaluationRows:
     def __len__(self) -> int:
         return len(self.before)
 
+    @property
+    def constraint(self) -> Constraint:
+        """Return what is compared between groups."""
+        return get_constraint(self.constraints)
+
     def fairness(self, decisions: Decisions) -> float:
-        """Return the metric of the constraint, of expected rates where lots are drawn."""
-        kept = self.group >= 0
-        label = None if self.label is None else self.label[kept]
-        weight = np.ones(int(kept.sum()))
-        group = self.group[kept]
-        return fairness_of(self.constraints, decisions[kept], label, group, self.n_groups, weight)
+        """Return the metric of the constraint; of expected rates for probabilities."""
+        counted = self.group >= 0
+        label = None if self.label is None else self.label[counted]
+        weight = np.ones(int(counted.sum()))
+        group = self.group[counted]
+        return fairness_of(
+            self.constraints, decisions[counted], label, group, self.n_groups, weight
+        )
 
     def accuracy(self, decisions: Decisions) -> float:
         """Return the (expected) share of right decisions; NaN where labels are not known."""
@@ -56,23 +80,21 @@ class EvaluationRows:
             return float("nan")
         return float(np.mean(1 - np.abs(decisions - self.label * 1.0)))
 
-    def measure(
-        self, after: Decisions, *, may_raise: bool = True, may_lower: bool = True
-    ) -> dict[str, float]:
-        """Return the figures of an update that decides `after`, and the limit it is held against.
+    def measure(self, after: Decisions, allowed: AllowedChanges = ANY_CHANGE) -> dict[str, float]:
+        """Return the figures of an update that decides `after`, among them the limit.
 
-        An update that changes fewer decisions than the limit at its own fairness would be a bug in
-        one of the two: the program stops there.
+        An update that changes fewer decisions than the limit at its own fairness is a bug in one
+        of the two. Then an AssertionError stops the program.
         """
-        after = as_made(after)
+        after = as_decisions(after)
         raised, lowered = expected_moves(self.before, after)
         n_gains, n_losses = (raised, lowered) if self.gain_raises else (lowered, raised)
         n_changes = raised + lowered
-        limit = self._limit(after, may_raise, may_lower)
+        limit = self._limit_of(after, allowed)
         if n_changes < limit - ROUNDING * len(self) * (after.dtype != np.bool_):
             raise AssertionError(
-                f"{n_changes} changes reach what takes at least {limit}: this is a bug in commod, "
-                "please report it."
+                f"An update changes {n_changes} decisions, but its fairness takes at least {limit} "
+                "changes: this is a bug in commod, please report it."
             )
         return {
             "fairness": self.fairness(after),
@@ -87,18 +109,17 @@ class EvaluationRows:
     def limit_at(
         self,
         fairness: float,
+        allowed: AllowedChanges = ANY_CHANGE,
         *,
-        may_raise: bool = True,
-        may_lower: bool = True,
         in_expectation: bool = False,
     ) -> float:
         """Return the fewest changes that reach a fairness, as a share; NaN where undefined.
 
-        `in_expectation`: of decisions that may be drawn by lot, in any direction.
+        With `in_expectation`, decisions may be random and `allowed` does not count.
         """
         if np.isnan(fairness) or not self._sizes.all():
             return float("nan")
-        return self._fewest(fairness, may_raise, may_lower, in_expectation) / len(self)
+        return self._fewest(fairness, allowed, in_expectation) / len(self)
 
     # -- the limit at the fairness that was reached ------------------------------------------------
 
@@ -107,52 +128,112 @@ class EvaluationRows:
         return Cells.of(self.constraints, self.group, self.n_groups, self.label)
 
     @cached_property
-    def _counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _counts(self) -> tuple[Counts, Counts]:
+        """Return sizes and positives of the cells, before any change."""
         return count_cells(self._cells, self.before)
 
     @property
-    def _sizes(self) -> NDArray[np.int64]:
+    def _sizes(self) -> Counts:
         return self._counts[0]
 
-    @property
-    def _positives(self) -> NDArray[np.int64]:
-        return self._counts[1]
-
-    def _limit(self, after: Decisions, may_raise: bool, may_lower: bool) -> float:
+    def _limit_of(self, after: Decisions, allowed: AllowedChanges) -> float:
         """Return the fewest changes for exactly the fairness of `after`; NaN where undefined."""
         if not self._sizes.all():
             return float("nan")
         if after.dtype != np.bool_:
             value = self.fairness(after)
-            return value if np.isnan(value) else self._fewest(value, True, True, True)
+            return value if np.isnan(value) else self._fewest(value, allowed, True)
         counts = count_cells(self._cells, after.astype(np.bool_))
         exact = exact_fairness(self.constraints, *counts)
-        if exact is None:
-            return float("nan")
-        return self._fewest(exact, may_raise, may_lower, False)
+        return float("nan") if exact is None else self._fewest(exact, allowed, False)
 
     def _fewest(
-        self, target: float | Fraction, may_raise: bool, may_lower: bool, in_expectation: bool
+        self, target: float | Fraction, allowed: AllowedChanges, in_expectation: bool
     ) -> float:
         """Return the fewest changes that reach a target; NaN where none do."""
-        table = self.constraints, self._sizes, self._positives, target
+        table = self.constraints, *self._counts, target
         if in_expectation:
-            reached = get_constraint(self.constraints).is_ratio and target <= 0
-            return 0.0 if reached else fewest_expected_changes(*table)
+            is_met = self.constraint.is_ratio and target <= 0
+            return 0.0 if is_met else fewest_expected_changes(*table)
+        may_raise, may_lower = allowed
         fewest = fewest_number(*table, may_raise=may_raise, may_lower=may_lower)
         return float("nan") if fewest is None else fewest
 
 
-def as_made(decisions: Decisions) -> Decisions:
-    """Return chances that are all 0 or 1 as the decisions they are.
+def as_decisions(decisions: Decisions) -> Decisions:
+    """Return probabilities that are all 0 or 1 as booleans; other arrays as they are.
 
     Examples
     --------
-    >>> as_made(np.array([0.0, 1.0]))
+    >>> as_decisions(np.array([0.0, 1.0]))
     array([False,  True])
-    >>> as_made(np.array([0.0, 0.5]))
+    >>> as_decisions(np.array([0.0, 0.5]))
     array([0. , 0.5])
     """
     if decisions.dtype != np.bool_ and np.isin(decisions, (0.0, 1.0)).all():
         return decisions.astype(np.bool_)
     return decisions
+
+
+# -- reading the rows -----------------------------------------------------------------------------
+
+
+def choose_evaluated(
+    fit_rows: RawRows, eval_rows: RawRows, *, needs_groups: bool = True
+) -> tuple[RawRows, str]:
+    """Return the rows to measure on and their name: `eval_rows`, or the fit rows without X_eval."""
+    if eval_rows.X is None:
+        if eval_rows.y is not None or eval_rows.sensitive_features is not None:
+            raise InputError("y_eval and sensitive_features_eval belong to X_eval, which is None.")
+        return fit_rows, "fit rows"
+    if needs_groups and eval_rows.sensitive_features is None:
+        raise InputError("X_eval needs sensitive_features_eval: fairness is measured on its rows.")
+    return eval_rows, "evaluated rows"
+
+
+def compared_groups(update: BaseUpdate, fit_rows: RawRows) -> list[Hashable]:
+    """Return the groups of the fit rows that are large enough to be part of the constraint."""
+    groups = read_groups(fit_rows.sensitive_features, n_rows_of(fit_rows.X))
+    sizes = zip(groups.labels, groups.sizes, strict=True)
+    return [label for label, n in sizes if n >= update.min_group_size]
+
+
+def read_evaluation_rows(
+    update: BaseUpdate, compared: Sequence[Hashable], base: BaseScores, rows: RawRows
+) -> EvaluationRows:
+    """Read labels and groups of the evaluated rows; groups that are not `compared` get −1."""
+    n = len(base.scores)
+    groups = read_groups(rows.sensitive_features, n)
+    missing = [repr(label) for label in compared if label not in groups.labels]
+    if missing:
+        raise InputError(
+            f"The evaluated rows have nobody of group {missing[0]}, which the constraint compares. "
+            "Pass rows of every group."
+        )
+    position = {label: i for i, label in enumerate(compared)}
+    numbers = np.array([position.get(label, -1) for label in groups.labels], dtype=np.intp)
+    return EvaluationRows(
+        constraints=update.constraints,
+        before=base.decisions,
+        label=_read_true_labels(update, rows.y, n),
+        group=numbers[groups.codes],
+        n_groups=len(compared),
+        gain_raises=bool(update.favorable_label_ == update.pos_label_),
+    )
+
+
+def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
+    """Return where the true label is positive; None where y is None and not needed."""
+    if y is None:
+        if get_constraint(update.constraints).needs_labels:
+            raise InputError(f"constraints={update.constraints!r} needs y_eval, but it is None.")
+        return None
+    labels, known = read_labels(y, "y_eval"), update.classes_.tolist()
+    check_length(labels, "y_eval", n)
+    unknown = [value for value in distinct_labels(labels) if value not in known]
+    if unknown:
+        raise InputError(
+            f"y_eval holds {unknown[:3]}, which the base model does not know; its labels are "
+            f"{known}."
+        )
+    return np.asarray(labels == update.pos_label_, dtype=bool)

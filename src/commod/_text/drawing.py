@@ -1,4 +1,4 @@
-"""What all pictures share: colours, and names that are drawn as they are."""
+"""Colours of all pictures, and names as text that matplotlib draws literally."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from commod._text import shorten
 __all__ = ["AFTER", "BEFORE", "LOSS", "LOSS_STYLE", "plain_text"]
 
 BEFORE, AFTER, LOSS = "#9aa5b1", "#1f6f8b", "#c44536"
-LOSS_STYLE: dict[str, Any] = {  # hatched, to be told in grey
+LOSS_STYLE: dict[str, Any] = {  # hatched, so that losses can be recognised without colours
     "color": LOSS,
     "hatch": "///",
     "edgecolor": "white",
@@ -18,7 +18,7 @@ LOSS_STYLE: dict[str, Any] = {  # hatched, to be told in grey
 
 
 def plain_text(name: object, most: int = 32) -> str:
-    r"""Return a name as text that is drawn as it is: one line, not too long, no formula.
+    r"""Return a name on one line, shortened, that matplotlib does not read as a formula.
 
     Examples
     --------

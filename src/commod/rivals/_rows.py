@@ -17,6 +17,7 @@ from commod._solvers.search.rates import Cells
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
+from commod.updates._interface import ReadRows
 from commod.updates.base import Decisions, FitRows
 
 __all__ = [
@@ -31,7 +32,7 @@ ROUNDING = 1e-9  # sums of probabilities may leave [0, 1] by this much
 
 
 @dataclass(frozen=True)
-class DecisionRows:
+class DecisionRows(ReadRows):
     """The n rows that a rival decides on.
 
     Attributes

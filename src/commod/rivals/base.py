@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.columns import Kind, read_columns
 from commod._data.groups import sensitive_names
+from commod.exceptions import InputError
 from commod.rivals._random_draws import random_draws, seed_from
 from commod.rivals._rows import (
     DecisionRows,
@@ -33,6 +34,14 @@ from commod.rivals._rows import (
     rival_fit_rows,
 )
 from commod.scorecard import edited_scores
+from commod.updates._interface import (
+    FittedCandidate,
+    Grid,
+    RawRows,
+    RowEvaluation,
+    Sweep,
+    read_grid,
+)
 from commod.updates.base import (
     BaseUpdate,
     Changes,
@@ -243,6 +252,34 @@ class Rival(BaseUpdate):
         if self.needs_sensitive_features:
             text += " Every decision needs the sensitive attribute."
         return text
+
+    # -- internal interface: see updates/_interface.py ---------------------------------------------
+
+    def read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
+        """Return new rows, read once; a method that decides by group needs their groups."""
+        return self._read_rows(X, sensitive_features)
+
+    def decide_rows(self, rows: DecisionRows) -> Decisions:
+        """Return decisions, or probabilities of a positive one, on rows that were read."""
+        return self._checked_decisions(rows)
+
+    def evaluate_rows(self, rows: DecisionRows) -> RowEvaluation:
+        """Return final decisions and edited scores on rows that were read."""
+        scores = self._scores(rows, self._checked_decisions(rows))
+        return RowEvaluation(self._final_decisions(rows), scores)
+
+    def sweep(
+        self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
+    ) -> Sweep:
+        """Return fitted copies at each strength of the grid (None: `default_strengths`)."""
+        if targets is not None:
+            raise InputError("A rival has a strength, no targets: pass grid={'strength': [...]}.")
+        strengths = read_grid(grid, "strength", "A rival")
+        strengths = list(self.default_strengths) if strengths is None else strengths
+        X, y, groups = rows
+        models = fit_strengths(self, strengths, X, y, sensitive_features=groups)
+        settings = [{"strength": strength} for strength in strengths]
+        return Sweep(list(map(FittedCandidate, settings, models)), models[0])
 
 
 class AwareRival(Rival):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
@@ -25,15 +26,26 @@ from commod._data.base_model import (
     base_scores,
     warn_about_base_model,
 )
+from commod._data.codes import plain
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
 from commod._data.groups import Groups, determines_group, read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.weights import check_weights
+from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
+from commod.updates._interface import (
+    AllowedChanges,
+    Decisions,
+    Grid,
+    RawRows,
+    ReadRows,
+    RowEvaluation,
+    Sweep,
+)
 from commod.updates._notebook import notebook_html
 
 __all__ = [
@@ -51,8 +63,6 @@ __all__ = [
 ]
 
 CONCEPT_ROWS = 20_000  # rows on which columns are grouped into concepts
-
-Decisions = NDArray[np.bool_] | NDArray[np.float64]  # made, or the chance of a positive one
 
 
 @dataclass(frozen=True)
@@ -155,6 +165,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     min_group_size: int
     classes_: NDArray[Any]
     feature_names_in_: NDArray[Any]
+    _edit_column: Callable[[Column], Column] | None = None
 
     @property
     def _constraint(self) -> Constraint:
@@ -318,8 +329,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _features(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns an update may use: a score column is not one of them."""
         if isinstance(self.estimator, ScoreColumn):
-            return [c for c in columns if c.name != self.estimator.name]
-        return list(columns)
+            columns = [c for c in columns if c.name != self.estimator.name]
+        return list(columns if self._edit_column is None else map(self._edit_column, columns))
 
     def _base(self, X: Any, columns: Sequence[Column]) -> BaseScores:
         return base_scores(
@@ -386,6 +397,63 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _raising_is_a_gain(self) -> bool:
         return bool(self.favorable_label_ == self.pos_label_)
+
+    # -- internal interface: what studies, explanations and displays call (see _interface.py) ------
+
+    @abstractmethod
+    def read_rows(self, X: Any, sensitive_features: Any = None) -> ReadRows:
+        """Return new rows, read once, for `decide_rows` and `evaluate_rows`.
+
+        Only an update that decides by group looks at `sensitive_features`.
+        """
+
+    @abstractmethod
+    def decide_rows(self, rows: Any) -> Decisions:
+        """Return decisions on rows that were read, or probabilities of a positive one, (n,)."""
+
+    @abstractmethod
+    def evaluate_rows(self, rows: Any) -> RowEvaluation:
+        """Return final decisions, edited scores and ratio on rows that were read."""
+
+    @abstractmethod
+    def sweep(
+        self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
+    ) -> Sweep:
+        """Return several settings of this update, fitted on the same rows in one computation.
+
+        `targets` and `grid` are those of `commod.frontier`. The update itself stays as it is.
+        """
+
+    def read_base(self, X: Any) -> BaseScores:
+        """Return the base model's scores of new rows; groups are not needed."""
+        return self._base(X, read_columns(X, skip=self._unread()))
+
+    def unread_columns(self) -> frozenset[str]:
+        """Return the columns that the update never uses: locked features and a score column."""
+        is_score = isinstance(self.estimator, ScoreColumn)
+        return self._unread() | (frozenset({self.estimator.name}) if is_score else frozenset())
+
+    def allowed_changes(self) -> AllowedChanges:
+        """Return in which directions the update may change decisions."""
+        return AllowedChanges()
+
+    def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
+        """Return decisions as labels of the base model, shape (n,)."""
+        return self._labels_of(decisions)
+
+    def request(self) -> Request:
+        """Return what the user asked of this update, as a record."""
+        return Request(
+            constraints=self._constraint.name,
+            threshold=float(self.threshold),
+            pos_label=plain(self.pos_label_),
+            favorable_label=plain(self.favorable_label_),
+        )
+
+    def edit_columns(self, edit: Callable[[Column], Column]) -> Self:
+        """Let the update read every column through `edit`; the base model gets X as it is."""
+        self._edit_column = edit
+        return self
 
 
 def expected_moves(before: NDArray[np.bool_], positive: Decisions) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -31,6 +32,7 @@ from commod.exceptions import InputError, InterruptionWarning
 from commod.metrics._constraint import Constraint
 from commod.patch import Patch
 from commod.scorecard import decide
+from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import (
@@ -54,6 +56,7 @@ DEFAULT_GRID = {
     "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
     "lambda_ratio": (0.05, 0.1, 0.2, 0.5),
 }
+BATCH = 64  # models of a sweep trained together: bounds memory
 RATIOS = ("concepts", "mlp")
 MANY_ROWS = 2_000_000  # of all models together
 MOST_THREADS = 4  # each holds a few numbers for every row
@@ -426,6 +429,29 @@ class COMMOD(RatioUpdate):
                 'COMMOD(ratio="concepts") or a ControlledDebiaser.'
             )
         return super().to_patch()
+
+    # -- internal interface: see _interface.py -----------------------------------------------------
+
+    def sweep(
+        self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
+    ) -> Sweep:
+        """Return fitted copies at every combination of the grid (None: `DEFAULT_GRID`)."""
+        if targets is not None:
+            raise InputError("COMMOD has lambdas, not targets: pass grid={'lambda_fair': [...]}.")
+        grid = DEFAULT_GRID if grid is None else grid
+        settings = [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
+        if not grid or not settings:
+            raise InputError("grid is empty: give at least one value of one lambda.")
+        X, y, groups = rows
+        candidates: list[FittedCandidate] = []
+        for start in range(0, len(settings), BATCH):
+            batch = settings[start : start + BATCH]
+            models = fit_grid(self, batch, X, y, sensitive_features=groups)
+            candidates += map(FittedCandidate, batch, models)
+        for candidate in candidates:
+            if candidate.update.scorecard_ is not None:
+                candidate.settings["n_terms"] = candidate.update.scorecard_.n_terms_used
+        return Sweep(candidates, candidates[0].update)
 
 
 def fit_grid(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._record import Request
 from commod._solvers.concepts import Concepts
 from commod._solvers.search.rates import Caps
 from commod._statistics.promises import (
@@ -23,8 +26,10 @@ from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
 from commod.updates._held_out import fairest_first, halves, take
+from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._progress import progress_bar
 from commod.updates._search import Search, Update, check_monotone
+from commod.updates._sweep_targets import SearchCandidate, sweep_search
 from commod.updates._words import LimitsInWords, round_up
 from commod.updates.base import (
     FitRows,
@@ -523,6 +528,53 @@ class ControlledDebiaser(RatioUpdate):
     ) -> NDArray[np.float64]:
         may_raise, may_lower = self._may_move()
         return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
+
+    # -- internal interface: see _interface.py -----------------------------------------------------
+
+    def sweep(
+        self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None
+    ) -> Sweep:
+        """Return an update for each target and `accuracy_weight`; each is built when asked for."""
+        hint = "Give targets= for the rest of the trade-off."
+        weights = read_grid(grid, "accuracy_weight", "A ControlledDebiaser", hint)
+        weights = [self.accuracy_weight] if weights is None else weights
+        targets = read_numbers("targets", targets)
+        for target in targets or ():
+            clone(self).set_params(target=target)._check_parameters()
+        candidates = []
+        for weight in weights:
+            model = clone(self).set_params(accuracy_weight=weight, confidence=None)
+            search = model._prepare(*rows, None)
+            model._blank_scorecard(search)  # lets the model read new rows
+            allowed = model.allowed_changes()
+            with progress_bar("frontier", self.progress, "targets") as report:
+                swept = sweep_search(search, targets, model._target, report)
+            for settings, update in swept:
+                if len(weights) > 1:
+                    settings["accuracy_weight"] = weight
+                build = model._fitted_copy
+                candidates.append(SearchCandidate(settings, search, update, allowed, build))
+        return Sweep(candidates, model)
+
+    def _fitted_copy(self, search: Search, update: Update, target: float | None) -> Self:
+        """Return a copy with an update of a search; None as target: its points, no figures."""
+        fitted = clone(self)
+        fitted._take_reading(self)
+        if target is None:
+            fitted._store_update(search, update)
+        else:
+            is_known = not np.isnan(target)
+            fitted.set_params(target=target if is_known else self._constraint.near_ideal)
+            fitted._keep(search, update)
+        return fitted
+
+    def request(self) -> Request:
+        """Return what the user asked of this update, as a record."""
+        names = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
+        asked: dict[str, Any] = {name: getattr(self, name) for name in names}
+        asked = {name: value if value is None else float(value) for name, value in asked.items()}
+        asked["target"] = None if self._is_budget else float(self.target_)
+        return replace(super().request(), direction=self.direction, **asked)
 
 
 def _no_change(n_concepts: int, n_terms: int) -> Concepts:

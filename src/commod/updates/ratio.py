@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,9 +20,10 @@ from commod.exceptions import InputError
 from commod.patch import Patch
 from commod.scorecard import MARGIN_COLUMN, Scorecard, decide, edited_scores, margins
 from commod.updates._as_patch import patch_of
+from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
 from commod.updates.base import BaseUpdate, Changes
 
-__all__ = ["RatioFunction", "RatioUpdate"]
+__all__ = ["RatioFunction", "RatioRows", "RatioUpdate"]
 
 
 class RatioFunction(Protocol):
@@ -33,6 +37,28 @@ class RatioFunction(Protocol):
     def evaluate(self, terms: TermTable) -> NDArray[np.float64]:
         """Return r of each row, shape (n,)."""
         ...
+
+
+@dataclass(frozen=True)
+class RatioRows(ReadRows):
+    """Rows that an update with a ratio has read; `encoding` turns `columns` into terms."""
+
+    columns: list[Column]
+    base: BaseScores
+    encoding: Encoding
+
+    @cached_property
+    def terms(self) -> TermTable:
+        """Return the rows as terms."""
+        return self.encoding.encode(self.columns)
+
+    def parts(self, size: int) -> Iterator[RatioRows]:
+        """Yield the rows in order, `size` at a time: all of them as terms take much memory."""
+        for start in range(0, len(self.base.scores), size):
+            part = slice(start, start + size)
+            columns = [column.take(part) for column in self.columns]
+            base = BaseScores(self.base.proba[part], self.base.threshold)
+            yield RatioRows(columns, base, self.encoding)
 
 
 class RatioUpdate(BaseUpdate):
@@ -172,3 +198,37 @@ class RatioUpdate(BaseUpdate):
         """
         check_is_fitted(self)
         return patch_of(self, *self._may_move())
+
+    # -- internal interface: see _interface.py -----------------------------------------------------
+
+    def read_rows(self, X: Any, sensitive_features: Any = None) -> RatioRows:
+        """Return new rows, read once; groups are not looked at."""
+        base, columns = self._read_rows(X)
+        return RatioRows(columns, base, self._ratio_function().encoding)
+
+    def decide_rows(self, rows: RatioRows) -> NDArray[np.bool_]:
+        """Return the decisions on rows that were read, shape (n,)."""
+        ratio = self._effective(rows.base.decisions, self._ratio_function().evaluate(rows.terms))
+        return decide(rows.base.scores, ratio, rows.base.threshold)
+
+    def evaluate_rows(self, rows: RatioRows) -> RowEvaluation:
+        """Return decisions, edited scores and ratio on rows that were read."""
+        base = rows.base
+        raw_ratio = self._ratio_function().evaluate(rows.terms)
+        ratio = self._effective(base.decisions, raw_ratio)
+        return RowEvaluation(
+            after=decide(base.scores, ratio, base.threshold),
+            scores=edited_scores(base.scores, ratio, base.threshold),
+            ratio=ratio,
+            raw_ratio=raw_ratio,
+        )
+
+    def allowed_changes(self) -> AllowedChanges:
+        """Return in which directions the update may change decisions."""
+        return AllowedChanges(*self._may_move())
+
+    def ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
+        """Return the columns that the ratio reads, for rows whose base scores are known."""
+        columns = read_columns(X, self._ratio_function().encoding.kinds, self._unread())
+        base = BaseScores(np.column_stack([1 - scores, scores]), float(self.threshold))
+        return self._ratio_columns(base, self._features(columns))

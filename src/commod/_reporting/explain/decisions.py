@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 
-from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod._data.labels import binary_outcome, check_length, distinct_labels, read_labels
 from commod._data.tables import n_rows_of
@@ -16,11 +16,8 @@ from commod._record import Card, Request
 from commod._reporting.explain.as_text import shortened
 from commod._reporting.explain.cards import CardMaker
 from commod.exceptions import InputError
-from commod.rivals.base import Rival
-from commod.scorecard import decide, edited_scores
-from commod.updates.base import BaseUpdate
-from commod.updates.controlled import ControlledDebiaser
-from commod.updates.ratio import RatioUpdate
+from commod.updates._check import check_update
+from commod.updates._interface import ReadRows, RowEvaluation
 
 __all__ = ["Known", "check_labels", "chunks", "of_labels", "of_update", "request_of", "settings_of"]
 
@@ -102,97 +99,54 @@ def check_labels(update: Any, pos_label: Any, favorable_label: Any) -> None:
 
 def of_update(update: Any, X: Any, sensitive_features: Any, level: float) -> Known:
     """Return what is known of an update on some rows."""
-    if isinstance(update, RatioUpdate):
-        found = _of_ratio(update, X, level)
-    elif isinstance(update, Rival):
-        found = _of_rival(update, X, sensitive_features)
-    else:
-        raise InputError(
-            f"explain takes an update of commod or commod.rivals; got {type(update).__name__}. For "
-            "any other model: explain(None, X, y_before=..., y_after=...)."
-        )
-    return found
-
-
-def _of_ratio(update: RatioUpdate, X: Any, level: float) -> Known:
-    base, columns = update._read_rows(X)
-    function, scorecard = update._ratio_function(), update.scorecard_
-    maker = None if scorecard is None else CardMaker(scorecard)
-    n, decisions = len(base.scores), base.decisions
-    raw, ratio, after = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
-    for part in chunks(n):  # all rows as terms at once would be a second X
-        terms = function.encoding.encode([column.take(part) for column in columns])
-        raw[part] = function.evaluate(terms)
-        ratio[part] = update._effective(decisions[part], raw[part])
-        after[part] = decide(base.scores[part], ratio[part], base.threshold)
-        if maker is not None:
-            maker.add(terms, after[part] != decisions[part])
-    return Known(
-        before=decisions,
-        after=after,
-        **_labels_and_skip(update, decisions, after),
-        scores_before=base.scores,
-        scores_after=edited_scores(base.scores, ratio, base.threshold),
-        ratio=ratio,
-        raw_ratio=raw,
-        card=None if maker is None else maker.card(level),
+    check_update(
+        update, "explain", "For any other model: explain(None, X, y_before=..., y_after=...)."
     )
-
-
-def _of_rival(update: Rival, X: Any, sensitive_features: Any) -> Known:
-    groups = {}
-    if update.needs_sensitive_features:
-        if sensitive_features is None:
-            raise InputError(
-                f"{type(update).__name__} decides by group: pass explain(update, X, "
-                "sensitive_features=...) with the group of each row."
-            )
-        groups = {"sensitive_features": sensitive_features}
-    rows = update._read_rows(X, **groups)
-    before, after = rows.base.decisions, update._final_decisions(rows)
+    if sensitive_features is None and get_tags(update).needs_sensitive_features:
+        raise InputError(
+            f"{type(update).__name__} decides by group: pass explain(update, X, "
+            "sensitive_features=...) with the group of each row."
+        )
+    rows = update.read_rows(X, sensitive_features)
+    evaluation, card = _evaluate(update, rows, level)
+    before = rows.base.decisions
     return Known(
         before=before,
-        after=after,
-        **_labels_and_skip(update, before, after),
+        after=evaluation.after,
+        y_before=update.labels_of(before),
+        y_after=update.labels_of(evaluation.after),
+        pos_label=update.pos_label_,
+        negative_label=update.classes_[update.classes_ != update.pos_label_][0],
+        favorable_label=update.favorable_label_,
         scores_before=rows.base.scores,
-        scores_after=update._scores(rows, update._checked_decisions(rows)),
+        scores_after=evaluation.scores,
+        ratio=evaluation.ratio,
+        raw_ratio=evaluation.raw_ratio,
+        card=card,
+        # a column that the update does not use is no reason for a change
+        skip=update.unread_columns(),
     )
 
 
-def _labels_and_skip(update: BaseUpdate, before: Mask, after: Mask) -> dict[str, Any]:
-    is_score = isinstance(update.estimator, ScoreColumn)
-    return {
-        "y_before": update._labels_of(before),
-        "y_after": update._labels_of(after),
-        "pos_label": update.pos_label_,
-        "negative_label": update.classes_[update.classes_ != update.pos_label_][0],
-        "favorable_label": update.favorable_label_,
-        # what r must not or cannot read is no reason for a change
-        "skip": update._unread() | ({update.estimator.name} if is_score else frozenset()),
-    }
+def _evaluate(update: Any, rows: ReadRows, level: float) -> tuple[RowEvaluation, Card | None]:
+    """Return what the update does to the rows, and its card where it has a scorecard."""
+    scorecard = getattr(update, "scorecard_", None)
+    maker = None if scorecard is None else CardMaker(scorecard)
+    evaluations = []
+    for part in rows.parts(CHUNK):
+        evaluation = update.evaluate_rows(part)
+        if maker is not None and part.terms is not None:
+            maker.add(part.terms, evaluation.after != part.base.decisions)
+        evaluations.append(evaluation)
+    card = None if maker is None else maker.card(level)
+    return RowEvaluation.join(evaluations), card
 
 
 def request_of(update: Any, known: Known) -> Request:
-    """Return what was asked of an update."""
-    labels = {"pos_label": plain(known.pos_label), "favorable_label": plain(known.favorable_label)}
-    if update is None:
-        return Request(**labels)
-    asked: dict[str, Any] = {}
-    if isinstance(update, ControlledDebiaser):
-        names = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
-        asked = {name: _number(getattr(update, name)) for name in names}
-        asked["direction"] = update.direction
-        asked["target"] = None if update._is_budget else float(update.target_)
-    return Request(
-        constraints=update.constraints,
-        threshold=float(update.threshold),
-        **labels,
-        **asked,
-    )
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    """Return what was asked of an update; of a pair of models the labels alone."""
+    if update is not None:
+        return update.request()
+    return Request(pos_label=plain(known.pos_label), favorable_label=plain(known.favorable_label))
 
 
 def settings_of(update: Any) -> dict[str, str]:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_scalar, get_tags
 
-from commod._data.base_model import BaseScores, ScoreColumn
+from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
-from commod._data.columns import Column, read_columns
+from commod._data.columns import Column
 from commod._data.labels import check_length
 from commod._data.tables import index_of, take_rows
 from commod._record import Card, Request, Segments
@@ -35,8 +35,7 @@ from commod._reporting.explain.reasons import strongest
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import Table
 from commod.exceptions import InputError
-from commod.scorecard import MARGIN_COLUMN, Scorecard, decide
-from commod.updates.ratio import RatioUpdate
+from commod.scorecard import MARGIN_COLUMN, Scorecard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -431,12 +430,11 @@ class Explanation:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of a base model, about values it never saw
-                base, columns = update._read_rows(edited_rows(self._X, row, edits))
+                rows = update.read_rows(edited_rows(self._X, row, edits))
         except Exception:  # a base model may refuse a row in any way it likes
             return None
-        function = update._ratio_function()
-        raw = function.evaluate(function.encoding.encode(columns))
-        decided = decide(base.scores, update._effective(base.decisions, raw), base.threshold)
+        evaluation = update.evaluate_rows(rows)
+        raw, decided = evaluation.raw_ratio, evaluation.after
         if decided[0] != self.after[row]:  # X is no longer what was explained
             return None
         return list(zip(raw[1:].tolist(), (decided[1:] != decided[0]).tolist(), strict=True))
@@ -453,8 +451,8 @@ class Explanation:
     def _why_closed(self, row: int) -> str | None:
         """Return why a decision could not change, None where it could."""
         assert self.scores_before is not None
-        before = self.before[row : row + 1]
-        if self._update._effective(before, np.array([-1.0]))[0] >= 0:
+        may_raise, may_lower = self._update.allowed_changes()
+        if not (may_lower if self.before[row] else may_raise):
             is_good = self.y_before[row] == self.favorable_label
             word, verb = ("favourable", "gains") if is_good else ("unfavourable", "losses")
             return (
@@ -476,10 +474,5 @@ class Explanation:
 
     def _columns(self, rows: Index) -> list[Column]:
         """Return what the scorecard reads of some rows."""
-        update, scores = self._update, self.scores_before
-        assert isinstance(update, RatioUpdate) and scores is not None
-        kinds = update._ratio_function().encoding.kinds
-        columns = read_columns(take_rows(self._X, rows), kinds, update._unread())
-        chosen = scores[rows]
-        base = BaseScores(np.column_stack([1 - chosen, chosen]), float(update.threshold))
-        return update._ratio_columns(base, update._features(columns))
+        assert self.scores_before is not None
+        return self._update.ratio_columns(take_rows(self._X, rows), self.scores_before[rows])

@@ -1,6 +1,6 @@
-"""Several methods' frontiers side by side: fit them, count what each changes, draw it."""
+"""Compare methods: fit their frontiers on the same rows, count changes, draw them."""
 
+from commod._study.compare.comparing import compare
 from commod._study.compare.comparison import Comparison
-from commod._study.compare.run import compare
 
 __all__ = ["Comparison", "compare"]

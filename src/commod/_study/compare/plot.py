@@ -1,4 +1,4 @@
-"""The picture of a comparison: changes and accuracy against fairness, blind and aware methods."""
+"""Draw a comparison: changes and accuracy against fairness, with and without the group."""
 
 from __future__ import annotations
 
@@ -7,28 +7,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.metrics._constraint import get_constraint
+from commod.metrics._constraint import Constraint
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from commod._study.compare.comparison import Comparison
-
 __all__ = ["draw_comparison"]
 
 Floats = NDArray[np.float64]
 
-TITLES = {False: "decide from X alone", True: "need the group to decide"}
-OURS = ("COMMOD", "ControlledDebiaser")  # drawn thicker: the reader looks for them
+TITLES = {False: "decide without the group", True: "need the group to decide"}
+OWN_METHODS = ("COMMOD", "ControlledDebiaser")  # drawn thicker: the reader looks for them
 
 
-def draw_comparison(comparison: Comparison) -> Figure:
-    """Return a figure with two panels for each kind of method."""
+def draw_comparison(
+    frame: pd.DataFrame,
+    limit_curve: tuple[Floats, Floats],
+    *,
+    base: tuple[float, float],
+    constraint: Constraint,
+    rows_word: str,
+) -> Figure:
+    """Return a figure with two panels for each kind of method.
+
+    `frame` is that of a `Comparison`, `limit_curve` holds values of fairness and the fewest changes
+    for each, `base` is the fairness and the accuracy of the base model.
+    """
     import matplotlib.pyplot as plt
 
-    frame = comparison.frame()
     kinds = sorted(frame["needs_sensitive_features"].unique())
     figure, grid = plt.subplots(
         2,
@@ -39,39 +47,36 @@ def draw_comparison(comparison: Comparison) -> Figure:
         squeeze=False,
         layout="constrained",
     )
-    is_floor = get_constraint(comparison.constraints).higher_is_fairer
-    for column, needs_group in enumerate(kinds):
-        top, bottom = grid[:, column]
+    base_fairness, base_accuracy = base
+    for (top, bottom), needs_group in zip(grid.T, kinds, strict=True):
         of_kind = frame[frame["needs_sensitive_features"] == needs_group]
         for i, (name, lines) in enumerate(of_kind.groupby("method", sort=False)):
-            colour, style = f"C{i % 10}", ("-", "--", ":")[i // 10 % 3]
-            _draw_method(top, bottom, str(name), lines, colour, style, is_floor)
-        levels, limits = comparison.limit_curve()
-        top.plot(levels, limits, color="black", lw=1.4, label="fewest possible", zorder=3)
-        for ax, value in ((top, 0.0), (bottom, comparison.base_accuracy)):
-            ax.plot([comparison.base_fairness], [value], "x", color="black", ms=8, zorder=4)
+            style = {"color": f"C{i % 10}", "ls": ("-", "--", ":")[i // 10 % 3]}
+            _draw_method(top, bottom, str(name), lines, style, constraint.higher_is_fairer)
+        top.plot(*limit_curve, color="black", lw=1.4, label="fewest possible changes", zorder=3)
+        for ax, value in ((top, 0.0), (bottom, base_accuracy)):
+            ax.plot([base_fairness], [value], "x", color="black", ms=8, zorder=4)
         top.set_title(TITLES[bool(needs_group)])
         top.legend(frameon=False, fontsize=8, loc="upper left")
-        bottom.set_xlabel(_x_label(comparison))
-    _label_rows(grid, frame)
-    _look_at_the_way_to_parity(grid, comparison, is_floor)
+        bottom.set_xlabel(f"{constraint.metric} on the {rows_word}")
+    _label_rows(grid, has_accuracy=not frame["accuracy"].isna().all())
+    _zoom(grid, base_fairness, constraint.ideal)
     return figure
 
 
-def _look_at_the_way_to_parity(grid: Any, comparison: Comparison, is_floor: bool) -> None:
-    """Show where updates are fairer than the base model; those that overshoot lie outside."""
-    parity = 1.0 if is_floor else 0.0
-    if np.isnan(comparison.base_fairness) or comparison.base_fairness == parity:
+def _zoom(grid: Any, base_fairness: float, ideal: float) -> None:
+    """Show the values between the base model and parity, and cut off less fair updates."""
+    if np.isnan(base_fairness) or base_fairness == ideal:
         return
-    edge = 0.04 * (parity - comparison.base_fairness)  # fairer to the right, as for the P-rule
-    grid[0, 0].set_xlim(comparison.base_fairness - edge, parity + edge)
+    edge = 0.04 * (ideal - base_fairness)  # negative for a disparity: fairer is to the right
+    grid[0, 0].set_xlim(base_fairness - edge, ideal + edge)
     for row in grid:
         lines = [np.asarray(line.get_ydata(), dtype=float) for ax in row for line in ax.lines]
         values = np.concatenate(lines)
         values = values[np.isfinite(values)]
         if len(values):
-            room = 0.05 * (np.ptp(values) or 1.0)
-            row[0].set_ylim(values.min() - room, values.max() + room)
+            margin = 0.05 * (np.ptp(values) or 1.0)
+            row[0].set_ylim(values.min() - margin, values.max() + margin)
 
 
 def _draw_method(
@@ -79,28 +84,26 @@ def _draw_method(
     bottom: Axes,
     name: str,
     lines: pd.DataFrame,
-    colour: str,
-    style: str,
+    style: dict[str, Any],
     is_floor: bool,
 ) -> None:
-    """Draw a method's updates as dots, and the line that none of them beats."""
+    """Draw a method's updates as dots, and a line through those that no other one beats."""
     n_collapsed = int(lines["collapsed"].sum())
     label = f"{name} ({n_collapsed} collapsed)" if n_collapsed else name
-    known = lines[~lines["collapsed"]]
-    fairness = known["fairness"].to_numpy()
+    lines = lines[~lines["collapsed"]]
+    fairness = lines["fairness"].to_numpy()
     for ax, column, sign in ((top, "change_rate", 1.0), (bottom, "accuracy", -1.0)):
-        values = known[column].to_numpy()
-        ax.scatter(fairness, values, color=colour, s=9, alpha=0.35, lw=0)
+        values = lines[column].to_numpy()
+        ax.scatter(fairness, values, color=style["color"], s=9, alpha=0.35, lw=0)
         order = _unbeaten(fairness if is_floor else -fairness, sign * values)
-        width = 2.4 if name in OURS else 1.3
-        mark: dict[str, Any] = {"marker": "o", "ms": 5} if len(order) == 1 else {}
-        # a name that begins with an underscore would not be shown
-        shown: dict[str, Any] = {"label": f" {label}", "lw": width, "color": colour}
-        ax.plot(fairness[order], values[order], style, **shown, **mark)
+        marker: dict[str, Any] = {"marker": "o", "ms": 5} if len(order) == 1 else {}
+        width = 2.4 if name in OWN_METHODS else 1.3
+        # the space makes matplotlib show a name that begins with an underscore
+        ax.plot(fairness[order], values[order], label=f" {label}", lw=width, **style, **marker)
 
 
 def _unbeaten(fairness: Floats, cost: Floats) -> NDArray[np.intp]:
-    """Return the points that no fairer one undercuts, from the fairest on.
+    """Return the positions of points that no fairer point undercuts, fairest first.
 
     Examples
     --------
@@ -113,17 +116,12 @@ def _unbeaten(fairness: Floats, cost: Floats) -> NDArray[np.intp]:
     return np.asarray(order[is_new])
 
 
-def _x_label(comparison: Comparison) -> str:
-    first = next(iter(comparison.frontiers.values()))
-    return f"{get_constraint(comparison.constraints).metric} on the {first.rows_word}"
-
-
-def _label_rows(grid: Any, frame: pd.DataFrame) -> None:
+def _label_rows(grid: Any, *, has_accuracy: bool) -> None:
     from matplotlib.ticker import PercentFormatter
 
     top, bottom = grid[:, 0]
     top.set_ylabel("share of decisions changed")
     top.yaxis.set_major_formatter(PercentFormatter(1.0))
     bottom.set_ylabel("accuracy")
-    if frame["accuracy"].isna().all():
+    if not has_accuracy:
         bottom.text(0.5, 0.5, "true labels not known", ha="center", transform=bottom.transAxes)

@@ -1,15 +1,6 @@
-"""The whole trade-off between fairness, accuracy and changes: many updates, evaluated at once."""
+"""The trade-off between fairness, accuracy and changes: many updates, measured on the same rows."""
 
-from commod._study.frontier.curve import Fitted, Frontier, Point
-from commod._study.frontier.rows import groups_compared, read_evaluated, rows_to_measure
-from commod._study.frontier.run import frontier
+from commod._study.frontier.curve import Frontier, Point
+from commod._study.frontier.fitting import frontier
 
-__all__ = [
-    "Fitted",
-    "Frontier",
-    "Point",
-    "frontier",
-    "groups_compared",
-    "read_evaluated",
-    "rows_to_measure",
-]
+__all__ = ["Frontier", "Point", "frontier"]

@@ -1,31 +1,30 @@
-"""Updates along the trade-off, measured on one set of rows, and picking one of them."""
+"""Hold the updates of a trade-off with their figures, and select one of them."""
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commod._data.codes import plain
 from commod._record import Card, Segments, Step, TradeOff
-from commod._study.evaluation import EvaluationRows
+from commod._study.evaluation import ANY_CHANGE, EvaluationRows
+from commod._study.frontier.plot import draw_frontier
 from commod.exceptions import InputError, TargetWarning
-from commod.metrics._constraint import ConstraintLike, get_constraint
-from commod.scorecard import Scorecard
-from commod.updates.base import Decisions
+from commod.metrics._constraint import Constraint
+from commod.updates._interface import AllowedChanges, Candidate, Decisions
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Fitted", "Frontier", "Made", "Point"]
+__all__ = ["Frontier", "Point"]
 
-MOST_STEPS = 20  # of a trade-off: as many as a slider can tell apart
+MOST_STEPS = 20  # steps of a trade-off: as many as a slider can show
 FIGURES = (
     "target",
     "fairness",
@@ -38,56 +37,32 @@ FIGURES = (
 )
 
 
-class Made(Protocol):
-    """How to make the fitted estimator of a point, or its scorecard alone."""
+class Point(NamedTuple):
+    """One update of a frontier, and its decisions on the evaluated rows."""
 
-    def __call__(self) -> Any: ...
-    def scorecard(self) -> Scorecard: ...
-
-
-@dataclass(frozen=True)
-class Point:
-    """One update: what sets it apart, what it decides on the evaluated rows, how to fit it."""
-
-    settings: dict[str, float]
+    candidate: Candidate
     after: Decisions
-    fitted: Made
 
 
 Describe = Callable[[Point], tuple[Segments | None, Card | None]]
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """An update that is there already."""
-
-    update: Any
-
-    def __call__(self) -> Any:
-        """Return a copy: who sets its parameters or refits it leaves the frontier as it is."""
-        return copy.copy(self.update)
-
-    def scorecard(self) -> Scorecard:
-        """Return its points."""
-        return self.update.scorecard_
-
-
 class Frontier:
-    """Updates along the trade-off, measured on one set of rows; made by `frontier`.
+    """Updates along the trade-off, measured on the same rows; made by `frontier`.
 
     Attributes
     ----------
     constraints : str
-        What fairness means here.
+        The fairness constraint.
     base_fairness, base_accuracy : float
-        The base model's, on the same rows; accuracy is NaN without labels.
+        The base model's figures on the same rows; accuracy is NaN without labels.
     rows_word : str
-        "fit rows" or "evaluated rows": where the figures come from.
+        "fit rows" or "evaluated rows": the rows on which the figures were measured.
     fit_seconds : float
-        How long it took to fit all updates.
+        Seconds that fitting all updates took.
     needs_sensitive_features, randomised : bool
-        Whether the updates need the group to decide, and whether some draw lots; the figures of
-        those that do are expected ones.
+        Whether the updates need the group to decide, and whether some of them are randomised. A
+        randomised update has expected figures.
 
     Examples
     --------
@@ -109,41 +84,40 @@ class Frontier:
 
     def __init__(
         self,
-        constraints: ConstraintLike,
         points: Sequence[Point],
         rows: EvaluationRows,
-        limits: tuple[bool, bool],
         rows_word: str,
         *,
+        allowed: AllowedChanges = ANY_CHANGE,
         fit_seconds: float = float("nan"),
         needs_sensitive_features: bool = False,
         method: str = "update",
         describe: Describe | None = None,
     ) -> None:
-        self.constraints = constraints
+        self.constraints = rows.constraints
         self.rows_word = rows_word
         self.fit_seconds = fit_seconds
         self.needs_sensitive_features = needs_sensitive_features
         self.randomised = any(point.after.dtype != np.bool_ for point in points)
-        self._points = list(points)
-        self._rows = rows
-        self._may_raise, self._may_lower = limits
         self.base_fairness = rows.fairness(rows.before)
         self.base_accuracy = rows.accuracy(rows.before)
-        self._figures = [self._measure(point) for point in self._points]
+        self._points = list(points)
+        self._rows = rows
+        self._allowed = allowed
         self._method = method
         self._describe = describe
+        self._figures = [self._measure(point) for point in self._points]
 
     def __len__(self) -> int:
         return len(self._points)
 
     def __getstate__(self) -> dict[str, Any]:
-        self.trade_off()  # what it reads are people's values, which belong in no file
+        self.trade_off()  # drops the columns of the evaluated rows: no file may hold them
         return self.__dict__.copy()
 
     def __repr__(self) -> str:
         return (
-            f"Frontier of {len(self)} updates, {get_constraint(self.constraints).metric} "
+            f"Frontier of {len(self)} updates, {self._constraint.metric} "
             f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} "
             f"{self.rows_word}"
         )
@@ -152,61 +126,46 @@ class Frontier:
         """Return one line per update as a pandas frame.
 
         Columns: `target` (NaN where an update has none), `fairness`, `accuracy`, `change_rate`,
-        `n_changes`, `n_gains`, `n_losses`, `limit` (fewest changes for the same fairness and
-        direction with the sensitive attribute in hand, as a share), then what sets updates apart.
+        `n_changes`, `n_gains`, `n_losses`, `limit`, then the settings that differ between updates.
+        `limit` is the fewest changes, as a share, that reach the same fairness in the same
+        direction with the sensitive features in hand.
         """
         import pandas as pd
 
         return pd.DataFrame(self._figures)
 
     def trade_off(self) -> TradeOff:
-        """Return the updates that no other one beats, each with its segments and its scorecard.
+        """Return the efficient updates, each with its segments and its scorecard.
 
-        No other update of the frontier is at least as fair with fewer changes, and none is less
-        fair than the base model; they go from there towards parity, at most 20 of them. Segments
-        are sought on the first call, or before the frontier is pickled, and kept instead of the
-        columns they were sought in. They are None where lots are drawn, cards are None for updates
-        without a scorecard, and both where `frontier` was told not to describe.
+        An update is efficient if no other one of the frontier is at least as fair with fewer
+        changes, and if it is not less fair than the base model. The steps go from the base model
+        towards parity; there are at most 20.
+
+        Segments are searched for on the first call, or before the frontier is pickled. Afterwards
+        the frontier keeps the segments and drops the columns. Segments are None for a randomised
+        update, cards for an update without a scorecard, and both with `describe=False`.
         """
-        found = self._trade_off
+        trade_off = self._trade_off
         self._describe = None
-        return found
+        return trade_off
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw changes against fairness, accuracy as colour, with the exact limit; return the axes.
+        """Draw changes against fairness, accuracy as colour, and the exact limit; return the axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
         frame = self.frame()
-        known = not frame["accuracy"].isna().all()
-        dots = ax.scatter(
-            frame["fairness"],
-            frame["change_rate"],
-            c=frame["accuracy"] if known else "tab:blue",
-            cmap="viridis" if known else None,
-            s=22,
-            label="updates",
+        return draw_frontier(
+            frame,
+            self._limit_curve(frame["fairness"].dropna()),
+            base_fairness=self.base_fairness,
+            constraint=self._constraint,
+            rows_text=f"{len(self._rows):,} {self.rows_word}",
+            ax=ax,
         )
-        curve = self._limit_curve(frame["fairness"].dropna())
-        ax.plot(*curve, color="black", lw=1.2, label="fewest possible")
-        ax.plot([self.base_fairness], [0], "x", color="tab:red", label="base model")
-        if known:
-            ax.figure.colorbar(dots, ax=ax, label="accuracy")
-        metric = get_constraint(self.constraints).metric
-        ax.set_xlabel(f"{metric} on the {len(self._rows):,} {self.rows_word}")
-        ax.set_ylabel("share of decisions changed")
-        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        if not get_constraint(self.constraints).higher_is_fairer:
-            ax.invert_xaxis()  # fairer to the right, as for the P-rule
-        ax.legend(frameon=False)
-        return ax
 
     def select(self, *, target: float | None = None, max_changes: float | None = None) -> Any:
         """Return the fitted update with the fewest changes that reaches `target`.
@@ -216,96 +175,108 @@ class Frontier:
         target : float, default=None
             Floor on the P-rule or ceiling on the disparity, on the rows of the frontier.
         max_changes : float, default=None
-            Most changes, as a share; without a target, the fairest update within it.
+            Largest share of changed decisions. Without a target, the fairest update within it is
+            returned.
 
         Returns
         -------
         update
-            Where none reaches both, the fairest within `max_changes` (or of all), with a warning
-            that says so. Chosen on the rows of the frontier: measure it on others. It is yours to
-            change: the frontier keeps its own.
+            A copy: the frontier keeps its own. Where no update reaches both, the fairest within
+            `max_changes` (or of all), with a warning. The update was chosen on the rows of the
+            frontier, so measure it on others.
         """
         if target is None and max_changes is None:
             raise InputError("select needs target=, max_changes= or both.")
-        frame = self.frame()
-        sign = 1.0 if get_constraint(self.constraints).higher_is_fairer else -1.0
-        value = (sign * frame["fairness"]).fillna(-np.inf).to_numpy()
-        changes = frame["change_rate"].to_numpy()
-        within = changes <= (np.inf if max_changes is None else max_changes)
-        if not within.any():
+        fairness = np.array([figures["fairness"] for figures in self._figures])
+        changes = np.array([figures["change_rate"] for figures in self._figures])
+        is_within = changes <= (np.inf if max_changes is None else max_changes)
+        if not is_within.any():
             raise InputError(
                 f"No update of this frontier changes at most {max_changes:.1%}; the fewest is "
                 f"{changes.min():.1%}. Add looser targets."
             )
-        if target is not None and (within & (value >= sign * target)).any():
-            candidates = np.flatnonzero(within & (value >= sign * target))
-            return self._points[candidates[np.argmin(changes[candidates])]].fitted()
-        metric = get_constraint(self.constraints).metric
-        if value[within].max() == -np.inf:
-            raise InputError(
-                f"No update of this frontier has a defined {metric}: nobody "
-                "is decided positively, or a group has no row with the label it is measured on."
-            )
-        candidates = np.flatnonzero(within & (value >= value[within].max()))
-        best = int(candidates[np.argmin(changes[candidates])])
+        if target is not None:
+            is_good = is_within & self._constraint.is_met(fairness, target)
+            if is_good.any():
+                return self._cheapest(is_good, changes).candidate.build()
+        fairest = self._fairest_value(fairness[is_within])
+        is_good = is_within & (fairness == fairest)
         if target is not None:
             warnings.warn(
-                f"No update reaches {metric} {target:g} on the "
-                f"{self.rows_word}; the closest, {frame['fairness'][best]:.3f} with "
-                f"{changes[best]:.1%} changed, was taken.",
+                f"No update reaches {self._constraint.metric} {target:g} on the {self.rows_word}. "
+                f"The closest one is returned: {fairest:.3f} with {changes[is_good].min():.1%} "
+                "changed.",
                 TargetWarning,
                 stacklevel=2,
             )
-        return self._points[best].fitted()
+        return self._cheapest(is_good, changes).candidate.build()
+
+    def _cheapest(self, is_good: NDArray[np.bool_], changes: NDArray[np.float64]) -> Point:
+        return self._points[int(np.argmin(np.where(is_good, changes, np.inf)))]
+
+    def _fairest_value(self, fairness: NDArray[np.float64]) -> float:
+        known = fairness[~np.isnan(fairness)]
+        if not len(known):
+            raise InputError(
+                f"No update of this frontier has a defined {self._constraint.metric}: nobody is "
+                "decided positively, or a group has no row with the label it is measured on."
+            )
+        return float(known.max() if self._constraint.higher_is_fairer else known.min())
+
+    @property
+    def _constraint(self) -> Constraint:
+        return self._rows.constraint
 
     # -- figures ----------------------------------------------------------------------------------
 
     def _measure(self, point: Point) -> dict[str, float]:
-        settings = dict(point.settings)
-        figures = self._rows.measure(
-            point.after, may_raise=self._may_raise, may_lower=self._may_lower
-        )
-        return {"target": settings.pop("target", float("nan")), **figures, **settings}
+        settings = dict(point.candidate.settings)
+        target = settings.pop("target", float("nan"))
+        return {"target": target, **self._rows.measure(point.after, self._allowed), **settings}
 
     @cached_property
     def _trade_off(self) -> TradeOff:
-        sign = 1.0 if get_constraint(self.constraints).higher_is_fairer else -1.0
-        describe = self._describe
+        sign = 1.0 if self._constraint.higher_is_fairer else -1.0
         steps = []
         for i in _efficient(self._figures, sign * self.base_fairness, sign):
-            figures: dict[str, Any] = {n: plain(value) for n, value in self._figures[i].items()}
-            segments, card = describe(self._points[i]) if describe else (None, None)
-            named = {name: figures.pop(name) for name in FIGURES}
-            steps.append(Step(**named, settings=figures, segments=segments, card=card))
+            settings: dict[str, Any] = {n: plain(value) for n, value in self._figures[i].items()}
+            segments, card = self._describe(self._points[i]) if self._describe else (None, None)
+            figures = {name: settings.pop(name) for name in FIGURES}
+            steps.append(Step(**figures, settings=settings, segments=segments, card=card))
         return TradeOff(
-            constraints=get_constraint(self.constraints).name,
-            metric=get_constraint(self.constraints).metric,
+            constraints=self._constraint.name,
+            metric=self._constraint.metric,
             method=self._method,
             rows=self.rows_word,
             n_rows=len(self._rows),
             base_fairness=plain(self.base_fairness),
             base_accuracy=plain(self.base_accuracy),
             steps=tuple(steps),
-            higher_is_fairer=get_constraint(self.constraints).higher_is_fairer,
+            higher_is_fairer=self._constraint.higher_is_fairer,
         )
 
     def _limit_curve(self, fairness: Iterable[float]) -> tuple[list[float], list[float]]:
+        """Return values of fairness over the range of the updates, and the limit at each."""
         values = sorted({self.base_fairness, *fairness})
-        ends = np.linspace(values[0], values[-1], 40) if len(values) > 1 else np.array(values)
-        directions = {"may_raise": self._may_raise, "may_lower": self._may_lower}
-        return ends.tolist(), [self._rows.limit_at(value, **directions) for value in ends.tolist()]
+        if len(values) > 1:
+            values = np.linspace(values[0], values[-1], 40).tolist()
+        return values, [self._rows.limit_at(value, self._allowed) for value in values]
 
 
 def _efficient(figures: Sequence[Mapping[str, float]], base: float, sign: float) -> list[int]:
-    """Return which updates no other one beats, least fair first, and not all if they are many."""
+    """Return the positions of the efficient updates, least fair first, at most MOST_STEPS.
+
+    `sign` times fairness grows with fairness; `base` is this value for the base model.
+    """
     value = [sign * line["fairness"] for line in figures]
-    worth = [i for i, v in enumerate(value) if not (np.isnan(v) or v < base)]
-    wrong = [-np.nan_to_num(line["accuracy"]) for line in figures]
-    order = sorted(worth, key=lambda i: (figures[i]["n_changes"], -value[i], wrong[i]))
-    kept: list[int] = []
+    error = [-np.nan_to_num(line["accuracy"]) for line in figures]
+    is_fairer = [i for i, v in enumerate(value) if not (np.isnan(v) or v < base)]
+    order = sorted(is_fairer, key=lambda i: (figures[i]["n_changes"], -value[i], error[i]))
+    efficient: list[int] = []
     for i in order:
-        if not kept or value[i] > value[kept[-1]]:
-            kept.append(i)
-    if len(kept) <= MOST_STEPS:
-        return kept
-    return [kept[i] for i in np.linspace(0, len(kept) - 1, MOST_STEPS).round().astype(int)]
+        if not efficient or value[i] > value[efficient[-1]]:
+            efficient.append(i)
+    if len(efficient) <= MOST_STEPS:
+        return efficient
+    kept = np.linspace(0, len(efficient) - 1, MOST_STEPS).round().astype(int)
+    return [efficient[i] for i in kept]

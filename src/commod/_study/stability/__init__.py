@@ -1,6 +1,6 @@
-"""Who changes, and by which columns, when an update is fitted again on other rows."""
+"""Say how stable an update is: who changes, and by which columns, when it is refitted."""
 
+from commod._study.stability.refitting import stability
 from commod._study.stability.result import ColumnUse, Stability
-from commod._study.stability.run import stability
 
 __all__ = ["ColumnUse", "Stability", "stability"]

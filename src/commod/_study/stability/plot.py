@@ -1,4 +1,4 @@
-"""The picture of stability: how often people change, and the columns that recur."""
+"""Draw stability: how often people change, and how often scorecards use each column."""
 
 from __future__ import annotations
 
@@ -9,96 +9,90 @@ import numpy as np
 from commod._text.drawing import AFTER, BEFORE, LOSS_STYLE, plain_text
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from commod._study.stability.result import Stability
 
 __all__ = ["draw_stability"]
 
 MOST_COLUMNS = 15
 
 
-def draw_stability(stability: Stability, ax: Any = None) -> Figure:
-    """Draw into the axes given, or into a new figure; return the figure."""
+def draw_stability(
+    people: pd.DataFrame,
+    columns: pd.DataFrame,
+    *,
+    n_refits: int,
+    agreement: float,
+    rows_word: str,
+    axes: Any = None,
+) -> Figure:
+    """Draw into the axes given, or into a new figure; return the figure.
+
+    `people` and `columns` are the frames of a `Stability`: one line per person and per column.
+    """
     import matplotlib.pyplot as plt
 
-    if ax is None:
-        n_lines = min(len(stability.columns), MOST_COLUMNS)
-        size = (11 if n_lines else 6.5, max(3.8, 1.6 + 0.27 * n_lines))
-        _, axes = plt.subplots(1, 1 + bool(n_lines), figsize=size, layout="constrained")
-    else:
-        axes = ax
-    people, *columns = np.ravel(axes).tolist()
-    _draw_people(people, stability)
-    if columns:
-        _draw_columns(columns[0], stability)
-    return people.figure
+    if axes is None:
+        n_bars = min(len(columns), MOST_COLUMNS)
+        size = (11 if n_bars else 6.5, max(3.8, 1.6 + 0.27 * n_bars))
+        _, axes = plt.subplots(1, 1 + bool(n_bars), figsize=size, layout="constrained")
+    people_ax, *column_axes = np.ravel(axes).tolist()
+    _draw_people(people_ax, people, n_refits, rows_word)
+    people_ax.set_title(
+        "Nobody's decision changes"
+        if np.isnan(agreement)
+        else f"Two refits share {agreement:.0%} of the people they change"
+    )
+    if column_axes:
+        _draw_columns(column_axes[0], columns)
+    return people_ax.figure
 
 
-def _draw_people(ax: Axes, stability: Stability) -> None:
-    """Draw how many people change how often; a person can only gain, or only lose."""
-    times, n = stability.times_changed, stability.n_refits
-    gains = np.bincount(times[stability.gain_share > 0], minlength=n + 1)[1:]
-    losses = np.bincount(times[stability.loss_share > 0], minlength=n + 1)[1:]
+def _draw_people(ax: Axes, people: pd.DataFrame, n: int, rows_word: str) -> None:
+    """Draw how many people change in how many of n refits; a person only gains or only loses."""
+    times = np.rint(people["change_share"] * n).astype(np.intp)
+    gains, losses = (
+        np.bincount(times[people[name] > 0], minlength=n + 1)[1:]
+        for name in ("gain_share", "loss_share")
+    )
     x = np.arange(1, n + 1)
     ax.bar(x, gains, width=0.85, color=AFTER, label="gain the favourable outcome")
-    ax.bar(
-        x,
-        losses,
-        bottom=gains,
-        width=0.85,
-        label="lose it",
-        **LOSS_STYLE,
-    )
-    ax.set_title(_title(stability))
+    ax.bar(x, losses, bottom=gains, width=0.85, label="lose it", **LOSS_STYLE)
     ax.set_xlabel(f"refits that change the person, of {n} ({n}: always)")
     ax.set_ylabel("people")
-    note = f"{stability.n_never:,} of {len(stability):,} {stability.rows_word} never change"
+    note = f"{(times == 0).sum():,} of {len(people):,} {rows_word} never change"
     ax.legend(frameon=False, loc="upper center", title=note)
-    ax.set_ylim(0, max(1, (gains + losses).max()) * 1.35)  # room for the words
+    ax.set_ylim(0, max(1, (gains + losses).max()) * 1.35)  # leaves space for the legend
     ax.set_xlim(0.3, n + 0.7)
     ax.spines[["top", "right"]].set_visible(False)
     ax.locator_params(integer=True)
 
 
-def _title(stability: Stability) -> str:
-    if np.isnan(stability.agreement):
-        return "Nobody's decision changes"
-    return f"Two refits share {stability.agreement:.0%} of the people they change"
-
-
-def _draw_columns(ax: Axes, stability: Stability) -> None:
+def _draw_columns(ax: Axes, columns: pd.DataFrame) -> None:
     """Draw the share of scorecards that use each column, split by what larger values do."""
-    shown = list(stability.columns.items())[:MOST_COLUMNS][::-1]
+    shown = columns[:MOST_COLUMNS][::-1]
     y = np.arange(len(shown))
-    share = np.array([use.share for _, use in shown])
-    towards = np.array(
-        [np.nan if use.towards_change is None else use.towards_change for _, use in shown]
-    )
-    parts = (
-        ("larger values push to change", np.nan_to_num(share * towards), AFTER, "", "white"),
-        (
-            "larger values push to keep",
-            np.nan_to_num(share * (1 - towards)),
-            BEFORE,
-            "...",
-            "white",
-        ),
-        ("categories", np.where(np.isnan(towards), share, 0.0), "#e4e7eb", "///", BEFORE),
+    share, towards = shown["share"].to_numpy(), shown["towards_change"].to_numpy()
+    is_category = np.isnan(towards)
+    bars = (
+        ("larger values push to change", share * towards, AFTER, "", "white"),
+        ("larger values push to keep", share * (1 - towards), BEFORE, "...", "white"),
+        ("categories", np.where(is_category, share, 0.0), "#e4e7eb", "///", BEFORE),
     )
     left = np.zeros(len(shown))
-    for label, width, colour, hatch, edge in parts:
-        if width.any():
+    for label, lengths, colour, hatch, edge in bars:
+        widths = np.nan_to_num(lengths)
+        if widths.any():
             style: Any = {"color": colour, "hatch": hatch, "edgecolor": edge, "linewidth": 0}
-            ax.barh(y, width, left=left, height=0.75, label=label, **style)
-            left += width
-    ax.set_yticks(y, [plain_text(name) for name, _ in shown])
-    more = len(stability.columns) - len(shown)
-    ax.set_title("Columns that recur" + (f" ({more} more are rarer)" if more else ""))
+            ax.barh(y, widths, left=left, height=0.75, label=label, **style)
+            left += widths
+    ax.set_yticks(y, [plain_text(name) for name in shown["column"]])
+    n_more = len(columns) - len(shown)
+    ax.set_title("Columns that refits use" + (f" ({n_more} rarer ones not shown)" * bool(n_more)))
     ax.set_xlabel("share of the refits whose scorecard uses the column")
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter("{x:.0%}")
     ax.spines[["top", "right"]].set_visible(False)
-    if shown:
+    if len(shown):
         ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3)

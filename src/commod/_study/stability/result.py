@@ -1,4 +1,4 @@
-"""What refits have in common, in numbers, tables and words."""
+"""Hold what refits have in common: figures, tables, a picture and a text."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._record import StabilitySummary
+from commod._study.stability.plot import draw_stability
 from commod._text import shorten
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["ColumnUse", "Stability", "agreement_of", "count_uses"]
 
 BLOCK = 100_000  # people counted at once: bounds memory
-STEPS = 10  # of the histogram, from never to always
+N_BARS = 10  # of the histogram, from never to always
+MOST_NAMED = 4  # columns that the text names
 
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """How often refits use a column, or one line of the scorecard, and how.
+    """How often refits use a column or a term of the scorecard, and in which direction.
 
-    `share` is the share of refits in which it has points. `towards_change` is the share, of those
-    refits, in which it pushes towards a change (points below 0: r falls): larger values of a
-    number, the line itself of anything else. None for a column of categories, whose lines push
-    either way.
+    `share` is the share of refits in which it has points. `towards_change` is the share of these
+    refits in which it pushes towards a change, that is, lowers r. For a numeric column, larger
+    values push. For a column of categories it is None, because its terms push in both directions.
 
     Examples
     --------
@@ -52,23 +53,23 @@ class Stability:
     Attributes
     ----------
     n_refits, n_asked : int
-        Refits that worked, and that were asked for.
+        Refits that worked, and refits that the user asked for.
     sample, rows_word, constraints : str
-        What was drawn, whose decisions were counted and what fairness means, in words.
+        Names of the samples and of the people who are counted, and the constraint.
     change_share, gain_share, loss_share : ndarray of shape (n,)
-        Share of refits in which a person's decision changes, for the better, for the worse.
+        Share of refits in which a person's decision changes, is a gain, is a loss.
     agreement : float
-        Mean over all pairs of refits of the Jaccard index of the people they change: those changed
-        by both as a share of those changed by either. 1: the same people each time. A pair that
-        changes nobody counts 1; NaN where nobody ever changes.
-    columns, lines : dict of str to ColumnUse
-        How often each raw column, and each line, of a scorecard is used; empty without scorecards.
+        Mean Jaccard index over all pairs of refits: the people whom both change as a share of those
+        whom at least one changes. 1 means the same people each time. A pair that changes nobody is
+        left out; NaN where nobody ever changes.
+    columns, terms : dict of str to ColumnUse
+        How often scorecards use each raw column and each term; empty without scorecards.
     fairness, change_rate : ndarray of shape (n_refits,)
-        Of each refit on the same people; fairness is NaN where it cannot be measured.
+        Figures of each refit on the same people; fairness is NaN where it cannot be measured.
     reference : ndarray of shape (n,) or None
         Whom the given update changes; None if it was not fitted.
     failures : tuple of str
-        Why refits failed.
+        The errors of refits.
     warnings : dict of str to list of str
         Messages of the refits by kind of warning.
 
@@ -81,10 +82,10 @@ class Stability:
     >>> data = make_biased(800, random_state=0)
     >>> model = LogisticRegression().fit(data.data, data.target)
     >>> rows = {"y": data.target, "sensitive_features": data.sensitive_features}
-    >>> found = stability(ControlledDebiaser(model), data.data, **rows, n_refits=4, random_state=0)
-    >>> found.frame().columns.tolist()
+    >>> stable = stability(ControlledDebiaser(model), data.data, **rows, n_refits=4, random_state=0)
+    >>> stable.frame().columns.tolist()
     ['change_share', 'gain_share', 'loss_share']
-    >>> found.summary().n_rows, len(found.fairness)
+    >>> stable.summary().n_rows, len(stable.fairness)
     (800, 4)
     """
 
@@ -98,7 +99,7 @@ class Stability:
     loss_share: NDArray[np.float64]
     agreement: float
     columns: dict[str, ColumnUse]
-    lines: dict[str, ColumnUse]
+    terms: dict[str, ColumnUse]
     fairness: NDArray[np.float64]
     change_rate: NDArray[np.float64]
     reference: NDArray[np.bool_] | None
@@ -136,7 +137,7 @@ class Stability:
 
     @property
     def reference_share(self) -> float:
-        """Return how often, on average, refits change the people whom the given update changes.
+        """Return how often refits, on average, change the people whom the given update changes.
 
         NaN if the update was not fitted or changes nobody.
         """
@@ -147,8 +148,8 @@ class Stability:
     # -- tables -----------------------------------------------------------------------------------
 
     def summary(self) -> StabilitySummary:
-        """Return the figures an audit keeps; None where one is undefined, low and high are ends."""
-        steps = np.minimum(self.times_changed * STEPS // self.n_refits, STEPS - 1)
+        """Return the figures that an audit keeps; None where a figure is undefined."""
+        bars = np.minimum(self.times_changed * N_BARS // self.n_refits, N_BARS - 1)
         known = self.fairness[~np.isnan(self.fairness)]
         return StabilitySummary(
             n_refits=self.n_refits,
@@ -159,7 +160,7 @@ class Stability:
             n_always=self.n_always,
             n_sometimes=self.n_sometimes,
             columns={name: use.share for name, use in self.columns.items()},
-            histogram=tuple(np.bincount(steps, minlength=STEPS).tolist()),
+            histogram=tuple(np.bincount(bars, minlength=N_BARS).tolist()),
             fairness_low=float(known.min()) if len(known) else None,
             fairness_high=float(known.max()) if len(known) else None,
             changes_low=float(self.change_rate.min()),
@@ -172,13 +173,13 @@ class Stability:
         Parameters
         ----------
         index : array-like of shape (n,), default=None
-            Names of the lines, such as ``X.index``; 0, 1, 2, … if None.
+            Index of the frame, such as ``X.index``; 0, 1, 2, … if None.
 
         Returns
         -------
         DataFrame
-            `change_share`, `gain_share`, `loss_share`, and, if the update was fitted, whether it
-            changes the person: `reference`.
+            `change_share`, `gain_share`, `loss_share`. If the update was fitted, `reference` says
+            whether it changes the person.
         """
         import pandas as pd
 
@@ -190,68 +191,73 @@ class Stability:
         """Return one line per raw column that any refit uses, the most used first."""
         return _frame_of_uses(self.columns, "column")
 
-    def lines_frame(self) -> pd.DataFrame:
-        """Return one line per line of a scorecard that any refit uses, the most used first."""
-        return _frame_of_uses(self.lines, "term")
+    def terms_frame(self) -> pd.DataFrame:
+        """Return one line per term that any refit uses, the most used first."""
+        return _frame_of_uses(self.terms, "term")
 
     def plot(self, ax: Any = None) -> Figure:
-        """Draw how often people change, and the columns that recur; return the figure.
+        """Draw how often people change, and how often columns are used; return the figure.
 
         Parameters
         ----------
         ax : matplotlib Axes or two of them, default=None
             Where to draw the people and, if there are two, the columns; a new figure if None.
-            People who never change are counted in words: they would dwarf the rest.
+            People who never change are counted in the legend: their bar would dwarf the others.
         """
-        from commod._study.stability.plot import draw_stability
+        return draw_stability(
+            self.frame(),
+            self.columns_frame(),
+            n_refits=self.n_refits,
+            agreement=self.agreement,
+            rows_word=self.rows_word,
+            axes=ax,
+        )
 
-        return draw_stability(self, ax)
-
-    # -- words ------------------------------------------------------------------------------------
+    # -- text -------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        parts = [self._people_in_words(), self._figures_in_words()]
+        sentences = [self._people_text(), self._figures_text()]
         if self.reference is not None and self.reference.any():
-            parts.append(
-                f"Of the {int(self.reference.sum()):,} people whom the given update changes, a "
-                f"refit changes {self.reference_share:.0%} on average."
+            sentences.append(
+                f"The given update changes {int(self.reference.sum()):,} people. On average, a "
+                f"refit changes {self.reference_share:.0%} of them."
             )
         if self.columns:
-            parts.append(_columns_in_words(self.columns))
+            sentences.append(_columns_text(self.columns))
         if self.failures:
-            parts.append(f"{self.n_failed} of {self.n_asked} refits failed: {self.failures[0]}")
-        for kind, messages in self.warnings.items():
-            parts.append(f"{len(messages)} × {kind}, such as: {messages[0]}")
-        return "\n".join(parts)
+            failed = f"{self.n_failed} of {self.n_asked} refits failed: {self.failures[0]}"
+            sentences.append(failed)
+        for category, messages in self.warnings.items():
+            sentences.append(f"{len(messages)} × {category}, such as: {messages[0]}")
+        return "\n".join(sentences)
 
-    def _people_in_words(self) -> str:
+    def _people_text(self) -> str:
         begin = f"On {self.n_refits} refits ({self.sample} of the fit rows) "
         if math.isnan(self.agreement):
             return f"{begin}nobody's decision changes ({len(self):,} {self.rows_word})."
         if self.agreement == 1:
-            said = f"the same {self.n_always:,} people change each time (agreement 1)"
+            text = f"the same {self.n_always:,} people change each time (agreement 1)"
         else:
-            said = (
+            text = (
                 f"two refits share {self.agreement:.0%} of the people they change (agreement "
                 f"{self.agreement:.2f}; 1 would be the same people each time): {self.n_always:,} "
                 f"change always, {self.n_sometimes:,} sometimes, {self.n_never:,} never"
             )
-        return f"{begin}{said}, of {len(self):,} {self.rows_word}."
+        return f"{begin}{text}, of {len(self):,} {self.rows_word}."
 
-    def _figures_in_words(self) -> str:
-        rates = self.change_rate
-        text = f"A refit changes {_range_of(rates, '.1%')} of the decisions"
+    def _figures_text(self) -> str:
+        text = f"A refit changes {_range_text(self.change_rate, '.1%')} of the decisions"
         known = self.fairness[~np.isnan(self.fairness)]
         if len(known):
             metric = get_constraint(self.constraints).metric
-            text += f" and reaches a {metric} of {_range_of(known, '.3f')}"
+            text += f" and reaches a {metric} of {_range_text(known, '.3f')}"
         return f"{text}."
 
 
 def agreement_of(changed: NDArray[np.bool_]) -> float:
-    """Return the mean Jaccard index of all pairs of lines of `changed`, shape (n_refits, n).
+    """Return the mean Jaccard index of all pairs of rows of `changed`, shape (n_refits, n).
 
-    A pair in which nobody changes says nothing and is left out; NaN where nobody ever changes.
+    A pair in which nobody changes is left out; NaN where nobody ever changes.
 
     Examples
     --------
@@ -268,36 +274,39 @@ def agreement_of(changed: NDArray[np.bool_]) -> float:
     sizes = np.diag(both)
     either = sizes[:, None] + sizes[None, :] - both
     pairs = np.triu_indices(len(changed), k=1)
-    told = either[pairs] > 0
-    return float((both[pairs][told] / either[pairs][told]).mean())
+    is_defined = either[pairs] > 0
+    return float((both[pairs][is_defined] / either[pairs][is_defined]).mean())
 
 
 def count_uses(
-    cards: Sequence[Scorecard | None],
+    scorecards: Sequence[Scorecard | None],
 ) -> tuple[dict[str, ColumnUse], dict[str, ColumnUse]]:
-    """Return how often columns and lines are used by some scorecards, the most used first."""
+    """Return how often scorecards use each column and each term, the most used first.
+
+    Both are empty where a refit has no scorecard.
+    """
     columns: dict[str, list[float]] = {}
-    lines: dict[str, list[float]] = {}
-    for card in cards:
-        if card is None:
+    terms: dict[str, list[float]] = {}
+    for scorecard in scorecards:
+        if scorecard is None:
             return {}, {}
-        for name, points in card.rows():
-            lines.setdefault(name, []).append(-points)
+        for name, points in scorecard.rows():
+            terms.setdefault(name, []).append(-points)
         start = 0
-        for terms in card.encoding.columns:
-            points_of = card.points[start : start + terms.n_terms]
-            start += terms.n_terms
-            if points_of.any():
-                columns.setdefault(terms.name, []).append(_push(terms, points_of))
-    return _uses(columns, len(cards)), _uses(lines, len(cards))
+        for column in scorecard.encoding.columns:
+            column_points = scorecard.points[start : start + column.n_terms]
+            start += column.n_terms
+            if column_points.any():
+                columns.setdefault(column.name, []).append(_push(column, column_points))
+    return _uses(columns, len(scorecards)), _uses(terms, len(scorecards))
 
 
-def _push(terms: ColumnTerms, points: NDArray[np.float64]) -> float:
-    """Return a number above 0 where larger values push towards a change; NaN for categories."""
-    if isinstance(terms, NumericTerms):
+def _push(column: ColumnTerms, points: NDArray[np.float64]) -> float:
+    """Return a number above 0 if larger values push towards a change; NaN for categories."""
+    if isinstance(column, NumericTerms):
         return -float(points[0])
-    if isinstance(terms, BinTerms):
-        bins = points[: len(terms.edges) + 1]
+    if isinstance(column, BinTerms):
+        bins = points[: len(column.edges) + 1]
         return -float((np.arange(len(bins)) - (len(bins) - 1) / 2) @ bins)
     return math.nan
 
@@ -311,27 +320,28 @@ def _uses(pushes: Mapping[str, Sequence[float]], n_refits: int) -> dict[str, Col
     return dict(sorted(uses.items(), key=lambda item: (-item[1].share, item[0])))
 
 
-def _frame_of_uses(uses: Mapping[str, ColumnUse], what: str) -> pd.DataFrame:
+def _frame_of_uses(uses: Mapping[str, ColumnUse], name: str) -> pd.DataFrame:
     import pandas as pd
 
     columns = {
-        what: list(uses),
+        name: list(uses),
         "share": [use.share for use in uses.values()],
         "towards_change": [use.towards_change for use in uses.values()],
     }
     return pd.DataFrame(columns).astype({"share": float, "towards_change": float})
 
 
-def _columns_in_words(columns: Mapping[str, ColumnUse], most: int = 4) -> str:
+def _columns_text(columns: Mapping[str, ColumnUse]) -> str:
     always = [name for name, use in columns.items() if use.share == 1]
-    rest = len(columns) - len(always)
-    named = ", ".join(shorten(name, 40) for name in always[:most])
-    more = f" and {len(always) - most} more" if len(always) > most else ""
+    n_others = len(columns) - len(always)
     if not always:
-        return f"No column is in every scorecard; {rest} are in some."
-    return f"In every scorecard: {named}{more}; {rest} other column(s) in some."
+        return f"No column is in every scorecard; {n_others} are in some."
+    names = ", ".join(shorten(name, 40) for name in always[:MOST_NAMED])
+    n_more = len(always) - MOST_NAMED
+    more = f" and {n_more} more" if n_more > 0 else ""
+    return f"In every scorecard: {names}{more}; {n_others} other column(s) in some."
 
 
-def _range_of(values: NDArray[np.float64], form: str) -> str:
+def _range_text(values: NDArray[np.float64], form: str) -> str:
     low, high = format(values.min(), form), format(values.max(), form)
     return low if low == high else f"{low} to {high}"

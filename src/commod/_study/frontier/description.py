@@ -1,4 +1,4 @@
-"""What a frontier carries of its updates: who changes, in a few rules, and the points."""
+"""Describe the updates of a frontier: who changes, as a few segments, and the points."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from commod._study.evaluation import EvaluationRows
 from commod._study.frontier.curve import Point
 from commod.scorecard import MARGIN_COLUMN
 
-__all__ = ["Described"]
+__all__ = ["PointDescriber"]
 
 
 @dataclass(frozen=True)
-class Described:
+class PointDescriber:
     """Finds segments and points of updates on the evaluated rows, whose columns are read once.
 
-    `terms` are the same rows as the scorecards of these updates read them, None without one.
+    `terms` are the evaluated rows as terms of the scorecards; None for updates without one.
     """
 
     finder: SegmentFinder
@@ -31,17 +31,23 @@ class Described:
     terms: TermTable | None = None
 
     @classmethod
-    def on(
-        cls, rows: EvaluationRows, columns: Sequence[Column], terms: TermTable | None = None
-    ) -> Described:
-        """Return what describes updates on these rows."""
-        # copies, as segments may be sought after the caller's table has changed
-        kept = [c for c in columns if c.name != MARGIN_COLUMN]
-        raw = InMemory([replace(c, values=c.values.copy()) for c in kept])
-        return cls(SegmentFinder(raw, rows.before == rows.gain_raises), rows, terms)
+    def on_rows(
+        cls, rows: EvaluationRows, columns: Sequence[Column], terms: TermTable | None
+    ) -> PointDescriber:
+        """Return the describer for these rows; `columns` are copied.
+
+        The copy is needed because the caller may change the table before segments are searched.
+        """
+        copies = [
+            replace(column, values=column.values.copy())
+            for column in columns
+            if column.name != MARGIN_COLUMN
+        ]
+        finder = SegmentFinder(InMemory(copies), rows.before == rows.gain_raises)
+        return cls(finder, rows, terms)
 
     def __call__(self, point: Point) -> tuple[Segments | None, Card | None]:
-        """Return the segments and the card of one update."""
+        """Return the segments and the card of one update; None for a randomised update."""
         if point.after.dtype != np.bool_:
             return None, None
         changed = self.rows.before ^ point.after.astype(np.bool_)
@@ -49,4 +55,4 @@ class Described:
         segments, _ = self.finder.find(changed & ~favorable, changed & favorable)
         if self.terms is None:
             return segments, None
-        return segments, make_card(point.fitted.scorecard(), self.terms, changed)
+        return segments, make_card(point.candidate.scorecard(), self.terms, changed)

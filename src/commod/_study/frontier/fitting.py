@@ -1,0 +1,114 @@
+"""Fit many updates in one computation, along targets, lambdas or strengths, and measure them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+from sklearn.utils import get_tags
+
+from commod._study.evaluation import (
+    as_decisions,
+    choose_evaluated,
+    compared_groups,
+    read_evaluation_rows,
+)
+from commod._study.frontier.curve import Frontier, Point
+from commod._study.frontier.description import PointDescriber
+from commod.updates._check import check_update
+from commod.updates._interface import RawRows
+from commod.updates.base import BaseUpdate
+
+__all__ = ["frontier"]
+
+
+def frontier(
+    update: BaseUpdate,
+    X: Any,
+    y: Any = None,
+    *,
+    sensitive_features: Any,
+    targets: Sequence[float] | None = None,
+    grid: Mapping[str, Sequence[float]] | None = None,
+    X_eval: Any = None,
+    y_eval: Any = None,
+    sensitive_features_eval: Any = None,
+    describe: bool = True,
+) -> Frontier:
+    """Return many updates along the trade-off, fitted together and measured on the same rows.
+
+    Parameters
+    ----------
+    update : ControlledDebiaser, COMMOD or one of commod.rivals
+        The update to fit. The sweep replaces its own target, lambdas or strength.
+    X, y, sensitive_features
+        The fit rows, as in `update.fit`.
+    targets : sequence of float, default=None
+        For ControlledDebiaser only: one update for each target. One computation finds all of them
+        on the same columns; each search starts from the update of the target before. None: 100
+        updates from the base model to past parity on the fit rows. The update's own target is among
+        them. They have up to three degrees of shrinkage towards the initial direction (column
+        `shrinkage`).
+    grid : mapping of str to sequence, default=None
+        Values to combine. COMMOD: its lambdas and `random_state` (None: the published grid).
+        ControlledDebiaser: `accuracy_weight`. A rival: `strength` (None: its `default_strengths`).
+    X_eval, y_eval, sensitive_features_eval : default=None
+        Rows to measure on, preferably new ones; the fit rows if None.
+    describe : bool, default=True
+        Let `Frontier.trade_off` return segments and points of the efficient updates, which a
+        report shows. Until its first call, the frontier keeps the columns of the evaluated rows.
+        False saves this memory and the time of the call.
+
+    Returns
+    -------
+    Frontier
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser, frontier
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> old, new = make_biased(800, random_state=0), make_biased(800, random_state=1)
+    >>> model = LogisticRegression().fit(old.data, old.target)
+    >>> curve = frontier(
+    ...     ControlledDebiaser(model),
+    ...     old.data,
+    ...     old.target,
+    ...     sensitive_features=old.sensitive_features,
+    ...     X_eval=new.data,
+    ...     y_eval=new.target,
+    ...     sensitive_features_eval=new.sensitive_features,
+    ... )
+    >>> len(curve)
+    100
+    >>> update = curve.select(target=0.8)
+    >>> update.predict(new.data).shape
+    (800,)
+    """
+    check_update(update, "frontier", "For other classifiers use compare.")
+    fit_rows = RawRows(X, y, sensitive_features)
+    given = RawRows(X_eval, y_eval, sensitive_features_eval)
+    eval_rows, rows_word = choose_evaluated(fit_rows, given)
+    begin = perf_counter()
+    sweep = update.sweep(fit_rows, targets, grid)
+    fit_seconds = perf_counter() - begin
+    reader: BaseUpdate = sweep.reader
+    read = reader.read_rows(eval_rows.X, eval_rows.sensitive_features)
+    rows = read_evaluation_rows(reader, compared_groups(update, fit_rows), read.base, eval_rows)
+    describer = None
+    if describe:
+        has_scorecard = getattr(reader, "scorecard_", None) is not None
+        describer = PointDescriber.on_rows(
+            rows, read.columns, read.terms if has_scorecard else None
+        )
+    return Frontier(
+        [Point(candidate, as_decisions(candidate.decide(read))) for candidate in sweep.candidates],
+        rows,
+        rows_word,
+        allowed=reader.allowed_changes(),
+        fit_seconds=fit_seconds,
+        needs_sensitive_features=get_tags(update).needs_sensitive_features,
+        method=type(update).__name__,
+        describe=describer,
+    )

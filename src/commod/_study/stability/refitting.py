@@ -1,0 +1,295 @@
+"""Fit an update again on resamples of the rows, and count who changes each time."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state, get_tags
+
+from commod._study.evaluation import (
+    EvaluationRows,
+    choose_evaluated,
+    compared_groups,
+    read_evaluation_rows,
+)
+from commod._study.stability.resampling import RowSampler
+from commod._study.stability.result import Stability, agreement_of, count_uses
+from commod.exceptions import InputError, InterruptionWarning
+from commod.metrics._constraint import get_constraint
+from commod.scorecard import Scorecard
+from commod.updates._check import check_update
+from commod.updates._interface import RawRows
+from commod.updates._progress import progress_bar
+from commod.updates.base import BaseUpdate, Changes
+
+__all__ = ["stability"]
+
+
+def stability(
+    update: BaseUpdate,
+    X: Any,
+    y: Any = None,
+    *,
+    sensitive_features: Any,
+    X_eval: Any = None,
+    y_eval: Any = None,
+    sensitive_features_eval: Any = None,
+    n_refits: int = 30,
+    sample: str | float = "subsample",
+    progress: bool | None = None,
+    random_state: Any = None,
+) -> Stability:
+    """Return how often each person's decision changes when the update is fitted on other rows.
+
+    The update is fitted again on resamples of the rows. Every refit decides on the same people.
+
+    Parameters
+    ----------
+    update : ControlledDebiaser, COMMOD or one of commod.rivals
+        Fitted or not; copies are refitted and it stays as it is. If it is fitted,
+        `Stability.reference_share` says how often refits change the people whom it changes.
+    X, y, sensitive_features
+        The rows to draw from, as in `update.fit`.
+    X_eval : table, default=None
+        The people to decide on; the rows of X if None.
+    y_eval, sensitive_features_eval : default=None
+        Labels and groups of X_eval. Without groups, the fairness of the refits is NaN, and a method
+        that decides by group is refused. Constraints on errors also need labels.
+    n_refits : int, default=30
+        How many refits, at least 2.
+    sample : {"subsample", "bootstrap"} or float, default="subsample"
+        "subsample": half of the rows, without replacement. A number between 0 and 1: this share,
+        without replacement. "bootstrap": as many rows as X has, with replacement.
+    progress : bool, default=None
+        Show a progress bar; None shows it on a terminal only.
+    random_state : int, RandomState or None, default=None
+        Seeds the samples. If the update's own `random_state` is None, each refit gets a seed from
+        here; otherwise the update keeps its own.
+
+    Returns
+    -------
+    Stability
+
+    Notes
+    -----
+    *Why half of the rows.* To first order, a smooth estimate varies over random halves as much as
+    over new samples of the full size, and as much as over bootstrap samples. Over samples of 80 %
+    it would vary half as much, and the update would look more stable than it is. A half also draws
+    nobody twice. With repeated rows, a method that holds rows out (``confidence=0.95``) would find
+    the same person on both sides and promise too much, and minimum sizes would count copies. The
+    price: a refit has half the evidence, so it keeps a promise with more changes or not at all.
+
+    `min_group_size` and `min_category_size` are lowered by the same share, so that the same groups
+    and about the same categories take part. A category that fewer than `min_category_size` of all
+    rows share has no points in the update. It gets none in a refit either, however often it is
+    drawn.
+
+    Rows are drawn within each group, and within each true label of it where `y` is given. So no
+    group vanishes, and all refits have the same number of rows. COMMOD is therefore compiled once
+    (for the sizes that it pads to), and the first refit takes the longest.
+
+    A refit that raises an error is counted, and `Stability.failures` keeps the error. Warnings of
+    refits are not shown; `Stability.warnings` has them. A keyboard interrupt ends the refits. If at
+    least two are done, the result holds these, and a warning says so.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod import stability
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> stable = stability(
+    ...     ControlledDebiaser(model, target=0.8),
+    ...     data.data,
+    ...     data.target,
+    ...     sensitive_features=data.sensitive_features,
+    ...     n_refits=5,
+    ...     random_state=0,
+    ... )
+    >>> stable.n_refits, stable.change_share.shape, bool(0 < stable.agreement <= 1)
+    (5, (800,), True)
+    """
+    check_update(update, "stability")
+    _check_n_refits(n_refits)
+    share = _share_of(sample)
+    sampler = RowSampler.read(update, RawRows(X, y, sensitive_features), share)
+    given = RawRows(X_eval, y_eval, sensitive_features_eval)
+    people = _EvaluatedPeople.choose(update, sampler.rows, given)
+    reference = people.changes(update).changed if hasattr(update, "status_") else None
+    refits = _Refits(update, sampler, people)
+    interrupted = refits.run(n_refits, check_random_state(random_state), progress)
+    result = refits.result(
+        n_asked=n_refits,
+        sample=_sample_text(share),
+        rows_word=people.rows_word,
+        constraints=update.constraints,
+        reference=reference,
+    )
+    if interrupted:
+        warnings.warn(
+            f"Interrupted after {result.n_refits} of {n_refits} refits. The result holds these.",
+            InterruptionWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+def _check_n_refits(n_refits: Any) -> None:
+    is_whole = isinstance(n_refits, int | np.integer) and not isinstance(n_refits, bool)
+    if not is_whole or n_refits < 2:
+        raise InputError(f"n_refits={n_refits!r} must be a whole number of at least 2.")
+
+
+def _share_of(sample: Any) -> float | None:
+    """Return the share of the rows that is drawn without replacement; None for the bootstrap."""
+    if isinstance(sample, str) and sample in ("subsample", "bootstrap"):
+        return 0.5 if sample == "subsample" else None
+    if isinstance(sample, float | np.floating) and 0 < sample < 1:
+        return float(sample)
+    raise InputError(
+        f"sample={sample!r} is not known; choose 'subsample' (half of the rows), 'bootstrap', or a "
+        "share between 0 and 1, such as 0.8."
+    )
+
+
+def _sample_text(share: float | None) -> str:
+    if share is None:
+        return "bootstrap samples"
+    return "random halves" if share == 0.5 else f"random {share:.0%}"
+
+
+# -- the people who are decided on ----------------------------------------------------------------
+
+
+class _EvaluatedPeople(NamedTuple):
+    """The people whose decisions are counted; fairness compares the groups in `compared`."""
+
+    rows: RawRows
+    rows_word: str
+    compared: list[Hashable]
+
+    @classmethod
+    def choose(cls, update: BaseUpdate, fit_rows: RawRows, eval_rows: RawRows) -> _EvaluatedPeople:
+        """Return the given people; those of the fit rows if there are none."""
+        rows, rows_word = choose_evaluated(fit_rows, eval_rows, needs_groups=False)
+        if rows.sensitive_features is None and get_tags(update).needs_sensitive_features:
+            raise InputError(
+                f"{type(update).__name__} decides by group: pass sensitive_features_eval with the "
+                "group of each row of X_eval."
+            )
+        return cls(rows, rows_word, compared_groups(update, fit_rows))
+
+    def changes(self, model: BaseUpdate) -> Changes:
+        """Return whom a fitted update changes."""
+        if get_tags(model).needs_sensitive_features:
+            return model.changes(self.rows.X, sensitive_features=self.rows.sensitive_features)
+        return model.changes(self.rows.X)
+
+    def evaluation(self, model: BaseUpdate) -> EvaluationRows | None:
+        """Return the rows to measure fairness on; None without groups, or labels if needed."""
+        needs_labels = get_constraint(model.constraints).needs_labels
+        if self.rows.sensitive_features is None or (needs_labels and self.rows.y is None):
+            return None
+        base = model.read_base(self.rows.X)
+        return read_evaluation_rows(model, self.compared, base, self.rows)
+
+
+# -- refitting and counting -----------------------------------------------------------------------
+
+
+@dataclass
+class _Refits:
+    """Refits an update and keeps what each refit did; lists have an entry per successful refit."""
+
+    update: BaseUpdate
+    sampler: RowSampler
+    people: _EvaluatedPeople
+    evaluation: EvaluationRows | None = None
+    changes: list[Changes] = field(default_factory=list)
+    fairness: list[float] = field(default_factory=list)
+    scorecards: list[Scorecard | None] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
+    messages: dict[str, list[str]] = field(default_factory=dict)
+
+    def run(self, n_refits: int, random: np.random.RandomState, progress: bool | None) -> bool:
+        """Refit n times; return whether an interrupt ended the work with at least two refits."""
+        try:
+            with progress_bar("stability", progress, "refits") as report:
+                for done in range(n_refits):
+                    self._refit(random)
+                    if report is not None:
+                        report(done + 1, n_refits)
+        except KeyboardInterrupt:
+            if len(self.changes) < 2:
+                raise
+            return True
+        return False
+
+    def _refit(self, random: np.random.RandomState) -> None:
+        drawn = self.sampler.draw(random)
+        model = self.sampler.unfitted_copy(self.update, random)
+        changes = self._fit(model, drawn)
+        if changes is None:
+            return
+        if not self.changes:
+            self.evaluation = self.people.evaluation(model)
+        self.changes.append(changes)
+        self.fairness.append(self._fairness_after(changes))
+        self.scorecards.append(getattr(model, "scorecard_", None))
+
+    def _fit(self, model: BaseUpdate, drawn: dict[str, Any]) -> Changes | None:
+        """Fit one model and return whom it changes; keep its error and return None if it fails."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                changes = self.people.changes(model.fit(**drawn))
+            except Exception as error:
+                self.errors.append(error)
+                changes = None
+        if any(issubclass(w.category, InterruptionWarning) for w in caught):
+            raise KeyboardInterrupt  # training caught the interrupt; the model is half trained
+        for name, message in sorted({(w.category.__name__, str(w.message)) for w in caught}):
+            self.messages.setdefault(name, []).append(message)
+        return changes
+
+    def _fairness_after(self, changes: Changes) -> float:
+        if self.evaluation is None:
+            return math.nan
+        return self.evaluation.fairness(np.asarray(self.evaluation.before ^ changes.changed))
+
+    def result(self, *, n_asked: int, **request: Any) -> Stability:
+        """Return the counts; raise an error if fewer than two refits worked."""
+        if len(self.changes) < 2:
+            first = self.errors[0]
+            raise InputError(
+                f"{len(self.errors)} of {n_asked} refits failed, and at least 2 are needed. The "
+                f"first error is: {type(first).__name__}: {first}"
+            ) from first
+        gains = np.array([changes.gain for changes in self.changes])
+        losses = np.array([changes.loss for changes in self.changes])
+        columns, terms = count_uses(self.scorecards)
+        return Stability(
+            n_refits=len(self.changes),
+            n_asked=n_asked,
+            gain_share=gains.mean(axis=0),
+            loss_share=losses.mean(axis=0),
+            change_share=(gains | losses).mean(axis=0),
+            agreement=agreement_of(gains | losses),
+            columns=columns,
+            terms=terms,
+            fairness=np.array(self.fairness),
+            change_rate=(gains | losses).mean(axis=1),
+            failures=tuple(f"{type(error).__name__}: {error}" for error in self.errors),
+            warnings=self.messages,
+            **request,
+        )

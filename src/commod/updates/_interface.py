@@ -1,0 +1,200 @@
+"""Define what studies, explanations and displays may ask of an update.
+
+Every update (`COMMOD`, `ControlledDebiaser`, every rival) has the methods of `BaseUpdate` under
+"internal interface". They exchange the records of this file:
+
+1. `read_rows(X, sensitive_features)` reads new rows once and returns `ReadRows`.
+2. `decide_rows(rows)` returns decisions; `evaluate_rows(rows)` returns a `RowEvaluation`.
+3. `sweep(rows, targets, grid)` fits several settings on the same rows and returns a `Sweep`.
+
+The interface is internal: it may change without notice.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.base_model import BaseScores
+from commod._data.columns import Column
+from commod._data.encoding import TermTable
+from commod.exceptions import InputError
+from commod.scorecard import Scorecard
+
+__all__ = [
+    "AllowedChanges",
+    "Candidate",
+    "Decisions",
+    "FittedCandidate",
+    "Grid",
+    "RawRows",
+    "ReadRows",
+    "RowEvaluation",
+    "Sweep",
+    "read_grid",
+    "read_numbers",
+]
+
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Grid = Mapping[str, Sequence[float]]  # values of parameters, to be combined
+Decisions = Mask | Floats  # final decisions, or the probability of a positive one
+
+
+class RawRows(NamedTuple):
+    """X, true labels and sensitive features of some rows, as the user passed them."""
+
+    X: Any
+    y: Any
+    sensitive_features: Any
+
+
+class ReadRows:
+    """Hold n rows as an update has read them; each kind of update adds what it needs to decide.
+
+    `columns` are the columns that the update may use, `base` the base model's scores.
+    """
+
+    columns: list[Column]
+    base: BaseScores
+
+    @property
+    def terms(self) -> TermTable | None:
+        """Return the rows as terms of the update's ratio; None for an update without a ratio."""
+        return None
+
+    def parts(self, size: int) -> Iterable[Self]:
+        """Yield all rows in order, about `size` at a time where the update allows that."""
+        yield self
+
+
+@dataclass(frozen=True)
+class RowEvaluation:
+    """What an update does to n rows; arrays of shape (n,).
+
+    `after` are the final decisions (random draws are made), `scores` the edited scores. `raw_ratio`
+    is the ratio as learned, `ratio` the one that acts; both are None without a ratio.
+    """
+
+    after: Mask
+    scores: Floats
+    ratio: Floats | None = None
+    raw_ratio: Floats | None = None
+
+    @classmethod
+    def join(cls, parts: Sequence[RowEvaluation]) -> RowEvaluation:
+        """Return one evaluation of the rows of all parts, in order.
+
+        Examples
+        --------
+        >>> part = RowEvaluation(np.array([True]), np.array([0.7]))
+        >>> RowEvaluation.join([part, part]).scores
+        array([0.7, 0.7])
+        """
+        joined: dict[str, Any] = {}
+        for field in fields(cls):
+            arrays = [getattr(part, field.name) for part in parts]
+            joined[field.name] = None if arrays[0] is None else np.concatenate(arrays)
+        return cls(**joined)
+
+
+class AllowedChanges(NamedTuple):
+    """Whether an update may make decisions positive (raise), and negative (lower)."""
+
+    may_raise: bool = True
+    may_lower: bool = True
+
+    def mask(self, base: BaseScores) -> Mask:
+        """Return the rows whose decision may change, shape (n,); none with score = threshold."""
+        allowed = np.where(base.decisions, self.may_lower, self.may_raise)
+        return np.asarray(allowed & (base.scores != base.threshold))
+
+
+class Candidate(Protocol):
+    """One setting of a sweep. `settings` holds what sets it apart from the others."""
+
+    @property
+    def settings(self) -> dict[str, float]: ...
+
+    def decide(self, rows: Any) -> Decisions:
+        """Return the decisions on rows that the sweep's `reader` has read."""
+        ...
+
+    def build(self) -> Any:
+        """Return the fitted update. It belongs to the caller: changing it changes nothing here."""
+        ...
+
+    def scorecard(self) -> Scorecard:
+        """Return the points alone, which is cheaper than `build`."""
+        ...
+
+
+@dataclass(frozen=True)
+class FittedCandidate:
+    """A candidate that is fitted already."""
+
+    settings: dict[str, float]
+    update: Any
+
+    def decide(self, rows: ReadRows) -> Decisions:
+        """Return the decisions on rows that were read."""
+        return self.update.decide_rows(rows)
+
+    def build(self) -> Any:
+        """Return a copy of the update, so that refitting the copy leaves the candidate alone."""
+        return copy.copy(self.update)
+
+    def scorecard(self) -> Scorecard:
+        """Return the points of the update."""
+        return self.update.scorecard_
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The candidates of a sweep. `reader` is a fitted update that reads rows for all of them."""
+
+    candidates: Sequence[Candidate]
+    reader: Any
+
+
+def read_numbers(name: str, values: Any) -> list[float] | None:
+    """Return a non-empty list of numbers; None where `values` is None.
+
+    Examples
+    --------
+    >>> read_numbers("targets", (1, 0.5))
+    [1.0, 0.5]
+    >>> read_numbers("targets", "high")
+    Traceback (most recent call last):
+    commod.exceptions.InputError: targets must be a list of numbers, such as [0.7, 0.8]; got 'high'.
+    """
+    if values is None:
+        return None
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers:
+        raise InputError(f"{name} must be a list of numbers, such as [0.7, 0.8]; got {values!r}.")
+    return numbers
+
+
+def read_grid(grid: Grid | None, name: str, owner: str, hint: str = "") -> list[float] | None:
+    """Return the values of the one parameter that a grid may hold; None without values.
+
+    Examples
+    --------
+    >>> read_grid({"strength": [0, 1]}, "strength", "A rival")
+    [0.0, 1.0]
+    """
+    unknown = sorted(set(grid or {}) - {name})
+    if unknown:
+        raise InputError(
+            f"{owner}'s grid may hold {name}; got {', '.join(unknown)}. {hint}".strip()
+        )
+    return read_numbers(name, (grid or {}).get(name))
