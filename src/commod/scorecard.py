@@ -110,9 +110,9 @@ class Scorecard:
         With `concepts`, a column is kept if any concept has points for it, even a concept without
         weight in r. Then the values of all concepts stay the same, too.
         """
-        points: NDArray[Any] = np.any(self.concept_points, axis=0) if concepts else self.points
+        has_points = self.concept_points.any(axis=0) if concepts else self.points != 0
         names = self.encoding.term_columns
-        used = {name for name, value in zip(names, points, strict=True) if value}
+        used = {names[t] for t in np.flatnonzero(has_points)}
         kept = np.array([name in used for name in names], dtype=bool)
         return replace(
             self,

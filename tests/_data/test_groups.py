@@ -153,19 +153,19 @@ def test_unusable_groups_are_refused(race, words):
         read_groups(race, 3)
 
 
-# -- columns that tell the group ------------------------------------------------------------------
+# -- columns that determine the group ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [40, 30_000])
 @pytest.mark.parametrize("in_order", [True, False])
-def test_a_column_tells_the_group_however_the_rows_are_ordered(n, in_order):
+def test_a_column_determines_the_group_however_the_rows_are_ordered(n, in_order):
     group = np.arange(n) % 7 == 0
     group = np.sort(group) if in_order else group
     column = read_columns(pd.DataFrame({"code": np.where(group, "x", "y")}))[0]
     assert determines_group(column, group.astype(int))
 
 
-def test_a_column_with_one_exception_does_not_tell_the_group():
+def test_a_column_with_one_exception_does_not_determine_the_group():
     group = np.arange(30_000) % 7 == 0
     code = group.copy()
     code[12_345] = ~code[12_345]
@@ -173,7 +173,7 @@ def test_a_column_with_one_exception_does_not_tell_the_group():
     assert not determines_group(column, group.astype(int))
 
 
-def test_one_group_is_told_by_nothing():
+def test_one_group_is_determined_by_nothing():
     column = read_columns(pd.DataFrame({"code": ["x", "y"] * 20}))[0]
     assert not determines_group(column, np.zeros(40, dtype=int))
 

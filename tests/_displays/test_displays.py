@@ -147,7 +147,7 @@ def test_a_label_under_another_name_is_refused_by_that_name():
     groups = {"sensitive_features": ["a", "b"]}
     with pytest.raises(TypeError, match="unexpected keyword argument 'pos_label'"):
         ChangeDisplay.from_predictions(*decisions, **groups, pos_label="yes")
-    with pytest.raises(InputError, match=r"favorable_label=1 is not .*\['yes', 'no'\].*as fav"):
+    with pytest.raises(InputError, match=r"favorable_label=1 is not .*\['yes', 'no'\]"):
         ChangeDisplay.from_predictions(*decisions, **groups)
     with pytest.raises(InputError, match=r"favorable_label=1 is not among .* y_after: \['yes'\]"):
         ChangeDisplay.from_predictions([1, 0], ["yes", "yes"], **groups)

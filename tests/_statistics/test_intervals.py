@@ -69,17 +69,17 @@ def proportions(draw, largest=60):
 
 @st.composite
 def tables(draw, constraints=PARITY, n_groups=None):
-    """`sizes` and `positives` of shape (n_cells, n_groups), no cell empty."""
+    """`sizes` and `positives` of shape (n_rows, n_groups), no cell empty."""
     n_groups = n_groups or draw(st.integers(2, 4))
-    n_cells = 2 if constraints == ODDS else 1
-    cells = [[draw(proportions()) for _ in range(n_groups)] for _ in range(n_cells)]
+    n_rows = 2 if constraints == ODDS else 1
+    cells = [[draw(proportions()) for _ in range(n_groups)] for _ in range(n_rows)]
     return np.array([[s for _, s in row] for row in cells]), np.array(
         [[c for c, _ in row] for row in cells]
     )
 
 
 def fairness(constraints, rates):
-    """Return the fairness value of rates of shape (n_cells, n_groups)."""
+    """Return the fairness value of rates of shape (n_rows, n_groups)."""
     if constraints == PARITY:
         return rates.min() / rates.max()
     return (rates.max(axis=1) - rates.min(axis=1)).sum()
@@ -386,9 +386,9 @@ def test_a_promise_is_a_floor_on_the_p_rule_and_a_ceiling_on_gaps(
 @every_constraint
 @pytest.mark.parametrize("empty", [True, False])
 def test_nothing_is_promised_where_fairness_is_undefined(constraints, empty):
-    n_cells = 2 if constraints == ODDS else 1
-    sizes = [[50, 0]] * n_cells if empty else [[50]] * n_cells
-    positives = [[25, 0]] * n_cells if empty else [[25]] * n_cells
+    n_rows = 2 if constraints == ODDS else 1
+    sizes = [[50, 0]] * n_rows if empty else [[50]] * n_rows
+    positives = [[25, 0]] * n_rows if empty else [[25]] * n_rows
     assert math.isnan(promised_fairness(constraints, sizes, positives, 0.95))
     assert not promise_holds(constraints, sizes, positives, 0 if constraints == PARITY else 2, 0.95)
     assert np.isnan(fairness_interval(constraints, sizes, positives, 0.95)).all()

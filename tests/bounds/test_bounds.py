@@ -221,8 +221,8 @@ def test_most_accurate_is_the_best_of_all_decisions(table, data, budget, directi
 
 
 @st.composite
-def lines(draw, most=11, n_groups=(2, 3)):
-    """Sizes and positives of one line of rates."""
+def rate_rows(draw, most=11, n_groups=(2, 3)):
+    """Sizes and positives of one rate row."""
     sizes = draw(st.lists(st.integers(1, most), min_size=n_groups[0], max_size=n_groups[1]))
     return sizes, [draw(st.integers(0, n)) for n in sizes]
 
@@ -244,9 +244,11 @@ def staircase(sizes, positives, may_raise=True, may_lower=True):
 
 
 @quick
-@given(lines(), st.integers(1, 20), st.integers(0, 14), st.sampled_from([(1, 1), (1, 0), (0, 1)]))
-def test_counts_of_one_line_equal_the_search_of_all_counts(line, floor, ceiling, allowed):
-    sizes, positives = line
+@given(
+    rate_rows(), st.integers(1, 20), st.integers(0, 14), st.sampled_from([(1, 1), (1, 0), (0, 1)])
+)
+def test_counts_of_one_rate_row_equal_the_search_of_all_counts(row, floor, ceiling, allowed):
+    sizes, positives = row
     may = dict(zip(("may_raise", "may_lower"), map(bool, allowed), strict=True))
     gaps, ratios = staircase(sizes, positives, **may)
     floor, ceiling = Fraction(floor, 20), Fraction(ceiling, 20)
@@ -262,7 +264,7 @@ def test_counts_of_one_line_equal_the_search_of_all_counts(line, floor, ceiling,
 
 
 @quick
-@given(lines(9), lines(9), st.integers(0, 30), st.sampled_from([(1, 1), (1, 0), (0, 1)]))
+@given(rate_rows(9), rate_rows(9), st.integers(0, 30), st.sampled_from([(1, 1), (1, 0), (0, 1)]))
 # In these the gaps that are best in real numbers are not the best in whole people.
 @example(([3, 7, 10], [1, 0, 7]), ([2, 9, 3], [0, 7, 0]), 16, (1, 1))
 @example(([10, 9, 3], [1, 9, 0]), ([6, 3, 8], [6, 2, 6]), 15, (1, 1))
@@ -271,7 +273,7 @@ def test_counts_of_one_line_equal_the_search_of_all_counts(line, floor, ceiling,
 @example(([5, 6, 3], [5, 4, 1]), ([8, 9, 7], [3, 9, 3]), 14, (1, 1))
 @example(([5, 1, 9], [3, 0, 7]), ([6, 7, 8], [0, 3, 7]), 27, (1, 1))
 @example(([13, 9, 1], [3, 6, 0]), ([11, 5, 8], [9, 0, 5]), 8, (1, 1))
-def test_counts_of_two_lines_equal_the_search_of_all_counts(first, second, ceiling, allowed):
+def test_counts_of_two_rate_rows_equal_the_search_of_all_counts(first, second, ceiling, allowed):
     n_groups = min(len(first[0]), len(second[0]))
     pair = [(n[:n_groups], p[:n_groups]) for n, p in (first, second)]
     may = dict(zip(("may_raise", "may_lower"), map(bool, allowed), strict=True))
@@ -304,7 +306,7 @@ def test_ten_million_rows_give_the_closed_form(data, target):
 @given(st.data(), st.sampled_from([0.01, 0.05, 0.1, 0.2]))
 def test_large_cells_of_equalized_odds_lie_between_relaxed_and_greedy_changes(data, ceiling):
     sizes = [[data.draw(st.integers(1000, 10**6)) for _ in range(2)] for _ in range(2)]
-    positives = [[data.draw(st.integers(0, n)) for n in line] for line in sizes]
+    positives = [[data.draw(st.integers(0, n)) for n in row] for row in sizes]
     t = Fraction(str(ceiling))
     pairs = zip(positives, sizes, strict=True)
     gaps = [abs(Fraction(p0, n0) - Fraction(p1, n1)) for (p0, p1), (n0, n1) in pairs]
@@ -476,7 +478,7 @@ def test_fewest_changes_and_best_accuracy_can_conflict():
 
 
 @pytest.mark.parametrize(("budget", "n_right"), [(0, 0), (1, 0), (2, 2), (3, 2), (4, 4)])
-def test_equal_rates_let_errors_be_mended_in_pairs_only(budget, n_right):
+def test_equal_rates_let_errors_be_fixed_in_pairs_only(budget, n_right):
     y_true, y_pred, group = [1, 0, 1, 0], [0, 1, 0, 1], ["a", "a", "b", "b"]
     found = most_accurate(y_true, y_pred, sensitive_features=group, target=1.0, max_changes=budget)
     assert (found.accuracy, found.n_changes) == (n_right / 4, n_right)
@@ -487,7 +489,7 @@ def test_equal_rates_let_errors_be_mended_in_pairs_only(budget, n_right):
     ("rows", "target", "budget", "n_right"),  # rows as true label, decision and group, like "01a"
     [("01b 00b 11a 10b 00a 10b 01b", 0.8, 2, 5), ("11a 01b 10b 01b 00a 10b 11b", 0.8, 1, 4)],
 )
-def test_an_odd_change_is_not_spent_where_only_pairs_can_be_mended(rows, target, budget, n_right):
+def test_an_odd_change_is_not_spent_where_only_pairs_can_be_fixed(rows, target, budget, n_right):
     y_true, y_pred, group = zip(*rows.split(), strict=True)
     keywords = {"sensitive_features": group, "pos_label": "1", "target": target}
     found = most_accurate(y_true, y_pred, max_changes=budget, **keywords)
@@ -704,9 +706,9 @@ def two_groups(n_d, g_d, n_a, g_a):
 
 
 @quick
-@given(lines(15, n_groups=(2, 2)))
-def test_the_switching_point_is_the_first_at_which_the_rates_can_meet(line):
-    (n_d, n_a), (g_d, g_a) = line
+@given(rate_rows(15, n_groups=(2, 2)))
+def test_the_switching_point_is_the_first_at_which_the_rates_can_meet(row):
+    (n_d, n_a), (g_d, g_a) = row
     if g_d * n_a > g_a * n_d:
         n_d, n_a, g_d, g_a = n_a, n_d, g_a, g_d
     y_pred, group = two_groups(n_d, g_d, n_a, g_a)
@@ -797,7 +799,7 @@ def full_tables(draw):
 
 @quick
 @given(full_tables(), st.sampled_from([0.0, 0.1, 0.3]))
-def test_one_gap_by_lot_takes_the_cheapest_cell(table, target):
+def test_one_expected_gap_takes_the_cheapest_cell(table, target):
     y_true, y_pred, group = table
     found = minimal_expected_changes(
         y_true, y_pred, sensitive_features=group, target=target, constraints=TPR
@@ -818,7 +820,7 @@ def test_one_gap_by_lot_takes_the_cheapest_cell(table, target):
 
 @settings(deadline=None, max_examples=40)
 @given(full_tables(), st.sampled_from([0.0, 0.1, 0.3]), directions)
-def test_both_gaps_by_lot_are_closed_and_no_grid_of_shares_is_cheaper(table, target, direction):
+def test_both_expected_gaps_are_closed_and_no_grid_of_shares_is_cheaper(table, target, direction):
     y_true, y_pred, group = table
     found = minimal_expected_changes(
         y_true, y_pred, sensitive_features=group, target=target, direction=direction
@@ -843,16 +845,16 @@ def test_seeing_the_labels_saves_changes():
     y_pred = np.array([1] * 10 + [0] * 90 + [1] * 30 + [0] * 70)
     group = np.array(["a"] * 100 + ["b"] * 100)
     keywords = {"sensitive_features": group, "target": 0.1, "constraints": TPR}
-    by_lot = minimal_expected_changes(y_true, y_pred, **keywords)
+    expected = minimal_expected_changes(y_true, y_pred, **keywords)
     assert minimal_changes(y_pred, y_true=y_true, **keywords).n_changes == 16
-    assert by_lot.shares == {("b", 1, 0): pytest.approx(0.5333333)}
-    assert by_lot.n_changes == pytest.approx(16)  # every positive of b is a true one
-    y_pred[140:150] = 1  # now a quarter of them is not, and lots fall on them too
-    by_lot = minimal_expected_changes(y_true, y_pred, **keywords)
-    assert by_lot.n_changes == pytest.approx(16 * 4 / 3)
+    assert expected.shares == {("b", 1, 0): pytest.approx(0.5333333)}
+    assert expected.n_changes == pytest.approx(16)  # every positive of b is a true one
+    y_pred[140:150] = 1  # now a quarter of them is not, and random draws change them as well
+    expected = minimal_expected_changes(y_true, y_pred, **keywords)
+    assert expected.n_changes == pytest.approx(16 * 4 / 3)
 
 
-def test_drawing_by_lot_is_for_constraints_with_labels():
+def test_expected_changes_are_for_constraints_with_labels():
     with pytest.raises(InputError, match="constraints='demographic_parity' compares no true"):
         minimal_expected_changes(
             [1, 0], [1, 0], sensitive_features=["a", "b"], target=0.8, constraints=PARITY

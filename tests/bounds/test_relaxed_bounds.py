@@ -31,27 +31,27 @@ def tables(draw):
 
 
 def by_linear_program(constraints, sizes, positives, target):
-    """Raised and lowered people per cell, and each line's highest and lowest rate."""
-    k, (n_lines, n_groups) = sizes.size, sizes.shape
+    """Raised and lowered people per cell, and each row's highest and lowest rate."""
+    k, (n_rows, n_groups) = sizes.size, sizes.shape
     rows, limits = [], []
     for cell in range(k):
-        line = cell // n_groups
-        move = np.zeros(2 * k + 2 * n_lines)
+        row = cell // n_groups
+        move = np.zeros(2 * k + 2 * n_rows)
         move[cell], move[k + cell] = 1 / sizes.flat[cell], -1 / sizes.flat[cell]
         rate = positives.flat[cell] / sizes.flat[cell]
         high, low = move.copy(), -move
-        high[2 * k + line], low[2 * k + n_lines + line] = -1, 1
+        high[2 * k + row], low[2 * k + n_rows + row] = -1, 1
         rows += [high, low]
         limits += [-rate, rate]
-    fair = np.zeros(2 * k + 2 * n_lines)
+    fair = np.zeros(2 * k + 2 * n_rows)
     if constraints == "demographic_parity":
         fair[-2:] = target, -1
         rows, limits = [*rows, fair], [*limits, 0]
     else:
-        fair[2 * k :] = [1] * n_lines + [-1] * n_lines
+        fair[2 * k :] = [1] * n_rows + [-1] * n_rows
         rows, limits = [*rows, fair], [*limits, target]
-    most = [*(sizes - positives).ravel(), *positives.ravel(), *[1] * (2 * n_lines)]
-    cost = np.array([1.0] * (2 * k) + [0.0] * (2 * n_lines))
+    most = [*(sizes - positives).ravel(), *positives.ravel(), *[1] * (2 * n_rows)]
+    cost = np.array([1.0] * (2 * k) + [0.0] * (2 * n_rows))
     return linprog(cost, rows, limits, bounds=[(0, float(m)) for m in most]).fun
 
 

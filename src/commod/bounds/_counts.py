@@ -25,13 +25,14 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 
-def read_target(constraint: Constraint, target: Any) -> Fraction:
+def read_target(constraints: ConstraintLike, target: Any) -> Fraction:
     """Return the exact fraction to compare the exact value of the metric with.
 
     A metric is computed exactly and then rounded to a float. So the values that pass ``>= 0.8``
     begin halfway between 0.8 and the float below it; 4/5 is among them. No table of counts has
     a value exactly halfway between two floats. A fraction or an integer is used as it is.
     """
+    constraint = get_constraint(constraints)
     largest, is_floor = constraint.largest, constraint.higher_is_fairer
     is_number = isinstance(target, Real) and not isinstance(target, bool | np.bool_)
     if not is_number or not 0 <= target <= largest or (is_floor and target == 0):

@@ -193,48 +193,98 @@ def best_interval(
     Ties go to the smaller `objective.tie_break`, then to the higher level (the lower one without
     `prefer_high`). The module docstring lists the steps of the search.
     """
-    start, end = _reachable_levels(row, floor)
+    search = _LevelSearch(row, floor, objective, prefer_high)
+    start, end = search.reachable_levels()
     if start > end:
         return None
-
-    def relaxed(levels: FloatArray) -> FloatArray:
-        return objective.relaxed_cost(*_relaxed_interval(row, floor, levels))
-
     kinks = np.concatenate([row.rates, (row.rates + floor.drop) / floor.slope, [start, end]])
     kinks = np.sort(np.clip(kinks, start, end))
-    middle, least = relaxed_minimum(relaxed, kinks, objective.n_refinements, prefer_high)
+    middle, least = relaxed_minimum(search.relaxed, kinks, objective.n_refinements, prefer_high)
     total = int(floor.denominators.sum())
     n_levels, best = SMALLEST_BATCH, None
     edges = {1: middle, -1: middle}  # how far the search has come on each side
     while edges:
         for side, edge in tuple(edges.items()):
             ceiling = min(best.cost, limit) if best else limit
-            if not start <= edge <= end or relaxed(np.array([edge]))[0] > ceiling + MARGIN:
+            if not start <= edge <= end or search.relaxed(np.array([edge]))[0] > ceiling + MARGIN:
                 del edges[side]
                 continue
             edges[side] = edge + side * n_levels / total
-            low, high = min(edge, edges[side]), max(edge, edges[side])
-            level = _best_level(row, floor, objective, low, high, prefer_high)
+            level = search.best_level(min(edge, edges[side]), max(edge, edges[side]))
             best = min(filter(None, (best, level)), default=None)
         # Where no whole cost lies between the relaxed minimum and the best, only ties are open.
         if n_levels > LONG_BATCH and best and best.cost < least + 1 - MARGIN:
-            edges = {} if objective.is_ideal(_interval_of(row, floor, best)) else edges
+            edges = {} if objective.is_ideal(search.interval_of(best)) else edges
         n_levels = min(2 * n_levels, LARGEST_BATCH)
-    return _interval_of(row, floor, best) if best and best.cost <= limit else None
+    return search.interval_of(best) if best and best.cost <= limit else None
 
 
-def _reachable_levels(row: RateRowCounts, floor: Floor) -> tuple[float, float]:
-    """Return the lowest and the highest u at which no relaxed interval is empty."""
-    start = float(np.max(row.lowest / row.sizes))
-    top = float(np.min(row.highest / row.sizes) + floor.drop) / floor.slope
-    return start, min(1.0, top + 1e-12)  # slightly too many levels: exact counts are checked later
+@dataclass(frozen=True)
+class _LevelSearch:
+    """The levels of one rate row under one floor, and their costs."""
 
+    row: RateRowCounts
+    floor: Floor
+    objective: Objective
+    prefer_high: bool
 
-def _relaxed_interval(
-    row: RateRowCounts, floor: Floor, levels: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    low = np.maximum((floor.slope * levels - floor.drop)[:, None] * row.sizes, row.lowest)
-    return low, np.maximum(np.minimum(levels[:, None] * row.sizes, row.highest), low)
+    def reachable_levels(self) -> tuple[float, float]:
+        """Return the lowest and the highest u at which no relaxed interval is empty."""
+        row, floor = self.row, self.floor
+        start = float(np.max(row.lowest / row.sizes))
+        top = float(np.min(row.highest / row.sizes) + floor.drop) / floor.slope
+        return start, min(1.0, top + 1e-12)  # slightly too many: exact counts are checked later
+
+    def relaxed(self, levels: FloatArray) -> FloatArray:
+        """Return the relaxed cost of each level, (N,)."""
+        row, floor = self.row, self.floor
+        low = np.maximum((floor.slope * levels - floor.drop)[:, None] * row.sizes, row.lowest)
+        high = np.maximum(np.minimum(levels[:, None] * row.sizes, row.highest), low)
+        return self.objective.relaxed_cost(low, high)
+
+    def best_level(self, low: float, high: float) -> _Level | None:
+        """Return the best level in [low, high]; None where every level leaves a group no count."""
+        if not self._smallest_group_has_count(low, high):
+            return None
+        denominators = self.floor.denominators
+        first = np.maximum(np.ceil(low * denominators - 1e-6), 0).astype(np.int64)
+        last = np.floor(high * denominators + 1e-6).astype(np.int64)
+        last = np.minimum(last, denominators)
+        place = np.repeat(np.arange(len(first)), np.maximum(last - first + 1, 0))
+        steps = np.concatenate([np.arange(f, t + 1) for f, t in zip(first, last, strict=True)])
+        lows, highs = self._intervals(place, steps)
+        feasible = np.flatnonzero((lows <= highs).all(axis=1))
+        if not len(feasible):
+            return None
+        costs = self.objective.cost(lows[feasible], highs[feasible])
+        ties = feasible[costs == costs.min()]
+        order = steps[ties] / denominators[place[ties]] * (-1 if self.prefer_high else 1)
+        keys = self.objective.tie_break(lows[ties], highs[ties])
+        at = np.lexsort((order, keys))[0]
+        level = int(place[ties[at]]), int(steps[ties[at]])
+        return _Level(int(costs.min()), float(keys[at]), float(order[at]), *level)
+
+    def _smallest_group_has_count(self, low: float, high: float) -> bool:
+        """Return whether the smallest group has a count for some level in [low, high].
+
+        A small group has few rates, so this test alone excludes most ranges of levels.
+        """
+        row, floor = self.row, self.floor
+        s = int(np.argmin(row.sizes))
+        least = max((floor.slope * low - floor.drop) * row.sizes[s] - 1e-6, row.lowest[s])
+        most = min(high * row.sizes[s] + 1e-6, row.highest[s])
+        return bool(math.ceil(least) <= math.floor(most))
+
+    def _intervals(self, place: NDArray[np.intp], steps: IntArray) -> tuple[IntArray, IntArray]:
+        row, floor, k = self.row, self.floor, steps[:, None]
+        low = -((floor.off[place] - k * floor.up[place]) // floor.down[place])
+        high = k * row.sizes // floor.denominators[place, None]
+        return np.maximum(low, row.lowest), np.minimum(high, row.highest)
+
+    def interval_of(self, level: _Level) -> CountInterval:
+        """Return the interval of counts at a level."""
+        low, high = self._intervals(np.array([level.place]), np.array([level.steps]))
+        return CountInterval(level.cost, low[0], high[0])
 
 
 def relaxed_minimum(
@@ -250,60 +300,6 @@ def relaxed_minimum(
         if n_left:
             levels = np.linspace(levels[max(at - 1, 0)], levels[min(at + 1, len(levels) - 1)], 33)
     return best, least
-
-
-def _best_level(
-    row: RateRowCounts,
-    floor: Floor,
-    objective: Objective,
-    low: float,
-    high: float,
-    prefer_high: bool,
-) -> _Level | None:
-    """Return the best level in [low, high]; None where every level leaves a group no count."""
-    if not _smallest_group_has_count(row, floor, low, high):
-        return None
-    first = np.maximum(np.ceil(low * floor.denominators - 1e-6), 0).astype(np.int64)
-    last = np.floor(high * floor.denominators + 1e-6).astype(np.int64)
-    last = np.minimum(last, floor.denominators)
-    place = np.repeat(np.arange(len(first)), np.maximum(last - first + 1, 0))
-    steps = np.concatenate([np.arange(f, t + 1) for f, t in zip(first, last, strict=True)])
-    lows, highs = _intervals(row, floor, place, steps)
-    feasible = np.flatnonzero((lows <= highs).all(axis=1))
-    if not len(feasible):
-        return None
-    costs = objective.cost(lows[feasible], highs[feasible])
-    ties = feasible[costs == costs.min()]
-    order = steps[ties] / floor.denominators[place[ties]] * (-1 if prefer_high else 1)
-    keys = objective.tie_break(lows[ties], highs[ties])
-    at = np.lexsort((order, keys))[0]
-    level = int(place[ties[at]]), int(steps[ties[at]])
-    return _Level(int(costs.min()), float(keys[at]), float(order[at]), *level)
-
-
-def _smallest_group_has_count(row: RateRowCounts, floor: Floor, low: float, high: float) -> bool:
-    """Return whether the smallest group has a count for some level in [low, high].
-
-    A small group has few rates, so most ranges of levels are excluded by this test alone.
-    """
-    s = int(np.argmin(row.sizes))
-    least = max((floor.slope * low - floor.drop) * row.sizes[s] - 1e-6, row.lowest[s])
-    most = min(high * row.sizes[s] + 1e-6, row.highest[s])
-    return bool(math.ceil(least) <= math.floor(most))
-
-
-def _intervals(
-    row: RateRowCounts, floor: Floor, place: NDArray[np.intp], steps: IntArray
-) -> tuple[IntArray, IntArray]:
-    k = steps[:, None]
-    low = -((floor.off[place] - k * floor.up[place]) // floor.down[place])
-    high = k * row.sizes // floor.denominators[place, None]
-    return np.maximum(low, row.lowest), np.minimum(high, row.highest)
-
-
-def _interval_of(row: RateRowCounts, floor: Floor, level: _Level) -> CountInterval:
-    low, high = _intervals(row, floor, np.array([level.place]), np.array([level.steps]))
-    return CountInterval(level.cost, low[0], high[0])
 
 
 # ---------------------------------------------------------------------------------------------

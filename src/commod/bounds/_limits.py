@@ -15,14 +15,7 @@ from commod.bounds._counts import (
     solve_fewest_changes,
 )
 from commod.bounds._levels import IntArray
-from commod.bounds._tables import (
-    CountTable,
-    Flips,
-    check_budget,
-    problem_of,
-    read_problem,
-    read_table,
-)
+from commod.bounds._tables import CountTable, Flips, check_budget, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
@@ -232,14 +225,14 @@ def switching_point(y_pred: Any, *, sensitive_features: Any, pos_label: Any = 1)
     >>> switching_point(y_pred, sensitive_features=["a"] * 100 + ["b"] * 50)
     15
     """
-    table = read_table(y_pred, sensitive_features, pos_label)
+    parity = get_constraint("demographic_parity")
+    table, problem = read_problem(None, y_pred, sensitive_features, parity, pos_label=pos_label)
     if len(table.groups) != 2:
         raise InputError(
             f"sensitive_features has {len(table.groups)} groups, but the switching point is "
             "defined for two. Pick two of them, or use minimal_changes, which takes any number.",
             parameter="sensitive_features",
         )
-    problem = problem_of(table, "demographic_parity")
     (p0, p1), (n0, n1) = problem.positives[0].tolist(), problem.sizes[0].tolist()
     # A change in either group moves p0·n1 − p1·n0 by the size of the other one.
     return int(-(-abs(p0 * n1 - p1 * n0) // max(n0, n1)))

@@ -12,7 +12,7 @@ from commod._data.decisions import DecisionRows, read_decisions
 from commod.bounds._counts import CountProblem
 from commod.bounds._levels import IntArray
 from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
+from commod.metrics._constraint import Constraint, missing_labels
 
 Flips = dict[tuple[Hashable, Any, Any], int]
 
@@ -50,12 +50,8 @@ class CountTable:
         return named
 
 
-def read_table(
-    y_pred: Any,
-    sensitive_features: Any,
-    pos_label: Any,
-    favorable_label: Any = None,
-    y_true: Any = None,
+def _read_table(
+    y_pred: Any, sensitive_features: Any, pos_label: Any, favorable_label: Any, y_true: Any
 ) -> CountTable:
     """Return the counts of checked rows of two groups or more."""
     rows = read_decisions(y_true, y_pred, sensitive_features, pos_label)
@@ -104,24 +100,18 @@ def read_problem(
     y_true: Any,
     y_pred: Any,
     sensitive_features: Any,
-    constraints: ConstraintLike,
-    direction: str,
-    pos_label: Any,
-    favorable_label: Any,
+    constraint: Constraint,
+    direction: str = "any",
+    pos_label: Any = 1,
+    favorable_label: Any = None,
 ) -> tuple[CountTable, CountProblem]:
-    """Return the checked table and its problem; `y_true` may be None if labels are not needed."""
-    constraint = get_constraint(constraints)
+    """Return the checked table, the counts to change, and the changes that `direction` allows.
+
+    `y_true` may be None if the constraint does not need labels.
+    """
     if y_true is None and constraint.needs_labels:
         raise missing_labels(constraint)
-    table = read_table(y_pred, sensitive_features, pos_label, favorable_label, y_true)
-    return table, problem_of(table, constraint, direction)
-
-
-def problem_of(
-    table: CountTable, constraints: ConstraintLike, direction: str = "any"
-) -> CountProblem:
-    """Return the counts that a constraint compares, and the changes that a direction allows."""
-    constraint = get_constraint(constraints)
+    table = _read_table(y_pred, sensitive_features, pos_label, favorable_label, y_true)
     if direction not in DIRECTIONS:
         known = ", ".join(DIRECTIONS)
         raise InputError(
@@ -130,7 +120,7 @@ def problem_of(
     counts = constraint.by_rate_row(table.counts)
     _check_cells(table, constraint, counts.sum(axis=1))
     raising = "gains_only" if table.is_positive_favorable else "losses_only"
-    return CountProblem(
+    return table, CountProblem(
         constraint,
         sizes=counts.sum(axis=1),
         positives=counts[:, 1],

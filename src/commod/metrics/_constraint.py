@@ -16,19 +16,6 @@ from numpy.typing import NDArray
 
 from commod.exceptions import InputError
 
-__all__ = [
-    "CONSTRAINTS",
-    "FALSE_POSITIVE_RATE",
-    "SELECTION_RATE",
-    "TRUE_POSITIVE_RATE",
-    "Constraint",
-    "ConstraintLike",
-    "LinearLimits",
-    "RateRow",
-    "get_constraint",
-    "missing_labels",
-]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
