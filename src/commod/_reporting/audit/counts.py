@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._record import Estimate
-from commod._statistics.intervals import share_interval
 from commod.metrics._constraint import Constraint
 
-__all__ = ["UNDEFINED", "DecisionCounts", "finite_or_none", "share_estimate"]
+__all__ = ["UNDEFINED", "DecisionCounts", "finite_or_none"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -88,14 +87,6 @@ class DecisionCounts:
             return False
         sizes, _ = self.table(constraint, after=False)
         return sizes.shape[1] > 1 and bool(sizes.all())
-
-
-def share_estimate(count: Any, size: Any, level: float) -> Estimate:
-    """Return a share with Wilson's interval; undefined where `size` is 0."""
-    if not size:
-        return UNDEFINED
-    low, high = share_interval(count, size, (1 - level) / 2)
-    return Estimate(float(count / size), float(low), float(high))
 
 
 def finite_or_none(value: Any) -> float | None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commod._data.encoding import NumericTerms, TermTable
 from commod._record import Card, CardLine, Concept
-from commod._reporting.explain.segments import share
+from commod._statistics.intervals import share_estimate
 from commod.scorecard import Scorecard
 
 __all__ = ["CardMaker", "make_card"]
@@ -80,8 +80,8 @@ class CardMaker:
             contribution=weight,
             n_active=sum(active),
             n_inactive=sum(inactive),
-            change_if_active=share(active[1], sum(active), level),
-            change_if_inactive=share(inactive[1], sum(inactive), level),
+            change_if_active=share_estimate(active[1], sum(active), level),
+            change_if_inactive=share_estimate(inactive[1], sum(inactive), level),
             lines=lines,
         )
 

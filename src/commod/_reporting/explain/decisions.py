@@ -13,8 +13,8 @@ from commod._data.codes import plain
 from commod._data.labels import binary_outcome, check_length, distinct_labels, read_labels
 from commod._data.tables import n_rows_of
 from commod._record import Card, Request
-from commod._reporting.explain.as_text import shortened
 from commod._reporting.explain.cards import CardMaker
+from commod._text import shorten
 from commod.exceptions import InputError
 from commod.updates._check import check_update
 from commod.updates._interface import ReadRows, RowEvaluation
@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 CHUNK = 50_000  # rows that are terms at the same time
+LONGEST_SETTING = 60  # characters
 
 
 def chunks(n: int) -> list[slice]:
@@ -161,4 +162,4 @@ def settings_of(update: Any) -> dict[str, str]:
 def _setting(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
     # an address in memory is no setting, and another one each time
-    return type(value).__name__ if " at 0x" in text else shortened(text)
+    return type(value).__name__ if " at 0x" in text else shorten(text, LONGEST_SETTING)

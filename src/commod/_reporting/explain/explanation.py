@@ -19,7 +19,6 @@ from commod._data.labels import check_length
 from commod._data.tables import index_of, take_rows
 from commod._record import Card, Request, Segments
 from commod._record.explanation import Direction, Value
-from commod._reporting.explain.as_text import card_in_lines, segments_in_lines
 from commod._reporting.explain.cards import push_of
 from commod._reporting.explain.decisions import (
     check_labels,
@@ -30,10 +29,11 @@ from commod._reporting.explain.decisions import (
     settings_of,
 )
 from commod._reporting.explain.edited import edited_rows
-from commod._reporting.explain.person import Decision, Person, explain_person
-from commod._reporting.explain.reasons import strongest
+from commod._reporting.explain.person import Person, PersonDecision, explain_person
+from commod._reporting.explain.reasons import strongest_reasons
 from commod._reporting.explain.segments import find_segments
-from commod._reporting.explain.source import Table
+from commod._reporting.explain.source import FrameColumns
+from commod._reporting.explain.summary import card_lines, segment_lines
 from commod.exceptions import InputError
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
@@ -292,7 +292,7 @@ class Explanation:
         texts: list[str] = []
         for part in chunks(len(rows)):
             towards = np.where(self.changed[rows[part]], -1.0, 1.0)
-            texts += strongest(scorecard, self._columns(rows[part]), towards, most, skip)
+            texts += strongest_reasons(scorecard, self._columns(rows[part]), towards, most, skip)
         return texts
 
     def person(self, row: int | None = None, *, id: Any = None) -> Person:
@@ -323,7 +323,7 @@ class Explanation:
         assert self.ratio is not None and self.raw_ratio is not None
         assert self.scores_before is not None and self.scores_after is not None
         direction: Direction | None = "gain" if self.gain[row] else "loss"
-        decision = Decision(
+        decision = PersonDecision(
             row=row,
             id=self._id_of(row),
             before=plain(self.y_before[row]),
@@ -371,7 +371,7 @@ class Explanation:
             f"{n_gains + n_losses:,} of {self.n:,} people change: {n_gains:,} gains, {n_losses:,} "
             f"losses of the favourable outcome ({self.favorable_label})."
         )
-        return "\n".join([head, *segments_in_lines(self.segments), *card_in_lines(self.card)])
+        return "\n".join([head, *segment_lines(self.segments), *card_lines(self.card)])
 
     # -- looking into rows again ------------------------------------------------------------------
 
@@ -466,7 +466,7 @@ class Explanation:
     def _range_of(self, name: str) -> tuple[float, float]:
         """Return the lowest and the highest value of a number among the explained people."""
         if name not in self._ranges:
-            column = next(Table(self._X).whole({name}), None)
+            column = next(FrameColumns(self._X).read_columns({name}), None)
             values = np.zeros(0) if column is None else column.values[~column.is_missing()]
             ends = (float(values.min()), float(values.max())) if len(values) else (np.inf, -np.inf)
             self._ranges[name] = ends

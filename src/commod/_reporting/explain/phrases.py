@@ -1,4 +1,4 @@
-"""Numbers, values and conditions in plain words; no name makes them longer than can be read."""
+"""Write numbers, values, conditions and rules as people read them."""
 
 from __future__ import annotations
 
@@ -7,47 +7,38 @@ from collections.abc import Sequence
 
 from commod._record import Condition
 from commod._record.explanation import Value
+from commod._text import points, shorten
 
 __all__ = [
     "column_text",
-    "cut",
-    "in_words",
+    "condition_text",
+    "contribution_text",
     "number_text",
     "rule_text",
     "short_value",
-    "signed",
     "value_text",
 ]
 
-LONGEST_NAME = 80
+LONGEST_VALUE = 80  # characters
 _PART_OF_A_RULE = re.compile("[,;=<>≤≥“”]|\\b(and|or)\\b|^missing$")
 
 
-def cut(name: str) -> str:
-    """Return a name or a category, its end left out where it is too long to be read.
-
-    Examples
-    --------
-    >>> cut("age"), len(cut("a" * 10_000))
-    ('age', 80)
-    """
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-
-
 def column_text(name: str) -> str:
-    """Return the name of a column as a rule has it; one that is a number is said to be a column.
+    """Return the name of a column; a number or a blank name follows the word "column".
 
     Examples
     --------
     >>> column_text("age"), column_text("2"), column_text(" ")
     ('age', 'column 2', 'column “ ”')
     """
+    if not _is_ambiguous(name):
+        return shorten(name)
     is_blank = name.strip() != name or not name
-    return f"column {value_text(name) if is_blank else name}" if _is_odd(name) else cut(name)
+    return f"column {value_text(name) if is_blank else name}"
 
 
-def _is_odd(text: str) -> bool:
-    """Return whether text is blank at an end, or looks like a number."""
+def _is_ambiguous(text: str) -> bool:
+    """Return whether text starts or ends with a blank, is empty, or looks like a number."""
     try:
         float(text)
     except ValueError:
@@ -56,7 +47,7 @@ def _is_odd(text: str) -> bool:
 
 
 def number_text(number: float) -> str:
-    """Return the shortest text that reads back as exactly this number, without powers if it can.
+    """Return the shortest text that reads back as this number, without an exponent if possible.
 
     Examples
     --------
@@ -69,7 +60,7 @@ def number_text(number: float) -> str:
 
 
 def value_text(value: Value | None) -> str:
-    """Return one value as people write it; text that could be read as something else is quoted.
+    """Return one value as text; text that could be mistaken for something else is quoted.
 
     Examples
     --------
@@ -81,84 +72,66 @@ def value_text(value: Value | None) -> str:
     if value is None:
         return "missing"
     if isinstance(value, str):
-        is_odd = _is_odd(value) or _PART_OF_A_RULE.search(value)
-        return f"“{cut(value)}”" if is_odd else cut(value)
-    if isinstance(value, bool):
-        return str(value)
-    return number_text(value)
+        is_quoted = _is_ambiguous(value) or _PART_OF_A_RULE.search(value)
+        return shorten(f"“{value}”" if is_quoted else value, LONGEST_VALUE)
+    return str(value) if isinstance(value, bool) else number_text(value)
 
 
 def short_value(value: Value | None) -> str:
-    """Return one value as `value_text` does, a number with at most seven digits that count.
+    """Return `value_text`, but a number with at most seven significant digits.
 
     Examples
     --------
     >>> short_value(-2.51926849063594), short_value(123456.0), short_value("F")
     ('-2.519268', '123456', 'F')
     """
-    is_number = isinstance(value, float) and not value.is_integer()
-    return f"{value:.7g}" if is_number else value_text(value)
+    is_fraction = isinstance(value, float) and not value.is_integer()
+    return f"{value:.7g}" if is_fraction else value_text(value)
 
 
-def signed(number: float) -> str:
-    """Return a number with its sign and a real minus; a small one never looks like 0.
+def contribution_text(column: str, value: Value | None, added: float) -> str:
+    """Return a column, its value, and the points that it adds to r.
 
     Examples
     --------
-    >>> signed(-0.623), signed(0.5), signed(-0.0004)
-    ('−0.62', '+0.50', '−0.0004')
+    >>> contribution_text("priors", 0, -0.6234)
+    'priors = 0 (−0.623)'
     """
-    text = f"{number:+.1g}" if 0 < abs(number) < 0.005 else f"{number:+.2f}"
-    return text.replace("-", "−")
+    return f"{column_text(column)} = {short_value(value)} ({points(added)})"
 
 
-def in_words(
-    column: str,
-    *,
-    low: float | None,
-    high: float | None,
-    values: Sequence[Value] | None,
-    missing: bool,
-    negated: bool,
-    some_missing: bool = True,
-) -> str:
-    """Return one condition in words; `some_missing`: whether missing values need a word.
+def condition_text(condition: Condition, some_missing: bool = True) -> str:
+    """Return one condition in words; `some_missing` says whether the column has missing values.
 
     Examples
     --------
-    >>> in_words("age", low=None, high=25.0, values=None, missing=False, negated=False)
+    >>> condition_text(Condition("age", None, 25.0, None, False, False, ""))
     'age < 25'
-    >>> in_words("town", low=None, high=None, values=["Oslo"], missing=False, negated=True)
+    >>> condition_text(Condition("town", None, None, ("Oslo",), False, True, ""))
     'town is known and not Oslo'
     """
+    column, values = column_text(condition.column), condition.values
+    or_missing = " (or missing)" if condition.missing else ""
     if values is None:
-        return _range_in_words(column, low, high, missing)
-    column = column_text(column)
+        return _range_text(column, condition.low, condition.high) + or_missing
     if not values:
-        return f"{column} is missing" if missing else f"{column} is not missing"
-    listed = ", ".join(value_text(v) for v in values)
-    if negated:
-        text = f"not one of {listed}" if len(values) > 1 else f"not {listed}"
-        if not some_missing:
-            return f"{column} is {text}"
-        return f"{column} is {text} (or missing)" if missing else f"{column} is known and {text}"
-    text = f"{column} is one of {listed}" if len(values) > 1 else f"{column} = {listed}"
-    return f"{text} (or missing)" if missing else text
+        return f"{column} is missing" if condition.missing else f"{column} is not missing"
+    listed = ", ".join(value_text(value) for value in values)
+    one_of = "one of " if len(values) > 1 else ""
+    if not condition.negated:
+        return f"{column} {'is one of' if one_of else '='} {listed}{or_missing}"
+    known = "known and " if some_missing and not condition.missing else ""
+    return f"{column} is {known}not {one_of}{listed}{or_missing if some_missing else ''}"
 
 
-def _range_in_words(column: str, low: float | None, high: float | None, missing: bool) -> str:
-    column = column_text(column)
-    if low is None and high is None:
-        return f"{column} is not missing"
-    if low is None:
-        text = f"{column} < {number_text(high or 0.0)}"
-    elif high is None:
-        text = f"{column} ≥ {number_text(low)}"
-    else:
-        text = f"{number_text(low)} ≤ {column} < {number_text(high)}"
-    return f"{text} (or missing)" if missing else text
+def _range_text(column: str, low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"{number_text(low)} ≤ {column} < {number_text(high)}"
+    if high is not None:
+        return f"{column} < {number_text(high)}"
+    return f"{column} is not missing" if low is None else f"{column} ≥ {number_text(low)}"
 
 
 def rule_text(conditions: Sequence[Condition]) -> str:
-    """Return a whole rule in words: "everyone" where it has no condition."""
+    """Return a rule in words: "everyone" where it has no condition."""
     return " and ".join(condition.text for condition in conditions) or "everyone"

@@ -14,19 +14,19 @@ from commod._data.columns import Column, Kind, iter_columns
 from commod._data.tables import n_rows_of, take_rows
 from commod.exceptions import InputError
 
-__all__ = ["InMemory", "Source", "Table"]
+__all__ = ["ColumnSource", "FrameColumns", "InMemory"]
 
 
-class Source(Protocol):
+class ColumnSource(Protocol):
     """Where the columns of n rows come from."""
 
     def __len__(self) -> int: ...
 
-    def some(self, rows: NDArray[np.intp]) -> list[Column]:
+    def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
         """Return all readable columns of some rows."""
         ...
 
-    def whole(self, names: Collection[str]) -> Iterator[Column]:
+    def read_columns(self, names: Collection[str]) -> Iterator[Column]:
         """Return the named columns with all rows, one after the other."""
         ...
 
@@ -40,19 +40,19 @@ class InMemory:
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
 
-    def some(self, rows: NDArray[np.intp]) -> list[Column]:
+    def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
         """Return all columns of some rows."""
         if len(rows) == len(self):
             return list(self.columns)
         return [column.take(rows) for column in self.columns]
 
-    def whole(self, names: Collection[str]) -> Iterator[Column]:
+    def read_columns(self, names: Collection[str]) -> Iterator[Column]:
         """Return the named columns."""
         return (column for column in self.columns if column.name in names)
 
 
 @dataclass(frozen=True)
-class Table:
+class FrameColumns:
     """A raw table of any kind; `skip` names columns that are not to be looked at.
 
     A column of dates, of nested or of infinite values cannot be read and is left out: what is
@@ -66,7 +66,7 @@ class Table:
     def __len__(self) -> int:
         return n_rows_of(self.X)
 
-    def some(self, rows: NDArray[np.intp]) -> list[Column]:
+    def read_rows(self, rows: NDArray[np.intp]) -> list[Column]:
         """Return all readable columns of some rows."""
         part = self.X if len(rows) == len(self) else take_rows(self.X, rows)
         columns = list(self._readable(part, None))
@@ -74,7 +74,7 @@ class Table:
         self._kinds.update({column.name: column.kind for column in columns})
         return columns
 
-    def whole(self, names: Collection[str]) -> Iterator[Column]:
+    def read_columns(self, names: Collection[str]) -> Iterator[Column]:
         """Return the named columns with all rows, one after the other."""
         return self._readable(self.X, names)
 
