@@ -440,7 +440,10 @@ def test_a_gate_and_a_score_at_the_threshold_are_named(rows, new):
     person = why.person(held)
     assert person.ratio == 1.0
     assert person.kept_by == ()
-    assert "was not open to change, for this update makes gains only" in person.sentence
+    assert (
+        "this update makes gains only, and the decision is already the favourable one"
+        in person.sentence
+    )
     person = why.person(7)
     assert person.direction is None
     assert "its score equals the threshold" in person.sentence

@@ -174,19 +174,16 @@ def _range_candidates(
     inside = cumulated[:, :, ranges.stop] - cumulated[:, :, ranges.first]
     missing = counts[:, :, -1]
     has_missing = missing.sum(axis=0) > 0
-    costs = np.where(ranges.is_bounded, 1.0 + SECOND_BOUND_COST, 1.0)
-    # A range that everybody satisfies is no condition.
-    allowed = ~ranges.is_beyond & ~(ranges.is_everything & ~has_missing[:, None])
-    quality = measure.quality(inside, cost + costs) * allowed
-    acceptable = measure.is_acceptable(inside)
-    yield from _best_ranges(binned, quality, acceptable, costs, missing=False)
-    if not has_missing.any():
-        return
-    inside, costs = inside + missing[:, :, None], costs + QUALIFIER_COST
-    allowed = ~ranges.is_beyond & ~ranges.is_everything & has_missing[:, None]
-    quality = measure.quality(inside, cost + costs) * allowed
-    acceptable = measure.is_acceptable(inside)
-    yield from _best_ranges(binned, quality, acceptable, costs, missing=True)
+    for or_missing in (False, True) if has_missing.any() else (False,):
+        covered = inside + or_missing * missing[:, :, None]
+        costs = np.where(ranges.is_bounded, 1.0 + SECOND_BOUND_COST, 1.0)
+        costs = costs + QUALIFIER_COST * or_missing
+        # A range that everybody satisfies is no condition.
+        combine = np.logical_and if or_missing else np.logical_or
+        allowed = ~ranges.is_beyond & combine(~ranges.is_everything, has_missing[:, None])
+        quality = measure.quality(covered, cost + costs) * allowed
+        acceptable = measure.is_acceptable(covered)
+        yield from _best_ranges(binned, quality, acceptable, costs, missing=or_missing)
     quality, acceptable = measure.quality(missing, cost + 1), measure.is_acceptable(missing)
     for i in np.flatnonzero(has_missing).tolist():
         condition = RuleCondition(i, 1.0, bins=(), missing=True)

@@ -30,14 +30,7 @@ from commod._reporting.explain.reasons import (
 from commod._text import points
 from commod.scorecard import Scorecard
 
-__all__ = [
-    "Alternative",
-    "BaseModelTrial",
-    "Contribution",
-    "Person",
-    "PersonDecision",
-    "explain_person",
-]
+__all__ = ["Alternative", "Contribution", "Person", "PersonDecision", "explain_person"]
 
 MAX_REASONS = 3  # in the sentence
 MAX_TRIED = 10  # values of one column that the base model is asked about
@@ -171,7 +164,8 @@ def explain_person(
     confirmed = None if trial is None else _confirmed(proposed, trial)
     score: ScoreUse
     score = "given" if trial is None else "not asked" if confirmed is None else "asked"
-    alternatives = _first_of_each_column(proposed if confirmed is None else confirmed)
+    valid = proposed if confirmed is None else confirmed
+    alternatives = list({a.column: a for a in reversed(valid)}.values())[::-1]  # first per column
     alternatives.sort(key=lambda a: not a.is_seen)
     return Person(
         **vars(decision),
@@ -196,10 +190,6 @@ def _confirmed(proposed: Sequence[Alternative], trial: BaseModelTrial) -> list[A
         for a, (ratio, is_other) in zip(proposed, answers, strict=True)
         if is_other
     ]
-
-
-def _first_of_each_column(alternatives: Sequence[Alternative]) -> list[Alternative]:
-    return list({a.column: a for a in reversed(alternatives)}.values())[::-1]
 
 
 def _equals(column: str, value: Value) -> str:

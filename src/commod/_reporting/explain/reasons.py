@@ -24,15 +24,7 @@ from commod._record.explanation import Value
 from commod._reporting.explain.phrases import contribution_text
 from commod.scorecard import Scorecard
 
-__all__ = [
-    "MIN_PUSH",
-    "column_means",
-    "contributions_by_column",
-    "mean_ratio",
-    "points_by_column",
-    "strongest_reasons",
-    "values_of",
-]
+__all__ = ["MIN_PUSH", "contributions_by_column", "mean_ratio", "strongest_reasons", "values_of"]
 
 Floats = NDArray[np.float64]
 
@@ -60,10 +52,8 @@ def column_means(scorecard: Scorecard) -> Floats:
     )
     for weight, points, intercept in concepts:
         if weight:  # concepts are centred on the fit rows: intercept + Σ means of columns = 0
-            columns = [
-                _MeanPoints.of(*entry) for entry in points_by_column(scorecard.encoding, points)
-            ]
-            means += weight * _distribute(columns, -intercept)
+            by_column = points_by_column(scorecard.encoding, points)
+            means += weight * _distribute([_MeanPoints.of(*c) for c in by_column], -intercept)
     return means
 
 

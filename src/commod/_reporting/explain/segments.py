@@ -147,14 +147,26 @@ class SegmentFinder:
         for (direction, conditions), rows in zip(rules, covered, strict=True):
             if not texts.keys() >= set(conditions):  # a column cannot be read on all rows
                 continue
-            written = tuple(replace(c, text=texts[c]) for c in conditions)
             changed = loss if direction == "loss" else gain
             new = rows & changed & (segment_of < 0)
-            segment = self._segment(direction, written, rows, changed, int(new.sum()))
+            size, n_changed, n_new = (int(m.sum()) for m in (rows, rows & changed, new))
             # A rule that held on the sample may add nothing or be imprecise on all rows.
-            if segment.n_new and segment.n_changed > MIN_PRECISION * segment.size:
-                segment_of[new] = len(segments)
-                segments.append(segment)
+            if not n_new or n_changed <= MIN_PRECISION * size:
+                continue
+            segment_of[new] = len(segments)
+            written = tuple(replace(c, text=texts[c]) for c in conditions)
+            segments.append(
+                Segment(
+                    direction=direction,
+                    conditions=written,
+                    text=rule_text(written),
+                    size=size,
+                    n_changed=n_changed,
+                    n_new=n_new,
+                    precision=share_estimate(n_changed, size, self.level),
+                    coverage=n_changed / int(changed.sum()),
+                )
+            )
         is_described = segment_of >= 0
         return (
             Segments(
@@ -166,26 +178,6 @@ class SegmentFinder:
                 n_described_losses=int((is_described & loss).sum()),
             ),
             segment_of,
-        )
-
-    def _segment(
-        self,
-        direction: Direction,
-        conditions: tuple[Condition, ...],
-        rows: Mask,
-        changed: Mask,
-        n_new: int,
-    ) -> Segment:
-        size, n_changed = int(rows.sum()), int((rows & changed).sum())
-        return Segment(
-            direction=direction,
-            conditions=conditions,
-            text=rule_text(conditions),
-            size=size,
-            n_changed=n_changed,
-            n_new=n_new,
-            precision=share_estimate(n_changed, size, self.level),
-            coverage=n_changed / int(changed.sum()),
         )
 
     def _apply(self, rules: Sequence[RawRule], covered: list[Mask]) -> dict[Condition, str]:
