@@ -177,10 +177,10 @@ class Penalties:
 
 @dataclass(frozen=True)
 class Schedule(Pacing):
-    """How COMMOD is trained: a ratio of `n_concepts`, or one with layers of `ratio_hidden`."""
+    """How COMMOD is trained: a ratio of `n_concepts`, or one with layers of `hidden`."""
 
     n_concepts: int
-    ratio_hidden: tuple[int, ...]
+    hidden: tuple[int, ...]
     ramp_epochs: int
     adversary_hidden: tuple[int, ...]
     adversary_steps: int

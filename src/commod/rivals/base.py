@@ -30,7 +30,7 @@ from commod.rivals._lots import draw_lots, seed_of
 from commod.scorecard import edited_scores
 from commod.updates.base import (
     BaseUpdate,
-    Changes,
+    ChangedDecisions,
     Decisions,
     FitRows,
     UpdateTags,
@@ -253,7 +253,7 @@ class Rival(BaseUpdate):
         """Return the chance that a row is decided positively, shape (n,); 0 or 1 without lots."""
         return self._decided(self._read_rows(X)).astype(np.float64)
 
-    def changes(self, X: Any) -> Changes:
+    def changes(self, X: Any) -> ChangedDecisions:
         """Return which rows change and in which direction (as drawn, for a randomised method)."""
         return self._changed(self._read_rows(X))
 
@@ -287,7 +287,7 @@ class Rival(BaseUpdate):
         side = self._made(rows) == (self.classes_[1] == self.pos_label_)
         return np.where(side, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
 
-    def _changed(self, rows: Rows) -> Changes:
+    def _changed(self, rows: Rows) -> ChangedDecisions:
         return self._changes(rows.base.decisions, self._made(rows))
 
     def __sklearn_tags__(self) -> UpdateTags:
@@ -378,7 +378,7 @@ class AwareRival(Rival):
         """Return the chance that a row is decided positively, shape (n,); 0 or 1 without lots."""
         return self._decided(self._read_rows(X, sensitive_features)).astype(np.float64)
 
-    def changes(self, X: Any, *, sensitive_features: Any = None) -> Changes:
+    def changes(self, X: Any, *, sensitive_features: Any = None) -> ChangedDecisions:
         """Return which rows change and in which direction (as drawn, for a randomised method)."""
         return self._changed(self._read_rows(X, sensitive_features))
 

@@ -45,7 +45,7 @@ from commod.updates._notebook import notebook_html
 
 __all__ = [
     "BaseUpdate",
-    "Changes",
+    "ChangedDecisions",
     "Decisions",
     "FitRows",
     "UpdateTags",
@@ -63,13 +63,13 @@ Decisions = NDArray[np.bool_] | NDArray[np.float64]  # made, or the chance of a 
 
 
 @dataclass(frozen=True)
-class Changes:
+class ChangedDecisions:
     """Which decisions an update changes, and for better or worse; arrays of shape (n,).
 
     Examples
     --------
     >>> import numpy as np
-    >>> changes = Changes(gain=np.array([True, False]), loss=np.array([False, False]))
+    >>> changes = ChangedDecisions(gain=np.array([True, False]), loss=np.array([False, False]))
     >>> changes.n_changes, changes.rate
     (1, 0.5)
     """
@@ -387,9 +387,10 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         negative = self.classes_[self.classes_ != self.pos_label_][0]
         return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
 
-    def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> Changes:
-        up, down = ~before & after, before & ~after
-        return Changes(up, down) if self._raising_is_a_gain() else Changes(down, up)
+    def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> ChangedDecisions:
+        raised, lowered = ~before & after, before & ~after
+        moved = (raised, lowered) if self._raising_is_a_gain() else (lowered, raised)
+        return ChangedDecisions(*moved)
 
     def _raising_is_a_gain(self) -> bool:
         return bool(self.favorable_label_ == self.pos_label_)

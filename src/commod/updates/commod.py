@@ -54,7 +54,7 @@ DEFAULT_GRID = {
     "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
     "lambda_ratio": (0.05, 0.1, 0.2, 0.5),
 }
-RATIOS = ("concepts", "mlp")
+ARCHITECTURES = ("concepts", "mlp")
 MANY_ROWS = 2_000_000  # of all models together
 MOST_THREADS = 4  # each holds a few numbers for every row
 OF_CONCEPTS = ("concept_weights_", "concept_contributions_", "intercept_")
@@ -76,11 +76,10 @@ class COMMOD(RatioUpdate):
         What the adversary looks at: "demographic_parity" (the edited margin), "equalized_odds" (the
         margin and the true label), "true_positive_rate_parity" or "false_positive_rate_parity"
         (rows of one true label).
-    ratio : str, default="concepts"
-        What r is: the bottleneck of sparse "concepts", which is a scorecard, or an "mlp" of hidden
-        layers, which bends where no scorecard can and says nothing about itself. Read and set it
-        with `get_params` and `set_params`: `ratio(X)` is a method.
-    ratio_hidden : tuple of int, default=(64,)
+    architecture : str, default="concepts"
+        What r is. "concepts": a bottleneck of sparse concepts, which is a scorecard. "mlp": a
+        network of hidden layers, which need not be linear and has no scorecard.
+    hidden : tuple of int, default=(64,)
         Sizes of the hidden layers (ReLU) of the "mlp"; () makes r linear, without concepts.
     n_concepts : int, default=2
         k, the number of concepts, for "concepts".
@@ -195,8 +194,8 @@ class COMMOD(RatioUpdate):
         estimator: Any,
         *,
         constraints: str = "demographic_parity",
-        ratio: str = "concepts",
-        ratio_hidden: Sequence[int] = (64,),
+        architecture: str = "concepts",
+        hidden: Sequence[int] = (64,),
         n_concepts: int = 2,
         lambda_fair: float = 2.0,
         lambda_ratio: float = 0.1,
@@ -224,8 +223,8 @@ class COMMOD(RatioUpdate):
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
-        self._ratio = ratio  # `ratio` is what returns r
-        self.ratio_hidden = ratio_hidden
+        self.architecture = architecture
+        self.hidden = hidden
         self.n_concepts = n_concepts
         self.lambda_fair = lambda_fair
         self.lambda_ratio = lambda_ratio
@@ -250,18 +249,6 @@ class COMMOD(RatioUpdate):
         self.favorable_label = favorable_label
         self.progress = progress
         self.random_state = random_state
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the update; those of the base model are not the update's."""
-        params = super().get_params(deep)
-        return {**params, "ratio": self._ratio} if "ratio" in params else params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of the update; those of the base model, never refitted, are refused."""
-        kind = params.pop("ratio", self._ratio)  # as an attribute it would hide the method
-        super().set_params(**params)
-        self._ratio = kind
-        return self
 
     def fit(
         self,
@@ -301,14 +288,10 @@ class COMMOD(RatioUpdate):
         return self
 
     def _check_parameters(self) -> None:
-        if "ratio" in vars(self):
+        if not isinstance(self.architecture, str) or self.architecture not in ARCHITECTURES:
             raise InputError(
-                f"ratio={vars(self)['ratio']!r} was assigned and hides the method ratio(X). Use "
-                "set_params(ratio=...), on a clone."
-            )
-        if not isinstance(self._ratio, str) or self._ratio not in RATIOS:
-            raise InputError(
-                f"ratio={self._ratio!r} is not known; choose one of {', '.join(RATIOS)}."
+                f"architecture={self.architecture!r} is not known; choose one of "
+                f"{', '.join(ARCHITECTURES)}."
             )
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
             check_number(self, name, low=0.0)
@@ -318,13 +301,13 @@ class COMMOD(RatioUpdate):
             check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
             check_number(self, name, low=1, whole=True)
-        check_layers(self, "ratio_hidden")
+        check_layers(self, "hidden")
         check_layers(self, "adversary_hidden")
 
     def _schedule(self) -> Schedule:
         return Schedule(
             n_concepts=int(self.n_concepts),
-            ratio_hidden=tuple(int(size) for size in self.ratio_hidden),
+            hidden=tuple(int(size) for size in self.hidden),
             epochs=int(self.epochs),
             batch_size=int(self.batch_size),
             warmup_epochs=int(self.warmup_epochs),
@@ -408,8 +391,8 @@ class COMMOD(RatioUpdate):
         check_is_fitted(self)
         if self.scorecard_ is None:
             raise InputError(
-                "ratio='mlp' has no concepts: they are parts of a linear ratio. Fit "
-                'COMMOD(ratio="concepts") or a ControlledDebiaser.'
+                "architecture='mlp' has no concepts: they are parts of a linear ratio. Fit "
+                'COMMOD(architecture="concepts") or a ControlledDebiaser.'
             )
         return super().concepts(X)
 
@@ -422,8 +405,8 @@ class COMMOD(RatioUpdate):
         check_is_fitted(self)
         if self.scorecard_ is None:
             raise InputError(
-                "ratio='mlp' has no scorecard, and a patch is one: it needs a linear ratio. Fit "
-                'COMMOD(ratio="concepts") or a ControlledDebiaser.'
+                "architecture='mlp' has no scorecard, and a patch is one: it needs a linear ratio. "
+                'Fit COMMOD(architecture="concepts") or a ControlledDebiaser.'
             )
         return super().to_patch()
 
@@ -547,7 +530,7 @@ def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
     unseeded = [model.random_state is None for model in models]
     # those without a seed see the rows in one order, which lets a GPU train them together
     seeds[unseeded] = seeds[unseeded][:1]
-    train = adversarial.train_layers if first._ratio == "mlp" else adversarial.train_concepts
+    train = adversarial.train_layers if first.architecture == "mlp" else adversarial.train_concepts
     with progress_bar("COMMOD", first.progress) as report:
         return train(problem, penalties, seeds, first._schedule(), report)
 

@@ -17,7 +17,7 @@ from commod.exceptions import InputError
 from commod.patch import Patch
 from commod.scorecard import MARGIN_COLUMN, Scorecard, decide, edited_scores, margins
 from commod.updates._as_patch import patch_of
-from commod.updates.base import BaseUpdate, Changes
+from commod.updates.base import BaseUpdate, ChangedDecisions
 
 __all__ = ["RatioFunction", "RatioUpdate"]
 
@@ -156,7 +156,7 @@ class RatioUpdate(BaseUpdate):
         base, ratio = self._base_and_ratio(X)
         return decide(base.scores, ratio, base.threshold).astype(np.float64)
 
-    def changes(self, X: Any) -> Changes:
+    def changes(self, X: Any) -> ChangedDecisions:
         """Return which rows change and in which direction."""
         base, ratio = self._base_and_ratio(X)
         return self._changes(base.decisions, decide(base.scores, ratio, base.threshold))

@@ -42,7 +42,7 @@ def schedule(**changes):
     return Schedule(
         **{
             "n_concepts": 2,
-            "ratio_hidden": (5,),
+            "hidden": (5,),
             "epochs": 12,
             "batch_size": 32,
             "warmup_epochs": 1,

@@ -161,7 +161,7 @@ def train_layers(
 
     As `train_concepts`; `penalties` on concepts are not looked at.
     """
-    form = Form(0, (problem.n_terms, *schedule.ratio_hidden, 1))
+    form = Form(0, (problem.n_terms, *schedule.hidden, 1))
     trained, flat = _train(problem, penalties, seeds, schedule, form, on_progress)
     return Layers(
         layers=layers(flat, form.sizes),

@@ -32,7 +32,7 @@ from commod.exceptions import InputError, InterruptionWarning
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 from commod.updates._progress import progress_bar
-from commod.updates.base import BaseUpdate, Changes
+from commod.updates.base import BaseUpdate, ChangedDecisions
 
 __all__ = ["stability"]
 
@@ -336,7 +336,7 @@ class _People:
             )
         return cls(X, y, sensitive_features, "evaluated rows", compared)
 
-    def changes(self, model: BaseUpdate) -> Changes:
+    def changes(self, model: BaseUpdate) -> ChangedDecisions:
         """Return whom a fitted update changes."""
         if get_tags(model).needs_sensitive_features:
             return model.changes(self.X, sensitive_features=self.sensitive_features)
@@ -359,7 +359,7 @@ class _People:
 class _Tally:
     """What refits did so far: `changes` and the rest have one entry per refit that worked."""
 
-    changes: list[Changes] = field(default_factory=list)
+    changes: list[ChangedDecisions] = field(default_factory=list)
     fairness: list[float] = field(default_factory=list)
     cards: list[Scorecard | None] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
@@ -446,7 +446,7 @@ def _refit_each(
 
 def _refit(
     model: BaseUpdate, drawn: dict[str, Any], people: _People, tally: _Tally
-) -> Changes | None:
+) -> ChangedDecisions | None:
     """Fit one model and return whom it changes; None, and the reason kept, where it raises."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -461,7 +461,7 @@ def _refit(
     return changes
 
 
-def _fairness(evaluation: EvaluationRows | None, changes: Changes) -> float:
+def _fairness(evaluation: EvaluationRows | None, changes: ChangedDecisions) -> float:
     if evaluation is None:
         return math.nan
     return evaluation.fairness(np.asarray(evaluation.before ^ changes.changed))
