@@ -137,18 +137,18 @@ def test_numpy_runs_what_was_trained(rows, monkeypatch):
     from commod._solvers.training import adversarial, networks
 
     seen = []
-    original = adversarial.train_layers
+    original = adversarial.train_ratio
 
     def spy(problem, *others):
         seen.append((problem, original(problem, *others)))
         return seen[0][1]
 
-    monkeypatch.setattr(adversarial, "train_layers", spy)
+    monkeypatch.setattr(adversarial, "train_ratio", spy)
     update = fit(rows)
     [(problem, trained)] = seen
     parts = [part[0].ravel() for layer in trained.layers for part in layer]
-    form = networks.Form(0, (problem.n_terms, 64, 1))
-    on_device = form.run(np.concatenate(parts).astype(np.float32), problem)
+    architecture = networks.Architecture(0, (problem.n_terms, 64, 1))
+    on_device = architecture.apply(np.concatenate(parts).astype(np.float32), problem)
     ratio = update.ratio(rows[0])
     assert ratio.std() > 0.5
     np.testing.assert_allclose(ratio, on_device, atol=1e-5)

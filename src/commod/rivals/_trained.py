@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._solvers.problem import Training
+from commod._solvers.problem import TrainingRecord
 from commod.exceptions import InterruptionWarning
 from commod.rivals.base import LearningRows, Rival
 from commod.updates.base import check_number
@@ -34,7 +34,7 @@ class TrainedRival(Rival):
 
     @abstractmethod
     def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Any:
-        """Return the solver's `Training`, with one result for each of `models`."""
+        """Return the solver's `TrainingRecord`, with one result for each of `models`."""
 
     @abstractmethod
     def _store(
@@ -78,7 +78,7 @@ class TrainedRival(Rival):
         if trained.interrupted:
             warnings.warn(edited[0]._interruption(), InterruptionWarning, stacklevel=4)
 
-    def _remember(self, training: Training, i: int) -> None:
+    def _remember(self, training: TrainingRecord, i: int) -> None:
         self.history_ = {name: values[i].tolist() for name, values in training.history.items()}
         self.n_iter_ = training.epochs_done
         self._interrupted = training.interrupted

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from commod._data.encoding import Encoding, TermTable
-from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers, standardise
+from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.exceptions import InputError, TrainingWarning
 from commod.metrics._constraint import Constraint
 from commod.rivals._trained import TrainedRival, unit_weights
@@ -190,7 +190,7 @@ class AdversarialDebiasing(TrainedRival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> Layers:
+    def _train(self, models: Sequence[Self], rows: LearningRows, terms: TermTable) -> TrainedLayers:
         from commod.rivals._solvers import debiasing  # JAX is loaded by the first fit, never before
 
         strengths = np.array([model.strength for model in models], dtype=np.float32)
@@ -206,10 +206,17 @@ class AdversarialDebiasing(TrainedRival):
         )
         problem = _problem(rows, terms, self._constraint)
         with progress_bar("AdversarialDebiasing", self.progress) as report:
-            return debiasing.train(problem, strengths, draw_seeds(models), schedule, report)
+            return debiasing.train_predictor(
+                problem, strengths, draw_seeds(models), schedule, report
+            )
 
     def _store(
-        self, trained: Layers, i: int, rows: LearningRows, encoding: Encoding, terms: TermTable
+        self,
+        trained: TrainedLayers,
+        i: int,
+        rows: LearningRows,
+        encoding: Encoding,
+        terms: TermTable,
     ) -> None:
         if trained.epochs_done:
             layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]

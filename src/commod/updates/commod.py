@@ -19,11 +19,11 @@ from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.inputs import check_weights
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
-    Layers,
-    Penalties,
-    Problem,
-    Schedule,
-    Solution,
+    RatioPenalties,
+    RatioProblem,
+    RatioSchedule,
+    TrainedConcepts,
+    TrainedLayers,
     standardise,
     training_margins,
 )
@@ -304,9 +304,9 @@ class COMMOD(RatioUpdate):
         check_layers(self, "hidden")
         check_layers(self, "adversary_hidden")
 
-    def _schedule(self) -> Schedule:
-        return Schedule(
-            n_concepts=int(self.n_concepts),
+    def _schedule(self) -> RatioSchedule:
+        return RatioSchedule(
+            n_concepts=0 if self.architecture == "mlp" else int(self.n_concepts),
             hidden=tuple(int(size) for size in self.hidden),
             epochs=int(self.epochs),
             batch_size=int(self.batch_size),
@@ -325,11 +325,11 @@ class COMMOD(RatioUpdate):
         encoding: Encoding,
         terms: TermTable,
         moments: Moments,
-        trained: Solution | Layers,
+        trained: TrainedConcepts | TrainedLayers,
         i: int,
     ) -> None:
         """Keep the i-th trained model: r, history and what it does to the fit rows."""
-        if isinstance(trained, Layers):
+        if isinstance(trained, TrainedLayers):
             self._store_network(rows, encoding, terms, trained, i)
         else:
             self._store_concepts(rows, encoding, terms, moments, trained, i)
@@ -353,7 +353,7 @@ class COMMOD(RatioUpdate):
         encoding: Encoding,
         terms: TermTable,
         moments: Moments,
-        trained: Solution,
+        trained: TrainedConcepts,
         i: int,
     ) -> None:
         mean, scale, _ = moments
@@ -369,7 +369,7 @@ class COMMOD(RatioUpdate):
         self._store_scorecard(encoding, concepts, mean, scale)
 
     def _store_network(
-        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: Layers, i: int
+        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: TrainedLayers, i: int
     ) -> None:
         layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
         self.network_ = raw_network(encoding, layers, terms, rows.weight)
@@ -517,10 +517,10 @@ def _run_all(stores: list[Callable[[], None]], n_rows: int) -> None:
         pool.shutdown(cancel_futures=True)
 
 
-def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
+def _train(models: list[COMMOD], problem: RatioProblem) -> TrainedConcepts | TrainedLayers:
     from commod._solvers.training import adversarial  # JAX is loaded by the first fit, never before
 
-    penalties = Penalties(
+    penalties = RatioPenalties(
         *(
             np.array([getattr(model, f"lambda_{name}") for model in models], dtype=np.float32)
             for name in ("fair", "ratio", "sparsity", "diversity")
@@ -530,9 +530,8 @@ def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
     unseeded = [model.random_state is None for model in models]
     # those without a seed see the rows in one order, which lets a GPU train them together
     seeds[unseeded] = seeds[unseeded][:1]
-    train = adversarial.train_layers if first.architecture == "mlp" else adversarial.train_concepts
     with progress_bar("COMMOD", first.progress) as report:
-        return train(problem, penalties, seeds, first._schedule(), report)
+        return adversarial.train_ratio(problem, penalties, seeds, first._schedule(), report)
 
 
 def _problem(
@@ -541,7 +540,7 @@ def _problem(
     moments: Moments,
     distance_weight: NDArray[np.float64],
     constraint: Constraint,
-) -> Problem:
+) -> RatioProblem:
     """Put the numbers the solver needs into float32."""
     adversary_weight = rows.weight * rows.in_constraint
     label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
@@ -551,7 +550,7 @@ def _problem(
     margin = training_margins(rows.base.scores, rows.base.threshold)
     unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
     single = np.float32
-    return Problem(
+    return RatioProblem(
         **vars(standardise(terms, rows.weight, moments[:2])),
         margin=margin.astype(single),
         label=label.astype(single),
