@@ -579,7 +579,7 @@ def test_columns_that_tell_the_group_stay_out_of_the_ledger_unless_it_is_asked_f
     model = ScoreColumn("score")
     scored = X.assign(score=np.where(before == 1, 0.8, 0.2) + 0.01 * X.w)
     update = ControlledDebiaser(model, target=0.9, random_state=0, progress=False)
-    with pytest.warns(DataWarning, match="tells the sensitive group"):
+    with pytest.warns(DataWarning, match="determines the sensitive group"):
         update.fit(scored, sensitive_features=sex)
     why = explain(update, scored)
     quiet, asked = (

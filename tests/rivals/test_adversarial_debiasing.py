@@ -414,7 +414,7 @@ def test_rows_without_weight_do_not_matter(rows):
 
 def test_a_column_that_tells_the_group_is_warned_about(rows):
     X, y, group = rows
-    with pytest.warns(DataWarning, match="'sex' of X tells the sensitive group"):
+    with pytest.warns(DataWarning, match="'sex' of X determines the sensitive group"):
         fit((X.assign(sex=group), y, group), epochs=0)
 
 

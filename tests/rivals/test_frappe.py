@@ -472,7 +472,7 @@ def test_locked_columns_of_an_array_are_not_read_either(rows):
 
 def test_a_column_that_tells_the_group_is_warned_about(rows):
     X, y, group = rows
-    with pytest.warns(DataWarning, match="'sex' of X tells the sensitive group"):
+    with pytest.warns(DataWarning, match="'sex' of X determines the sensitive group"):
         fit((X.assign(sex=group), y, group), epochs=0)
     fit((X.assign(sex=group), y, group), locked_features=["sex"], epochs=0)
 

@@ -416,7 +416,7 @@ def test_a_column_that_is_the_group_is_pointed_out(model, rows, spell):
     X, y, s = rows
     X = X.assign(code=spell(s == s.iloc[0], np.arange(len(X))))
     scores = X.assign(score=model.predict_proba(X.drop(columns="code"))[:, 1])
-    with pytest.warns(DataWarning, match=r"Column 'code' of X tells the sensitive group exactly"):
+    with pytest.warns(DataWarning, match=r"Column 'code' of X determines the sensitive group"):
         COMMOD(ScoreColumn("score"), epochs=0).fit(scores, y, sensitive_features=s)
     COMMOD(ScoreColumn("score"), epochs=0, locked_features=["code"]).fit(
         scores, y, sensitive_features=s
@@ -437,7 +437,7 @@ def test_a_sensitive_column_among_several_is_pointed_out_too(model, rows):
     X, y, s = rows
     both = pd.DataFrame({"race": np.asarray(s), "older": np.asarray(X["x1"] > 0)})
     table = X.assign(score=model.predict_proba(X)[:, 1], race=np.asarray(s))
-    with pytest.warns(DataWarning, match="Column 'race' of X tells the sensitive group exactly"):
+    with pytest.warns(DataWarning, match="Column 'race' of X determines the sensitive group"):
         COMMOD(ScoreColumn("score"), epochs=0).fit(table, y, sensitive_features=both)
 
 
