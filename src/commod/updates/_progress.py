@@ -24,9 +24,7 @@ def progress_bar(
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    if not (
-        console.is_terminal or console.is_jupyter
-    ):  # a log file gets lines, no cursor movements
+    if not (console.is_terminal or console.is_jupyter):  # a log file gets lines only
         yield lambda done, total: console.print(f"{label}: {done} of {total} {unit}")
         return
     with Progress(console=console, transient=True) as progress:

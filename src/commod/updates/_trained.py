@@ -1,4 +1,4 @@
-"""What updates that are trained by gradients share: seeds, sizes of layers, readable concepts."""
+"""Helpers that updates trained by gradients share: seeds, sizes of layers, readable concepts."""
 
 from __future__ import annotations
 
