@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,14 +189,13 @@ class RatioProblem(TermArrays):
     adversary_sees_label: bool
 
 
-@dataclass(frozen=True)
-class RatioPenalties:
-    """Weights of the loss terms, one entry per model: arrays of shape (m,)."""
+class RatioPenalties(NamedTuple):
+    """Weights of the loss terms: arrays of shape (m,), or scalars of one model."""
 
-    fair: NDArray[np.float32]
-    ratio: NDArray[np.float32]
-    sparsity: NDArray[np.float32]
-    diversity: NDArray[np.float32]
+    fair: Any
+    ratio: Any
+    sparsity: Any
+    diversity: Any
 
 
 @dataclass(frozen=True)
@@ -234,13 +234,12 @@ class AdditiveProblem(TermArrays):
     kernel_length: float
 
 
-@dataclass(frozen=True)
-class AdditivePenalties:
-    """Weights of the loss terms beside the divergence, one entry per model: shape (m,)."""
+class AdditivePenalties(NamedTuple):
+    """Weights of the loss terms beside the divergence: arrays of shape (m,), or scalars."""
 
-    fair: NDArray[np.float32]
-    sparsity: NDArray[np.float32]
-    diversity: NDArray[np.float32]
+    fair: Any
+    sparsity: Any
+    diversity: Any
 
 
 # ---------------------------------------------------------------------------------------------

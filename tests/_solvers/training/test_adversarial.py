@@ -9,7 +9,7 @@ from scipy.special import expit, log_softmax
 
 from commod._solvers.problem import RatioPenalties, RatioProblem, RatioSchedule
 from commod._solvers.training import adversarial
-from commod._solvers.training.adversarial import RatioSpec, RatioWeights
+from commod._solvers.training.adversarial import RatioSpec
 from commod._solvers.training.networks import Architecture
 
 
@@ -112,7 +112,7 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     ]
     ratio = jnp.concatenate([W.ravel(), v, jnp.array([b])])
     adversary = jnp.concatenate([first.T.ravel(), bias[0], second.T.ravel(), bias[1]])
-    weights = RatioWeights(*map(jnp.float32, (2.0, 0.3, 0.2, 0.1)))
+    weights = RatioPenalties(*map(jnp.float32, (2.0, 0.3, 0.2, 0.1)))
     loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, spec)
     np.testing.assert_allclose(parts, expected, rtol=2e-5)
     total = np.array([1, -2.0, 0.3, 0.2, 0.1, 0]) @ expected
@@ -127,7 +127,7 @@ def test_the_loss_of_layers_has_no_penalty_on_concepts():
     r = np.maximum(dense_terms(problem) @ A + a, 0) @ B + b
     ratio = jnp.concatenate([A.ravel(), a, B, jnp.array([b])])
     adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
-    weights = RatioWeights(*map(jnp.float32, (2.0, 0.3, 5.0, 5.0)))
+    weights = RatioPenalties(*map(jnp.float32, (2.0, 0.3, 5.0, 5.0)))
     loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, spec)
     label, group, distance, changed = parts.tolist()
     edited = r * problem.margin - 0.4
@@ -149,7 +149,7 @@ def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
         rng = np.random.default_rng(2)
         ratio = jnp.asarray(rng.normal(size=2 * problem.n_terms + 3))
         adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
-        weights = RatioWeights(*map(jnp.float64, (2.0, 0.3, 0.0, 0.1)))  # the L1 has its own step
+        weights = RatioPenalties(*map(jnp.float64, (2.0, 0.3, 0.0, 0.1)))  # the L1 has its own step
 
         @jax.jit
         def loss(x):

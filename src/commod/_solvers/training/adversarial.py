@@ -122,15 +122,6 @@ class RatioSettings(NamedTuple):
     adaptive: Any
 
 
-class RatioWeights(NamedTuple):
-    """The weights λ of one model, scalars."""
-
-    fair: Any
-    ratio: Any
-    sparsity: Any
-    diversity: Any
-
-
 class RatioState(NamedTuple):
     """Everything that one model carries from step to step."""
 
@@ -163,7 +154,7 @@ def train_ratio(
     )
     models = train(
         _method(spec),
-        RatioWeights(**vars(penalties)),
+        penalties,
         seeds,
         _rows(problem),
         len(problem.margin),
@@ -247,7 +238,7 @@ def _adversary_loss(adversary: Array, edited: Array, batch: RatioRows, spec: Rat
 
 
 def _ratio_loss(
-    ratio: Array, adversary: Array, batch: RatioRows, weights: RatioWeights, spec: RatioSpec
+    ratio: Array, adversary: Array, batch: RatioRows, weights: RatioPenalties, spec: RatioSpec
 ) -> tuple[Array, Array]:
     """Return the loss of the ratio and its parts; the L1 on W is left to the proximal step."""
     r = spec.architecture.apply(ratio, batch)
@@ -270,7 +261,7 @@ def _ratio_loss(
 
 def _step(
     state: RatioState,
-    weights: RatioWeights,
+    weights: RatioPenalties,
     batch: RatioRows,
     settings: RatioSettings,
     clock: Clock,

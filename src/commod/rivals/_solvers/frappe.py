@@ -88,14 +88,6 @@ class AdditiveSettings(NamedTuple):
     own_share: Any
 
 
-class AdditiveWeights(NamedTuple):
-    """The penalties of one model, scalars."""
-
-    fair: Any
-    sparsity: Any
-    diversity: Any
-
-
 class AdditiveState(NamedTuple):
     """Everything that one model carries from step to step."""
 
@@ -132,7 +124,7 @@ def train_additive_term(
     )
     models = train(
         method,
-        AdditiveWeights(**vars(penalties)),
+        penalties,
         seeds,
         rows,
         len(problem.margin),
@@ -189,7 +181,7 @@ def _initial_state(seed: int, spec: AdditiveSpec) -> AdditiveState:
 def _loss(
     term: Array,
     batch: AdditiveRows,
-    weights: AdditiveWeights,
+    weights: AdditivePenalties,
     settings: AdditiveSettings,
     spec: AdditiveSpec,
 ) -> tuple[Array, Array]:
@@ -275,7 +267,7 @@ def _sides(values: Array, spec: AdditiveSpec) -> Array:
 
 def _step(
     state: AdditiveState,
-    weights: AdditiveWeights,
+    weights: AdditivePenalties,
     batch: AdditiveRows,
     settings: AdditiveSettings,
     clock: Clock,
