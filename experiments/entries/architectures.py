@@ -37,8 +37,8 @@ def architectures(frames: Frames, base: str) -> Entry:
                 ["architecture", "P-rule that half of the splits reach", "concepts minus it"],
                 lines,
             ),
-            '"Plain linear" is one concept without a penalty on it. `COMMOD(ratio="mlp")` has no '
-            "scorecard: who changes is described from its decisions only, and `to_patch` refuses "
-            "it.",
+            '"Plain linear" is one concept without a penalty on it. `COMMOD(architecture="mlp")` '
+            "has no scorecard: who changes is described from its decisions only, and `to_patch` "
+            "refuses it.",
         ),
     )

@@ -587,7 +587,7 @@ def test_columns_that_determine_the_group_are_in_the_ledger_only_on_request():
     model = ScoreColumn("score")
     scored = X.assign(score=np.where(before == 1, 0.8, 0.2) + 0.01 * X.w)
     update = ControlledDebiaser(model, target=0.9, random_state=0, progress=False)
-    with pytest.warns(DataWarning, match="tells the sensitive group"):
+    with pytest.warns(DataWarning, match="determines the sensitive group"):
         update.fit(scored, sensitive_features=sex)
     why = explain(update, scored)
     quiet, asked = (

@@ -934,7 +934,7 @@ def test_missing_groups_are_refused(model, rows):
 
 def test_a_column_that_is_the_group_is_pointed_out(model, rows):
     X, y, s = rows
-    with pytest.warns(DataWarning, match="tells the sensitive group exactly"):
+    with pytest.warns(DataWarning, match="determines the sensitive group"):
         fit(model, (X.assign(race=s), y, s))
 
 

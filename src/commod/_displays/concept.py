@@ -77,7 +77,7 @@ class ConceptDisplay:
         Parameters
         ----------
         update : fitted update with a scorecard
-            ControlledDebiaser, or COMMOD with ratio="concepts".
+            ControlledDebiaser, or COMMOD with architecture="concepts".
         X : table of shape (n, n_features)
         ax : matplotlib Axes, default=None
             As in `plot`.

@@ -66,9 +66,9 @@ def explain(
     Parameters
     ----------
     update : fitted update, or None
-        A COMMOD or ControlledDebiaser gives everything; a rival, or a COMMOD with ratio="mlp", has
-        no scorecard, so that its decisions alone are described. None: any two models, given by
-        `y_before` and `y_after`.
+        A COMMOD or ControlledDebiaser gives everything; a rival, or a COMMOD with
+        architecture="mlp", has no scorecard, so that its decisions alone are described. None: any
+        two models, given by `y_before` and `y_after`.
     X : table of shape (n, n_features)
         The people to explain. It is not copied: person and reasons look into it again.
     sensitive_features : array-like of shape (n,) or (n, n_sensitive), default=None
@@ -443,8 +443,8 @@ class Explanation:
         if self.card is None:
             raise InputError(
                 f"{self.method or 'A pair of models'} has no scorecard, so nobody's points are "
-                'known. Explain a ControlledDebiaser or a COMMOD(ratio="concepts"), or look at '
-                "segments."
+                'known. Explain a ControlledDebiaser or a COMMOD(architecture="concepts"), or '
+                "look at segments."
             )
         return self._update.scorecard_
 
