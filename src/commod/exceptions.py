@@ -1,4 +1,4 @@
-"""The few error and warning types; a message says what came, what was expected, the way out."""
+"""Define errors and warnings. A message says what came, what was expected, and how to correct it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ class CommodError(Exception):
 
 
 class InputError(CommodError, ValueError):
-    """What the caller passed cannot be used; the message says how to mend it.
+    """The caller passed something that cannot be used; the message says how to correct it.
+
+    Parameters
+    ----------
+    *args : object
+        The message.
+    parameter : str, default=None
+        Python name of the parameter that is wrong; None where several or none are to blame. The
+        message names the same parameter.
 
     Examples
     --------
@@ -18,17 +26,21 @@ class InputError(CommodError, ValueError):
     commod.exceptions.InputError: sensitive_features has 1 missing value in 2 rows. ...
     """
 
+    def __init__(self, *args: object, parameter: str | None = None) -> None:
+        super().__init__(*args)
+        self.parameter = parameter
+
 
 class InputTypeError(InputError, TypeError):
-    """The caller passed an object of a kind that commod does not read."""
+    """The caller passed an object of a type that commod does not read."""
 
 
 class BaseModelError(InputError):
-    """The model to update cannot be used: its classes or its scores do not fit."""
+    """The base model cannot be updated: its classes or its scores do not fit."""
 
 
 class DatasetError(CommodError, OSError):
-    """A table is missing, cannot be fetched, or is not the table it should be."""
+    """A table is missing, cannot be downloaded, or differs from the expected table."""
 
 
 class CommodWarning(UserWarning):
@@ -36,20 +48,20 @@ class CommodWarning(UserWarning):
 
 
 class BaseModelWarning(CommodWarning):
-    """The base model can be updated, but something about it deserves a look."""
+    """The base model can be updated, but its owner should check something about it."""
 
 
 class DataWarning(CommodWarning):
-    """The rows can be used, but something about them deserves a look: small groups, proxies."""
+    """The rows can be used, but should be checked: for small groups or proxies, for example."""
 
 
 class TrainingWarning(CommodWarning):
-    """Training ended in a state the user should know about: interrupted, or collapsed."""
+    """Training was interrupted, or collapsed to decisions that are all the same."""
 
 
 class InterruptionWarning(TrainingWarning):
-    """Training was interrupted by the user; what was learned until then was kept."""
+    """The user interrupted training; the update keeps what it had learned until then."""
 
 
 class TargetWarning(CommodWarning):
-    """The stated fairness was not reached or cannot be promised; the message has the numbers."""
+    """The target was not reached or cannot be promised; the message states the values."""
