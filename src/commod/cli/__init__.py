@@ -14,7 +14,7 @@ import typer
 
 from commod import __version__
 from commod.cli import apply, audit, check, compare, debias, demo, show, sql
-from commod.cli._options import in_options
+from commod.exceptions import CommodError
 
 __all__ = ["app", "main"]
 
@@ -67,13 +67,11 @@ for name, module in {
 
 def main() -> None:
     """Run the command line; a mistake of the user is one line on standard error and exit code 2."""
-    from commod.exceptions import CommodError
-
     _make_printable()
     try:
         code = app(standalone_mode=False)
     except (CommodError, OSError) as error:
-        _fail(in_options(_words(error)))
+        _fail(_message(error))
     except MemoryError:
         _fail("There is not enough memory for this table. Pass fewer columns or rows.")
     except (KeyboardInterrupt, typer.Abort):
@@ -84,7 +82,7 @@ def main() -> None:
         if hasattr(error, "format_message"):
             _fail_usage(error)
         if type(error).__module__.lstrip("_").startswith("duckdb"):
-            _fail(f"The table cannot be read: {_words(error)}.")
+            _fail(f"The table cannot be read: {_message(error)}.")
         traceback.print_exc()  # a mistake of ours: neither bad input nor an unmet constraint
         sys.exit(CRASHED)
     sys.exit(code or 0)
@@ -97,7 +95,7 @@ def _make_printable() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename!r} cannot be used: {error.strerror}."
     return " ".join(str(error).split())

@@ -305,7 +305,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"sensitive_features has {int(large.sum())} group(s) of at least min_group_size="
                 f"{self.min_group_size} rows ({counted}), but fairness compares at least 2. Merge "
-                "groups (cut a number into bins), add rows or lower min_group_size."
+                "groups (cut a number into bins), add rows or lower min_group_size.",
+                parameter="min_group_size",
             )
         if not large.all():
             small = [repr(g) for g, kept in zip(groups.labels, large, strict=True) if not kept]
@@ -460,7 +461,8 @@ def check_number(
     ):
         sign = ">" if include == "right" else ">="
         most = f" and <= {high:g}" if high < np.inf else ""
-        raise InputError(f"{name}={value!r} must be a finite number {sign} {low:g}{most}.")
+        message = f"{name}={value!r} must be a finite number {sign} {low:g}{most}."
+        raise InputError(message, parameter=name)
 
 
 def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["Table", "open_tables", "read_frame"]
+__all__ = ["SourceTable", "open_tables", "read_frame"]
 
 
 @dataclass(frozen=True)
-class Table:
+class SourceTable:
     """A table in files: nothing is in memory until it is asked for.
 
     Close it, or use it in a `with` block: copies and links it needed are then removed.
@@ -51,7 +51,7 @@ class Table:
         first = repr(self.files[0])
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
-    def with_relation(self, relation: duckdb.DuckDBPyRelation) -> Table:
+    def with_relation(self, relation: duckdb.DuckDBPyRelation) -> SourceTable:
         """Return the table with another relation on the same connection, such as an edited one."""
         return replace(self, relation=relation)
 
@@ -60,7 +60,7 @@ class Table:
         self.connection.close()
         self._resources.close()
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> SourceTable:
         return self
 
     def __exit__(
@@ -82,7 +82,7 @@ def open_tables(
     encoding: str | None = None,
     memory_limit: str | None = None,
     progress: Progress | None = None,
-) -> Table:
+) -> SourceTable:
     """Return the table that some local files hold, their rows one after the other.
 
     All rows of text files are looked at once, so that what is wrong with a file is said here and
@@ -110,7 +110,7 @@ def open_tables(
 
     Returns
     -------
-    Table
+    SourceTable
         Its relation has the columns of the files in their order.
 
     Raises
@@ -135,7 +135,7 @@ def open_tables(
                 f"{sources[0].name!r} has a header but no rows; expected at least one row of data."
             )
         files = tuple(source.name for source in sources)
-        return Table(relation, connection, kinds, n_rows, files, stack.pop_all())
+        return SourceTable(relation, connection, kinds, n_rows, files, stack.pop_all())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def open_tables(
 
 
 def read_frame(
-    table: Table, columns: Sequence[str] | None = None, *, progress: Progress | None = None
+    table: SourceTable, columns: Sequence[str] | None = None, *, progress: Progress | None = None
 ) -> pd.DataFrame:
     """Return the rows of a table, or some of its columns, as a pandas frame.
 

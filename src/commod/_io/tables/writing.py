@@ -10,7 +10,7 @@ from pathlib import Path
 
 from commod._io.files import written_whole
 from commod._io.tables.running import Progress, in_row_order, out_of_memory, run_query, sentence_of
-from commod._io.tables.table import Table
+from commod._io.tables.table import SourceTable
 from commod.exceptions import InputError
 
 __all__ = ["TABLE_SUFFIXES", "check_output", "check_outputs", "write_table"]
@@ -114,7 +114,7 @@ def check_outputs(
 
 
 def write_table(
-    table: Table,
+    table: SourceTable,
     path: str | os.PathLike[str],
     *,
     force: bool,
@@ -128,7 +128,7 @@ def write_table(
 
     Parameters
     ----------
-    table : Table
+    table : SourceTable
         As opened, or `table.with_relation(edited)`.
     path : str or path
         Ends in .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .pq.
@@ -151,7 +151,7 @@ def write_table(
     return target
 
 
-def _copy(table: Table, path: Path, options: str, progress: Progress | None) -> None:
+def _copy(table: SourceTable, path: Path, options: str, progress: Progress | None) -> None:
     def copy() -> None:
         rows = table.relation  # noqa: F841  (DuckDB finds it by this name)
         table.connection.execute(
