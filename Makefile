@@ -6,7 +6,7 @@ ifneq ($(wildcard ../shared/data/law_school.csv),)
 export COMMOD_DATA_HOME ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint format types contracts check figures paper paper-quick bench bench-quick clean
+.PHONY: help setup demo test test-fast lint format types contracts check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ demo: .venv/runtime ## debias a real model end to end
 
 test: .venv/develop ## tests, README and docstrings, a process per core
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator checks, long properties and pages
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests
 
 lint: .venv/develop ## ruff: rules and format
 	$(BIN)/ruff check .

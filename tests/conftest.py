@@ -1,4 +1,4 @@
-"""Tables that several test files read, loaded once per run; treat them as read-only."""
+"""Fixtures that several test files share, and which tests are slow."""
 
 import os
 import shutil
@@ -9,8 +9,22 @@ import warnings
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from commod.datasets import fetch_law_school, load_compas
+
+# A busy machine may take any time for an example, so no test has a deadline.
+settings.register_profile("commod", deadline=None)
+settings.load_profile("commod")
+
+SLOW_FIXTURES = {"spark", "postgres", "browser", "demo"}
+
+
+def pytest_collection_modifyitems(items):
+    """Mark tests as slow that start another program; others are marked where they are written."""
+    for item in items:
+        if SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

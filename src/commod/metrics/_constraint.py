@@ -95,6 +95,16 @@ class Constraint:
     rate_rows: tuple[RateRow, ...]
     comparison: Literal["ratio", "difference"]
 
+    def __post_init__(self) -> None:
+        labels = [row.label for row in self.rate_rows]
+        shapes = {"ratio": ([None], [True], [False])}
+        shapes["difference"] = (*shapes["ratio"], [True, False])
+        if labels not in shapes.get(self.comparison, ()):
+            raise InputError(
+                f"{self.name!r} compares the rates of true labels {labels} by {self.comparison!r}. "
+                "A ratio has one rate row. A difference has one, or two: the positive label first."
+            )
+
     # -- values and targets --------------------------------------------------------------------
 
     @property

@@ -90,14 +90,14 @@ def read_request(request: Any, explanation: Explanation | None) -> Request:
     request = replace(
         request, **{n: getattr(known_already, n) for n in LABELS if getattr(request, n) is None}
     )
-    get_constraint(request.constraints)
+    constraint = get_constraint(request.constraints)
     if request.direction not in DIRECTIONS:
         raise InputError(
             f"direction={request.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}."
         )
     request = from_plain(Request, to_plain(request))  # refuses entries of a wrong kind
     if request.target is not None:
-        read_target(request.constraints, request.target)
+        read_target(constraint, request.target)
     for name in SHARES:
         value = getattr(request, name)
         if value is not None and not 0 <= value <= 1:

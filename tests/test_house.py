@@ -1,0 +1,164 @@
+"""The house: sizes of files and functions, names, import circles, knowledge of constraints."""
+
+import ast
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from commod.metrics._constraint import CONSTRAINTS
+
+SOURCE = Path(__file__).parents[1] / "src" / "commod"
+FILES = sorted(SOURCE.rglob("*.py"))
+PUBLIC_ENTRY_POINTS = {"audit", "audit_frame", "compare"}  # users pass keywords
+COMPARISONS = SOURCE / "metrics" / "_constraint.py"
+
+
+def name_of(path):
+    return str(path.relative_to(SOURCE))
+
+
+def functions_of(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def body_length(function):
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def n_parameters(function):
+    arguments = function.args
+    return len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs])
+
+
+def test_files_and_functions_can_be_read_without_scrolling():
+    assert [name_of(p) for p in FILES if len(p.read_text("utf-8").splitlines()) > 600] == []
+    lengths = {(name_of(p), f.name): body_length(f) for p in FILES for f in functions_of(p)}
+    assert {function: n for function, n in lengths.items() if n > 60} == {}
+
+
+def test_functions_have_few_parameters():
+    exempt = {"__init__", *PUBLIC_ENTRY_POINTS}
+    numbers = {(name_of(p), f.name): n_parameters(f) for p in FILES for f in functions_of(p)}
+    assert {key: n for key, n in numbers.items() if n > 12 and key[1] not in exempt} == {}
+
+
+def test_the_house_has_at_most_20_rooms():
+    rooms = [p for p in SOURCE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
+    assert len(rooms) - 1 <= 20  # without __init__.py
+
+
+# ---------------------------------------------------------------------------------------------
+# Constraint names
+
+
+class Comparisons(ast.NodeVisitor):
+    """Collect the lines that compare, look up or list constraint names."""
+
+    def __init__(self):
+        self.lines = []
+
+    def _collect(self, node):
+        if isinstance(node, ast.Constant) and node.value in CONSTRAINTS:
+            self.lines.append(node.lineno)
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+            for element in node.elts:
+                self._collect(element)
+
+    def visit_Compare(self, node):
+        for part in (node.left, *node.comparators):
+            self._collect(part)
+        self.generic_visit(node)
+
+    def visit_Dict(self, node):
+        for key in node.keys:
+            self._collect(key)
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node):
+        self._collect(node.slice)
+        self.generic_visit(node)
+
+    def visit_MatchValue(self, node):
+        self._collect(node.value)
+
+    def visit_Assign(self, node):
+        self._collect(node.value)
+        self.generic_visit(node)
+
+
+def lines_with_constraint_names(text):
+    found = Comparisons()
+    found.visit(ast.parse(text))
+    return found.lines
+
+
+def test_constraint_names_are_compared_in_one_file():
+    others = [path for path in FILES if path != COMPARISONS]
+    lines = {name_of(p): lines_with_constraint_names(p.read_text("utf-8")) for p in others}
+    assert {name: numbers for name, numbers in lines.items() if numbers} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if name == "equalized_odds": pass',
+        'if name in ("a", "demographic_parity"): pass',
+        'largest = {"equalized_odds": 2}',
+        'largest["equalized_odds"]',
+        'NAMES = ["demographic_parity", "equalized_odds"]',
+        'match name:\n    case "equalized_odds": pass',
+    ],
+)
+def test_a_comparison_with_a_constraint_name_is_noticed(text):
+    assert lines_with_constraint_names(text)
+
+
+# ---------------------------------------------------------------------------------------------
+# Names and imports
+
+
+def test_no_two_classes_share_a_name():
+    names = Counter(
+        node.name.lstrip("_")
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name: n for name, n in names.items() if n > 1} == {}
+
+
+def module_of(path):
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path, modules):
+    """Return the modules that a file imports anywhere, also in functions and for types."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in modules else node.module
+
+
+def test_no_import_circle():
+    modules = {module_of(path): path for path in FILES}
+    graph = {
+        module: {name for name in imports_of(path, modules) if name in modules and name != module}
+        for module, path in modules.items()
+        if path.name != "__init__.py"  # packages re-export what is in them
+    }
+    importers = defaultdict(set)
+    for module, targets in graph.items():
+        for target in targets:
+            importers[target].add(module)
+    left = set(graph)
+    while free := {m for m in left if not (graph[m] & left) or not (importers[m] & left)}:
+        left -= free
+    assert left == set()
