@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from commod._io import files as _files
 from commod._io.files import write_whole, written_whole
-from commod._io.tables import running as _running
-from commod._io.tables.running import run_query
+from commod._io.tables import queries as _queries
+from commod._io.tables.queries import run_query
 from commod._io.tables.table import open_tables, read_frame
 from commod._io.tables.writing import TABLE_SUFFIXES, check_output, write_table
 from commod.exceptions import InputError
@@ -790,7 +790,7 @@ def test_run_query_passes_results_and_errors_on():
     with pytest.raises(duckdb.ConversionException):
         run_query(connection, connection.sql("SELECT CAST('x' AS INTEGER)").fetchall)
     assert (
-        _running.sentence_of(duckdb.IOException("IO Error: No such thing.\nmore"))
+        _queries.error_sentence(duckdb.IOException("IO Error: No such thing.\nmore"))
         == "No such thing"
     )
 

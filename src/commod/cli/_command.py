@@ -2,95 +2,127 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
-from copy import copy
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.models import OptionInfo
 
 from commod.exceptions import InputError
 
-__all__ = ["Sets", "with_options"]
+__all__ = ["named_columns", "option", "with_options"]
+
+REQUIRED = dataclasses.MISSING
 
 
-@dataclass(frozen=True)
-class Sets:
-    """Name the Python parameter that an option sets, where the two have different names."""
+def option(
+    default: Any = REQUIRED,
+    *names: str,
+    help: str,
+    sets: str | None = None,
+    is_column: bool = False,
+) -> Any:
+    """Return a dataclass field that is an option of a command.
 
-    parameter: str
+    Parameters
+    ----------
+    default : object, default=REQUIRED
+        Default of the option. A list must be empty.
+    *names : str
+        Names of the option, if not the name of the field: "--quiet", "-q".
+    help : str
+        Text in the help of the command.
+    sets : str, default=None
+        Python parameter that the option sets, if not the name of the field.
+    is_column : bool, default=False
+        Whether the value names columns of the table, see `named_columns`.
+    """
+    metadata = {"names": names, "help": help, "sets": sets, "is_column": is_column}
+    if isinstance(default, list):
+        return dataclasses.field(default_factory=list, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def named_columns(*groups: Any) -> list[tuple[str, str]]:
+    """Return each option of the groups that names a column, with the column."""
+    pairs = [
+        (_option_names(field)[0], getattr(group, field.name))
+        for group in groups
+        for field in dataclasses.fields(group)
+        if field.metadata["is_column"]
+    ]
+    return [
+        (name, column)
+        for name, value in pairs
+        for column in (value if isinstance(value, list) else [value])
+        if column is not None
+    ]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command in the form that typer reads.
 
-    A parameter of `command` that is annotated with a dataclass becomes one option per field. Each
-    field is `Annotated` with a `typer.Option`, and with `Sets` where the names differ. The help
-    shows the options of a class in the panel that its attribute `PANEL` names. A field with a
-    `default_factory` has no default in the help.
+    A parameter of `command` that is annotated with a dataclass becomes one option per field, made
+    with `option`. The help shows them in the panel that the attribute `PANEL` of the class names.
+    Every other parameter is left to typer.
 
     An `InputError` that names a Python parameter gets the name of the option in front of its
     message, such as "--max-changes: max_changes=2.0 must be at most 1".
     """
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters = [_parameter("context", typer.Context)]
+    groups: dict[str, Any] = {k: v for k, v in hints.items() if dataclasses.is_dataclass(v)}
+    parameters: list[inspect.Parameter] = []
+    options: dict[str, list[str]] = {}
     for name, given in inspect.signature(command).parameters.items():
-        if name in groups:
-            parameters.extend(_field_parameters(groups[name]))
-        else:
+        if name not in groups:
             parameters.append(_parameter(name, hints[name], given.default))
+            options[name] = [_option_name(name)]
+            continue
+        parameters.extend(_field_parameters(groups[name]))
+        for field in dataclasses.fields(groups[name]):
+            for parameter in {field.name, field.metadata["sets"] or field.name}:
+                options.setdefault(parameter, []).append(_option_names(field)[0])
 
     @wraps(command)
-    def run(context: typer.Context, **values: Any) -> None:
+    def run(**values: Any) -> None:
         arguments: dict[str, Any] = {}
         for name, group in groups.items():
-            stated = {f.name: values.pop(f.name) for f in fields(group)}
+            stated = {field.name: values.pop(field.name) for field in dataclasses.fields(group)}
             arguments[name] = group(**{k: v for k, v in stated.items() if v is not None})
         try:
             command(**arguments, **values)
         except InputError as error:
-            option = _option_names(context, parameters).get(error.parameter or "")
-            if option is None:
+            if error.parameter not in options:
                 raise
-            raise InputError(f"{option}: {error}") from error
+            raise InputError(f"{' or '.join(options[error.parameter])}: {error}") from error
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
-def _parameter(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+def _field_parameters(group: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group)
+    for field in dataclasses.fields(group):
+        info = typer.Option(
+            *_option_names(field), help=field.metadata["help"], rich_help_panel=group.PANEL
+        )
+        default = None if field.default is REQUIRED else field.default
+        if field.default is REQUIRED and field.default_factory is REQUIRED:
+            default = inspect.Parameter.empty
+        yield _parameter(field.name, Annotated[hints[field.name], info], default)
+
+
+def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, annotation=hint, default=default)
 
 
-def _field_parameters(group: Any) -> Iterator[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        kind, option, *marks = get_args(hints[field.name])
-        option = copy(option)  # other classes may show the same option in their own panels
-        if isinstance(option, OptionInfo):
-            option.rich_help_panel = group.PANEL
-        hint: Any = Annotated[kind, option, *marks]
-        yield _parameter(field.name, hint, _default(field))
+def _option_names(field: dataclasses.Field[Any]) -> tuple[str, ...]:
+    return field.metadata["names"] or (_option_name(field.name),)
 
 
-def _default(field: Field[Any]) -> Any:
-    if field.default is not MISSING:
-        return field.default
-    return inspect.Parameter.empty if field.default_factory is MISSING else None
-
-
-def _option_names(context: typer.Context, parameters: list[inspect.Parameter]) -> dict[str, str]:
-    """Return the option for each Python parameter, as the definitions of the options have it."""
-    options = {p.name: p.opts[0] for p in context.command.params if p.param_type_name == "option"}
-    names: dict[str, list[str]] = {name: [option] for name, option in options.items() if name}
-    for parameter in parameters:
-        for mark in get_args(parameter.annotation)[1:]:
-            if isinstance(mark, Sets):
-                names.setdefault(mark.parameter, []).append(options[parameter.name])
-    return {name: " or ".join(given) for name, given in names.items()}
+def _option_name(parameter: str) -> str:
+    return "--" + parameter.replace("_", "-")

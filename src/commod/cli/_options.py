@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
-from commod.cli._command import Sets
+from commod.cli._command import option
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -25,11 +24,12 @@ __all__ = [
     "MinGroupSize",
     "ModelOptions",
     "OutputOptions",
+    "PatchFile",
     "PatchOptions",
     "PeopleOptions",
     "Prefix",
     "ReportOptions",
-    "ScoredPatchOptions",
+    "ScoreOptions",
     "Seed",
     "TableOptions",
     "TargetOptions",
@@ -51,6 +51,7 @@ Files = Annotated[
 MinGroupSize = Annotated[
     int, typer.Option(help="Groups with fewer rows are listed, but not compared.")
 ]
+PatchFile = Annotated[Path, typer.Argument(help="The patch file.")]
 Prefix = Annotated[str, typer.Option(help="Text that begins the names of the new columns.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 TestSize = Annotated[
@@ -68,17 +69,13 @@ class TableOptions:
 
     PANEL: ClassVar[str] = "Reading the table"
 
-    types: Annotated[
-        list[str],
-        typer.Option("--type", help="COLUMN=text, number, integer or boolean. Can be repeated."),
-    ] = field(default_factory=list)
-    delimiter: Annotated[
-        str | None,
-        typer.Option(help="Character between the fields of a text file. \\[default: comma]"),
-    ] = None
-    encoding: Annotated[
-        str | None, typer.Option(help="Encoding of a text file. \\[default: utf-8]")
-    ] = None
+    types: list[str] = option(
+        [], "--type", help="COLUMN=text, number, integer or boolean. Can be repeated."
+    )
+    delimiter: str | None = option(
+        None, help="Character between the fields of a text file. \\[default: comma]"
+    )
+    encoding: str | None = option(None, help="Encoding of a text file. \\[default: utf-8]")
 
     def corrected_types(self) -> dict[str, str]:
         """Return the type that the user gives to each column.
@@ -103,31 +100,30 @@ class PeopleOptions:
 
     PANEL: ClassVar[str] = "Columns"
 
-    sensitive: Annotated[
-        list[str],
-        typer.Option(help="Column of the sensitive feature. Repeat it for intersections."),
-        Sets("sensitive_features"),
-    ]
-    label: Annotated[
-        str | None, typer.Option(help="Column of the true labels (two values)."), Sets("y_true")
-    ] = None
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Drop rows without label, group or score.")
-    ] = False
+    sensitive: list[str] = option(
+        help="Column of the sensitive feature. Repeat it for intersections.",
+        sets="sensitive_features",
+        is_column=True,
+    )
+    label: str | None = option(
+        None, help="Column of the true labels (two values).", sets="y_true", is_column=True
+    )
+    drop_missing: bool = option(False, help="Drop rows without label, group or score.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions(PeopleOptions):
     """Which columns a fit reads, and for what."""
 
-    features: Annotated[
-        list[str], typer.Option(help="Column that the update may read. \\[default: all others]")
-    ] = field(default_factory=list)
-    ignore: Annotated[
-        list[str],
-        typer.Option(help="Column that the update must not read, such as an id."),
-        Sets("locked_features"),
-    ] = field(default_factory=list)
+    features: list[str] = option(
+        [], help="Column that the update may read. \\[default: all others]", is_column=True
+    )
+    ignore: list[str] = option(
+        [],
+        help="Column that the update must not read, such as an id.",
+        sets="locked_features",
+        is_column=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,49 +132,33 @@ class ModelOptions:
 
     PANEL: ClassVar[str] = "Base model"
 
-    model: Annotated[
-        Path | None, typer.Option(help="File of the base model: .skops, .onnx or a pickle.")
-    ] = None
-    score_column: Annotated[
-        str | None, typer.Option(help="Column of the base model's scores, instead of --model.")
-    ] = None
-    trust_pickle: Annotated[
-        bool, typer.Option("--trust-pickle", help="Load a pickled model. It can run any code.")
-    ] = False
-    trust: Annotated[
-        list[str], typer.Option(help="Another type in a .skops file to trust. Can be repeated.")
-    ] = field(default_factory=list)
-    threshold: Annotated[
-        float, typer.Option(help="The base decision is positive where the score is above this.")
-    ] = 0.5
+    model: Path | None = option(None, help="File of the base model: .skops, .onnx or a pickle.")
+    score_column: str | None = option(
+        None, help="Column of the base model's scores, instead of --model.", is_column=True
+    )
+    trust_pickle: bool = option(False, help="Load a pickled model. It can run any code.")
+    trust: list[str] = option([], help="Another type in a .skops file to trust. Can be repeated.")
+    threshold: float = option(
+        0.5, help="The base decision is positive where the score is above this."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatchOptions:
-    """The patch file."""
+    """Which patch is accepted."""
 
     PANEL: ClassVar[str] = "Patch"
 
-    patch: Annotated[Path, typer.Argument(help="The patch file.", show_default=False)]
-    sha256: Annotated[
-        str | None, typer.Option(help="SHA-256 of the signed-off patch. Any other is refused.")
-    ] = None
-
-    def load(self) -> Patch:
-        """Return the patch in the file."""
-        from commod import Patch
-
-        return Patch.load(self.patch, self.sha256)
+    sha256: str | None = option(None, help="SHA-256 of the signed-off patch. Any other is refused.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoredPatchOptions(PatchOptions):
-    """The patch file, and the column of scores that the patch edits."""
+class ScoreOptions(PatchOptions):
+    """Which patch is accepted, and which column of scores it edits."""
 
-    score: Annotated[
-        str | None,
-        typer.Option(help="Column of the base model's scores. \\[default: as in the patch]"),
-    ] = None
+    score: str | None = option(
+        None, help="Column of the base model's scores. \\[default: as in the patch]"
+    )
 
     def score_column(self, patch: Patch) -> str:
         """Return the column of scores: as stated, else the one that the update was fitted on."""
@@ -195,16 +175,12 @@ class TargetOptions:
 
     PANEL: ClassVar[str] = "Constraint"
 
-    at_least: Annotated[
-        float | None,
-        typer.Option(help="Lowest allowed P-rule, for demographic_parity."),
-        Sets("target"),
-    ] = None
-    at_most: Annotated[
-        float | None,
-        typer.Option(help="Highest allowed disparity, for the other constraints."),
-        Sets("target"),
-    ] = None
+    at_least: float | None = option(
+        None, help="Lowest allowed P-rule, for demographic_parity.", sets="target"
+    )
+    at_most: float | None = option(
+        None, help="Highest allowed disparity, for the other constraints.", sets="target"
+    )
 
     def target(self, name: str) -> float | None:
         """Return the target of the constraint `name`; refuse a bound of the other kind."""
@@ -212,9 +188,9 @@ class TargetOptions:
 
         constraint = get_constraint(name)
         metric, is_floor, most = constraint.metric, constraint.higher_is_fairer, constraint.largest
-        for option, value in (("--at-least", self.at_least), ("--at-most", self.at_most)):
+        for bound, value in (("--at-least", self.at_least), ("--at-most", self.at_most)):
             if value is not None and not 0 <= value <= most:
-                raise InputError(f"{option} {value:g} is no {metric}: give 0 to {most:g}.")
+                raise InputError(f"{bound} {value:g} is no {metric}: give 0 to {most:g}.")
         wrong = self.at_most if is_floor else self.at_least
         if wrong is not None:
             given, expected = ("most", "least") if is_floor else ("least", "most")
@@ -229,19 +205,19 @@ class TargetOptions:
 class ConstraintOptions(TargetOptions):
     """What is compared between groups, and which label counts."""
 
-    constraint: Annotated[
-        ConstraintName, typer.Option(help="What to compare between groups."), Sets("constraints")
-    ] = "demographic_parity"
-    positive: Annotated[
-        str | None,
-        typer.Option(help="Label whose rates and scores count. \\[default: the larger label]"),
-        Sets("pos_label"),
-    ] = None
-    favorable: Annotated[
-        str | None,
-        typer.Option(help="Label that is good for the person. \\[default: as --positive]"),
-        Sets("favorable_label"),
-    ] = None
+    constraint: ConstraintName = option(
+        "demographic_parity", help="What to compare between groups.", sets="constraints"
+    )
+    positive: str | None = option(
+        None,
+        help="Label whose rates and scores count. \\[default: the larger label]",
+        sets="pos_label",
+    )
+    favorable: str | None = option(
+        None,
+        help="Label that is good for the person. \\[default: as --positive]",
+        sets="favorable_label",
+    )
 
     def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:
         """Return `pos_label` (`default` unless stated) and `favorable_label`, out of `known`."""
@@ -251,7 +227,7 @@ class ConstraintOptions(TargetOptions):
         }
 
 
-def _find_label(option: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
+def _find_label(name: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
     """Return the label that a text means; `default` where there is no text.
 
     Examples
@@ -268,7 +244,7 @@ def _find_label(option: str, text: str | None, labels: list[Any], default: Any =
         is_number = isinstance(label, int | float) and not isinstance(label, bool)
         if is_number and _is_number(text) and float(text) == label:
             return label
-    raise InputError(f"{option} {text!r} is not one of the labels: {', '.join(map(str, labels))}.")
+    raise InputError(f"{name} {text!r} is not one of the labels: {', '.join(map(str, labels))}.")
 
 
 def _is_number(text: str) -> bool:
@@ -289,29 +265,19 @@ class OutputOptions:
 
     PANEL: ClassVar[str] = "Output"
 
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of sentences.")
-    ] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False
+    as_json: bool = option(False, "--json", help="Print one JSON object instead of sentences.")
+    quiet: bool = option(False, "--quiet", "-q", help="Print nothing but errors.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions(OutputOptions):
     """What a command prints, and whether it may replace files."""
 
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False
+    force: bool = option(False, help="Replace files that exist.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(FileOptions):
     """What a command prints, and the report that it writes."""
 
-    report: Annotated[
-        Path | None, typer.Option(help="File for a report (.html, .md or .json).")
-    ] = None
-
-    def check(self, inputs: Sequence[str | Path | None]) -> None:
-        """Refuse a file that cannot be written; call this before any row is read."""
-        from commod._io.tables import check_outputs
-
-        check_outputs([(self.report, REPORTS)], self.force, inputs=inputs)
+    report: Path | None = option(None, help="File for a report (.html, .md or .json).")

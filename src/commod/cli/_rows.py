@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from commod._io.tables import read_frame
+from commod.cli._command import named_columns
 from commod.cli._options import ColumnOptions, ModelOptions, TableOptions
 from commod.cli._printing import Printer
 from commod.cli._tables import check_columns, open_table
@@ -80,7 +81,11 @@ class TableReader:
     model: ModelOptions
     table: TableOptions
     printer: Printer
-    identifier: str | None = None
+
+    @property
+    def identifier(self) -> str | None:
+        """Return the column that names the rows, if the command has an option for it."""
+        return getattr(self.columns, "identifier", None)
 
     def read(self) -> LoadedRows:
         """Return the rows; everything is checked before it is used."""
@@ -118,23 +123,15 @@ class TableReader:
 
     def _check_columns(self, table: SourceTable) -> None:
         """Refuse a column that the table does not have, or that two options name."""
-        named: dict[str, Sequence[str | None]] = {
-            "--label": [self.columns.label],
-            "--sensitive": self.columns.sensitive,
-            "--score-column": [self.model.score_column],
-            "--features": self.columns.features,
-            "--ignore": self.columns.ignore,
-            "--id": [self.identifier],
-        }
+        named = named_columns(self.columns, self.model)
         check_columns(table, named)
         first: dict[str, str] = {}
-        for option, names in named.items():
-            for name in filter(None, names):
-                if name in first and {option, first[name]} != {"--ignore", "--sensitive"}:
-                    raise InputError(
-                        f"Column {name!r} is named by {first[name]} and by {option}; it can be one."
-                    )
-                first[name] = option
+        for option, name in named:
+            if name in first and {option, first[name]} != {"--ignore", "--sensitive"}:
+                raise InputError(
+                    f"Column {name!r} is named by {first[name]} and by {option}; it can be one."
+                )
+            first[name] = option
 
     def _feature_columns(self, estimator: Any, names: Sequence[str]) -> list[str]:
         """Return the columns to read for the update and the base model."""

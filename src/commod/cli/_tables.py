@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -54,18 +54,14 @@ def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> di
     return kinds
 
 
-def check_columns(table: SourceTable, columns: Mapping[str, Sequence[str | None]]) -> None:
-    """Refuse a column that the table does not have.
-
-    `columns` maps an option to the columns that it names; None stands for no column.
-    """
-    for option, names in columns.items():
-        for name in names:
-            if name is not None and name not in table.names:
-                shown = ", ".join(table.names[:20]) + (", ..." if len(table.names) > 20 else "")
-                raise InputError(
-                    f"{option} {name!r} is no column of {table.label} (columns: {shown})."
-                )
+def check_columns(table: SourceTable, columns: Iterable[tuple[str, str]]) -> None:
+    """Refuse a column that the table does not have; `columns` come from `named_columns`."""
+    for option, name in columns:
+        if name not in table.names:
+            shown = ", ".join(table.names[:20]) + (", ..." if len(table.names) > 20 else "")
+            raise InputError(
+                f"{option} {name!r} is no column of {table.display_name} (columns: {shown})."
+            )
 
 
 def complete_rows(

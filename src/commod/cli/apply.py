@@ -22,9 +22,10 @@ EXAMPLES = (
 
 @with_options
 def command(
-    patch: options.ScoredPatchOptions,
+    patch: options.PatchFile,
     source: Annotated[str, typer.Argument(help="CSV, TSV or Parquet file, or a quoted pattern.")],
     out: Annotated[Path, typer.Argument(help="The file to write: .csv, .csv.gz or .parquet.")],
+    scores: options.ScoreOptions,
     table: options.TableOptions,
     output: options.FileOptions,
     prefix: options.Prefix = "commod_",
@@ -36,13 +37,14 @@ def command(
 
     The rows keep their order and all their columns. Memory is bounded, however many rows there are.
     """
+    from commod import Patch
     from commod._io.tables import TABLE_SUFFIXES, check_output, write_table
     from commod.cli._tables import open_table, patch_column_kinds
 
     printer = Printer(output)
-    loaded = patch.load()
-    check_output(out, output.force, inputs=[source, patch.patch], suffixes=TABLE_SUFFIXES)
-    score = patch.score_column(loaded)
+    loaded = Patch.load(patch, scores.sha256)
+    check_output(out, output.force, inputs=[source, patch], suffixes=TABLE_SUFFIXES)
+    score = scores.score_column(loaded)
     is_parquet = out.suffix.lower() in (".parquet", ".pq")
     opened = open_table(
         [source],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commod.cli import _options as options
-from commod.cli._command import Sets, with_options
+from commod.cli._command import named_columns, option, with_options
 from commod.cli._printing import Printer, print_audit, target_holds, write_report
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ EXAMPLES = (
 class AuditColumns(options.PeopleOptions):
     """Which columns hold decisions, scores, groups and labels."""
 
-    before: Annotated[str, typer.Option(help="Column of the earlier decisions."), Sets("y_before")]
-    after: Annotated[str, typer.Option(help="Column of the later decisions."), Sets("y_after")]
-    score_before: Annotated[
-        str | None, typer.Option(help="Column of the earlier scores."), Sets("scores_before")
-    ] = None
-    score_after: Annotated[
-        str | None, typer.Option(help="Column of the later scores."), Sets("scores_after")
-    ] = None
+    before: str = option(help="Column of the earlier decisions.", sets="y_before", is_column=True)
+    after: str = option(help="Column of the later decisions.", sets="y_after", is_column=True)
+    score_before: str | None = option(
+        None, help="Column of the earlier scores.", sets="scores_before", is_column=True
+    )
+    score_after: str | None = option(
+        None, help="Column of the later scores.", sets="scores_after", is_column=True
+    )
 
     @property
     def parameters(self) -> dict[str, str | None]:
@@ -69,15 +69,16 @@ def command(
 
     Exit code 1: --at-least or --at-most is stated, and the later decisions do not keep it.
     """
+    from commod._io.tables import check_outputs
     from commod.cli import _tables
 
     printer = Printer(output)
     target = constraint.target(constraint.constraint)
-    output.check(files)
+    check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
     source = _tables.open_table(files, table, printer)
     with source, printer.library_call(), printer.spinner("auditing"):
         decisions = [columns.before, columns.after]
-        _check_columns(source, columns)
+        _tables.check_columns(source, named_columns(columns))
         kept = _tables.complete_rows(source, columns, printer, decisions)
         labels = _decision_labels(kept, decisions)
         larger = labels[-1] if len(labels) == 2 else None
@@ -95,20 +96,6 @@ def command(
     printer.json({"constraint_met": is_met, "audit": audit.to_dict()})
     if is_met is False:
         raise typer.Exit(1)
-
-
-def _check_columns(table: SourceTable, columns: AuditColumns) -> None:
-    from commod.cli._tables import check_columns
-
-    named: dict[str, Any] = {
-        "--before": [columns.before],
-        "--after": [columns.after],
-        "--sensitive": columns.sensitive,
-        "--label": [columns.label],
-        "--score-before": [columns.score_before],
-        "--score-after": [columns.score_after],
-    }
-    check_columns(table, named)
 
 
 def _decision_labels(table: SourceTable, columns: list[str]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commod.cli import _options as options
-from commod.cli._command import with_options
+from commod.cli._command import named_columns, with_options
 from commod.cli._printing import Printer, print_audit, target_holds, write_report
 from commod.exceptions import InputError
 
@@ -27,8 +27,9 @@ PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be c
 
 @with_options
 def command(
-    patch: options.ScoredPatchOptions,
+    patch: options.PatchFile,
     files: options.Files,
+    scores: options.ScoreOptions,
     people: options.PeopleOptions,
     bound: options.TargetOptions,
     table: options.TableOptions,
@@ -43,22 +44,23 @@ def command(
     The target is the one in the patch unless you state another. Exit code 0: it holds. 1: it does
     not hold. 2: bad input, for example a patch for other columns.
     """
+    from commod import Patch
+    from commod._io.tables import check_outputs
     from commod.cli import _tables
 
     printer = Printer(output)
-    loaded = patch.load()
+    loaded = Patch.load(patch, scores.sha256)
     request = loaded.content.asked
     target = bound.target(request.constraints)
     target = request.target if target is None else target
     if max_changes is not None and not 0 <= max_changes <= 1:
         raise InputError(f"--max-changes {max_changes:g} is no share: give 0 to 1.")
-    output.check([*files, patch.patch])
-    score = patch.score_column(loaded)
+    check_outputs([(output.report, options.REPORTS)], output.force, inputs=[*files, patch])
+    score = scores.score_column(loaded)
     kinds = _tables.patch_column_kinds(loaded, score, people.label)
     source = _tables.open_table(files, table, printer, expected=kinds)
     with source, printer.library_call(), printer.spinner("checking"):
-        named: dict[str, Any] = {"--sensitive": people.sensitive, "--label": [people.label]}
-        _tables.check_columns(source, named)
+        _tables.check_columns(source, named_columns(people))
         audit = _audit(
             loaded,
             _tables.complete_rows(source, people, printer).relation,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from commod.cli import _options as options
-from commod.cli._command import with_options
+from commod.cli._command import option, with_options
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -32,38 +32,11 @@ QUICK = ("ControlledDebiaser", "RejectOption", "MinimalFlip", "LPP", "RelaxedThr
 
 
 @dataclass(frozen=True, kw_only=True)
-class MethodOptions:
-    """Which methods to fit, and on which rows to measure them."""
-
-    PANEL: ClassVar[str] = "Methods"
-
-    method: Annotated[
-        list[str] | None,
-        typer.Option(help="Name of a method. Can be repeated. \\[default: the quick methods]"),
-    ] = None
-    test_size: options.TestSize = 0.3
-    seed: options.Seed = 0
-
-    def check(self) -> None:
-        """Refuse unknown methods; call this before any row is read."""
-        from commod.rivals import lineup
-
-        known = lineup(None)
-        for name in self.method or ():
-            if name not in known:
-                raise InputError(f"--method {name!r} is not known; choose from {', '.join(known)}.")
-
-
-@dataclass(frozen=True, kw_only=True)
 class CompareOutput(options.FileOptions):
     """The files to write."""
 
-    out: Annotated[
-        Path | None, typer.Option(help="File for the figures of every update (.csv).")
-    ] = None
-    picture: Annotated[
-        Path | None, typer.Option(help="File for a picture (.png, .svg or .pdf).")
-    ] = None
+    out: Path | None = option(None, help="File for the figures of every update (.csv).")
+    picture: Path | None = option(None, help="File for a picture (.png, .svg or .pdf).")
 
 
 @with_options
@@ -72,9 +45,14 @@ def command(
     columns: options.ColumnOptions,
     model: options.ModelOptions,
     constraint: options.ConstraintOptions,
-    methods: MethodOptions,
     table: options.TableOptions,
     output: CompareOutput,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a method. Can be repeated. \\[default: the quick methods]"),
+    ] = None,
+    test_size: options.TestSize = 0.3,
+    seed: options.Seed = 0,
 ) -> None:
     """Print how many decisions each method changes for the same fairness, and the exact limit."""
     from commod._io.tables import check_outputs
@@ -82,26 +60,36 @@ def command(
 
     printer = Printer(output)
     target = constraint.target(constraint.constraint)
-    _rows.check_test_size(methods.test_size)
-    methods.check()
+    _rows.check_test_size(test_size)
+    _check_methods(method or [])
     written = [(output.out, (".csv",)), (output.picture, PICTURES)]
     check_outputs(written, output.force, inputs=[*files, model.model])
     rows = _rows.TableReader(files, columns, model, table, printer).read()
-    fit_rows, test_rows = rows.split(methods.test_size, methods.seed)
+    fit_rows, test_rows = rows.split(test_size, seed)
     updates = _updates(
         rows,
-        methods.method,
+        method,
         constraints=constraint.constraint,
         threshold=model.threshold,
-        random_state=methods.seed,
+        random_state=seed,
         **constraint.labels(rows.labels),
     )
-    is_held_out = bool(methods.test_size)
+    is_held_out = bool(test_size)
     comparison = _compare(updates, fit_rows, test_rows if is_held_out else None, printer)
     needed = comparison.changes_needed(None if target is None else [target])
     _print(printer, needed, f"{len(test_rows):,} {'rows held out' if is_held_out else 'fit rows'}")
     _write(comparison, output, printer)
     printer.json({"changes_needed": _records(needed), "failures": comparison.failures})
+
+
+def _check_methods(names: list[str]) -> None:
+    """Refuse unknown methods; call this before any row is read."""
+    from commod.rivals import lineup
+
+    known = lineup(None)
+    for name in names:
+        if name not in known:
+            raise InputError(f"--method {name!r} is not known; choose from {', '.join(known)}.")
 
 
 def _updates(rows: LoadedRows, names: list[str] | None, **parameters: Any) -> dict[str, Any]:

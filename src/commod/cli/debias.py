@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from commod.cli import _options as options
-from commod.cli._command import with_options
+from commod.cli._command import option, with_options
 from commod.cli._printing import Printer, print_audit, target_holds
 from commod.exceptions import InputError
 
@@ -33,36 +32,28 @@ EXAMPLES = (
 class DebiasColumns(options.ColumnOptions):
     """Which columns the fit reads, and which one names the rows."""
 
-    identifier: Annotated[
-        str | None,
-        typer.Option("--id", help="Column that names a row in the ledger. It is no feature."),
-    ] = None
+    identifier: str | None = option(
+        None,
+        "--id",
+        help="Column that names a row in the ledger. It is no feature.",
+        is_column=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DebiasConstraint(options.ConstraintOptions):
     """What the update must reach, and the caps that it must keep."""
 
-    max_changes: Annotated[
-        float | None, typer.Option(help="Cap on the share of decisions that change.")
-    ] = None
-    max_accuracy_loss: Annotated[
-        float | None, typer.Option(help="Cap on the loss of accuracy.")
-    ] = None
-    max_volume_change: Annotated[
-        float | None, typer.Option(help="Cap on the change of the overall positive rate.")
-    ] = None
-    gains_only: Annotated[
-        bool, typer.Option("--gains-only", help="Nobody loses the favourable outcome.")
-    ] = False
-    losses_only: Annotated[
-        bool, typer.Option("--losses-only", help="Nobody gains the favourable outcome.")
-    ] = False
-    confidence: Annotated[
-        float | None,
-        typer.Option(help="Promise the target for new people with this confidence, such as 0.95."),
-    ] = None
-    min_group_size: options.MinGroupSize = 30
+    max_changes: float | None = option(None, help="Cap on the share of decisions that change.")
+    max_accuracy_loss: float | None = option(None, help="Cap on the loss of accuracy.")
+    max_volume_change: float | None = option(
+        None, help="Cap on the change of the overall positive rate."
+    )
+    gains_only: bool = option(False, help="Nobody loses the favourable outcome.")
+    losses_only: bool = option(False, help="Nobody gains the favourable outcome.")
+    confidence: float | None = option(
+        None, help="Promise the target for new people with this confidence, such as 0.95."
+    )
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of `ControlledDebiaser` that these options set, without labels."""
@@ -74,7 +65,6 @@ class DebiasConstraint(options.ConstraintOptions):
             "max_volume_change": self.max_volume_change,
             "direction": self.direction,
             "confidence": self.confidence,
-            "min_group_size": self.min_group_size,
         }
 
     @property
@@ -87,39 +77,27 @@ class DebiasConstraint(options.ConstraintOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How to search for the update, and on which rows."""
+    """How to search for the update."""
 
     PANEL: ClassVar[str] = "Search"
 
-    sparsity: Annotated[
-        float,
-        typer.Option(help="Extra changes, as a share, that may be spent on a shorter scorecard."),
-    ] = 0.14
-    all_rows: Annotated[
-        bool, typer.Option("--all-rows", help="Search on all rows, even where a sample would do.")
-    ] = False
-    test_size: options.TestSize = 0.0
-    seed: options.Seed = 0
+    sparsity: float = option(
+        0.14, help="Extra changes, as a share, that may be spent on a shorter scorecard."
+    )
+    all_rows: bool = option(False, help="Search on all rows, even where a sample would do.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DebiasOutput(options.ReportOptions):
     """The files to write."""
 
-    out: Annotated[Path, typer.Option(help="File for the patch (.json).")] = Path("patch.json")
-    ledger: Annotated[Path | None, typer.Option(help="File for the change ledger (.csv).")] = None
+    out: Path = option(Path("patch.json"), help="File for the patch (.json).")
+    ledger: Path | None = option(None, help="File for the change ledger (.csv).")
 
     @property
     def files(self) -> dict[str, Path | None]:
         """Return the files by the name that the JSON object gives them."""
         return {"patch": self.out, "report": self.report, "ledger": self.ledger}
-
-    def check(self, inputs: Sequence[str | Path | None]) -> None:
-        """Refuse files that cannot be written; call this before any row is read."""
-        from commod._io.tables import check_outputs
-
-        endings = ((".json",), options.REPORTS, (".csv",))
-        check_outputs(zip(self.files.values(), endings, strict=True), self.force, inputs=inputs)
 
 
 @with_options
@@ -131,41 +109,47 @@ def command(
     search: SearchOptions,
     table: options.TableOptions,
     output: DebiasOutput,
+    min_group_size: options.MinGroupSize = 30,
+    test_size: options.TestSize = 0.0,
+    seed: options.Seed = 0,
 ) -> None:
     """Find the fewest changes that make a scored table fairer, and write them as a patch.
 
     Exit code 0: the constraint is met, with --test-size also on the held-out rows. 1: it is not
     met, and the closest update was written. 2: bad input.
     """
+    from commod._io.tables import check_outputs
     from commod.cli import _rows
 
     printer = Printer(output)
     parameters = constraint.parameters()
-    _rows.check_test_size(search.test_size)
-    output.check([*files, model.model])
-    reader = _rows.TableReader(files, columns, model, table, printer, columns.identifier)
-    rows = reader.read()
+    _rows.check_test_size(test_size)
+    endings = ((".json",), options.REPORTS, (".csv",))
+    outputs = zip(output.files.values(), endings, strict=True)
+    check_outputs(outputs, output.force, inputs=[*files, model.model])
+    rows = _rows.TableReader(files, columns, model, table, printer).read()
     _rows.check_group_not_determined(rows)
-    fit_rows, test_rows = rows.split(search.test_size, search.seed)
+    fit_rows, test_rows = rows.split(test_size, seed)
     update = _fit(
         fit_rows,
         printer,
         threshold=model.threshold,
         sparsity=search.sparsity,
         sample="all" if search.all_rows else "auto",
-        random_state=search.seed,
+        min_group_size=min_group_size,
+        random_state=seed,
         **parameters,
         **constraint.labels(rows.labels),
     )
     patch, audit = update.to_patch(), None
-    if output.report is not None or output.ledger is not None or search.test_size:
-        audit = _audit(update, patch, test_rows, printer, is_held_out=bool(search.test_size))
+    if output.report is not None or output.ledger is not None or test_size:
+        audit = _audit(update, patch, test_rows, printer, is_held_out=bool(test_size))
     _write(patch, audit, output)  # before anything is printed: the reader of a pipe may be gone
     for problem in patch.verify(fit_rows.X, fit_rows.groups).problems:
         printer.warn(problem)
     _print(update, audit, patch, output, printer)
     is_met = bool(update.reached_) and update.promised_ is not False
-    if audit is not None and search.test_size:
+    if audit is not None and test_size:
         is_met = is_met and target_holds(audit) is not False
     printer.json(_summary(update, patch, audit, output, is_met))
     if not is_met:

@@ -23,7 +23,8 @@ EXAMPLES = (
 
 @with_options
 def command(
-    patch: options.PatchOptions,
+    patch: options.PatchFile,
+    accepted: options.PatchOptions,
     output: options.OutputOptions,
     diff: Annotated[
         Path | None, typer.Option(help="Another patch file: print how it differs from the first.")
@@ -36,14 +37,14 @@ def command(
     from commod import Patch
 
     printer = Printer(output)
-    loaded = patch.load()
+    loaded = Patch.load(patch, accepted.sha256)
     if diff is not None:
         differences = loaded.diff(Patch.load(diff))
         for sentence in differences or ["Both patches are alike."]:
             printer.sentence(sentence)
         printer.json({"differences": differences})
         return
-    with open(patch.patch, "rb") as file:  # the file's own bytes, however its JSON is laid out
+    with open(patch, "rb") as file:  # the file's own bytes, however its JSON is laid out
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     printer.sentence(loaded.to_text(every_line=every_line))
     printer.sentence(f"SHA-256 of the file: {digest}")

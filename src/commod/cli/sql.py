@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from commod.cli import _options as options
-from commod.cli._command import with_options
+from commod.cli._command import option, with_options
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -27,14 +27,13 @@ Dialect = Literal["duckdb", "postgres", "spark", "snowflake", "bigquery", "tsql"
 class SqlOutput(options.FileOptions):
     """Where the statement goes."""
 
-    out: Annotated[
-        Path | None, typer.Option(help="File for the statement, instead of printing it.")
-    ] = None
+    out: Path | None = option(None, help="File for the statement, instead of printing it.")
 
 
 @with_options
 def command(
-    patch: options.ScoredPatchOptions,
+    patch: options.PatchFile,
+    scores: options.ScoreOptions,
     output: SqlOutput,
     dialect: Annotated[
         Dialect, typer.Option(help="The last three dialects are not tested on a database.")
@@ -47,14 +46,15 @@ def command(
     ] = None,
 ) -> None:
     """Print a SELECT that adds the edited score and the decision to a table of a database."""
+    from commod import Patch
     from commod._io.files import write_whole
     from commod._io.tables import check_output
 
     printer = Printer(output)
-    loaded, out = patch.load(), output.out
+    loaded, out = Patch.load(patch, scores.sha256), output.out
     if out is not None:
-        check_output(out, output.force, inputs=[patch.patch])
-    score = patch.score_column(loaded)
+        check_output(out, output.force, inputs=[patch])
+    score = scores.score_column(loaded)
     text = loaded.to_sql(dialect, table, score, prefix=prefix, columns=_column_names(column or []))
     if out is not None:
         write_whole(out, (text.rstrip() + "\n").encode())

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commod._io.tables import kinds as _kinds
-from commod._io.tables.faults import MAX_LINE, find_fault, find_misfit, records
-from commod._io.tables.names import check_alike, check_names
-from commod._io.tables.running import Progress, out_of_memory, run_query, sentence_of
+from commod._io.tables.faults import MAX_LINE, find_fault, find_misfit_value, read_records
+from commod._io.tables.names import check_names, check_same_columns
+from commod._io.tables.queries import Progress, error_sentence, memory_error, run_query
 from commod._io.tables.sources import Source, check_bytes
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Hints", "open_text"]
+__all__ = ["KindHints", "open_text"]
 
 _SAMPLE = 2_000  # rows that rule out most kinds before all rows are looked at
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
@@ -30,7 +30,7 @@ _SPELLED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": "
 
 
 @dataclass(frozen=True)
-class Hints:
+class KindHints:
     """What is known of the kinds of columns before any row is read.
 
     `given` by the user, `expected` where a column is there, `others` for the rest (None: found from
@@ -51,7 +51,7 @@ class Hints:
 def open_text(
     connection: duckdb.DuckDBPyConnection,
     sources: Sequence[Source],
-    hints: Hints,
+    hints: KindHints,
     delimiter: str | None,
     progress: Progress | None,
 ) -> tuple[duckdb.DuckDBPyRelation, dict[str, str], int]:
@@ -62,16 +62,20 @@ def open_text(
     headers = {source.name: _read_header(source, sign) for source in sources}
     names = headers[sources[0].name]
     check_names(names, sources[0].name)
-    check_alike(headers)
+    check_same_columns(headers)
     _kinds.check_corrections(hints.given, names, repr(sources[0].name))
     types = hints.of(names)
-    with _explained(sources, len(names), sign):
+    with _explained_errors(sources, len(names), sign):
         texts = _scan(connection, sources, names, sign)
         kinds, n_rows = _find_kinds(connection, texts, types, progress)
     wrong = {name: types[name] for name, kind in kinds.items() if kind == ""}
     if wrong:
-        raise find_misfit(sources, names, sign, wrong)
-    return texts.project(", ".join(_kinds.cast(*item) for item in kinds.items())), kinds, n_rows
+        raise find_misfit_value(sources, names, sign, wrong)
+    return (
+        texts.project(", ".join(_kinds.cast_expression(*item) for item in kinds.items())),
+        kinds,
+        n_rows,
+    )
 
 
 def _delimiter_of(source: Source, delimiter: str | None) -> str:
@@ -92,7 +96,7 @@ def _delimiter_of(source: Source, delimiter: str | None) -> str:
 
 def _read_header(source: Source, delimiter: str) -> list[str]:
     """Return the column names of a file; spaces around them are dropped."""
-    _, fields = next(records(source, delimiter), (1, []))
+    _, fields = next(read_records(source, delimiter), (1, []))
     names = [field.strip() for field in fields]
     if not any(names):
         raise InputError(
@@ -138,19 +142,19 @@ def _scan(
 
 
 @contextmanager
-def _explained(sources: Sequence[Source], n_columns: int, delimiter: str) -> Iterator[None]:
+def _explained_errors(sources: Sequence[Source], n_columns: int, delimiter: str) -> Iterator[None]:
     """Turn an error of DuckDB about a text file into the sentence that names the line."""
     import duckdb
 
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise out_of_memory() from error
+        raise memory_error() from error
     except duckdb.Error as error:
         fault = find_fault(sources, n_columns, delimiter)
         if fault is None:
             fault = InputError(
-                f"{sources[0].name!r} cannot be read as a table of text ({sentence_of(error)}). "
+                f"{sources[0].name!r} cannot be read as a table of text ({error_sentence(error)}). "
                 "Save it again as CSV."
             )
         raise fault from error
@@ -170,13 +174,13 @@ def _find_kinds(
         for name, values in zip(texts.columns, sample, strict=True)
     }
     asked = [
-        (name, kind, _kinds.misfits(name, kind, is_corrected=name in types))
+        (name, kind, _kinds.count_misfits(name, kind, is_corrected=name in types))
         for name, kinds in possible.items()
         for kind in kinds
     ]
     # every column is counted, so that every field of every row is parsed and checked
     counts = [
-        _kinds.known(name) if len(kinds) > 2 else _kinds.there(name)
+        _kinds.count_known(name) if len(kinds) > 2 else _kinds.count_nonempty(name)
         for name, kinds in possible.items()
     ]
     query = texts.aggregate(", ".join(["count(*)", *counts, *(sql for _, _, sql in asked)]))

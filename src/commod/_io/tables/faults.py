@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from commod._io.tables.kinds import fits
+from commod._io.tables.kinds import is_of_kind
 from commod._io.tables.sources import Source
 from commod.exceptions import InputError
 
-__all__ = ["MAX_LINE", "find_fault", "find_misfit", "records"]
+__all__ = ["MAX_LINE", "find_fault", "find_misfit_value", "read_records"]
 
 MAX_LINE = 2_000_000
 
@@ -26,7 +26,7 @@ def find_fault(sources: Sequence[Source], n_columns: int, delimiter: str) -> Inp
     """Return the error for the first line that is not as it should be, None if all are."""
     for source in sources:
         try:
-            for line, fields in records(source, delimiter):
+            for line, fields in read_records(source, delimiter):
                 if fields and len(fields) != n_columns:
                     return InputError(
                         f"{source.name!r} has {len(fields)} fields in line {line}, but its header "
@@ -43,15 +43,15 @@ def find_fault(sources: Sequence[Source], n_columns: int, delimiter: str) -> Inp
     return None
 
 
-def find_misfit(
+def find_misfit_value(
     sources: Sequence[Source], names: Sequence[str], delimiter: str, types: Mapping[str, str]
 ) -> InputError:
     """Return the error for the first value that is not of the kind its column was given."""
     places = [(names.index(name), name, kind) for name, kind in types.items()]
     for source in sources:
-        for line, fields in islice(records(source, delimiter), 1, None):
+        for line, fields in islice(read_records(source, delimiter), 1, None):
             for place, name, kind in places:
-                if fields and not fits(fields[place], kind):
+                if fields and not is_of_kind(fields[place], kind):
                     return InputError(
                         f"{source.name!r} holds {fields[place][:60]!r} in column {name!r}, line "
                         f"{line}, but the column was given the type {kind}. Mend the value, or "
@@ -60,7 +60,7 @@ def find_misfit(
     return InputError(f"A value does not fit the types given: {dict(types)}.")
 
 
-def records(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def read_records(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield each record with the line it begins in; what cannot be parsed is an InputError."""
     start = 1
     try:

@@ -7,7 +7,7 @@ A kind is chosen from all values of a column, the first that fits:
 - `text`: everything else. So are digits that begin with 0 or are longer than 18 (a postcode,
   an account number): as a number they would come back different.
 
-An empty field is missing, quoted or not. The words NA, N/A, NaN, null and None, in any case,
+An empty field is missing, quote_name or not. The words NA, N/A, NaN, null and None, in any case,
 are missing in a column whose other values all fit one of the first kinds; in a text column they
 are text, as some people are called Null and some live in Namibia. A column without any value is
 `number`.
@@ -22,15 +22,15 @@ from commod.exceptions import InputError
 
 __all__ = [
     "CORRECTIONS",
-    "cast",
+    "cast_expression",
     "check_corrections",
-    "fits",
-    "is_misfit",
-    "known",
-    "misfits",
+    "count_known",
+    "count_misfits",
+    "count_nonempty",
+    "is_of_kind",
+    "misfit_condition",
     "possible_kinds",
-    "quoted",
-    "there",
+    "quote_name",
 ]
 
 _MISSING = r"(na|n/a|nan|null|none)?"
@@ -79,7 +79,7 @@ def possible_kinds(values: Sequence[str | None]) -> list[str]:
     return [kind for kind in _PATTERNS if all(map(_compiled(kind, False).fullmatch, known))]
 
 
-def fits(value: str | None, kind: str) -> bool:
+def is_of_kind(value: str | None, kind: str) -> bool:
     """Return whether a value can be read as the kind that the user gave its column."""
     return value is None or _compiled(kind, True).fullmatch(value) is not None
 
@@ -93,14 +93,14 @@ def _pattern(kind: str, is_corrected: bool) -> str:
     return "(?is).*" if own is None else rf"(?i)[ \t]*({own}|{_MISSING})[ \t]*"
 
 
-def misfits(name: str, kind: str, *, is_corrected: bool = False) -> str:
+def count_misfits(name: str, kind: str, *, is_corrected: bool = False) -> str:
     """Return the SQL aggregate that counts the values of a text column that are no `kind`."""
-    return f"count(CASE WHEN {is_misfit(name, kind, is_corrected=is_corrected)} THEN 1 END)"
+    return f"count(CASE WHEN {misfit_condition(name, kind, is_corrected=is_corrected)} THEN 1 END)"
 
 
-def is_misfit(name: str, kind: str, *, is_corrected: bool = False) -> str:
+def misfit_condition(name: str, kind: str, *, is_corrected: bool = False) -> str:
     """Return the SQL condition that a value of a text column is there and is no `kind`."""
-    column = quoted(name)
+    column = quote_name(name)
     bad = f"NOT regexp_full_match({column}, '{_pattern(kind, is_corrected)}')"
     if kind in ("date", "timestamp"):  # 31 February is written like a date
         written = f"regexp_full_match({column}, '(?i)[ \\t]*{_MISSING}[ \\t]*')"
@@ -108,21 +108,21 @@ def is_misfit(name: str, kind: str, *, is_corrected: bool = False) -> str:
     return bad  # NULL, not true, where the field is empty
 
 
-def there(name: str) -> str:
+def count_nonempty(name: str) -> str:
     """Return the SQL aggregate that counts the fields of a column that are not empty."""
-    return f"count({quoted(name)})"
+    return f"count({quote_name(name)})"
 
 
-def known(name: str) -> str:
+def count_known(name: str) -> str:
     """Return the SQL aggregate that counts the values that are not missing in any spelling."""
-    column = quoted(name)
+    column = quote_name(name)
     word = f"regexp_full_match({column}, '(?i)[ \\t]*{_MISSING}[ \\t]*')"
     return f"count(CASE WHEN NOT {word} THEN 1 END)"
 
 
-def cast(name: str, kind: str) -> str:
+def cast_expression(name: str, kind: str) -> str:
     """Return the SQL expression that reads a text column as `kind`; every value must fit it."""
-    column = quoted(name)
+    column = quote_name(name)
     # a cast of the column itself is done by DuckDB's reader, where TRY_CAST fails on "NA"
     text = f"trim({column}, ' \t')"
     if kind == "integer":
@@ -137,6 +137,6 @@ def cast(name: str, kind: str) -> str:
     return column
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a column name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'

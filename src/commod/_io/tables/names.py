@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from commod.exceptions import InputError
 
-__all__ = ["check_alike", "check_names"]
+__all__ = ["check_names", "check_same_columns"]
 
 _MAX_COLUMNS = 2_000  # DuckDB needs time and memory per column: 4,000 do not fit in 1 GB
 
@@ -37,7 +37,7 @@ def check_names(names: Sequence[str], where: str) -> None:
             )
 
 
-def check_alike(names: Mapping[str, Sequence[str]]) -> None:
+def check_same_columns(names: Mapping[str, Sequence[str]]) -> None:
     for (first, these), (other, those) in pairwise(names.items()):
         if list(these) == list(those):
             continue

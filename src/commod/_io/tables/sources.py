@@ -16,7 +16,7 @@ from typing import IO
 
 from commod.exceptions import InputError
 
-__all__ = ["Source", "find_sources", "made_readable"]
+__all__ = ["Source", "find_sources", "make_readable"]
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -62,8 +62,8 @@ def find_sources(paths: Sequence[str]) -> list[Source]:
     names = [name for path in paths for name in _names(os.fspath(path))]
     if not names:
         raise InputError("No table was named. Name at least one CSV or Parquet file.")
-    sources = [_checked(name) for name in names]
-    _check_together(sources)
+    sources = [_check_source(name) for name in names]
+    _check_compatible(sources)
     return sources
 
 
@@ -82,7 +82,7 @@ def _names(path: str) -> list[str]:
     return found
 
 
-def _checked(name: str) -> Source:
+def _check_source(name: str) -> Source:
     try:
         status = os.stat(name)
     except OSError as error:
@@ -123,7 +123,7 @@ def _suffix(name: str) -> str:
     )
 
 
-def _check_together(sources: Sequence[Source]) -> None:
+def _check_compatible(sources: Sequence[Source]) -> None:
     first = sources[0]
     seen: dict[tuple[int, int], str] = {}
     for source in sources:
@@ -147,7 +147,7 @@ def _check_together(sources: Sequence[Source]) -> None:
 # What DuckDB cannot read as it is
 
 
-def made_readable(source: Source, folder: Path, number: int, encoding: str | None) -> Source:
+def make_readable(source: Source, folder: Path, number: int, encoding: str | None) -> Source:
     """Return the source in UTF-8 under a name that DuckDB takes literally.
 
     `folder` is a private one for the copies and links that this needs, `number` makes their names
@@ -155,7 +155,7 @@ def made_readable(source: Source, folder: Path, number: int, encoding: str | Non
     """
     wanted = _codec(encoding)
     if source.is_text and wanted != "utf-8":
-        return _transcoded(source, folder / f"{number}.csv", wanted)
+        return _copy_as_utf8(source, folder / f"{number}.csv", wanted)
     if _is_plain(str(source.path), source.suffix):
         return source
     link = folder / f"{number}{source.suffix}"
@@ -182,7 +182,7 @@ def _codec(encoding: str | None) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
-def _transcoded(source: Source, path: Path, encoding: str) -> Source:
+def _copy_as_utf8(source: Source, path: Path, encoding: str) -> Source:
     """Copy a text file in another encoding as UTF-8, a piece at a time."""
     try:
         with (

@@ -12,11 +12,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from commod._io.files import private_folder
-from commod._io.tables.delimited import Hints, open_text
-from commod._io.tables.kinds import quoted
+from commod._io.tables.delimited import KindHints, open_text
+from commod._io.tables.kinds import quote_name
 from commod._io.tables.parquet import kind_of_type, open_parquet
-from commod._io.tables.running import Progress, connect, in_plain_words, in_row_order, run_query
-from commod._io.tables.sources import find_sources, made_readable
+from commod._io.tables.queries import (
+    Progress,
+    connect,
+    row_order_kept,
+    run_query,
+    translated_errors,
+)
+from commod._io.tables.sources import find_sources, make_readable
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +52,7 @@ class SourceTable:
         return tuple(self.relation.columns)
 
     @property
-    def label(self) -> str:
+    def display_name(self) -> str:
         """Return what a sentence calls the table."""
         first = repr(self.files[0])
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
@@ -87,7 +93,7 @@ def open_tables(
 
     All rows of text files are looked at once, so that what is wrong with a file is said here and
     in one sentence, and so that no later row has a surprise. Of Parquet files only the footer is
-    read; what is wrong inside shows when the rows are, through `in_plain_words`.
+    read; what is wrong inside shows when the rows are, through `translated_errors`.
 
     Parameters
     ----------
@@ -123,10 +129,10 @@ def open_tables(
         folder = stack.enter_context(private_folder())
         connection = connect(folder / "spill", memory_limit)
         stack.callback(connection.close)
-        readable = [made_readable(s, folder, i, encoding) for i, s in enumerate(sources)]
+        readable = [make_readable(s, folder, i, encoding) for i, s in enumerate(sources)]
         given = {} if types is None else types
         if sources[0].is_text:
-            hints = Hints(given, expected or {}, others)
+            hints = KindHints(given, expected or {}, others)
             relation, kinds, n_rows = open_text(connection, readable, hints, delimiter, progress)
         else:
             relation, kinds, n_rows = open_parquet(connection, readable, given, delimiter, progress)
@@ -156,9 +162,9 @@ def read_frame(
     for name in wanted:
         if name not in dtypes:
             shown = ", ".join(list(dtypes)[:20]) + (", ..." if len(dtypes) > 20 else "")
-            raise InputError(f"{table.label} has no column {name!r} (columns: {shown}).")
+            raise InputError(f"{table.display_name} has no column {name!r} (columns: {shown}).")
     read = relation.project(", ".join(_plain_type(name, dtypes[name]) for name in wanted))
-    with in_plain_words(), in_row_order(table.connection, relation):
+    with translated_errors(), row_order_kept(table.connection, relation):
         frame = run_query(table.connection, read.df, progress=progress)
     for name in wanted:
         if not isinstance(frame[name].dtype, _numpy_dtype()):
@@ -167,7 +173,7 @@ def read_frame(
 
 
 def _plain_type(name: str, dtype: Any) -> str:
-    column = quoted(name)
+    column = quote_name(name)
     wide = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR"}.get(kind_of_type(dtype))
     return column if wide is None else f"CAST({column} AS {wide}) AS {column}"
 

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from commod._io.files import written_whole
-from commod._io.tables.running import Progress, in_row_order, out_of_memory, run_query, sentence_of
+from commod._io.tables.queries import (
+    Progress,
+    error_sentence,
+    memory_error,
+    row_order_kept,
+    run_query,
+)
 from commod._io.tables.table import SourceTable
 from commod.exceptions import InputError
 
@@ -72,7 +78,7 @@ def _check_replaceable(
 ) -> None:
     if not stat.S_ISREG(target.stat().st_mode):
         raise InputError(f"{shown} is a pipe, socket or device. Name a file to write to.")
-    for path in _files_of(inputs):
+    for path in _expand_patterns(inputs):
         if os.path.samefile(path, target):
             raise InputError(
                 f"{shown} is one of the files being read, so it is not replaced. Write to another "
@@ -82,7 +88,7 @@ def _check_replaceable(
         raise InputError(f"{shown} is already there. Pass --force to replace it.")
 
 
-def _files_of(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+def _expand_patterns(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
     """Yield the files that names and patterns stand for."""
     for path in (os.fspath(p) for p in paths):
         yield from [path] if os.path.exists(path) else glob.glob(os.path.expanduser(path))
@@ -145,9 +151,9 @@ def write_table(
         with written_whole(target) as beside:
             _copy(table, beside, _OPTIONS[suffix], progress)
     except duckdb.OutOfMemoryException as error:
-        raise out_of_memory() from error
+        raise memory_error() from error
     except (duckdb.Error, OSError) as error:
-        raise _failed(str(path), error) from error
+        raise _write_error(str(path), error) from error
     return target
 
 
@@ -158,12 +164,12 @@ def _copy(table: SourceTable, path: Path, options: str, progress: Progress | Non
             f"COPY (FROM rows) TO $1 ({options}, USE_TMP_FILE false)", [str(path)]
         )
 
-    with in_row_order(table.connection, table.relation):
+    with row_order_kept(table.connection, table.relation):
         run_query(table.connection, copy, progress=progress)
 
 
-def _failed(path: str, error: Exception) -> InputError:
-    reason = sentence_of(error)
+def _write_error(path: str, error: Exception) -> InputError:
+    reason = error_sentence(error)
     if "No space left" in str(error):
         return InputError(
             f"The disk is full: {path!r} could not be written, and nothing was changed there. Make "

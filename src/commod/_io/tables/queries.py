@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Progress",
     "connect",
-    "in_plain_words",
-    "in_row_order",
-    "out_of_memory",
+    "error_sentence",
+    "memory_error",
+    "row_order_kept",
     "run_query",
-    "sentence_of",
+    "translated_errors",
 ]
 
 Result = TypeVar("Result")
@@ -58,7 +58,7 @@ def _set(connection: duckdb.DuckDBPyConnection, setting: str, value: str | bool)
         connection.execute(f"SET {setting} = {text}")
     except duckdb.Error as error:
         raise InputError(
-            f"{setting.replace('_', ' ')} {value!r} cannot be used ({sentence_of(error)}). Give "
+            f"{setting.replace('_', ' ')} {value!r} cannot be used ({error_sentence(error)}). Give "
             "a size such as '2GB'."
         ) from error
 
@@ -77,7 +77,7 @@ def run_query(
     Raises
     ------
     duckdb.Error
-        As the query raised it; see `sentence_of`.
+        As the query raised it; see `error_sentence`.
     """
     outcome: dict[str, Any] = {}
     done = threading.Event()
@@ -108,7 +108,7 @@ def run_query(
 
 
 @contextmanager
-def in_row_order(
+def row_order_kept(
     connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation
 ) -> Iterator[None]:
     """Let what is read from a relation in the block come in the order of the rows of its files.
@@ -129,7 +129,7 @@ def in_row_order(
             connection.execute(f"SET threads = {int(n_threads)}")
 
 
-def sentence_of(error: Exception) -> str:
+def error_sentence(error: Exception) -> str:
     """Return the first line of an error of DuckDB, without its kind and its full stop."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
@@ -138,22 +138,22 @@ def sentence_of(error: Exception) -> str:
 
 
 @contextmanager
-def in_plain_words() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Turn an error of DuckDB into one sentence; for queries on a table that was opened."""
     import duckdb
 
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise out_of_memory() from error
+        raise memory_error() from error
     except duckdb.Error as error:
         raise InputError(
-            f"The table cannot be read ({sentence_of(error)}). Check that its files are whole and "
-            "were not changed meanwhile."
+            f"The table cannot be read ({error_sentence(error)}). Check that its files are whole, "
+            "and that nobody changed them meanwhile."
         ) from error
 
 
-def out_of_memory() -> InputError:
+def memory_error() -> InputError:
     """Return the error for a query that needs more memory than it may use."""
     return InputError(
         "The table needs more memory than DuckDB may use. Pass fewer columns or rows; commod apply "
