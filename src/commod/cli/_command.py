@@ -23,6 +23,7 @@ def option(
     help: str,
     sets: str | None = None,
     is_column: bool = False,
+    **settings: Any,
 ) -> Any:
     """Return a dataclass field that is an option of a command.
 
@@ -38,8 +39,11 @@ def option(
         Python parameter that the option sets, if not the name of the field.
     is_column : bool, default=False
         Whether the value names columns of the table, see `named_columns`.
+    **settings : object
+        Further parameters of `typer.Option`.
     """
-    metadata = {"names": names, "help": help, "sets": sets, "is_column": is_column}
+    settings |= {"help": help}
+    metadata = {"names": names, "sets": sets, "is_column": is_column, "settings": settings}
     if isinstance(default, list):
         return dataclasses.field(default_factory=list, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -106,9 +110,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def _field_parameters(group: Any) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(group)
     for field in dataclasses.fields(group):
-        info = typer.Option(
-            *_option_names(field), help=field.metadata["help"], rich_help_panel=group.PANEL
-        )
+        settings = {"rich_help_panel": group.PANEL, **field.metadata["settings"]}
+        info = typer.Option(*_option_names(field), **settings)
         default = None if field.default is REQUIRED else field.default
         if field.default is REQUIRED and field.default_factory is REQUIRED:
             default = inspect.Parameter.empty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from commod import Patch
 
 __all__ = [
+    "CONSTRAINT_SETTINGS",
     "REPORTS",
     "ColumnOptions",
-    "ConstraintName",
     "ConstraintOptions",
     "FileOptions",
     "Files",
@@ -38,12 +38,22 @@ __all__ = [
 
 REPORTS = (".html", ".md", ".json")
 
-ConstraintName = Literal[
-    "demographic_parity",
-    "equalized_odds",
-    "true_positive_rate_parity",
-    "false_positive_rate_parity",
-]
+
+def _check_constraint(name: str) -> str:
+    """Return the name of a constraint; refuse others. The import is too slow for --help."""
+    from commod.metrics._constraint import CONSTRAINTS
+
+    if name not in CONSTRAINTS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(CONSTRAINTS)}")
+    return name
+
+
+CONSTRAINT_SETTINGS: dict[str, Any] = {
+    "callback": _check_constraint,
+    "metavar": "NAME",
+    "help": "What to compare between groups: demographic_parity, equalized_odds, "
+    "true_positive_rate_parity or false_positive_rate_parity.",
+}
 Files = Annotated[
     list[str],
     typer.Argument(help="CSV, TSV or Parquet files, or a pattern in quotes. Text may be .gz."),
@@ -205,9 +215,7 @@ class TargetOptions:
 class ConstraintOptions(TargetOptions):
     """What is compared between groups, and which label counts."""
 
-    constraint: ConstraintName = option(
-        "demographic_parity", help="What to compare between groups.", sets="constraints"
-    )
+    constraint: str = option("demographic_parity", sets="constraints", **CONSTRAINT_SETTINGS)
     positive: str | None = option(
         None,
         help="Label whose rates and scores count. \\[default: the larger label]",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from commod.cli._options import ConstraintName, Seed
+from commod.cli._options import CONSTRAINT_SETTINGS, Seed
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ def command(
         Method,
         typer.Option(help="ControlledDebiaser takes a target, COMMOD the lambdas of the paper."),
     ] = "ControlledDebiaser",
-    constraints: Annotated[
-        ConstraintName, typer.Option(help="What to compare between groups.")
-    ] = "demographic_parity",
+    constraints: Annotated[str, typer.Option(**CONSTRAINT_SETTINGS)] = "demographic_parity",
     target: Annotated[
         float | None,
         typer.Option(help="Lowest P-rule or highest disparity. \\[default: 0.8 or 0.1]"),

@@ -16,7 +16,7 @@ from commod._io.tables import kinds as _kinds
 from commod._io.tables.faults import MAX_LINE, find_fault, find_misfit_value, read_records
 from commod._io.tables.names import check_names, check_same_columns
 from commod._io.tables.queries import Progress, error_sentence, memory_error, run_query
-from commod._io.tables.sources import Source, check_bytes
+from commod._io.tables.sources import SourceFile, check_bytes
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class KindHints:
 
 def open_text(
     connection: duckdb.DuckDBPyConnection,
-    sources: Sequence[Source],
+    sources: Sequence[SourceFile],
     hints: KindHints,
     delimiter: str | None,
     progress: Progress | None,
@@ -78,7 +78,7 @@ def open_text(
     )
 
 
-def _delimiter_of(source: Source, delimiter: str | None) -> str:
+def _delimiter_of(source: SourceFile, delimiter: str | None) -> str:
     """Return what separates the fields: as given, else a tab in .tsv and a comma in .csv."""
     if delimiter is not None:
         sign = _SPELLED.get(delimiter, delimiter)
@@ -94,7 +94,7 @@ def _delimiter_of(source: Source, delimiter: str | None) -> str:
     return "\t" if source.suffix.startswith(".tsv") else ","
 
 
-def _read_header(source: Source, delimiter: str) -> list[str]:
+def _read_header(source: SourceFile, delimiter: str) -> list[str]:
     """Return the column names of a file; spaces around them are dropped."""
     _, fields = next(read_records(source, delimiter), (1, []))
     names = [field.strip() for field in fields]
@@ -106,7 +106,7 @@ def _read_header(source: Source, delimiter: str) -> list[str]:
     return names
 
 
-def _check_delimiter(source: Source, names: Sequence[str], delimiter: str) -> None:
+def _check_delimiter(source: SourceFile, names: Sequence[str], delimiter: str) -> None:
     if len(names) > 1:
         return
     for sign, word in _DELIMITERS.items():
@@ -121,7 +121,7 @@ def _check_delimiter(source: Source, names: Sequence[str], delimiter: str) -> No
 
 def _scan(
     connection: duckdb.DuckDBPyConnection,
-    sources: Sequence[Source],
+    sources: Sequence[SourceFile],
     names: Sequence[str],
     delimiter: str,
 ) -> duckdb.DuckDBPyRelation:
@@ -142,7 +142,9 @@ def _scan(
 
 
 @contextmanager
-def _explained_errors(sources: Sequence[Source], n_columns: int, delimiter: str) -> Iterator[None]:
+def _explained_errors(
+    sources: Sequence[SourceFile], n_columns: int, delimiter: str
+) -> Iterator[None]:
     """Turn an error of DuckDB about a text file into the sentence that names the line."""
     import duckdb
 

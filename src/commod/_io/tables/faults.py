@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from commod._io.tables.kinds import is_of_kind
-from commod._io.tables.sources import Source
+from commod._io.tables.sources import SourceFile
 from commod.exceptions import InputError
 
 __all__ = ["MAX_LINE", "find_fault", "find_misfit_value", "read_records"]
@@ -22,7 +22,7 @@ __all__ = ["MAX_LINE", "find_fault", "find_misfit_value", "read_records"]
 MAX_LINE = 2_000_000
 
 
-def find_fault(sources: Sequence[Source], n_columns: int, delimiter: str) -> InputError | None:
+def find_fault(sources: Sequence[SourceFile], n_columns: int, delimiter: str) -> InputError | None:
     """Return the error for the first line that is not as it should be, None if all are."""
     for source in sources:
         try:
@@ -44,7 +44,7 @@ def find_fault(sources: Sequence[Source], n_columns: int, delimiter: str) -> Inp
 
 
 def find_misfit_value(
-    sources: Sequence[Source], names: Sequence[str], delimiter: str, types: Mapping[str, str]
+    sources: Sequence[SourceFile], names: Sequence[str], delimiter: str, types: Mapping[str, str]
 ) -> InputError:
     """Return the error for the first value that is not of the kind its column was given."""
     places = [(names.index(name), name, kind) for name, kind in types.items()]
@@ -60,7 +60,7 @@ def find_misfit_value(
     return InputError(f"A value does not fit the types given: {dict(types)}.")
 
 
-def read_records(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def read_records(source: SourceFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield each record with the line it begins in; what cannot be parsed is an InputError."""
     start = 1
     try:
@@ -79,7 +79,7 @@ def read_records(source: Source, delimiter: str) -> Iterator[tuple[int, list[str
         raise _not_utf8(source) from error
 
 
-def _lines(source: Source, file: io.TextIOWrapper) -> Iterator[str]:
+def _lines(source: SourceFile, file: io.TextIOWrapper) -> Iterator[str]:
     number = 0
     while line := file.readline(MAX_LINE):
         number += 1
@@ -101,7 +101,7 @@ def _long_fields() -> Iterator[None]:
         csv.field_size_limit(earlier)
 
 
-def _broken_quotes(source: Source, line: int, error: csv.Error) -> InputError:
+def _broken_quotes(source: SourceFile, line: int, error: csv.Error) -> InputError:
     if "end of data" in str(error) or "field larger" in str(error):
         return InputError(
             f"{source.name!r} opens a quote in the row that begins in line {line} and never closes "
@@ -113,7 +113,7 @@ def _broken_quotes(source: Source, line: int, error: csv.Error) -> InputError:
     )
 
 
-def _not_utf8(source: Source) -> InputError:
+def _not_utf8(source: SourceFile) -> InputError:
     """Return the error that says where the first bytes are that are not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     position, line = 0, 1
@@ -135,7 +135,7 @@ def _not_utf8(source: Source) -> InputError:
     return InputError(f"{source.name!r} ends inside a character; copy the file again.")
 
 
-def _mixes_line_ends(source: Source) -> bool:
+def _mixes_line_ends(source: SourceFile) -> bool:
     with source.open() as file:
         kinds = {line[-2:] == b"\r\n" for line in file if line.endswith(b"\n")}
     return len(kinds) == 2

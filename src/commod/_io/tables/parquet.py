@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from commod._io.tables import kinds as _kinds
 from commod._io.tables.names import check_names, check_same_columns
 from commod._io.tables.queries import Progress, error_sentence, run_query, translated_errors
-from commod._io.tables.sources import Source
+from commod._io.tables.sources import SourceFile
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["kind_of_type", "open_parquet"]
 
 def open_parquet(
     connection: duckdb.DuckDBPyConnection,
-    sources: Sequence[Source],
+    sources: Sequence[SourceFile],
     types: Mapping[str, str],
     delimiter: str | None,
     progress: Progress | None,
@@ -44,7 +44,7 @@ def open_parquet(
     return corrected, {**kinds, **types}, n_rows
 
 
-def _parquet_columns(connection: duckdb.DuckDBPyConnection, source: Source) -> dict[str, str]:
+def _parquet_columns(connection: duckdb.DuckDBPyConnection, source: SourceFile) -> dict[str, str]:
     """Return the kind of each column, under the name it has in the file."""
     import duckdb
 

@@ -16,7 +16,7 @@ from typing import IO
 
 from commod.exceptions import InputError
 
-__all__ = ["Source", "find_sources", "make_readable"]
+__all__ = ["SourceFile", "find_sources", "make_readable"]
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -25,7 +25,7 @@ _BROKEN_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """One file: `name` as the user sees it, `path` where DuckDB reads it."""
 
     name: str
@@ -51,7 +51,7 @@ class Source:
         )
 
 
-def find_sources(paths: Sequence[str]) -> list[Source]:
+def find_sources(paths: Sequence[str]) -> list[SourceFile]:
     """Return the files that `paths` (names and glob patterns) stand for, each checked.
 
     A name that exists is that file, whatever characters it has; the files of a pattern come in
@@ -82,7 +82,7 @@ def _names(path: str) -> list[str]:
     return found
 
 
-def _check_source(name: str) -> Source:
+def _check_source(name: str) -> SourceFile:
     try:
         status = os.stat(name)
     except OSError as error:
@@ -101,7 +101,7 @@ def _check_source(name: str) -> Source:
         )
     if not status.st_size:
         raise InputError(f"{name!r} is empty (0 bytes); expected a table with a header and rows.")
-    source = Source(name, Path(os.path.abspath(name)), _suffix(name))
+    source = SourceFile(name, Path(os.path.abspath(name)), _suffix(name))
     try:
         open(name, "rb").close()
     except OSError as error:
@@ -123,7 +123,7 @@ def _suffix(name: str) -> str:
     )
 
 
-def _check_compatible(sources: Sequence[Source]) -> None:
+def _check_compatible(sources: Sequence[SourceFile]) -> None:
     first = sources[0]
     seen: dict[tuple[int, int], str] = {}
     for source in sources:
@@ -147,7 +147,9 @@ def _check_compatible(sources: Sequence[Source]) -> None:
 # What DuckDB cannot read as it is
 
 
-def make_readable(source: Source, folder: Path, number: int, encoding: str | None) -> Source:
+def make_readable(
+    source: SourceFile, folder: Path, number: int, encoding: str | None
+) -> SourceFile:
     """Return the source in UTF-8 under a name that DuckDB takes literally.
 
     `folder` is a private one for the copies and links that this needs, `number` makes their names
@@ -182,7 +184,7 @@ def _codec(encoding: str | None) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
-def _copy_as_utf8(source: Source, path: Path, encoding: str) -> Source:
+def _copy_as_utf8(source: SourceFile, path: Path, encoding: str) -> SourceFile:
     """Copy a text file in another encoding as UTF-8, a piece at a time."""
     try:
         with (
@@ -203,10 +205,10 @@ def _copy_as_utf8(source: Source, path: Path, encoding: str) -> Source:
         ) from error
     except _BROKEN_GZIP as error:
         raise source.damaged() from error
-    return Source(source.name, path, ".csv")
+    return SourceFile(source.name, path, ".csv")
 
 
-def check_bytes(source: Source) -> None:
+def check_bytes(source: SourceFile) -> None:
     """Refuse a text file that is not wholly there or is not text: a NUL byte, a broken gzip."""
     position, line = 0, 1
     try:
@@ -230,7 +232,7 @@ def check_bytes(source: Source) -> None:
         raise InputError(f"{source.name!r} holds no text; expected a header and rows.")
 
 
-def _check_start(source: Source, chunk: bytes) -> None:
+def _check_start(source: SourceFile, chunk: bytes) -> None:
     if chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(
             f"{source.name!r} begins as text in UTF-16 does, but UTF-8 was expected. Pass "
