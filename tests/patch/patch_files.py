@@ -15,11 +15,11 @@ from commod import Patch
 from commod._record import from_plain
 from commod.patch.content import (
     SCHEMA,
-    Asked,
     Base,
     Content,
     Labels,
     MarginColumn,
+    PatchRequest,
     Ratio,
     Reached,
     Seen,
@@ -38,7 +38,7 @@ def content_of(*columns: Any, **changes: Any) -> Content:
         method="ControlledDebiaser",
         base=Base("LogisticRegression", None, None, 0.5),
         labels=Labels(0, 1, 1),
-        asked=Asked("demographic_parity", 0.8, "any", None, None, None, None),
+        asked=PatchRequest("demographic_parity", 0.8, "any", None, None, None, None),
         reached=Reached(
             rows="fit rows",
             n_rows=1000,

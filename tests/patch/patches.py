@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from commod.patch.content import (
     SCHEMA,
-    Asked,
     Base,
     Bin,
     BinColumn,
@@ -20,12 +19,13 @@ from commod.patch.content import (
     CategoryColumn,
     Content,
     Labels,
-    Line,
     MarginColumn,
     NumberColumn,
+    PatchRequest,
     Ratio,
     Reached,
     Seen,
+    TermPoints,
 )
 
 LARGEST = 1e100
@@ -51,7 +51,7 @@ def margin(points):
 
 
 def _line(points):
-    return None if points is None else Line(points, (points,))
+    return None if points is None else TermPoints(points, (points,))
 
 
 def content_of(
@@ -69,7 +69,9 @@ def content_of(
         method="by hand",
         base=Base("somebody's model", None, "score", threshold),
         labels=Labels(*labels),
-        asked=Asked("demographic_parity", 0.8, gates[may_raise, may_lower], None, None, None, None),
+        asked=PatchRequest(
+            "demographic_parity", 0.8, gates[may_raise, may_lower], None, None, None, None
+        ),
         reached=Reached("fit", 10, "P-rule", *[None] * 10, "by hand"),
         seen=Seen(len(columns), "0" * 64),
         ratio=Ratio(intercept, may_raise, may_lower, (1.0,), (intercept,), tuple(columns)),

@@ -166,7 +166,7 @@ def _file(tmp_path, text):
         (b"\xff\xfe{}", "UTF-8"),
         ('{"schema": "commod.patch/99"}', "newer than"),
         ('{"schema": "commod.audit/1"}', "expected 'commod.patch/1'"),
-        ('{"schema": NaN}', "NaN is no number"),
+        ('{"schema": NaN}', "NaN is not a number"),
         ('{"a": 1, "a": 2}', "occurs twice"),
         ('{"schema": "\\ud800"}', "UTF-8"),
         ("[" * 100_000, "nests too deeply|not JSON"),
@@ -224,7 +224,7 @@ def test_with_its_sha256_no_other_file_passes(tmp_path):
     [
         ([], {"threshold": 1.0}, "threshold"),
         ([], {"favorable": 2}, "neither"),
-        ([], {"negative": 1}, "one label twice"),
+        ([], {"negative": 1}, "label 1 twice"),
         ([], {"negative": "no"}, "different types"),
         ([], {"negative": 2**63}, "64 bits"),
         ([], {"negative": True, "positive": 0, "favorable": 0}, "different types"),
@@ -240,11 +240,11 @@ def test_with_its_sha256_no_other_file_passes(tmp_path):
         ([], {"max_changes": -0.1}, "between 0 and 1"),
         ([number("a", 1.0), number("a", 2.0)], {}, "several columns named 'a'"),
         ([number("", 1.0)], {}, "without a name"),
-        ([number("a", 1e101)], {}, "numbers lie within"),
+        ([number("a", 1e101)], {}, "expected a number within"),
         ([bins("a", [2.0, 1.0], [0.0, 1.0, 2.0])], {}, "do not rise"),
         ([bins("a", [], [1.0])], {}, "two bins or more"),
-        ([category("a", {})], {}, "no line"),
-        ([category("a", {1: 0.5})], {}, "one category twice"),
+        ([category("a", {})], {}, "no term"),
+        ([category("a", {1: 0.5})], {}, "same category twice"),
         ([number("a", 1.0)], {"concept_weights": (2.0,)}, "add up to 2.0"),
         ([number("a", 1.0)], {"concept_weights": (1.0, 2.0)}, "one of each per concept"),
     ],
@@ -422,7 +422,7 @@ def test_a_column_without_any_value_is_missing():
         (lambda f: f.drop(columns="score"), "no column 'score' with the base model's scores"),
         (lambda f: f.assign(age=["old"] * 6), "reads numbers in column 'age'"),
         (lambda f: f.assign(job=1.5), "reads categories such as 'clerk', 'nurse'"),
-        (lambda f: f.assign(score="high"), "scores are numbers"),
+        (lambda f: f.assign(score="high"), "a score is a number"),
         (lambda f: f.assign(COMMOD_Score=1), "already"),
         (lambda f: f.to_numpy(), "Put the columns into a frame"),
         (lambda f: pd.concat([f, f], axis=1), "same name"),
@@ -502,7 +502,7 @@ def test_a_patch_of_a_fit_holds_nobody(fitted):
     assert found.passed and found.n_rows == 1500, str(found)
     found = plain.to_patch().verify(data.data, data.sensitive_features, estimator=model)
     assert found.passed, str(found)
-    assert "Nothing found on 1,500 rows" in str(found)
+    assert "No problem on 1,500 rows" in str(found)
     other = LogisticRegression(C=0.1).fit(data.data, data.target)
     found = plain.to_patch().verify(data.data, data.sensitive_features, estimator=other)
     assert not found.passed and "base model differs" in str(found)
@@ -523,7 +523,7 @@ DATA = pd.DataFrame(
     "column, match",
     [
         (category("race", {"White": 1.0}), "a value of the sensitive attribute"),
-        (category("race", {"White": 1.0}), "tells the group exactly"),
+        (category("race", {"White": 1.0}), "determines the group"),
         (category("job", {"Black": 1.0}), "'Black', a value of the sensitive attribute"),
         (category("job", {"astronaut": 1.0}), "'astronaut', a value of 1 of the 40 rows"),
         (category("job", {"pilot": 1.0}), "'pilot', a value of 0 of the 40 rows"),
@@ -541,7 +541,7 @@ def test_verify_finds_what_a_patch_must_not_hold(column, match):
 def test_verify_finds_a_group_in_the_words_of_a_patch():
     content = content_of(in_words="Most changes are of Black people.")
     found = Patch(content).verify(DATA, RACES)
-    assert any("The words of the patch hold 'Black'" in problem for problem in found.problems)
+    assert any("The texts of the patch contain 'Black'" in problem for problem in found.problems)
 
 
 def test_verify_does_not_take_a_namesake_for_a_group():
@@ -563,11 +563,11 @@ def test_two_patches_differ_in_words():
     for sentence in (
         "Threshold: 0.5 → 0.4.",
         "Column member is no longer read.",
-        "Column tenure is new (points per unit, 1 lines).",
+        "Column tenure is new (points per unit, 1 terms).",
         "Column age has other bins: 25, 40.5 → 25, 41.",
         "job = clerk: -2.0000 → -1.0000.",
-        "job = '': +0.1250 → no line.",
-        "Asked for: target: 0.8 → 0.9.",
+        "job = '': +0.1250 → no term.",
+        "Requested: target: 0.8 → 0.9.",
     ):
         assert sentence in said, said
     with pytest.raises(InputError, match="another Patch"):
@@ -584,7 +584,7 @@ def test_a_patch_prints_as_a_scorecard_of_one_page(capsys):
         "income",
         "per unit",
         "job = job 999",
-        "and 987 more lines of job",
+        "and 987 more terms of job",
         "r = +1",
         patch.digest,
     ):
@@ -611,7 +611,7 @@ def test_the_page_says_which_concept_a_line_belongs_to(fitted):
 
 def test_every_line_can_be_shown():
     many = category("job", {f"job {i}": (i - 500) / 100 for i in range(1000)})
-    text = Patch(content_of(many)).to_text(every_line=True)
+    text = Patch(content_of(many)).to_text(every_term=True)
     assert "more lines" not in text and text.count("job = job") == 999  # one has no points
 
 
@@ -725,7 +725,7 @@ def test_whole_numbers_beyond_doubles_and_decimals_are_read():
     assert patch.apply(arrow)["commod_changed"].tolist() == expected
     priced = pd.DataFrame({"n": [1.0], "score": [Decimal("0.9")]})
     assert patch.apply(priced)["commod_score"].tolist() == pytest.approx([0.9])
-    with pytest.raises(InputError, match="scores are numbers"):
+    with pytest.raises(InputError, match="a score is a number"):
         patch.apply(pd.DataFrame({"n": [1.0, 2.0], "score": ["high", 0.5]}))
 
 
@@ -761,9 +761,9 @@ def test_a_pipe_does_not_hang(tmp_path):
 
 def test_a_number_too_large_for_a_double_is_refused():
     text = mixed_patch().to_json().replace('"clerk"', "1" + "0" * 400)
-    with pytest.raises(InputError, match="numbers lie within"):
+    with pytest.raises(InputError, match="expected a number within"):
         Patch.from_json(text)
-    with pytest.raises(InputError, match="one category twice"):
+    with pytest.raises(InputError, match="same category twice"):
         Patch(content_of(category("a", {2**53: 1.0, 2**53 + 1: 2.0})))
     with pytest.raises(InputError, match="read from text"):
         Patch.from_json(b"{}")

@@ -117,9 +117,9 @@ def test_numbers_as_categories_are_read_from_numbers():
     [
         ({"1": 0.5, 1: 0.25}, "'1' and 1, which are the same text"),
         ({True: 0.5, "true": 0.25}, "same text"),
-        ({MISSING_TEXT: 0.5}, "cannot hold"),
-        ({UNSEEN_TEXT: 0.5}, "cannot hold"),
-        ({"a\0b": 0.5}, "cannot hold"),
+        ({MISSING_TEXT: 0.5}, "cannot contain"),
+        ({UNSEEN_TEXT: 0.5}, "cannot contain"),
+        ({"a\0b": 0.5}, "cannot contain"),
     ],
 )
 def test_categories_that_no_text_can_stand_for_are_refused(categories, message):

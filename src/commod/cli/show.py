@@ -29,7 +29,7 @@ def command(
     diff: Annotated[
         Path | None, typer.Option(help="Another patch file: print how it differs from the first.")
     ] = None,
-    every_line: Annotated[
+    every_term: Annotated[
         bool, typer.Option("--all", help="Print every term of the scorecard, however many.")
     ] = False,
 ) -> None:
@@ -46,6 +46,6 @@ def command(
         return
     with open(patch, "rb") as file:  # the file's own bytes, however its JSON is laid out
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    printer.sentence(loaded.to_text(every_line=every_line))
+    printer.sentence(loaded.to_text(every_term=every_term))
     printer.sentence(f"SHA-256 of the file: {digest}")
     printer.json({"sha256": digest, "patch": json.loads(loaded.to_json())})

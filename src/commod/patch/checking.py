@@ -1,4 +1,4 @@
-"""What the types of a patch cannot say: contents that contradict themselves are refused."""
+"""Refuse a patch whose parts contradict each other. Types are checked before, on reading."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from commod.patch.content import (
     CategoryColumn,
     Column,
     Content,
-    Line,
     NumberColumn,
-    lines_of,
+    TermPoints,
+    term_points_of,
 )
 from commod.scorecard import SCORE_CLIP
 
 __all__ = ["check_content"]
 
-ROUNDING = 1e-9  # a share of weights may exceed 1 by it
+ROUNDING = 1e-9  # a sum of weights may exceed 1 by this much
 
 
 def check_content(content: Content) -> None:
-    """Refuse a content that contradicts itself: a file that was edited by hand, or by mistake."""
+    """Refuse a content that contradicts itself, for example after an edit by hand."""
     _check_base(content)
     _check_asked(content)
     _check_reached(content)
@@ -37,7 +37,7 @@ def check_content(content: Content) -> None:
     if len(ratio.concept_weights) != len(ratio.concept_intercepts):
         raise InputError(
             f"The patch has {len(ratio.concept_weights)} concept_weights and "
-            f"{len(ratio.concept_intercepts)} concept_intercepts; there is one of each per concept."
+            f"{len(ratio.concept_intercepts)} concept_intercepts; expected one of each per concept."
         )
     _check_numbers("ratio", [ratio.intercept, *ratio.concept_weights, *ratio.concept_intercepts])
     names = [column.name for column in ratio.columns]
@@ -46,24 +46,24 @@ def check_content(content: Content) -> None:
         raise InputError(f"The patch has several columns named {repeated[0]!r}; one is allowed.")
     for column in ratio.columns:
         _check_column(column)
-        for line in lines_of(column):
-            _check_line(column.name, line, ratio.concept_weights)
+        for term in term_points_of(column):
+            _check_term(column.name, term, ratio.concept_weights)
 
 
 def _check_base(content: Content) -> None:
     threshold, labels = content.base.threshold, content.labels
     if not SCORE_CLIP < threshold < 1 - SCORE_CLIP:
-        raise InputError(f"The patch has threshold {threshold!r}; it lies between 0 and 1.")
+        raise InputError(f"The patch has threshold {threshold!r}; it must lie between 0 and 1.")
     if labels.negative == labels.positive:
-        raise InputError(f"The patch has one label twice, {labels.positive!r}.")
+        raise InputError(f"The patch has the label {labels.positive!r} twice.")
     if _kind(labels.negative) != _kind(labels.positive):
         raise InputError(
             f"The patch mixes labels of different types, {labels.negative!r} and "
-            f"{labels.positive!r}; a column of decisions has one."
+            f"{labels.positive!r}; a column of decisions has one type."
         )
     for label in vars(labels).values():
         if type(label) is int and abs(label) >= 2**63:
-            raise InputError("The patch has a label that no column of 64 bits can hold.")
+            raise InputError("The patch has a label that does not fit into 64 bits.")
     if (_kind(labels.favorable), labels.favorable) not in (
         (_kind(labels.negative), labels.negative),
         (_kind(labels.positive), labels.positive),
@@ -91,7 +91,7 @@ def _check_asked(content: Content) -> None:
     }
     if gates.get(asked.direction) != (ratio.may_raise, ratio.may_lower):
         raise InputError(
-            f"The patch was asked for direction {asked.direction!r}, but its gate has may_raise = "
+            f"The patch has direction {asked.direction!r}, but its gate has may_raise = "
             f"{ratio.may_raise} and may_lower = {ratio.may_lower}."
         )
     for name in ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence"):
@@ -113,21 +113,25 @@ def _check_reached(content: Content) -> None:
     for name in ("n_gains", "n_losses"):
         _check_share(f"reached.{name}", getattr(reached, name), float(reached.n_rows))
     if not re.fullmatch("[0-9a-f]{64}", content.seen.digest):
-        raise InputError(f"The patch has {content.seen.digest[:80]!r}, no digest of columns.")
+        raise InputError(
+            f"The patch has {content.seen.digest[:80]!r} where a digest of columns is expected."
+        )
     try:
         datetime.datetime.fromisoformat(content.created)
     except ValueError as error:
-        raise InputError(f"The patch was created at {content.created[:40]!r}, no date.") from error
+        raise InputError(
+            f"The patch was created at {content.created[:40]!r}, which is not a date."
+        ) from error
 
 
 def _check_share(name: str, value: float | None, most: float = 1.0) -> None:
     if value is not None and not -ROUNDING <= value <= most + ROUNDING:
-        raise InputError(f"{name} of the patch is {value!r}; it lies between 0 and {most:g}.")
+        raise InputError(f"{name} of the patch is {value!r}; it must lie between 0 and {most:g}.")
 
 
 def _check_column(column: Column) -> None:
     if not column.name:
-        raise InputError("The patch has a column without a name. Name it, and fit again.")
+        raise InputError("The patch has a column without a name. Name the column and fit again.")
     if isinstance(column, BinColumn):
         _check_bins(column)
     elif isinstance(column, CategoryColumn):
@@ -155,33 +159,33 @@ def _check_categories(column: CategoryColumn) -> None:
     _check_numbers(column.name, numbers)
     if len(set(values)) < len(values) or len(set(map(float, numbers))) < len(numbers):
         raise InputError(
-            f"Column {column.name!r} of the patch has one category twice; numbers are compared in "
-            "double precision."
+            f"Column {column.name!r} of the patch has the same category twice; numbers are "
+            "compared in double precision."
         )
     if column.unseen != 0:
         raise InputError(
             f"Column {column.name!r} of the patch has {column.unseen!r} points for an unseen "
-            "category; they are 0."
+            "category; expected 0."
         )
     if not values and column.missing is None:
-        raise InputError(f"Column {column.name!r} of the patch has no line.")
+        raise InputError(f"Column {column.name!r} of the patch has no term.")
 
 
-def _check_line(name: str, line: Line, weights: tuple[float, ...]) -> None:
+def _check_term(name: str, term: TermPoints, weights: tuple[float, ...]) -> None:
     """Refuse points that are not the sum over the concepts, rounded as a scorecard rounds."""
-    if len(line.concepts) != len(weights):
+    if len(term.concepts) != len(weights):
         raise InputError(
-            f"Column {name!r} of the patch has a line with {len(line.concepts)} entries in "
-            f"concepts; there are {len(weights)} concepts."
+            f"Column {name!r} of the patch has a term with {len(term.concepts)} entries in "
+            f"concepts; expected {len(weights)}, one per concept."
         )
-    _check_numbers(name, [line.points, *line.concepts])
+    _check_numbers(name, [term.points, *term.concepts])
     total = 0.0
-    for weight, points in zip(weights, line.concepts, strict=True):
+    for weight, points in zip(weights, term.concepts, strict=True):
         total += weight * points
-    if total != line.points:
+    if total != term.points:
         raise InputError(
-            f"Column {name!r} of the patch has points {line.points!r} in a line whose concepts "
-            f"add up to {total!r}."
+            f"Column {name!r} of the patch has a term with points {term.points!r}, but its "
+            f"concepts add up to {total!r}."
         )
 
 
@@ -189,5 +193,6 @@ def _check_numbers(name: str, numbers: Iterable[float]) -> None:
     for number in numbers:
         if not abs(number) <= LARGEST:
             raise InputError(
-                f"{name!r} in the patch holds {repr(number)[:24]}; numbers lie within ±{LARGEST:g}."
+                f"{name!r} in the patch holds {repr(number)[:24]}; expected a number "
+                f"within ±{LARGEST:g}."
             )

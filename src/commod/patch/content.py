@@ -1,6 +1,6 @@
-"""What a patch file holds: a scorecard on raw columns, its gate, its labels, and where it is from.
+"""Define the content of a patch file: scorecard, gate, labels, request, figures and origin.
 
-The classes below are the schema, `commod.patch/1`: their fields are the keys of the file.
+The classes are the schema `commod.patch/1`. Their fields are the keys of the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from commod.scorecard import MARGIN_COLUMN, Scorecard
 
 __all__ = [
     "SCHEMA",
-    "Asked",
     "Base",
     "Bin",
     "BinColumn",
@@ -33,15 +32,16 @@ __all__ = [
     "Column",
     "Content",
     "Labels",
-    "Line",
     "MarginColumn",
     "NumberColumn",
+    "PatchRequest",
     "Ratio",
     "Reached",
     "Seen",
-    "lines_of",
+    "TermPoints",
     "ratio_of",
     "scorecard_of",
+    "term_points_of",
     "terms_of",
 ]
 
@@ -49,8 +49,8 @@ SCHEMA = "commod.patch/1"
 
 
 @dataclass(frozen=True)
-class Line:
-    """Points in r, and what each concept has of them before its weight."""
+class TermPoints:
+    """The points of one term in r, and its points in each concept before the concept's weight."""
 
     points: float
     concepts: tuple[float, ...]
@@ -58,19 +58,22 @@ class Line:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A number: `points` per unit; a missing one counts as `if_missing`, and has `missing`."""
+    """A numeric column with `points` per unit.
+
+    A missing number counts as `if_missing`. It also gets the points of `missing`, if that is given.
+    """
 
     name: str
     reads: Literal["number"]
     points: float
     concepts: tuple[float, ...]
     if_missing: float
-    missing: Line | None
+    missing: TermPoints | None
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Numbers below an edge (None: all above the last) that are not below the one before it."""
+    """Numbers from the previous edge (included) to `below` (excluded); None is no upper edge."""
 
     below: float | None
     points: float
@@ -79,12 +82,12 @@ class Bin:
 
 @dataclass(frozen=True)
 class BinColumn:
-    """A number in bins; a missing one is in none of them, and has `missing`."""
+    """A numeric column in bins. A missing number is in no bin and gets the points of `missing`."""
 
     name: str
     reads: Literal["bins"]
     bins: tuple[Bin, ...]
-    missing: Line | None
+    missing: TermPoints | None
 
     @property
     def edges(self) -> list[float]:
@@ -103,12 +106,15 @@ class Category:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """Categories; any other value has `unseen` points, which are 0, a missing one `missing`."""
+    """A column of categories.
+
+    Any other value gets `unseen` points, which are 0. A missing value gets those of `missing`.
+    """
 
     name: str
     reads: Literal["category"]
     categories: tuple[Category, ...]
-    missing: Line | None
+    missing: TermPoints | None
     unseen: float
 
 
@@ -135,9 +141,9 @@ KINDS: dict[str, type] = {
 class Ratio:
     """r = intercept + points, added in the order of the file.
 
-    `concept_weights` (k,) are the weights of the concepts in r, `concept_intercepts` (k,) what each
-    concept is before any points. `may_raise` and `may_lower` are the gate of a one-directional
-    update: where a base decision must not become positive, or must stay so, r is held at 1.
+    `concept_weights` (k,) are the weights of the concepts in r. `concept_intercepts` (k,) are the
+    values of the concepts without any points. `may_raise` and `may_lower` are the gate of an update
+    with one direction: r is held at 1 where a decision may not change.
     """
 
     intercept: float
@@ -150,9 +156,9 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Base:
-    """The model that is edited: its class, and a digest of it where one could be made.
+    """The base model: its class, and its digest where one could be computed.
 
-    `score` is the column its scores were read from, None where they came from the model itself.
+    `score` is the column of its scores, None where the model itself computed them.
     """
 
     model: str
@@ -171,8 +177,8 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the update was asked for; None where nothing was."""
+class PatchRequest:
+    """The request behind the update; None for a part that was not requested."""
 
     constraints: str
     target: float | None
@@ -185,7 +191,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reached:
-    """What the update does on the rows named; None where a figure is not known."""
+    """The figures of the update on the rows that `rows` names; None for an unknown figure."""
 
     rows: str
     n_rows: int
@@ -213,7 +219,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Content:
-    """A whole patch; a file adds the digest of this."""
+    """The content of a patch. A file adds the digest of this content."""
 
     schema: str
     library: str
@@ -221,7 +227,7 @@ class Content:
     method: str
     base: Base
     labels: Labels
-    asked: Asked
+    asked: PatchRequest
     reached: Reached
     seen: Seen
     ratio: Ratio
@@ -234,16 +240,17 @@ class Content:
 def ratio_of(
     scorecard: Scorecard, *, may_raise: bool, may_lower: bool, reads_margin: bool = False
 ) -> Ratio:
-    """Return a scorecard as the lines of a file; what has no points anywhere is left out."""
-    lines = _Lines(scorecard)
+    """Return a scorecard as columns of a patch; terms without any points are left out."""
+    table = _TermTable(scorecard)
     start = 0
     columns: list[Column] = []
     for terms in scorecard.encoding.columns:
-        mine = range(start, start + terms.n_terms)
+        positions = range(start, start + terms.n_terms)
         start += terms.n_terms
-        if any(map(lines.is_used, mine)):
+        if any(map(table.is_used, positions)):
             is_margin = reads_margin and terms.name == MARGIN_COLUMN
-            columns.append(_margin(lines[start - 1]) if is_margin else _column(terms, mine, lines))
+            column = _margin(table[start - 1]) if is_margin else _column(terms, positions, table)
+            columns.append(column)
     return Ratio(
         intercept=float(scorecard.intercept),
         may_raise=may_raise,
@@ -254,8 +261,8 @@ def ratio_of(
     )
 
 
-class _Lines:
-    """The points of each term, in r and in the concepts."""
+class _TermTable:
+    """Look up the points of a term by its position in the scorecard."""
 
     def __init__(self, scorecard: Scorecard) -> None:
         self._points = scorecard.points.tolist()
@@ -264,41 +271,42 @@ class _Lines:
     def is_used(self, term: int) -> bool:
         return bool(self._points[term]) or any(self._concepts[term])
 
-    def __getitem__(self, term: int) -> Line:
-        return Line(self._points[term], tuple(self._concepts[term]))
+    def __getitem__(self, term: int) -> TermPoints:
+        return TermPoints(self._points[term], tuple(self._concepts[term]))
 
-    def used(self, term: int | None) -> Line | None:
+    def used(self, term: int | None) -> TermPoints | None:
         return self[term] if term is not None and self.is_used(term) else None
 
 
-def _column(terms: ColumnTerms, mine: Sequence[int], lines: _Lines) -> Column:
+def _column(terms: ColumnTerms, positions: Sequence[int], table: _TermTable) -> Column:
     if isinstance(terms, CategoryTerms):
-        known = dict(zip(terms.categories, mine, strict=True))
-        missing = lines.used(known.pop(None, None))
+        position = dict(zip(terms.categories, positions, strict=True))
+        missing = table.used(position.pop(None, None))
         categories = tuple(
-            Category(value, **vars(lines[term]))
-            for value, term in known.items()
-            if value is not None and lines.is_used(term)
+            Category(value, **vars(table[term]))
+            for value, term in position.items()
+            if value is not None and table.is_used(term)
         )
         return CategoryColumn(terms.name, "category", categories, missing, unseen=0.0)
-    missing = lines.used(mine[-1]) if terms.has_missing_term else None
+    missing = table.used(positions[-1]) if terms.has_missing_term else None
     if isinstance(terms, BinTerms):
         below = [*terms.edges, None]
-        bins = tuple(Bin(edge, **vars(lines[t])) for edge, t in zip(below, mine, strict=False))
+        pairs = zip(below, positions, strict=False)
+        bins = tuple(Bin(edge, **vars(table[term])) for edge, term in pairs)
         return BinColumn(terms.name, "bins", bins, missing)
-    line = lines[mine[0]]
-    return NumberColumn(terms.name, "number", line.points, line.concepts, terms.fill, missing)
+    term = table[positions[0]]
+    return NumberColumn(terms.name, "number", term.points, term.concepts, terms.fill, missing)
 
 
-def _margin(line: Line) -> MarginColumn:
-    return MarginColumn(MARGIN_COLUMN, "margin", line.points, line.concepts)
+def _margin(term: TermPoints) -> MarginColumn:
+    return MarginColumn(MARGIN_COLUMN, "margin", term.points, term.concepts)
 
 
 def scorecard_of(ratio: Ratio) -> Scorecard:
-    """Return the scorecard that the lines of a file are; it decides as the one they came from."""
-    lines = [line for column in ratio.columns for line in lines_of(column)]
+    """Return the scorecard of a patch; it decides as the scorecard that the patch was made from."""
+    terms = [term for column in ratio.columns for term in term_points_of(column)]
     k = len(ratio.concept_weights)
-    points = np.array([line.concepts for line in lines], dtype=np.float64).reshape(len(lines), k)
+    points = np.array([term.concepts for term in terms], dtype=np.float64).reshape(len(terms), k)
     return Scorecard(
         encoding=Encoding(tuple(map(terms_of, ratio.columns))),
         intercept=ratio.intercept,
@@ -308,20 +316,20 @@ def scorecard_of(ratio: Ratio) -> Scorecard:
     )
 
 
-def lines_of(column: Column) -> list[Line]:
-    """Return the lines of a column, "missing" last."""
+def term_points_of(column: Column) -> list[TermPoints]:
+    """Return the points of each term of a column, those of a missing value last."""
     if isinstance(column, CategoryColumn):
-        found = [Line(c.points, c.concepts) for c in column.categories]
+        terms = [TermPoints(c.points, c.concepts) for c in column.categories]
     elif isinstance(column, BinColumn):
-        found = [Line(b.points, b.concepts) for b in column.bins]
+        terms = [TermPoints(b.points, b.concepts) for b in column.bins]
     else:
-        found = [Line(column.points, column.concepts)]
+        terms = [TermPoints(column.points, column.concepts)]
     missing = None if isinstance(column, MarginColumn) else column.missing
-    return found if missing is None else [*found, missing]
+    return terms if missing is None else [*terms, missing]
 
 
 def terms_of(column: Column) -> ColumnTerms:
-    """Return what the lines of a column read, in the same order."""
+    """Return what the terms of a column read, in the order of `term_points_of`."""
     if isinstance(column, CategoryColumn):
         values: list[Value | None] = [c.value for c in column.categories]
         return CategoryTerms(column.name, (*values, *([None] if column.missing else [])))

@@ -1,7 +1,7 @@
-"""The decision rule of a patch as narwhals expressions: r, the decision, the edited score.
+"""Write the decision rule of a patch as narwhals expressions: ratio, decision, edited score.
 
-Engines disagree about NaN, so every number is first compared with a range, which NaN, NULL and
-infinity are outside of in all of them.
+Engines treat NaN differently. In all of them NaN, NULL and infinity lie outside a finite range, so
+every number is compared with a range first.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from commod.patch.content import (
     Content,
     MarginColumn,
     NumberColumn,
-    lines_of,
+    term_points_of,
     terms_of,
 )
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
 
 __all__ = [
-    "OBJECTS",
+    "OBJECT_TYPES",
     "Frame",
-    "Work",
+    "WorkColumns",
+    "category_points_of",
     "changed",
     "decided",
     "direction",
     "free_name",
     "gated",
     "in_range",
-    "is_empty_type",
-    "keys_of",
+    "is_all_missing_type",
     "label",
-    "on_its_side",
-    "tidy",
-    "with_edited",
+    "on_side_of_decision",
+    "restore_label_type",
+    "with_edited_score",
     "with_margin",
     "with_ratio",
     "with_score",
@@ -55,14 +55,14 @@ __all__ = [
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
-MOST_AT_ONCE = 20  # columns added in one expression: engines overflow on deep ones
-MOST_BRANCHES = 24  # categories in a chain of comparisons; longer ones overflow
+MAX_COLUMNS_PER_EXPRESSION = 20  # engines overflow on deep expressions
+MAX_BRANCHES = 24  # engines overflow on longer chains of comparisons
 FINITE = sys.float_info.max
-OBJECTS = (nw.Object, nw.Categorical, nw.Enum)  # their values may be of any type
+OBJECT_TYPES = (nw.Object, nw.Categorical, nw.Enum)  # their values may have any type
 
 
-class Work:
-    """Names of columns that are only there while a patch is applied."""
+class WorkColumns:
+    """Names of the columns that exist only while a patch is applied."""
 
     def __init__(self, taken: Sequence[str]) -> None:
         names = ("score", "odds", "margin", "ratio", "exponent", "decided", "edited")
@@ -73,19 +73,19 @@ class Work:
 
 def free_name(name: str, taken: Sequence[str]) -> str:
     """Return a name that no column has."""
-    lowered = {other.lower() for other in taken}  # some engines do not tell "A" from "a"
+    lowered = {other.lower() for other in taken}  # some engines ignore case
     while name.lower() in lowered:
         name += "_"
     return name
 
 
-def is_empty_type(dtype: Any) -> bool:
-    """Return whether this is the type of a column without any value."""
+def is_all_missing_type(dtype: Any) -> bool:
+    """Return whether a column of this type has no value at all."""
     return bool(dtype == nw.Unknown)
 
 
-def keys_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
-    """Return the categories that a column of this type can hold, with their points."""
+def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
+    """Return the categories that a column of this type can contain, with their points."""
     if dtype == nw.Boolean:
         kinds: tuple[type, ...] = (bool,)
     elif dtype.is_numeric():
@@ -101,13 +101,13 @@ def keys_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
 # r
 
 
-def with_ratio(table: Frame, schema: nw.Schema, content: Content, work: Work) -> Frame:
-    """Add r column by column in the order of the file, a few at a time."""
+def with_ratio(table: Frame, schema: nw.Schema, content: Content, work: WorkColumns) -> Frame:
+    """Add the ratio: points are added in the order of the file, a few columns at a time."""
     table = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
     columns = content.ratio.columns
-    for start in range(0, len(columns), MOST_AT_ONCE):
+    for start in range(0, len(columns), MAX_COLUMNS_PER_EXPRESSION):
         total = nw.col(work.ratio)
-        for column in columns[start : start + MOST_AT_ONCE]:
+        for column in columns[start : start + MAX_COLUMNS_PER_EXPRESSION]:
             table, parts = _parts(table, schema, column, work)
             for part in parts:
                 total = total + part
@@ -116,14 +116,14 @@ def with_ratio(table: Frame, schema: nw.Schema, content: Content, work: Work) ->
 
 
 def _parts(
-    table: Frame, schema: nw.Schema, column: Column, work: Work
+    table: Frame, schema: nw.Schema, column: Column, work: WorkColumns
 ) -> tuple[Frame, list[nw.Expr]]:
     """Return what a column adds to r, as one or two expressions."""
     if isinstance(column, MarginColumn):
         return table, [nw.col(work.margin) * column.points]
     dtype = schema[column.name]
     is_number = not isinstance(column, CategoryColumn)
-    if _must_be_read(table, column.name, dtype) and (is_number or dtype in OBJECTS):
+    if _must_be_read(table, column.name, dtype) and (is_number or dtype in OBJECT_TYPES):
         assert isinstance(table, nw.DataFrame)
         return _with_read(table, column)
     if isinstance(column, CategoryColumn):
@@ -141,16 +141,16 @@ def _number_points(column: NumberColumn | BinColumn, value: nw.Expr) -> list[nw.
         return [nw.when(known).then(inside).otherwise(nw.lit(missing))]
     parts = []
     if column.points:
-        usual = _is_between(value, -LARGEST, LARGEST)
-        rest = nw.when(known).then(value.clip(-LARGEST, LARGEST)).otherwise(column.if_missing)
-        parts.append(nw.when(usual).then(value).otherwise(rest) * column.points)
+        is_usual = _is_between(value, -LARGEST, LARGEST)
+        clipped = nw.when(known).then(value.clip(-LARGEST, LARGEST)).otherwise(column.if_missing)
+        parts.append(nw.when(is_usual).then(value).otherwise(clipped) * column.points)
     if missing:
         parts.append(nw.when(known).then(nw.lit(0.0)).otherwise(nw.lit(missing)))
     return parts
 
 
 def _bins(value: nw.Expr, edges: Sequence[float], points: Sequence[float]) -> nw.Expr:
-    """Return the points of the bin of each value, by halves: engines overflow on long chains."""
+    """Return the points of each value's bin by bisection; engines overflow on long chains."""
     if len(set(points)) == 1:
         return nw.lit(float(points[0]))
     middle = len(edges) // 2
@@ -162,61 +162,61 @@ def _bins(value: nw.Expr, edges: Sequence[float], points: Sequence[float]) -> nw
 def _category_points(column: CategoryColumn, dtype: Any) -> nw.Expr:
     missing = 0.0 if column.missing is None else column.missing.points
     value = nw.col(column.name)
-    if is_empty_type(dtype):
+    if is_all_missing_type(dtype):
         return nw.lit(missing)
-    keys = keys_of(column, dtype)
+    keys = category_points_of(column, dtype)
     if dtype == nw.Boolean:
         points = dict(keys)
-        known = nw.when(value).then(nw.lit(points.get(True, 0.0)))
-        found = known.otherwise(nw.lit(points.get(False, 0.0)))
+        if_true = nw.when(value).then(nw.lit(points.get(True, 0.0)))
+        category_points = if_true.otherwise(nw.lit(points.get(False, 0.0)))
         is_missing = value.is_null()
     else:
         number = dtype.is_numeric()
         value = value.cast(nw.Float64 if number else nw.String)
         is_missing = ~_is_between(value, -FINITE, FINITE) if number else value.is_null()
-        found = _replaced(value, keys, nw.Float64 if number else nw.String)
-    return nw.when(is_missing).then(nw.lit(missing)).otherwise(found)
+        category_points = _replaced(value, keys, nw.Float64 if number else nw.String)
+    return nw.when(is_missing).then(nw.lit(missing)).otherwise(category_points)
 
 
 def _replaced(value: nw.Expr, keys: Sequence[tuple[Value, float]], dtype: Any) -> nw.Expr:
     """Return the points of each category, 0 for any other value."""
     old = [float(key) if dtype == nw.Float64 else key for key, _ in keys]
     new = [points for _, points in keys]
-    if len(keys) > MOST_BRANCHES:
+    if len(keys) > MAX_BRANCHES:
         return value.replace_strict(old, new, default=0.0, return_dtype=nw.Float64)
-    found = nw.lit(0.0)
+    chain = nw.lit(0.0)
     for key, points in zip(old, new, strict=True):
-        found = nw.when(value == key).then(nw.lit(points)).otherwise(found)
-    return found
+        chain = nw.when(value == key).then(nw.lit(points)).otherwise(chain)
+    return chain
 
 
 def _can_be_looked_up(column: CategoryColumn, dtype: Any) -> bool:
-    keys = keys_of(column, dtype)
+    keys = category_points_of(column, dtype)
     is_text = dtype == nw.String and not any("\x00" in str(key) for key, _ in keys)
-    return is_text and len(keys) > MOST_BRANCHES
+    return is_text and len(keys) > MAX_BRANCHES
 
 
 def _with_looked_up(table: Frame, column: CategoryColumn) -> tuple[Frame, list[nw.Expr]]:
     """Add the points of many categories in DuckDB, looked up by their code in an enumeration.
 
-    DuckDB makes a join of `replace_strict`, which loses the order of the rows and takes longer.
+    DuckDB would turn `replace_strict` into a join, which loses the order of rows and takes longer.
     """
-    keys = keys_of(column, nw.String)
+    keys = category_points_of(column, nw.String)
     missing = 0.0 if column.missing is None else column.missing.points
     value = '"' + column.name.replace('"', '""') + '"'
     texts = ", ".join("'" + str(key).replace("'", "''") + "'" for key, _ in keys)
     points = ", ".join(_double(p) for _, p in keys)
     code = f"enum_code(TRY_CAST({value} AS ENUM ({texts})))::INTEGER"
-    found = f"coalesce(list_extract([{points}], {code} + 1), 0e0)"
+    known = f"coalesce(list_extract([{points}], {code} + 1), 0e0)"
     name = free_name(f"_commod_{column.name}", table.collect_schema().names())
     quoted = '"' + name.replace('"', '""') + '"'
-    sql = f"CASE WHEN {value} IS NULL THEN {_double(missing)} ELSE {found} END AS {quoted}"
+    sql = f"CASE WHEN {value} IS NULL THEN {_double(missing)} ELSE {known} END AS {quoted}"
     native = table.to_native().project(f"*, {sql}")
     return nw.from_native(native), [nw.col(name)]
 
 
 def _double(number: float) -> str:
-    """Return a number as DuckDB reads it exactly: without an exponent it would be a decimal."""
+    """Return a literal that DuckDB reads as this double; without an exponent it is a decimal."""
     text = repr(number)
     return text if "e" in text else f"{text}e0"
 
@@ -224,11 +224,11 @@ def _double(number: float) -> str:
 def _with_read(
     table: nw.DataFrame[Any], column: NumberColumn | BinColumn | CategoryColumn
 ) -> tuple[nw.DataFrame[Any], list[nw.Expr]]:
-    """Add a column that stands for one of Python objects, which expressions cannot tell apart."""
+    """Add a numeric column in place of Python objects, which expressions cannot read."""
     encoding = Encoding((terms_of(column),))
     read = _read(table, column.name, encoding)
     if isinstance(column, CategoryColumn):
-        points = np.array([line.points for line in lines_of(column)])
+        points = np.array([line.points for line in term_points_of(column)])
         values = encoding.encode([read]).total(points, 0.0)
     else:
         values = same_kind(encoding.columns[0], {read.name: read}).values
@@ -255,10 +255,10 @@ def _with_numbers(table: nw.DataFrame[Any], of: str, values: Any) -> tuple[nw.Da
 
 
 def _must_be_read(table: Frame, name: str, dtype: Any) -> bool:
-    """Return whether a column in memory is read by NumPy: objects, and numbers Arrow casts not."""
+    """Return whether NumPy must read a column: objects, and Arrow integers that are not cast."""
     if not isinstance(table, nw.DataFrame):
         return False
-    if dtype in OBJECTS:
+    if dtype in OBJECT_TYPES:
         return True
     native = table[name].to_native()
     is_arrow = (
@@ -272,15 +272,15 @@ def _must_be_read(table: Frame, name: str, dtype: Any) -> bool:
 # Scores and decisions
 
 
-def with_score(table: Frame, schema: nw.Schema, name: str, work: Work) -> Frame:
-    """Return the table with the base score in doubles, NULL where it is none."""
+def with_score(table: Frame, schema: nw.Schema, name: str, work: WorkColumns) -> Frame:
+    """Return the table with the base score as doubles, NULL where it is missing or invalid."""
     value = number(name, schema)
     if schema[name] == nw.Object and isinstance(table, nw.DataFrame) and len(table):
         read = read_columns(table.select(name).to_native())[0]
         if read.kind != "numeric":
             raise InputError(
-                f"Column {name!r} holds {read.first_value()!r}, but scores are numbers between 0 "
-                "and 1."
+                f"Column {name!r} holds {read.first_value()!r}, but a score is a number between "
+                "0 and 1."
             )
         table, column = _with_numbers(table, name, read.values)
         value = nw.col(column)
@@ -289,7 +289,7 @@ def with_score(table: Frame, schema: nw.Schema, name: str, work: Work) -> Frame:
 
 def number(name: str, schema: nw.Schema) -> nw.Expr:
     """Return a column as doubles."""
-    if is_empty_type(schema[name]):
+    if is_all_missing_type(schema[name]):
         return nw.lit(math.nan, nw.Float64)
     return nw.col(name).cast(nw.Float64)
 
@@ -299,24 +299,24 @@ def _is_between(value: nw.Expr, low: float, high: float) -> nw.Expr:
 
 
 def in_range(value: nw.Expr, low: float, high: float) -> nw.Expr:
-    """Return a value, NULL outside of a range."""
+    """Return a value, NULL outside the range."""
     return nw.when(_is_between(value, low, high)).then(value)
 
 
-def with_margin(table: Frame, content: Content, work: Work) -> Frame:
-    """Add z; exactly 0 at the threshold, where a large r would make a rounding error large."""
+def with_margin(table: Frame, content: Content, work: WorkColumns) -> Frame:
+    """Add the margin; exactly 0 at the threshold, so that a large ratio amplifies no rounding."""
     threshold, score = content.base.threshold, nw.col(work.score)
-    # each step is a column: engines would compute what occurs twice in an expression twice
+    # Every step is a column: an engine computes a repeated part of an expression twice.
     table = table.with_columns(score.clip(SCORE_CLIP, 1 - SCORE_CLIP).alias(work.odds))
     odds = nw.col(work.odds)
     table = table.with_columns((odds / (1.0 - odds)).alias(work.odds))
     z = odds.log() - float(logit(threshold))
-    is_cut = score == threshold
-    return table.with_columns(nw.when(is_cut).then(0.0).otherwise(z).alias(work.margin))
+    is_at_threshold = score == threshold
+    return table.with_columns(nw.when(is_at_threshold).then(0.0).otherwise(z).alias(work.margin))
 
 
 def gated(content: Content, score: nw.Expr, ratio: nw.Expr) -> nw.Expr:
-    """Return r, held at 1 where the direction of the update does not let it act."""
+    """Return the ratio, held at 1 where the direction of the update forbids a change."""
     if not content.ratio.may_raise:
         ratio = nw.when(score <= content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
     if not content.ratio.may_lower:
@@ -324,21 +324,21 @@ def gated(content: Content, score: nw.Expr, ratio: nw.Expr) -> nw.Expr:
     return ratio
 
 
-def changed(content: Content, work: Work) -> nw.Expr:
+def changed(content: Content, work: WorkColumns) -> nw.Expr:
     """Return whether the decision changes; False where there is no score."""
     score = nw.col(work.score)
     moved = (nw.col(work.ratio) < 0.0) & (score != content.base.threshold)
     return (moved & ~score.is_null()).fill_null(False)
 
 
-def decided(content: Content, work: Work, prefix: str) -> nw.Expr:
+def decided(content: Content, work: WorkColumns, prefix: str) -> nw.Expr:
     """Return the new decision; False where there is no score."""
     base = (nw.col(work.score) > content.base.threshold).fill_null(False)
     return nw.when(nw.col(prefix + "changed")).then(~base).otherwise(base)
 
 
-def with_edited(table: Frame, content: Content, work: Work) -> Frame:
-    """Add the edited score, wherever rounding puts it; the base score itself where r is 1."""
+def with_edited_score(table: Frame, content: Content, work: WorkColumns) -> Frame:
+    """Add the edited score before it is moved to its side; the base score where the ratio is 1."""
     score, ratio, exponent = (nw.col(n) for n in (work.score, work.ratio, work.exponent))
     table = table.with_columns((ratio * nw.col(work.margin)).alias(work.exponent))
     bounded = exponent.clip(-MAX_EXPONENT, MAX_EXPONENT) + float(logit(content.base.threshold))
@@ -347,8 +347,8 @@ def with_edited(table: Frame, content: Content, work: Work) -> Frame:
     return table.with_columns(edited.alias(work.edited))
 
 
-def on_its_side(content: Content, work: Work) -> nw.Expr:
-    """Return the edited score on its decision's side; NULL where there is no base score."""
+def on_side_of_decision(content: Content, work: WorkColumns) -> nw.Expr:
+    """Return the edited score, moved to its decision's side; NULL without a base score."""
     threshold = content.base.threshold
     score, edited, decided = (nw.col(n) for n in (work.score, work.edited, work.decided))
     lowest = nw.lit(math.nextafter(threshold, 1.0))
@@ -357,7 +357,7 @@ def on_its_side(content: Content, work: Work) -> nw.Expr:
     return nw.when(~score.is_null()).then(nw.when(decided).then(raised).otherwise(lowered))
 
 
-def label(content: Content, work: Work) -> nw.Expr:
+def label(content: Content, work: WorkColumns) -> nw.Expr:
     """Return the new decision as a label, NULL where there is no score."""
     positive, negative = (
         nw.lit(label, _label_type(content))
@@ -376,7 +376,7 @@ def _label_type(content: Content) -> Any:
     return nw.String if kinds == {str} else nw.Float64
 
 
-def direction(content: Content, work: Work, prefix: str) -> nw.Expr:
+def direction(content: Content, work: WorkColumns, prefix: str) -> nw.Expr:
     """Return "gain", "loss" or "kept", NULL where there is no score."""
     raising_is_gain = content.labels.favorable == content.labels.positive
     up, down = ("gain", "loss") if raising_is_gain else ("loss", "gain")
@@ -385,8 +385,8 @@ def direction(content: Content, work: Work, prefix: str) -> nw.Expr:
     return nw.when(~nw.col(work.score).is_null()).then(named)
 
 
-def tidy(table: Frame, decision: str, content: Content) -> Frame:
-    """Make whole-number and boolean labels so again: pandas has floats where one is missing."""
+def restore_label_type(table: Frame, decision: str, content: Content) -> Frame:
+    """Cast labels back to integers or Booleans: pandas made them floats for missing values."""
     if isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like():
         dtype = _label_type(content)
         if dtype != nw.String and not table[decision].is_null().any():

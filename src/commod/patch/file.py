@@ -1,6 +1,6 @@
-"""Patch files: JSON text ↔ content, with a digest, a size limit and no benefit of the doubt.
+"""Read and write patch files: JSON with a digest and a size limit.
 
-Reading is parsing and checking alone: nothing in a file is ever run.
+Reading parses and checks. Nothing in a file is ever executed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAX_BYTES = 16 * 2**20  # a hundred thousand categories; most patches have a few
 
 
 def to_bytes(content: Content) -> bytes:
-    """Return the file: the same content, the same bytes."""
+    """Return the bytes of the file; the same content gives the same bytes."""
     data = {**to_plain(content), "digest": content_digest(content)}
     return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def content_digest(content: Content) -> str:
-    """Return SHA-256 of the content, however a file is laid out."""
+    """Return the SHA-256 of the content, which does not depend on the layout of a file."""
     text = json.dumps(
         to_plain(content), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     )
@@ -39,17 +39,17 @@ def content_digest(content: Content) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str], sha256: str | None = None) -> bytes:
-    """Return the bytes of a file of sensible size; with `sha256` those of that file and no other.
+    """Return the bytes of a file of at most MAX_BYTES; with `sha256`, refuse any other file.
 
     Examples
     --------
     >>> read_bytes("no-such-patch.json", sha256="abc")
     Traceback (most recent call last):
-    commod.exceptions.InputError: sha256='abc' is no SHA-256: expected 64 hexadecimal digits, ...
+    commod.exceptions.InputError: sha256='abc' is not a SHA-256: expected 64 hexadecimal digits, ...
     """
     if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", str(sha256)):
         raise InputError(
-            f"sha256={str(sha256)[:80]!r} is no SHA-256: expected 64 hexadecimal digits, as "
+            f"sha256={str(sha256)[:80]!r} is not a SHA-256: expected 64 hexadecimal digits, as "
             "`sha256sum` prints or patch.sha256 holds."
         )
     name = str(Path(path))
@@ -59,20 +59,20 @@ def read_bytes(path: str | os.PathLike[str], sha256: str | None = None) -> bytes
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise InputError(
-            f"{name!r} is larger than {MAX_BYTES / 2**20:g} MiB, which no patch is. Look whether "
-            "it is the right file."
+            f"{name!r} is larger than {MAX_BYTES / 2**20:g} MiB, the largest size of a patch. "
+            "Check whether it is the right file."
         )
-    found = hashlib.sha256(data).hexdigest()
-    if sha256 is not None and not hmac.compare_digest(found, str(sha256).lower()):
+    actual = hashlib.sha256(data).hexdigest()
+    if sha256 is not None and not hmac.compare_digest(actual, str(sha256).lower()):
         raise InputError(
-            f"{name!r} is not the file that was signed off: its SHA-256 is {found}, expected "
-            f"{str(sha256).lower()}. It was changed, or it is another patch."
+            f"{name!r} is not the file that was signed off: its SHA-256 is {actual}, expected "
+            f"{str(sha256).lower()}. The file was changed, or it is another patch."
         )
     return data
 
 
 def from_bytes(data: bytes, name: str = "The patch") -> Content:
-    """Return the content of a file; one that is damaged, newer or contradicts itself is refused."""
+    """Return the content of a file; refuse one that is damaged, newer or contradicts itself."""
     try:
         return _content(_parsed(data))
     except InputError as error:
@@ -86,7 +86,9 @@ def _parsed(data: bytes) -> dict[str, Any]:
             parse_constant=_refuse_constant,
             object_pairs_hook=_no_repeats,
         )
-        json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        json.dumps(
+            parsed, ensure_ascii=False
+        ).encode()  # refuses half a surrogate pair, which is no text
     except UnicodeError as error:
         raise InputError(f"It is not text in UTF-8 ({error}).") from error
     except RecursionError as error:
@@ -99,16 +101,16 @@ def _parsed(data: bytes) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice[:80]!r} occurs twice in one object")
-    return found
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {repeated[:80]!r} occurs twice in one object")
+    return entries
 
 
 def _content(data: dict[str, Any]) -> Content:
@@ -116,11 +118,11 @@ def _content(data: dict[str, Any]) -> Content:
     digest = data.pop("digest", None)
     content = from_plain(Content, data)
     check_content(content)
-    found = content_digest(content)
-    if digest != found:
+    expected = content_digest(content)
+    if digest != expected:
         raise InputError(
-            f"Its digest is {str(digest)[:80]!r}, but its content has {found!r}: it was damaged "
-            "or edited. Get the file again from where it was made."
+            f"Its digest is {str(digest)[:80]!r}, but its content has {expected!r}: the file was "
+            "damaged or edited. Get it again from its source."
         )
     return content
 

@@ -1,4 +1,4 @@
-"""Fingerprints of what an update was fitted on: the base model, and the columns of the rows."""
+"""Compute fingerprints of the base model and of the columns that an update was fitted on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 
 def columns_digest(names: Iterable[str]) -> str:
-    """Return SHA-256 of the names of columns, in their order.
+    """Return the SHA-256 of column names, in their order.
 
     Examples
     --------
@@ -28,33 +28,33 @@ def columns_digest(names: Iterable[str]) -> str:
 
 
 def model_digest(estimator: Any) -> str | None:
-    """Return SHA-256 of a fitted model's state; None where its state cannot be told.
+    """Return the SHA-256 of a fitted model's state; None where the state cannot be read.
 
-    It is the same for a model that was stored and loaded, by pickle, joblib or skops. Another
-    version of its library may store the same model otherwise, and have another digest.
+    The digest stays the same when pickle, joblib or skops store and load the model. Another version
+    of the model's library may store the same model differently, which gives another digest.
 
     Examples
     --------
     >>> model_digest([1, 2.5]) == model_digest([1, 2.5]) != model_digest([1, 2.0])
     True
     """
-    state = _State()
+    state = _StateHash()
     try:
         state.add(estimator)
-    except Exception:  # whatever a foreign object raises when it is asked for its state
+    except Exception:  # a foreign object may raise anything when its state is read
         return None
     return state.hash.hexdigest()
 
 
-class _State:
-    """A hash that is fed the state of objects, by value: who shares what with whom is left out."""
+class _StateHash:
+    """A hash of the state of objects by value. It ignores which objects share parts."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
         self._inside: list[int] = []
 
     def add(self, value: Any) -> None:
-        if isinstance(value, np.generic):  # a number is one, whichever library holds it
+        if isinstance(value, np.generic):  # NumPy's and Python's numbers count as equal
             value = value.item()
         if type(value) in PLAIN:
             self._text(type(value).__name__, repr(value))
@@ -75,12 +75,12 @@ class _State:
             self._add_many(type(value).__name__, [part for entry in entries for part in entry])
         elif isinstance(value, set | frozenset):
             self._add_many(type(value).__name__, sorted(value, key=repr))
-        elif isinstance(value, RANDOM):  # moves on with every draw, and decides nothing
+        elif isinstance(value, RANDOM):  # changes with every draw and has no effect on decisions
             self._text("random", type(value).__name__)
         elif isinstance(value, type) or hasattr(value, "__qualname__"):
             self._text("name", value.__module__, value.__qualname__)
         else:
-            made, *parts = value.__reduce_ex__(2)  # as pickle would write it down
+            made, *parts = value.__reduce_ex__(2)  # the parts that pickle would store
             self._text("object", f"{type(value).__module__}.{type(value).__qualname__}")
             self.add(made)
             for part in parts:
@@ -89,7 +89,7 @@ class _State:
     def _add_array(self, array: NDArray[Any]) -> None:
         names = array.dtype.names
         self._text("array", array.dtype.str, str(array.shape))
-        if names is not None:  # what pads the fields is not part of the model
+        if names is not None:  # padding between fields is not part of the model
             self._add_many("fields", [array[name] for name in names])
         elif array.dtype.hasobject:
             self._add_many("objects", array.tolist())

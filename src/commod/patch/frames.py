@@ -1,4 +1,4 @@
-"""A patch on a dataframe of any engine, through narwhals: lazily where the frame is lazy."""
+"""Apply a patch to a dataframe of any engine through narwhals. A lazy frame stays lazy."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from commod.patch.content import (
     MarginColumn,
     NumberColumn,
 )
-from commod.patch.expressions import OBJECTS, Frame, is_empty_type, keys_of
+from commod.patch.expressions import OBJECT_TYPES, Frame, category_points_of, is_all_missing_type
 
 __all__ = [
-    "ADDED",
-    "Counts",
+    "ADDED_COLUMNS",
+    "PatchCounts",
     "apply_to",
     "check_columns",
     "count_changes",
@@ -32,12 +32,12 @@ __all__ = [
     "schema_of",
 ]
 
-ADDED = ("score", "decision", "changed", "direction")
+ADDED_COLUMNS = ("score", "decision", "changed", "direction")
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What a patch did to the rows of a frame; `n_without_score` have no decision."""
+class PatchCounts:
+    """Numbers of rows and changes after a patch; rows without a score have no decision."""
 
     n_rows: int
     n_without_score: int
@@ -61,19 +61,19 @@ def from_frame(frame: Any) -> Frame:
     if isinstance(native, nw.DataFrame | nw.LazyFrame):
         return native
     raise InputTypeError(
-        f"A patch is applied to a pandas, polars, pyarrow, DuckDB or PySpark frame; got "
-        f"{type(frame).__module__}.{type(frame).__name__}. Put the columns into a frame; those of "
-        "an array are called x0, x1, ..."
+        f"A patch needs a pandas, polars, pyarrow, DuckDB or PySpark frame; got "
+        f"{type(frame).__module__}.{type(frame).__name__}. Put the columns into a frame. The "
+        "columns of an array are called x0, x1, ..."
     )
 
 
 def apply_to(content: Content, frame: Any, score: str, prefix: str) -> Any:
-    """Return the frame with the edited score, the decision, whether it changed, the direction."""
+    """Return the frame with edited score, decision, whether it changed, and direction."""
     table = from_frame(_named_by_text(frame))
     schema = schema_of(table)
     check_columns(content, schema, score, is_eager=isinstance(table, nw.DataFrame))
     _check_free(schema, prefix)
-    work = rule.Work(list(schema))
+    work = rule.WorkColumns(list(schema))
     table = rule.with_score(table, schema, score, work)
     table = rule.with_margin(table, content, work)
     table = rule.with_ratio(table, schema, content, work)
@@ -81,27 +81,29 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str) -> Any:
     table = table.with_columns(gated.alias(work.ratio))
     table = table.with_columns(rule.changed(content, work).alias(prefix + "changed"))
     table = table.with_columns(rule.decided(content, work, prefix).alias(work.decided))
-    table = rule.with_edited(table, content, work)
+    table = rule.with_edited_score(table, content, work)
     table = table.with_columns(
-        rule.on_its_side(content, work).alias(prefix + "score"),
+        rule.on_side_of_decision(content, work).alias(prefix + "score"),
         rule.label(content, work).alias(prefix + "decision"),
         rule.direction(content, work, prefix).alias(prefix + "direction"),
     )
-    added = [prefix + name for name in ADDED]
-    native = rule.tidy(table.select(*schema, *added), prefix + "decision", content).to_native()
+    added = [prefix + name for name in ADDED_COLUMNS]
+    native = rule.restore_label_type(
+        table.select(*schema, *added), prefix + "decision", content
+    ).to_native()
     if _has_other_names(frame):
         native.columns = [*frame.columns, *added]
     return native
 
 
 def _has_other_names(frame: Any) -> bool:
-    """Return whether this is a pandas frame with numbers, say, as names of columns."""
+    """Return whether this is a pandas frame with column names other than text."""
     is_pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns")
     return is_pandas and not all(isinstance(name, str) for name in frame.columns)
 
 
 def _named_by_text(frame: Any) -> Any:
-    """Return a frame whose columns have texts as names: an update knows column 0 as "0"."""
+    """Return a frame with text as column names; an update knows column 0 as "0"."""
     if not _has_other_names(frame):
         return frame
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
@@ -111,16 +113,16 @@ def revert_from(frame: Any, prefix: str) -> Any:
     """Return the frame without the columns that `apply_to` added."""
     table = from_frame(frame)
     names = set(table.collect_schema())
-    ours = [prefix + name for name in ADDED]
-    lost = [name for name in ours if name not in names]
-    if lost:
+    ours = [prefix + name for name in ADDED_COLUMNS]
+    absent = [name for name in ours if name not in names]
+    if absent:
         raise InputError(
-            f"The frame has no column {lost[0]!r}, so no patch was applied with prefix={prefix!r}."
+            f"The frame has no column {absent[0]!r}: no patch was applied with prefix={prefix!r}."
         )
     return table.drop(*ours).to_native()
 
 
-def count_changes(frame: Any, prefix: str) -> Counts:
+def count_changes(frame: Any, prefix: str) -> PatchCounts:
     """Return how many decisions changed, counted inside the engine."""
     table = from_frame(frame)
     names = set(table.collect_schema())
@@ -141,7 +143,7 @@ def count_changes(frame: Any, prefix: str) -> Counts:
         .collect()
     )
     n_rows, n_known, n_gains, n_losses = (int(value or 0) for value in counted.row(0))
-    return Counts(n_rows, n_rows - n_known, n_gains + n_losses, n_gains, n_losses)
+    return PatchCounts(n_rows, n_rows - n_known, n_gains + n_losses, n_gains, n_losses)
 
 
 def _number_of(condition: nw.Expr) -> nw.Expr:
@@ -149,9 +151,9 @@ def _number_of(condition: nw.Expr) -> nw.Expr:
 
 
 def schema_of(table: Frame) -> nw.Schema:
-    """Return the types of the columns, `nw.Unknown` for Python objects that are all missing.
+    """Return the types of the columns; `nw.Unknown` for Python objects that are all missing.
 
-    Narwhals takes those for text.
+    Narwhals calls the latter text.
     """
     schema = table.collect_schema()
     if isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like():
@@ -168,17 +170,17 @@ def schema_of(table: Frame) -> nw.Schema:
 
 
 def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: bool) -> None:
-    """Refuse a frame without the columns that a patch reads, or with others of their names."""
+    """Refuse a frame in which a column of the patch is missing or has another type."""
     if score not in schema:
         raise InputError(
             f"The frame has no column {score!r} with the base model's scores (columns: "
-            f"{_some(list(schema))}). Name it: score=...",
+            f"{_listed(list(schema))}). Name it: score=...",
             parameter="score",
         )
-    is_read = is_eager and schema[score] == nw.Object  # one by one, and checked then
-    if not (schema[score].is_numeric() or is_empty_type(schema[score]) or is_read):
+    is_read = is_eager and schema[score] == nw.Object  # read_columns checks these values
+    if not (schema[score].is_numeric() or is_all_missing_type(schema[score]) or is_read):
         raise InputError(
-            f"Column {score!r} is of type {schema[score]}, but scores are numbers between 0 and 1."
+            f"Column {score!r} has type {schema[score]}, but a score is a number between 0 and 1."
         )
     for column in content.ratio.columns:
         if not isinstance(column, MarginColumn):
@@ -187,7 +189,7 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
 
 def _check_free(schema: nw.Schema, prefix: str) -> None:
     lowered = {name.lower() for name in schema}
-    taken = [prefix + name for name in ADDED if (prefix + name).lower() in lowered]
+    taken = [prefix + name for name in ADDED_COLUMNS if (prefix + name).lower() in lowered]
     if taken:
         raise InputError(
             f"The frame has a column {taken[0]!r} already. Pass another prefix=, or drop the "
@@ -201,23 +203,23 @@ def _check_column(
     if column.name not in schema:
         raise InputError(
             f"The patch reads column {column.name!r}, which the frame does not have (columns: "
-            f"{_some(list(schema))}). It was made for other columns, or they were renamed."
+            f"{_listed(list(schema))}). The patch was made for other columns, or they were renamed."
         )
     dtype = schema[column.name]
-    if is_empty_type(dtype) or (dtype in OBJECTS and is_eager):
-        return  # Python objects are read one by one, and checked then
+    if is_all_missing_type(dtype) or (dtype in OBJECT_TYPES and is_eager):
+        return  # read_columns checks Python objects
     if isinstance(column, CategoryColumn):
-        is_like_it = bool(keys_of(column, dtype)) or not column.categories
-        wanted = "categories such as " + _some([repr(c.value) for c in column.categories], 3)
+        is_readable = bool(category_points_of(column, dtype)) or not column.categories
+        expected = "categories such as " + _listed([repr(c.value) for c in column.categories], 3)
     else:
-        is_like_it, wanted = dtype.is_numeric(), "numbers"
-    if not is_like_it:
+        is_readable, expected = dtype.is_numeric(), "numbers"
+    if not is_readable:
         raise InputError(
-            f"The patch reads {wanted} in column {column.name!r}, but it is of type {dtype} here. "
-            "Convert it to the type it had when the update was fitted."
+            f"The patch reads {expected} in column {column.name!r}, but this column has type "
+            f"{dtype}. Convert it to the type that it had when the update was fitted."
         )
 
 
-def _some(names: Sequence[str], most: int = 8) -> str:
-    rest = f", and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + rest
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    more = f", and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more

@@ -1,7 +1,7 @@
-"""A patch as an ONNX model in double precision: the edit alone, to run beside the base model.
+"""Write a patch as an ONNX model in double precision, to run next to the base model.
 
-One input per column, one value per row. Terms are added one by one in the order of the file, so
-that r is the same to the last bit as in NumPy.
+The model has one input per column. It adds terms one by one in the order of the file, so that the
+ratio equals NumPy's to the last bit.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from commod.patch.content import (
     NumberColumn,
     terms_of,
 )
-from commod.patch.expressions import OBJECTS, keys_of
+from commod.patch.expressions import OBJECT_TYPES, category_points_of
 from commod.patch.file import content_digest
 from commod.patch.frames import check_columns, from_frame, schema_of
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
 
 __all__ = ["MISSING_TEXT", "OUTPUTS", "UNSEEN_TEXT", "input_name", "read_inputs", "write_onnx"]
 
-MISSING_TEXT = "\x1fmissing"  # a missing category, among texts
-UNSEEN_TEXT = "\x1funseen"  # what `read_inputs` makes of a category without points
+MISSING_TEXT = "\x1fmissing"  # stands for a missing category
+UNSEEN_TEXT = "\x1funseen"  # stands for a category without points
 SCORE_INPUT = "score"
 OUTPUTS = ("commod_score", "commod_decision", "commod_changed")
 COLUMN = "column:"
-OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # onnxruntime 1.17 runs them, and so do later ones
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # onnxruntime 1.17 and later run them
 FINITE = sys.float_info.max
 
 
 def input_name(column: str) -> str:
-    """Return the input that holds a column: its name, made different from names that are taken.
+    """Return the name of a column's input: the column's name, with a prefix if that is taken.
 
     Examples
     --------
@@ -67,11 +67,17 @@ def input_name(column: str) -> str:
 def write_onnx(content: Content) -> Any:
     """Return an `onnx.ModelProto` that edits base scores.
 
-    Inputs, all of shape (n,): `score` and the numbers that the patch reads, double, NaN where
-    missing; its categories, text, `MISSING_TEXT` where missing, "true" and "false" for booleans.
-    They are named as the columns are; see `input_name` for the few that cannot be. Outputs, all of
-    shape (n,): `commod_score`, double, NaN without a base score; `commod_decision`, int64, 1 for
-    the positive label, 0 for the negative one, −1 without a base score; `commod_changed`, boolean.
+    Inputs have shape (n,) and the names of their columns (see `input_name` for exceptions):
+
+    - `score` and numbers: double, NaN where missing;
+    - categories: text, `MISSING_TEXT` where missing, "true" and "false" for Booleans.
+
+    Outputs have shape (n,):
+
+    - `commod_score`: double, NaN without a base score;
+    - `commod_decision`: int64, 1 for the positive label, 0 for the negative one, −1 without a base
+      score;
+    - `commod_changed`: Boolean.
 
     Examples
     --------
@@ -94,24 +100,26 @@ def write_onnx(content: Content) -> Any:
     base = graph.input(SCORE_INPUT, np.float64)
     known = graph.between(base, 0.0, 1.0)
     threshold = graph.constant(content.base.threshold)
-    score = graph.node("Where", known, base, threshold)  # a number to go on with
-    is_cut = graph.node("Equal", score, threshold)
-    margin = _margin(graph, content, score, is_cut)
+    score = graph.node(
+        "Where", known, base, threshold
+    )  # any number will do where the score is missing
+    is_at_threshold = graph.node("Equal", score, threshold)
+    margin = _margin(graph, content, score, is_at_threshold)
     ratio = _gated(graph, content, score, _total(graph, content, score, margin))
-    turned = graph.node(
-        "And", graph.node("Less", ratio, graph.constant(0.0)), graph.node("Not", is_cut)
+    flipped = graph.node(
+        "And", graph.node("Less", ratio, graph.constant(0.0)), graph.node("Not", is_at_threshold)
     )
-    positive = graph.node("Xor", graph.node("Greater", score, threshold), turned)
+    positive = graph.node("Xor", graph.node("Greater", score, threshold), flipped)
     edited = _edited(graph, content, score, margin, ratio, positive)
     as_label = graph.node("Cast", positive, to=_types()[np.int64])
     graph.output(0, np.float64, "Where", known, edited, graph.constant(np.nan))
     graph.output(1, np.int64, "Where", known, as_label, graph.constant(-1, np.int64))
-    graph.output(2, np.bool_, "And", known, turned)
+    graph.output(2, np.bool_, "And", known, flipped)
     return graph.model(content)
 
 
 class _Graph:
-    """A graph that grows node by node; each method returns the name of a value."""
+    """Build a graph node by node; each method returns the name of a value."""
 
     def __init__(self, taken: Sequence[str]) -> None:
         self._taken = {SCORE_INPUT, *OUTPUTS, *taken}
@@ -153,7 +161,7 @@ class _Graph:
         self._nodes.append(self._helper.make_node(operator, list(inputs), [name], **attributes))
 
     def between(self, value: str, low: float, high: float) -> str:
-        """Return whether a value is in a range, which NaN and infinity are outside of."""
+        """Return whether a value is in a finite range; NaN and infinity are not."""
         above = self.node("GreaterOrEqual", value, self.constant(low))
         return self.node("And", above, self.node("LessOrEqual", value, self.constant(high)))
 
@@ -201,7 +209,7 @@ def _types() -> dict[type, int]:
 
 
 def _total(graph: _Graph, content: Content, score: str, margin: str) -> str:
-    """Return intercept and points, added in the order of the file."""
+    """Return the intercept plus points, added in the order of the file."""
     intercept = graph.constant([content.ratio.intercept])
     total = graph.node("Expand", intercept, graph.node("Shape", score))
     for column in content.ratio.columns:
@@ -233,7 +241,7 @@ def _number_points(graph: _Graph, column: NumberColumn | BinColumn) -> list[str]
 
 
 def _bin_points(graph: _Graph, column: BinColumn, value: str) -> str:
-    """Return the points of the bin whose number is how many edges a value has reached."""
+    """Return the points of each value's bin; its number is the count of edges reached."""
     upright = graph.node("Unsqueeze", value, graph.constant([1], np.int64))
     reached = graph.node("GreaterOrEqual", upright, graph.constant([column.edges]))
     ones = graph.node("Cast", reached, to=_types()[np.int32])
@@ -258,22 +266,22 @@ def _category_points(graph: _Graph, column: CategoryColumn) -> str:
 
 
 def _texts(column: CategoryColumn) -> dict[Value, str]:
-    """Return each category as the text that stands for it; no two may be alike."""
+    """Return the text of each category; refuse two categories with the same text."""
     texts = {c.value: _text(c.value) for c in column.categories}
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for value, text in texts.items():
         if text in (MISSING_TEXT, UNSEEN_TEXT) or "\0" in text:
             raise InputError(
-                f"Column {column.name!r} of the patch has the category {value!r}, which an input "
-                "of an ONNX model cannot hold. Rename it."
+                f"Column {column.name!r} of the patch has the category {value!r}, which an "
+                "input of an ONNX model cannot contain. Rename it."
             )
-        if text in found:
+        if text in values:
             raise InputError(
-                f"Column {column.name!r} of the patch has the categories {found[text]!r} and "
+                f"Column {column.name!r} of the patch has the categories {values[text]!r} and "
                 f"{value!r}, which are the same text in an ONNX model. Fit the update on a column "
                 "of one type."
             )
-        found[text] = value
+        values[text] = value
     return texts
 
 
@@ -287,18 +295,18 @@ def _text(value: Value) -> str:
 # Scores
 
 
-def _margin(graph: _Graph, content: Content, score: str, is_cut: str) -> str:
-    """Return z, exactly 0 at the threshold."""
+def _margin(graph: _Graph, content: Content, score: str, is_at_threshold: str) -> str:
+    """Return the margin, exactly 0 at the threshold."""
     low, high = graph.constant(SCORE_CLIP), graph.constant(1 - SCORE_CLIP)
     clipped = graph.node("Clip", score, low, high)
     odds = graph.node("Div", clipped, graph.node("Sub", graph.constant(1.0), clipped))
     start = graph.constant(float(logit(content.base.threshold)))
     margin = graph.node("Sub", graph.node("Log", odds), start)
-    return graph.node("Where", is_cut, graph.constant(0.0), margin)
+    return graph.node("Where", is_at_threshold, graph.constant(0.0), margin)
 
 
 def _gated(graph: _Graph, content: Content, score: str, ratio: str) -> str:
-    """Return r, held at 1 where the direction of the update does not let it act."""
+    """Return the ratio, held at 1 where the direction of the update forbids a change."""
     for may, comparison in (
         (content.ratio.may_raise, "LessOrEqual"),
         (content.ratio.may_lower, "Greater"),
@@ -312,7 +320,7 @@ def _gated(graph: _Graph, content: Content, score: str, ratio: str) -> str:
 def _edited(
     graph: _Graph, content: Content, score: str, margin: str, ratio: str, positive: str
 ) -> str:
-    """Return the edited score on its decision's side; the base score itself where r is 1."""
+    """Return the edited score on its decision's side; the base score where the ratio is 1."""
     threshold = content.base.threshold
     cut, one = graph.constant(threshold), graph.constant(1.0)
     bounds = graph.constant(-MAX_EXPONENT), graph.constant(MAX_EXPONENT)
@@ -333,7 +341,7 @@ def _edited(
 
 
 def read_inputs(content: Content, frame: Any, score: str) -> dict[str, NDArray[Any]]:
-    """Return what the model reads, by the names of its inputs, for a frame in memory.
+    """Return the model's inputs by name, for a frame in memory.
 
     Examples
     --------
@@ -387,12 +395,12 @@ def _read_texts(table: nw.DataFrame[Any], column: CategoryColumn) -> NDArray[Any
         read = same_kind(terms, {column.name: _read(table, terms)})
         codes, values = read.values, list(read.categories)
     keys = [c.value for c in column.categories]
-    if series.dtype not in OBJECTS:
-        keys = [key for key, _ in keys_of(column, series.dtype)]
+    if series.dtype not in OBJECT_TYPES:
+        keys = [key for key, _ in category_points_of(column, series.dtype)]
     texts = _texts(column)
     known = {key: texts[key] for key in keys}
-    found = [known.get(value, UNSEEN_TEXT) for value in values]
-    return np.array([*found, MISSING_TEXT], dtype=object)[codes]
+    value_texts = [known.get(value, UNSEEN_TEXT) for value in values]
+    return np.array([*value_texts, MISSING_TEXT], dtype=object)[codes]
 
 
 def _read(table: nw.DataFrame[Any], terms: ColumnTerms) -> Column:

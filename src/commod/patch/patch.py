@@ -1,4 +1,4 @@
-"""Patch: a thin object around the content of a patch file."""
+"""Define `Patch`, a thin object around the content of a patch file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from commod._record import from_plain, to_plain
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
 from commod.patch.content import Content, scorecard_of
+from commod.patch.description import differences, page_text
 from commod.patch.file import content_digest, from_bytes, read_bytes, to_bytes
-from commod.patch.frames import Counts, apply_to, count_changes, revert_from
+from commod.patch.frames import PatchCounts, apply_to, count_changes, revert_from
 from commod.patch.verification import Verification, verify_against
-from commod.patch.words import card_text, differences
 from commod.scorecard import Scorecard
 
 __all__ = ["Patch"]
@@ -27,19 +27,19 @@ PREFIX = "commod_"
 class Patch:
     """An update as a small file that edits an existing score column anywhere.
 
-    Made by `update.to_patch()` or `Patch.load`. It holds the scorecard, the gate of a
-    one-directional update, threshold, labels, what was asked and reached, and fingerprints; no
-    row and no sensitive value. Two patches are equal where their contents are.
+    `update.to_patch()` and `Patch.load` return one. A patch holds the scorecard, the gate of an
+    update with one direction, threshold, labels, request, figures and fingerprints. It holds no
+    row and no sensitive value. Two patches are equal if their contents are.
 
     Parameters
     ----------
     content : Content
-        What the file holds; see docs/patch.md for the schema.
+        The content of a file; docs/patch.md has the schema.
 
     Attributes
     ----------
     content : Content
-        The same, checked.
+        The checked content.
 
     Examples
     --------
@@ -65,14 +65,16 @@ class Patch:
                 f"A Patch is made of the content of a file; got {type(content).__name__}. Use "
                 "update.to_patch() or Patch.load(path)."
             )
-        self.content = from_plain(Content, to_plain(content))  # whole numbers become floats
+        self.content = from_plain(
+            Content, to_plain(content)
+        )  # integers become floats where floats are expected
         check_content(self.content)
 
     # -- files ----------------------------------------------------------------------------------
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], sha256: str | None = None) -> Patch:
-        """Read a patch file; one that is damaged, oversized or newer is refused.
+        """Return the patch of a file; refuse one that is damaged, too large or too new.
 
         Parameters
         ----------
@@ -86,7 +88,7 @@ class Patch:
 
     @classmethod
     def from_json(cls, text: str) -> Patch:
-        """Return the patch that `to_json` wrote; checked as by `load`."""
+        """Return the patch of a text that `to_json` wrote, with the checks of `load`."""
         if not isinstance(text, str):
             raise InputError(f"A patch is read from text; got {type(text).__name__}.")
         return cls(from_bytes(text.encode("utf-8", "surrogatepass")))
@@ -96,17 +98,17 @@ class Patch:
         return to_bytes(self.content).decode()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file, whole or not at all, over an earlier one; return its path."""
+        """Write the whole file or nothing, in place of an earlier one; return its path."""
         return write_whole(path, to_bytes(self.content))
 
     @property
     def sha256(self) -> str:
-        """Return SHA-256 of the file that `save` writes: what a validator signs off."""
+        """Return the SHA-256 of the file that `save` writes; a validator signs it."""
         return hashlib.sha256(to_bytes(self.content)).hexdigest()
 
     @property
     def digest(self) -> str:
-        """Return SHA-256 of the content, however a file is laid out."""
+        """Return the SHA-256 of the content, which does not depend on the layout of a file."""
         return content_digest(self.content)
 
     # -- applying ---------------------------------------------------------------------------------
@@ -117,14 +119,14 @@ class Patch:
         return scorecard_of(self.content.ratio)
 
     def apply(self, frame: Any, score: str = "score", *, prefix: str = PREFIX) -> Any:
-        """Return the frame with the edited score and decision beside the base score.
+        """Return the frame with the edited score and decision next to the base score.
 
         Parameters
         ----------
         frame : pandas, polars (eager or lazy), pyarrow, DuckDB or PySpark frame
-            With the columns that the patch reads; lazily edited where it is lazy.
+            It has the columns that the patch reads. A lazy frame stays lazy.
         score : str, default="score"
-            The column of the base model's scores of the positive label, in [0, 1]. It is kept.
+            The column of the base model's scores of the positive label, in [0, 1]. It stays.
         prefix : str, default="commod_"
             Before the names of the four new columns.
 
@@ -150,7 +152,7 @@ class Patch:
         _check_text("prefix", prefix)
         return revert_from(frame, prefix)
 
-    def count(self, frame: Any, *, prefix: str = PREFIX) -> Counts:
+    def count(self, frame: Any, *, prefix: str = PREFIX) -> PatchCounts:
         """Return how many decisions of an edited frame changed, counted inside its engine."""
         _check_text("prefix", prefix)
         return count_changes(frame, prefix)
@@ -187,7 +189,7 @@ class Patch:
         return write_sql(self.content, dialect, table, score, prefix, columns)
 
     def to_onnx(self) -> Any:
-        """Return the edit alone as an ONNX model in double precision.
+        """Return the edit of the score as an ONNX model in double precision.
 
         Inputs, one value per row: `score` and the numbers the patch reads (double, NaN where
         missing) and its categories (text); `onnx_inputs` makes them of a frame. Outputs:
@@ -208,15 +210,15 @@ class Patch:
     # -- people -----------------------------------------------------------------------------------
 
     def verify(self, X: Any, sensitive_features: Any, *, estimator: Any = None) -> Verification:
-        """Check the patch against data it must not contain.
+        """Check that the patch holds nothing of the data that it must not hold.
 
-        Looks for values of the sensitive attribute, for categories and bin edges that few people
-        share, for columns that tell the group, and whether the columns are those of the fit rows.
+        The checks are: no value of the sensitive attribute, no category or bin edge that few
+        people share, no column that determines the group, and the columns of the fit rows.
 
         Parameters
         ----------
         X : table of shape (n, n_features)
-            The rows the update was fitted on: in others, a category may well be rare.
+            The fit rows of the update; in other rows a category may be rare.
         sensitive_features : array-like of shape (n,) or (n, n_sensitive)
             The group of each row.
         estimator : classifier, default=None
@@ -225,7 +227,7 @@ class Patch:
         return verify_against(self.content, X, sensitive_features, estimator)
 
     def diff(self, other: Patch) -> list[str]:
-        """Return what differs in another patch, in words; empty where only the dates do."""
+        """Return the differences to another patch in words; empty if only the dates differ."""
         if not isinstance(other, Patch):
             raise InputError(f"diff compares with another Patch; got {type(other).__name__}.")
         return differences(self.content, other.content)
@@ -236,9 +238,9 @@ class Patch:
 
         rich.get_console().print(str(self), markup=False, highlight=False, soft_wrap=True)
 
-    def to_text(self, *, every_line: bool = False) -> str:
-        """Return the patch as text for people: on one page, or with every line of the scorecard."""
-        return card_text(self.content, self.digest, every_line=every_line)
+    def to_text(self, *, every_term: bool = False) -> str:
+        """Return the patch as text: on one page, or with every term of the scorecard."""
+        return page_text(self.content, self.digest, every_term=every_term)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -1,6 +1,6 @@
-"""A query that adds columns to a table, written through sqlglot in the dialects of six databases.
+"""Write a query that adds columns to a table, through sqlglot, in the dialects of six databases.
 
-Values and names only ever enter as nodes of a syntax tree: none can end where it should not.
+Values and names enter only as nodes of a syntax tree, so none of them can inject SQL.
 """
 
 from __future__ import annotations
@@ -14,27 +14,28 @@ from commod.exceptions import InputError
 
 __all__ = ["DIALECTS", "Dialect", "Query"]
 
-Node = Any  # of sqlglot, whose operators build the tree: column * number + column
+Node = Any  # a node of sqlglot; its operators build the tree: column * number + column
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between databases.
+    """The traits in which databases differ.
 
     Attributes
     ----------
     is_run : bool
-        Whether our tests run what is written; else they parse it.
+        Whether our tests run the query; otherwise they parse it.
     drops_columns : bool
-        It has ``* EXCLUDE (...)`` or ``* EXCEPT (...)``.
+        Whether it has ``* EXCLUDE (...)`` or ``* EXCEPT (...)``.
     doubles : {"exponent", "cast", "text"}
-        What makes a literal a double: an exponent, a cast of that, or a cast of text.
+        How to write a double: with an exponent, as a cast of that, or as a cast of text.
     collation : str or None
-        Compares text byte by byte, and refuses what is no text; None where that is so anyway.
+        The collation that compares text byte by byte; None where the default does.
     has_booleans, pads_text, refuses_underflow : bool
-        It has TRUE and FALSE; 'a' equals 'a ' to it; a product that rounds to 0 is an error.
+        It has TRUE and FALSE; it treats 'a' and 'a ' as equal; a product that rounds to 0 is an
+        error.
     longest_name : int or None
-        In bytes; longer ones are cut, which could make one name of two.
+        In bytes; the database cuts longer names, which could make two names equal.
     """
 
     is_run: bool
@@ -74,7 +75,7 @@ class Query:
     """Parts of a query in one dialect, and the stages in which its work columns are computed.
 
     Where a dialect can drop columns, each stage is a CTE that adds some to those before it; else
-    each is a lateral subquery beside the table. Work columns are seen in neither result.
+    each is a lateral subquery beside the table. WorkColumns columns are seen in neither result.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class Query:
     table : str
         A name as the dialect writes it, quoted and dotted where needed.
     taken : iterable of str
-        Names of columns that are known to be there.
+        Names of columns that the table is known to have.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class Query:
         names = [*taken, *(part.name for part in self._table.parts)]
         self._prefix = "_commod_"
         while any(name.lower().startswith(self._prefix) for name in names):
-            self._prefix += "_"  # the table may have more columns; these are unlikely ones
+            self._prefix += "_"  # the table may have unknown columns; this prefix is unlikely
         self._stages: list[_Stage] = []
         self._joins: list[Node] = []
         self._points: dict[str, Node] = {}
@@ -136,28 +137,30 @@ class Query:
             literal = exp.Neg(this=literal)
         return exp.Cast(this=literal, to=_double()) if self.traits.doubles == "cast" else literal
 
-    def whole(self, value: int) -> Node:
+    def integer(self, value: int) -> Node:
         """Return an integer."""
         return self._exp.Literal.number(value)
 
     def text(self, value: str) -> Node:
         """Return a text."""
         _check_readable(value)
-        if self.dialect == "tsql":  # other literals hold the letters of one code page
+        if self.dialect == "tsql":  # other literals are limited to one code page
             return self._exp.National(this=value)
         return self._exp.Literal.string(value)
 
     def truth(self, value: bool) -> Node:
-        """Return a boolean, which is 1 or 0 where there are none."""
-        return self._exp.Boolean(this=value) if self.traits.has_booleans else self.whole(int(value))
+        """Return a Boolean, or 1 or 0 in a dialect without Booleans."""
+        return (
+            self._exp.Boolean(this=value) if self.traits.has_booleans else self.integer(int(value))
+        )
 
     def _name(self, text: str) -> Node:
         _check_readable(text)
         longest = self.traits.longest_name
         if longest is not None and len(text.encode()) > longest:
             raise InputError(
-                f"{text!r} is longer than {longest} bytes, the most that {self.dialect} keeps of a "
-                "name. Choose a shorter one."
+                f"{text!r} is longer than {longest} bytes, the longest name that {self.dialect} "
+                "keeps. Choose a shorter one."
             )
         return self._exp.to_identifier(text, quoted=True)
 
@@ -172,7 +175,7 @@ class Query:
         return self._exp.Case(this=of, ifs=ifs, default=default)
 
     def cast(self, node: Node, kind: str) -> Node:
-        """Return CAST(node AS kind), in sqlglot's words."""
+        """Return CAST(node AS kind), with sqlglot's name of the type."""
         return self._exp.cast(node, kind)
 
     def call(self, function: str, node: Node) -> Node:
@@ -184,12 +187,12 @@ class Query:
         return node.is_(self._exp.null())
 
     def quotient(self, above: Node, below: Node) -> Node:
-        """Return a quotient of doubles, the one below not 0: no dialect needs a cast or guard."""
+        """Return a quotient of doubles; `below` is never 0, so no cast or guard is needed."""
         exp = self._exp
         return exp.Div(this=above, expression=exp.paren(below), typed=True, safe=False)
 
     def binary_text(self, node: Node) -> Node:
-        """Return a column of text so that no two different texts are equal."""
+        """Return a text column in a form that compares byte by byte."""
         exp, collation = self._exp, self.traits.collation
         if self.traits.pads_text:
             node = exp.cast(node, "nvarchar(max)", dialect="tsql")
@@ -202,21 +205,21 @@ class Query:
         return node + self.text("|") if self.traits.pads_text else node
 
     def key(self, value: str) -> Node:
-        """Return a text that `binary_text` of a column may equal."""
+        """Return a text to compare with `binary_text` of a column."""
         return self.text(value + "|" if self.traits.pads_text else value)
 
     # -- stages -----------------------------------------------------------------------------------
 
     def stage(self, columns: Mapping[str, Node]) -> None:
-        """Add work columns; they may read those of the stages before."""
+        """Add work columns; they may read those of earlier stages."""
         if columns:
             self._stages.append(_Stage(dict(columns), self._joins))
             self._joins = []
 
     def joined(self, name: str, key: Node, rows: Sequence[tuple[Node, float]]) -> Node:
-        """Return the number of a key for the next stage, from a table of keys; NULL if not there.
+        """Return the number of a key for the next stage, from a joined table of keys, or NULL.
 
-        No two keys may be equal: each row of the table has one row in the result.
+        The keys must be distinct, so that each row of the table stays one row in the result.
         """
         exp = self._exp
         cells = [exp.Tuple(expressions=[k, self.number(number)]) for k, number in rows]
@@ -224,13 +227,13 @@ class Query:
         alias = exp.TableAlias(this=self._ours(name + "_rows"), columns=names)
         values = exp.Values(expressions=cells, alias=alias)
         self._points[name] = exp.select("*").from_(values, copy=False)
-        found = exp.Column(this=self._ours("key"), table=self._ours(name))
+        joined_key = exp.Column(this=self._ours("key"), table=self._ours(name))
         table = exp.Table(this=self._ours(name))
-        self._joins.append(exp.Join(this=table, side="LEFT", on=found.eq(key)))
+        self._joins.append(exp.Join(this=table, side="LEFT", on=joined_key.eq(key)))
         return exp.Column(this=self._ours("value"), table=self._ours(name))
 
     def text_of(self, outputs: Mapping[str, Node]) -> str:
-        """Return the text: all columns of the table, and these; parsed back as a check."""
+        """Return the query for all columns of the table and `outputs`; parse it as a check."""
         source = self._table.copy()
         source.set("alias", self._exp.TableAlias(this=self._ours("row")))
         ctes = dict(self._points)
@@ -267,7 +270,7 @@ class Query:
             if self.dialect == "tsql":
                 lateral = exp.Lateral(this=select.subquery(), alias=alias, cross_apply=True)
                 query.append("joins", exp.Join(this=lateral))
-            else:  # OFFSET 0 keeps the planner from computing a column again wherever it is used
+            else:  # OFFSET 0 stops the planner from computing a column again at every use
                 lateral = exp.Lateral(this=select.offset(0).subquery(), alias=alias)
                 query.append("joins", exp.Join(this=lateral, kind="CROSS"))
         return query
@@ -283,7 +286,7 @@ class Query:
 
 @dataclass(frozen=True)
 class _Stage:
-    """Work columns, and the joins that they read from."""
+    """WorkColumns columns, and the joins that they read from."""
 
     columns: dict[str, Node]
     joins: list[Node]
@@ -299,12 +302,12 @@ def _double() -> Node:
 
 
 def _parsed_table(table: str, dialect: str) -> Node:
-    """Return the name of a table; anything that could be more than a name is refused."""
+    """Return the name of a table as a node; refuse anything but a name."""
     import sqlglot
 
     exp = _syntax()
     problem = InputError(
-        f"table={table!r} is not the name of a table in {dialect}. Write it as a query would, "
+        f"table={table!r} is not the name of a table in {dialect}. Write it as in a query, "
         "quoted and dotted where needed."
     )
     if not isinstance(table, str):
@@ -324,7 +327,7 @@ def _parsed_table(table: str, dialect: str) -> Node:
 
 def _check_readable(text: str) -> None:
     if "\0" in text:
-        raise InputError(f"{text!r} holds a NUL character, which text in SQL cannot. Rename it.")
+        raise InputError(f"{text!r} holds a NUL character, which SQL does not allow. Rename it.")
     try:
         text.encode()
     except UnicodeError as error:
@@ -332,7 +335,7 @@ def _check_readable(text: str) -> None:
 
 
 def _check_written(tree: Node, text: str, dialect: str) -> None:
-    """Parse what was written: names and values must come back as they are."""
+    """Parse the written query: names and values must come back unchanged."""
     import sqlglot
 
     exp = _syntax()
@@ -340,7 +343,7 @@ def _check_written(tree: Node, text: str, dialect: str) -> None:
         parsed = sqlglot.parse_one(text, read=dialect)
     except sqlglot.errors.SqlglotError as error:
         raise InputError(
-            f"The patch cannot be written as SQL for {dialect}: what was written does not parse "
+            f"The patch cannot be written as SQL for {dialect}: the result does not parse "
             f"({error})."
         ) from error
     for kind in (exp.Literal, exp.National, exp.Identifier):
@@ -348,6 +351,6 @@ def _check_written(tree: Node, text: str, dialect: str) -> None:
         lost -= {str(n.this) for n in parsed.find_all(kind)}
         if lost:
             raise InputError(
-                f"The patch cannot be written as SQL for {dialect}: {min(lost)!r} would not be "
-                "read back as it is. Rename it."
+                f"The patch cannot be written as SQL for {dialect}: {min(lost)!r} would be read "
+                "back as something else. Rename it."
             )

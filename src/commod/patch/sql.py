@@ -1,7 +1,8 @@
-"""A patch as one SELECT: the same rule as `commod.scorecard`, in stages a person can read.
+"""Write a patch as one SELECT: the rule of `commod.scorecard`, in stages that people can read.
 
-Base score, points, r, decision, edited score. Databases disagree about NaN, so numbers are compared
-with a range, which NaN, NULL and infinity are outside of in all of them.
+The stages are base score, points, ratio, decision and edited score. Databases treat NaN
+differently. In all of them NaN, NULL and infinity lie outside a finite range, so numbers are
+compared with a range first.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, margins
 
 __all__ = ["write_sql"]
 
-MOST_BRANCHES = 50  # categories in one CASE; more of them are a table that is joined
-MOST_AT_ONCE = 50  # numbers added in one expression: engines overflow on deep ones
+MAX_BRANCHES = 50  # categories in one CASE; more of them become a joined table
+MAX_COLUMNS_PER_EXPRESSION = 50  # engines overflow on deep expressions
 FINITE = sys.float_info.max
-NEGLIGIBLE = 1e-200  # r this near to 0 moves no edited score, and r·z cannot underflow beyond it
+NEGLIGIBLE = 1e-200  # a ratio this near to 0 moves no edited score; above it r·z cannot underflow
 
 Node = Any
 
@@ -55,15 +56,14 @@ def write_sql(
     prefix : str
         Before the names of the four new columns.
     columns : mapping of str to str, default=None
-        What the table calls columns of the patch where it calls them otherwise. All names of
-        columns are quoted: where a database tells "AGE" from "age", as Snowflake does, this says
-        how the table spells them.
+        The table's names for columns of the patch, where they differ. All names are quoted, so
+        a database such as Snowflake distinguishes "AGE" from "age".
 
     Notes
     -----
-    A column must be of the type that it had when the update was fitted. Where a database can tell
-    (DuckDB, PostgreSQL, BigQuery; Spark for all but text in the place of numbers), the query fails
-    on another; it never reads text as numbers on purpose.
+    A column must have the type that it had when the update was fitted. On another type the query
+    fails in DuckDB, PostgreSQL and BigQuery, and in Spark except for text in place of numbers. It
+    never reads text as numbers on purpose.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _header(content: Content, dialect: str) -> str:
 
 
 def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what the table calls each column of the patch."""
+    """Return the table's name for each column of the patch."""
     names = {c.name: c.name for c in content.ratio.columns if not isinstance(c, MarginColumn)}
     given = {} if columns is None else columns
     if not isinstance(given, Mapping):
@@ -133,14 +133,14 @@ def _base_score(query: Query, score: str) -> Node:
 
 
 def _in_range(query: Query, column: Node, low: float, high: float) -> Node:
-    """Return a column as double, NULL outside of a range."""
+    """Return a column as double, NULL outside the range."""
     value = column * query.number(1.0)  # a cast would read text as numbers
     return query.case((value.between(query.number(low), query.number(high)), value))
 
 
 def _values(query: Query, content: Content, names: Mapping[str, str]) -> dict[str, Node]:
     """Return what each column of the patch reads, as `value_i`."""
-    found = {}
+    nodes = {}
     for i, column in enumerate(content.ratio.columns):
         if isinstance(column, MarginColumn):
             continue
@@ -150,12 +150,12 @@ def _values(query: Query, content: Content, names: Mapping[str, str]) -> dict[st
             raw = _in_range(query, raw, -FINITE, FINITE)
         elif kind is str:
             raw = query.binary_text(raw)
-        found[f"value_{i}"] = raw
-    return found
+        nodes[f"value_{i}"] = raw
+    return nodes
 
 
 def _kind(column: CategoryColumn) -> type:
-    """Return the type of the categories; None where there are none but "missing"."""
+    """Return the type of the categories; NoneType where "missing" is the only one."""
     kinds = {float if type(c.value) is int else type(c.value) for c in column.categories}
     if len(kinds) > 1:
         raise InputError(
@@ -171,7 +171,7 @@ def _kind(column: CategoryColumn) -> type:
 
 
 def _margin(query: Query, content: Content) -> Node:
-    """Return z; a score of 0 or 1 has the margin of one clipped, one at the threshold has 0."""
+    """Return the margin: 0 at the threshold; scores of 0 and 1 are clipped."""
     threshold, score = content.base.threshold, query.work("score")
     low, high = margins(np.array([0.0, 1.0]), threshold).tolist()
     odds = query.quotient(score, query.number(1.0) - score)
@@ -184,25 +184,25 @@ def _margin(query: Query, content: Content) -> Node:
 
 
 def _points(query: Query, content: Content) -> dict[str, Node]:
-    """Return what each column adds to r, as `points_i` and, for a missing number, `missing_i`."""
-    found: dict[str, Node] = {}
+    """Return the points of each column as `points_i`, those of a missing number as `missing_i`."""
+    nodes: dict[str, Node] = {}
     for i, column in enumerate(content.ratio.columns):
         if isinstance(column, MarginColumn):
             continue
         value = query.work(f"value_{i}")
         if isinstance(column, NumberColumn):
-            found.update(_number_points(query, column, value, i))
+            nodes.update(_number_points(query, column, value, i))
         elif isinstance(column, BinColumn):
-            found[f"points_{i}"] = _bin_points(query, column, value)
+            nodes[f"points_{i}"] = _bin_points(query, column, value)
         else:
-            found[f"points_{i}"] = _category_points(query, column, value, i)
-    return found
+            nodes[f"points_{i}"] = _category_points(query, column, value, i)
+    return nodes
 
 
 def _number_points(query: Query, column: NumberColumn, value: Node, i: int) -> dict[str, Node]:
-    found = {}
+    nodes = {}
     if column.points:
-        found[f"points_{i}"] = query.case(
+        nodes[f"points_{i}"] = query.case(
             (query.is_null(value), query.number(column.if_missing * column.points)),
             (value > query.number(LARGEST), query.number(LARGEST * column.points)),
             (value < query.number(-LARGEST), query.number(-LARGEST * column.points)),
@@ -211,14 +211,14 @@ def _number_points(query: Query, column: NumberColumn, value: Node, i: int) -> d
         )
     if column.missing is not None and column.missing.points:
         points = query.number(column.missing.points)
-        found[f"missing_{i}"] = query.case(
+        nodes[f"missing_{i}"] = query.case(
             (query.is_null(value), points), default=query.number(0.0)
         )
-    return found
+    return nodes
 
 
 def _underflow(query: Query, value: Node, smallest: float) -> list[tuple[Node, Node]]:
-    """Return a branch that is 0 near 0, where a database refuses products that small."""
+    """Return a branch that gives 0 near 0, for a database that refuses tiny products."""
     if not query.traits.refuses_underflow or not smallest:
         return []
     return [(query.call("abs", value) <= query.number(smallest), query.number(0.0))]
@@ -233,13 +233,12 @@ def _vanishing(factor: float) -> float:
     >>> smallest * 1e-200, math.nextafter(smallest, 1) * 1e-200
     (0.0, 5e-324)
     """
-    tiny = math.ulp(0.0)
-    found = tiny / abs(factor) / 2
-    while found * abs(factor):
-        found = math.nextafter(found, 0.0)
-    while not math.nextafter(found, 1.0) * abs(factor):
-        found = math.nextafter(found, 1.0)
-    return found
+    largest = math.ulp(0.0) / abs(factor) / 2
+    while largest * abs(factor):
+        largest = math.nextafter(largest, 0.0)
+    while not math.nextafter(largest, 1.0) * abs(factor):
+        largest = math.nextafter(largest, 1.0)
+    return largest
 
 
 def _bin_points(query: Query, column: BinColumn, value: Node) -> Node:
@@ -262,7 +261,7 @@ def _category_points(query: Query, column: CategoryColumn, value: Node, i: int) 
     is_missing = (query.is_null(value), query.number(missing))
     if not rows:
         return query.case(is_missing, default=query.number(0.0))
-    if len(rows) > MOST_BRANCHES:
+    if len(rows) > MAX_BRANCHES:
         joined = query.joined(f"category_{i}", value, rows)
         is_unseen = (query.is_null(joined), query.number(0.0))
         return query.case(is_missing, is_unseen, default=joined)
@@ -282,11 +281,11 @@ def _key(query: Query, value: Value) -> Node:
 
 
 def _add_ratio(query: Query, content: Content) -> None:
-    """Add r, in the order of the file, a few columns at a time."""
+    """Add the ratio in the order of the file, a few columns at a time."""
     parts = _parts(query, content)
     total = query.number(content.ratio.intercept)
-    while len(parts) > MOST_AT_ONCE:
-        now, parts = parts[:MOST_AT_ONCE], parts[MOST_AT_ONCE:]
+    while len(parts) > MAX_COLUMNS_PER_EXPRESSION:
+        now, parts = parts[:MAX_COLUMNS_PER_EXPRESSION], parts[MAX_COLUMNS_PER_EXPRESSION:]
         name = f"sum_before_{len(parts)}"
         query.stage({name: sum(now, total)})
         total = query.work(name)
@@ -315,7 +314,7 @@ def _margin_points(query: Query, column: MarginColumn) -> Node:
 
 
 def _gated(query: Query, content: Content, total: Node) -> Node:
-    """Return r, held at 1 where the direction of the update does not let it act."""
+    """Return the ratio, held at 1 where the direction of the update forbids a change."""
     score, threshold = query.work("score"), query.number(content.base.threshold)
     held = []
     if not content.ratio.may_raise:
@@ -331,12 +330,12 @@ def _gated(query: Query, content: Content, total: Node) -> Node:
 
 def _changed(query: Query, content: Content) -> Node:
     score, threshold = query.work("score"), query.number(content.base.threshold)
-    turns = (query.work("ratio") < query.number(0.0)).and_(score.neq(threshold))
-    return query.case((turns, query.whole(1)), default=query.whole(0))
+    flips = (query.work("ratio") < query.number(0.0)).and_(score.neq(threshold))
+    return query.case((flips, query.integer(1)), default=query.integer(0))
 
 
 def _exponent(query: Query) -> Node:
-    """Return r·z, bounded: some databases refuse exp of large numbers."""
+    """Return ratio times margin, bounded, because some databases refuse exp of large numbers."""
     ratio = query.work("ratio")
     product = ratio * query.work("margin")
     low, high = query.number(-MAX_EXPONENT), query.number(MAX_EXPONENT)
@@ -352,11 +351,13 @@ def _decided(query: Query, content: Content) -> Node:
     """Return 1, 0, or NULL where there is no score."""
     score, changed = query.work("score"), query.work("changed")
     threshold = query.number(content.base.threshold)
-    return query.case((score > threshold, query.whole(1) - changed), (score <= threshold, changed))
+    return query.case(
+        (score > threshold, query.integer(1) - changed), (score <= threshold, changed)
+    )
 
 
 def _edited(query: Query, content: Content) -> Node:
-    """Return the edited score, which rounding may have put on the other side."""
+    """Return the edited score before it is moved to its decision's side."""
     one = query.number(1.0)
     start = query.number(float(logit(content.base.threshold)))
     odds = query.call("exp", -(query.work("exponent") + start))
@@ -365,13 +366,13 @@ def _edited(query: Query, content: Content) -> Node:
 
 
 def _outputs(query: Query, content: Content, prefix: str) -> dict[str, Node]:
-    """Return the four new columns; a row without a decision has none of the first three."""
-    decided, changed = query.work("decided"), query.work("changed").eq(query.whole(1))
-    yes, no = decided.eq(query.whole(1)), decided.eq(query.whole(0))
+    """Return the four new columns; all but `changed` are NULL in a row without a score."""
+    decided, changed = query.work("decided"), query.work("changed").eq(query.integer(1))
+    yes, no = decided.eq(query.integer(1)), decided.eq(query.integer(0))
     labels = content.labels
     up, down = ("gain", "loss") if labels.favorable == labels.positive else ("loss", "gain")
     return {
-        prefix + "score": _on_its_side(query, content.base.threshold, yes, no),
+        prefix + "score": _on_side_of_decision(query, content.base.threshold, yes, no),
         prefix + "decision": query.case(
             (yes, _label(query, content, labels.positive)),
             (no, _label(query, content, labels.negative)),
@@ -387,7 +388,7 @@ def _outputs(query: Query, content: Content, prefix: str) -> dict[str, Node]:
     }
 
 
-def _on_its_side(query: Query, threshold: float, yes: Node, no: Node) -> Node:
+def _on_side_of_decision(query: Query, threshold: float, yes: Node, no: Node) -> Node:
     edited, cut = query.work("edited"), query.number(threshold)
     return query.case(
         (yes.and_(edited > cut), edited),
@@ -398,7 +399,7 @@ def _on_its_side(query: Query, threshold: float, yes: Node, no: Node) -> Node:
 
 
 def _label(query: Query, content: Content, label: Value) -> Node:
-    """Return a label in the type that both have in common."""
+    """Return a label in the common type of both labels."""
     kinds = {type(content.labels.positive), type(content.labels.negative)}
     if isinstance(label, str):
         return query.text(label)
@@ -406,5 +407,5 @@ def _label(query: Query, content: Content, label: Value) -> Node:
         truth = query.truth(bool(label))
         return truth if query.traits.has_booleans else query.cast(truth, "bit")
     if kinds <= {int, bool}:
-        return query.cast(query.whole(int(label)), "bigint")
+        return query.cast(query.integer(int(label)), "bigint")
     return query.number(float(label))

@@ -28,14 +28,14 @@ from commod.patch.fingerprint import columns_digest, model_digest
 
 __all__ = ["Verification", "verify_against"]
 
-FEW = 5  # people; a value that fewer share could be somebody's own
-ROUND = 3  # significant digits; a number with no more is nobody's own, whoever has it
-MOSTLY = 0.9  # of the people with a category in the group of the same name: it is that group
+FEW = 5  # people; a value that fewer people share could identify somebody
+ROUND = 3  # significant digits; a number with no more of them identifies nobody
+MOSTLY = 0.9  # of the people with a category are in the group of that name: it is the group
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was looked for in a patch on `n_rows` rows, and what was found.
+    """The checks of a patch against `n_rows` rows, and the problems that they found.
 
     Examples
     --------
@@ -49,33 +49,34 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Return whether nothing was found."""
+        """Return whether there is no problem."""
         return not self.problems
 
     def __str__(self) -> str:
         if self.passed:
-            return f"Nothing found on {self.n_rows:,} rows: {'; '.join(self.checked)}."
-        return "\n".join([f"{len(self.problems)} found on {self.n_rows:,} rows:", *self.problems])
+            return f"No problem on {self.n_rows:,} rows. Checked: {'; '.join(self.checked)}."
+        head = f"Problems on {self.n_rows:,} rows: {len(self.problems)}."
+        return "\n".join([head, *self.problems])
 
 
 def verify_against(
     content: Content, X: Any, sensitive_features: Any, estimator: Any
 ) -> Verification:
-    """Return what a patch holds that it must not."""
+    """Check that a patch fits the data and holds nothing that it must not hold."""
     read = {column.name: column for column in iter_columns(X, unread=[])}
     groups = read_groups(sensitive_features, n_rows_of(X))
     columns = {name: c for name, c in read.items() if name != content.base.score}
     checked = [
         "no value of the sensitive attribute",
         f"no category and no long number that fewer than {FEW} people share",
-        "no column that tells the group exactly",
+        "no column that determines the group",
         "the columns of the fit rows",
     ]
     problems = [
         *_columns(content, columns),
         *_group_values(content, columns, groups),
         *_own_values(content, columns),
-        *_telling(content, columns, groups),
+        *_determining_columns(content, columns, groups),
     ]
     if estimator is not None:
         checked.append("the base model of the fit")
@@ -86,8 +87,8 @@ def verify_against(
 def _columns(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
     if columns_digest(columns) != content.seen.digest:
         yield (
-            f"X has {len(columns)} columns that are not the {content.seen.n_columns} of the fit "
-            "rows, or have another order."
+            f"X has {len(columns)} columns. They differ from the {content.seen.n_columns} columns "
+            "of the fit rows, or have another order."
         )
     for column in content.ratio.columns:
         if not isinstance(column, MarginColumn) and column.name not in columns:
@@ -95,53 +96,57 @@ def _columns(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
 
 
 def _group_values(content: Content, columns: Mapping[str, Column], groups: Groups) -> Iterator[str]:
-    parts = [label if isinstance(label, tuple) else (label,) for label in groups.labels]
-    scalars = {v for part in parts for v in part}
-    values = {v for v in scalars if isinstance(v, str) and v}
+    """Yield where the patch names a value of the sensitive attribute."""
+    values = {value for label in groups.labels for value in _values_of(label)}
+    names = {value for value in values if isinstance(value, str) and value}
     for column in content.ratio.columns:
-        if column.name in values:
+        if column.name in names:
             yield f"The patch names a value of the sensitive attribute, {column.name!r}."
-        if isinstance(column, CategoryColumn):
-            named = [c.value for c in column.categories if c.value in scalars]
-            for value in named:
-                if _is_the_group(value, columns.get(column.name), groups):
-                    yield (
-                        f"Column {column.name!r} of the patch holds {value!r}, a value of the "
-                        "sensitive attribute."
-                    )
+        for category in column.categories if isinstance(column, CategoryColumn) else ():
+            value = category.value
+            if value in values and _is_the_group(value, columns.get(column.name), groups):
+                yield (
+                    f"Column {column.name!r} of the patch holds {value!r}, a value of the "
+                    "sensitive attribute."
+                )
     texts = [*vars(content.reached).values(), *vars(content.base).values(), content.method]
-    said = " ".join(text for text in texts if isinstance(text, str))
-    for value in sorted(values):
-        if len(value) > 2 and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", said):
-            yield f"The words of the patch hold {value!r}, a value of the sensitive attribute."
+    text = " ".join(part for part in texts if isinstance(part, str))
+    for name in sorted(names):
+        if len(name) > 2 and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+            yield f"The texts of the patch contain {name!r}, a value of the sensitive attribute."
+
+
+def _values_of(group: Any) -> tuple[Any, ...]:
+    """Return the values of a group; several sensitive columns have one value each."""
+    return group if isinstance(group, tuple) else (group,)
 
 
 def _is_the_group(value: Any, column: Column | None, groups: Groups) -> bool:
-    """Return whether a category is a group, not only called alike ("yes", "other")."""
+    """Return whether a category is a group and does not just share its name ("yes", "other")."""
     if column is None or value not in column.categories:
         return True
     has_it = column.values == column.categories.index(value)
-    like = [value in (g if isinstance(g, tuple) else (g,)) for g in groups.labels]
-    in_group = np.array(like)[groups.codes]
+    named = [value in _values_of(label) for label in groups.labels]
+    in_group = np.array(named)[groups.codes]
     return not has_it.any() or bool(in_group[has_it].mean() >= MOSTLY)
 
 
 def _own_values(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
     for column in content.ratio.columns:
-        found = columns.get(column.name)
-        if found is None or isinstance(column, MarginColumn):
+        column_of_X = columns.get(column.name)
+        if column_of_X is None or isinstance(column, MarginColumn):
             continue
         if isinstance(column, CategoryColumn):
-            n_rows = dict(zip(found.categories, _n_rows(found), strict=True))
+            n_rows = dict(zip(column_of_X.categories, _n_rows(column_of_X), strict=True))
             for category in column.categories:
                 n = n_rows.get(category.value, 0)
                 if n < FEW:
                     yield (
                         f"Column {column.name!r} of the patch holds {category.value!r}, a value of "
-                        f"{n} of the {len(found):,} rows of X: fewer than {FEW}."
+                        f"{n} of the {len(column_of_X):,} rows of X: fewer than {FEW}."
                     )
         else:
-            yield from _own_numbers(column, found)
+            yield from _own_numbers(column, column_of_X)
 
 
 def _n_rows(column: Column) -> list[int]:
@@ -149,27 +154,29 @@ def _n_rows(column: Column) -> list[int]:
     return list(counted.tolist())
 
 
-def _own_numbers(column: NumberColumn | BinColumn, found: Column) -> Iterator[str]:
-    if found.kind != "numeric":
+def _own_numbers(column: NumberColumn | BinColumn, column_of_X: Column) -> Iterator[str]:
+    if column_of_X.kind != "numeric":
         yield f"The patch reads numbers in column {column.name!r}; X holds categories there."
         return
     numbers = column.edges if isinstance(column, BinColumn) else [column.if_missing]
     for number in numbers:
-        n = int((found.values == number).sum())
+        n = int((column_of_X.values == number).sum())
         if 0 < n < FEW and float(f"{number:.{ROUND}g}") != number:
             yield (
                 f"Column {column.name!r} of the patch holds {number!r}, the value of {n} of the "
-                f"{len(found):,} rows of X: fewer than {FEW}."
+                f"{len(column_of_X):,} rows of X: fewer than {FEW}."
             )
 
 
-def _telling(content: Content, columns: Mapping[str, Column], groups: Groups) -> Iterator[str]:
+def _determining_columns(
+    content: Content, columns: Mapping[str, Column], groups: Groups
+) -> Iterator[str]:
     for column in content.ratio.columns:
-        found = columns.get(column.name)
-        if found is not None and any(
-            determines_group(found, codes) for codes in (groups.codes, *groups.parts)
+        column_of_X = columns.get(column.name)
+        if column_of_X is not None and any(
+            determines_group(column_of_X, codes) for codes in (groups.codes, *groups.parts)
         ):
-            yield f"The patch reads column {column.name!r}, which tells the group exactly."
+            yield f"The patch reads column {column.name!r}, which determines the group."
 
 
 def _model(content: Content, estimator: Any) -> Iterator[str]:

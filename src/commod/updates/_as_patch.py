@@ -12,7 +12,16 @@ from commod._data.codes import plain
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
 from commod.patch import Patch
-from commod.patch.content import SCHEMA, Asked, Base, Content, Labels, Reached, Seen, ratio_of
+from commod.patch.content import (
+    SCHEMA,
+    Base,
+    Content,
+    Labels,
+    PatchRequest,
+    Reached,
+    Seen,
+    ratio_of,
+)
 from commod.patch.fingerprint import columns_digest, model_digest
 
 __all__ = ["patch_of"]
@@ -72,10 +81,10 @@ def _base(update: Any) -> Base:
     return Base(name, model_digest(model), None, threshold)
 
 
-def _asked(update: Any) -> Asked:
+def _asked(update: Any) -> PatchRequest:
     limits = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
     is_budget = getattr(update, "_is_budget", True)  # or no target at all
-    return Asked(
+    return PatchRequest(
         constraints=update.constraints,
         target=None if is_budget else float(update.target_),
         direction=getattr(update, "direction", "any"),

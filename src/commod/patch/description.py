@@ -1,4 +1,4 @@
-"""A patch in words: the scorecard on one page, and what differs between two."""
+"""Describe a patch in words: the scorecard on one page, and the differences of two patches."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from commod.patch.content import (
     CategoryColumn,
     Column,
     Content,
-    Line,
     MarginColumn,
     NumberColumn,
-    lines_of,
+    TermPoints,
+    term_points_of,
     terms_of,
 )
 
-__all__ = ["card_text", "differences"]
+__all__ = ["differences", "page_text"]
 
-MOST_LINES = 12  # of one column on the page; the file has them all
+MAX_TERMS = 12  # of one column on the page; the file has all of them
 WIDTH = 44
 MARGIN_TEXT = "margin of the base model"
 
@@ -30,7 +30,7 @@ DIRECTIONS = {
     (True, True): "in either direction",
     (True, False): "from {negative} to {positive} only",
     (False, True): "from {positive} to {negative} only",
-    (False, False): "never: the gate is shut in both directions",
+    (False, False): "in no direction: the gate allows no change",
 }
 
 
@@ -38,8 +38,8 @@ DIRECTIONS = {
 # One page
 
 
-def card_text(content: Content, digest: str, *, every_line: bool = False) -> str:
-    """Return the patch as text for people: a page, unless every line is asked for."""
+def page_text(content: Content, digest: str, *, every_term: bool = False) -> str:
+    """Return the patch as text on one page, or longer with `every_term`."""
     ratio = content.ratio
     title = (
         f"Patch of {plain(content.base.model)}, by {plain(content.method)} "
@@ -48,7 +48,7 @@ def card_text(content: Content, digest: str, *, every_line: bool = False) -> str
     lines = [title, "", *_rule(content), ""]
     lines.append(f"r = {ratio.intercept:+.4g}" + (", plus points:" if ratio.columns else ""))
     for column in ratio.columns:
-        lines += _column_text(column, len(lines_of(column)) if every_line else MOST_LINES)
+        lines += _column_text(column, len(term_points_of(column)) if every_term else MAX_TERMS)
     lines += ["", *_missing_text(content), *_asked_text(content)]
     return "\n".join([*lines, f"Content digest (SHA-256): {digest}"])
 
@@ -59,12 +59,12 @@ def _rule(content: Content) -> list[str]:
         positive=_label(labels.positive), negative=_label(labels.negative)
     )
     return [
-        f"The base decision is {_label(labels.positive)} where the score is above "
-        f"{base.threshold:g}, else {_label(labels.negative)}; {_label(labels.favorable)} is "
-        "favourable.",
+        f"The base decision is {_label(labels.positive)} if the score is above "
+        f"{base.threshold:g}, otherwise {_label(labels.negative)}. The label "
+        f"{_label(labels.favorable)} is favourable.",
         f"A decision changes where r < 0, {gate}.",
         f"The edited score is sigmoid(r · (logit(score) − logit({base.threshold:g})) + "
-        f"logit({base.threshold:g})): where r is 1 it is the base score. r is the sum below.",
+        f"logit({base.threshold:g})). Where r is 1, it is the base score. r is the sum below.",
     ]
 
 
@@ -73,24 +73,24 @@ def _label(label: Value) -> str:
 
 
 def _column_text(column: Column, most: int) -> list[str]:
-    pairs = list(zip(_names(column), lines_of(column), strict=True))
+    pairs = list(zip(_names(column), term_points_of(column), strict=True))
     unit = " per unit" if isinstance(column, NumberColumn | MarginColumn) else ""
     shown = [pair for pair in pairs if pair[1].points]
-    rest = len(shown) - most
-    if rest > 0:  # the strongest in either direction
+    n_hidden = len(shown) - most
+    if n_hidden > 0:  # show the largest points of either sign
         ranked = sorted(shown, key=lambda pair: pair[1].points)
         kept = {name for name, _ in (*ranked[: most // 2], *ranked[-(most // 2) :])}
         shown = [pair for pair in shown if pair[0] in kept]
     text = [
-        f"  {name:<{WIDTH}} {_points(line):>10}{unit if i == 0 else ''}{_concepts(line)}"
-        for i, (name, line) in enumerate(shown)
+        f"  {name:<{WIDTH}} {_points(term):>10}{unit if i == 0 else ''}{_concepts(term)}"
+        for i, (name, term) in enumerate(shown)
     ]
-    more = f"  and {rest:,} more lines of {plain(column.name)}, between these: see the file"
-    return [*text, more] if rest > 0 else text
+    more = f"  and {n_hidden:,} more terms of {plain(column.name)}, between these: see the file"
+    return [*text, more] if n_hidden > 0 else text
 
 
 def _names(column: Column) -> list[str]:
-    """Return what the lines of a column are called; odd categories are in quotes."""
+    """Return the names of a column's terms; unusual categories are quoted."""
     if isinstance(column, MarginColumn):
         return [MARGIN_TEXT]
     if not isinstance(column, CategoryColumn):
@@ -106,14 +106,14 @@ def _shown(value: Value) -> str:
     return plain(value) if is_clear else f"'{plain(value) if value.strip() else value}'"
 
 
-def _concepts(line: Line) -> str:
-    """Return the concepts that a line is part of, from 0 as everywhere, where there are several."""
-    parts = [str(i) for i, points in enumerate(line.concepts) if points]
-    return f"  concept {' and '.join(parts)}" if len(line.concepts) > 1 else ""
+def _concepts(term: TermPoints) -> str:
+    """Return the numbers of a term's concepts, from 0; nothing if there is only one concept."""
+    parts = [str(i) for i, points in enumerate(term.concepts) if points]
+    return f"  concept {' and '.join(parts)}" if len(term.concepts) > 1 else ""
 
 
-def _points(line: Line) -> str:
-    return f"{line.points:+.4f}" if abs(line.points) >= 0.001 else f"{line.points:+.3g}"
+def _points(term: TermPoints) -> str:
+    return f"{term.points:+.4f}" if abs(term.points) >= 0.001 else f"{term.points:+.3g}"
 
 
 def _missing_text(content: Content) -> list[str]:
@@ -122,10 +122,10 @@ def _missing_text(content: Content) -> list[str]:
         for c in content.ratio.columns
         if isinstance(c, NumberColumn)
     ]
-    text = "A category that is not in the file, and a missing value without a line, has 0 points."
+    text = "A category that is not in the file has 0 points. So has a missing value without a term."
     if filled:
-        text += f" A missing number counts: {', '.join(filled)}."
-    return [text, "Without a score between 0 and 1 there is no decision."]
+        text += f" A missing number counts as follows: {', '.join(filled)}."
+    return [text, "A row without a score between 0 and 1 gets no decision."]
 
 
 def _asked_text(content: Content) -> list[str]:
@@ -137,8 +137,8 @@ def _asked_text(content: Content) -> list[str]:
         if isinstance(value, float) and name != "target"
     ]
     goal = "no target" if asked.target is None else f"at {sign} {asked.target:g}"
-    rest = "; ".join([goal, f"direction {asked.direction.replace('_', ' ')}", *limits])
-    return [f"Asked: {plain(reached.metric)}, {rest}.", plain(reached.in_words)]
+    conditions = "; ".join([goal, f"direction {asked.direction.replace('_', ' ')}", *limits])
+    return [f"Requested: {plain(reached.metric)}, {conditions}.", plain(reached.in_words)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -146,11 +146,11 @@ def _asked_text(content: Content) -> list[str]:
 
 
 def differences(one: Content, other: Content) -> list[str]:
-    """Return what differs in the other patch, in words; the date apart."""
+    """Return the differences of two patches in words; the date is ignored."""
     return [
         *_facts(one, other),
         *_ratio_differences(one, other),
-        *_named(one.asked, other.asked, "asked for"),
+        *_named(one.asked, other.asked, "requested"),
         *_named(one.reached, other.reached, "reached"),
     ]
 
@@ -175,7 +175,7 @@ def _ratio_differences(one: Content, other: Content) -> Iterator[str]:
         ("may_lower", "may make decisions negative"),
         ("intercept", "intercept of r"),
         ("concept_weights", "weights of the concepts"),
-        ("concept_intercepts", "starts of the concepts"),
+        ("concept_intercepts", "intercepts of the concepts"),
     ):
         yield from _change(words, getattr(one.ratio, name), getattr(other.ratio, name))
     ours, theirs = ({c.name: c for c in content.ratio.columns} for content in (one, other))
@@ -192,7 +192,7 @@ def _ratio_differences(one: Content, other: Content) -> Iterator[str]:
 def _column_differences(one: Column | None, other: Column) -> Iterator[str]:
     name = plain(other.name)
     if one is None:
-        yield f"Column {name} is new ({_kind(other)}, {len(lines_of(other))} lines)."
+        yield f"Column {name} is new ({_kind(other)}, {len(term_points_of(other))} terms)."
         return
     if one.reads != other.reads:
         yield f"Column {name} is read as {_kind(other)}, no longer as {_kind(one)}."
@@ -202,29 +202,31 @@ def _column_differences(one: Column | None, other: Column) -> Iterator[str]:
         return
     if isinstance(one, NumberColumn) and isinstance(other, NumberColumn):
         yield from _change(f"{name} if missing", one.if_missing, other.if_missing)
-    lines = _lines_by_name(one), _lines_by_name(other)
-    yield from _line_differences(*lines)
-    common = [[key for key in a if key in b] for a, b in (lines, lines[::-1])]
+    terms = _terms_by_name(one), _terms_by_name(other)
+    yield from _term_differences(*terms)
+    common = [[key for key in a if key in b] for a, b in (terms, terms[::-1])]
     if common[0] != common[1]:
-        yield f"Column {name} lists its lines in another order."
+        yield f"Column {name} lists its terms in another order."
 
 
-def _lines_by_name(column: Column) -> dict[str, Line]:
-    return dict(zip(_names(column), lines_of(column), strict=True))
+def _terms_by_name(column: Column) -> dict[str, TermPoints]:
+    return dict(zip(_names(column), term_points_of(column), strict=True))
 
 
-def _line_differences(one: Mapping[str, Line], other: Mapping[str, Line]) -> Iterator[str]:
+def _term_differences(
+    one: Mapping[str, TermPoints], other: Mapping[str, TermPoints]
+) -> Iterator[str]:
     for name in dict.fromkeys([*one, *other]):
         before, after = one.get(name), other.get(name)
-        a, b = ("no line" if line is None else _points(line) for line in (before, after))
+        a, b = ("no term" if term is None else _points(term) for term in (before, after))
         if before is None or after is None or before.points != after.points:
             exact = "" if a != b or before is None or after is None else _exactly(before, after)
             yield f"{name}: {a} → {b}{exact}."
         elif before != after:
-            yield f"{name}: the same points, otherwise split over the concepts."
+            yield f"{name}: the same points, split differently over the concepts."
 
 
-def _exactly(before: Line, after: Line) -> str:
+def _exactly(before: TermPoints, after: TermPoints) -> str:
     return f" (exactly {before.points!r} → {after.points!r})"
 
 
