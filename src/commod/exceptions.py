@@ -1,4 +1,4 @@
-"""Define errors and warnings. A message says what came, what was expected, and how to correct it."""
+"""Errors and warnings. A message says what came, what was expected, and how to correct it."""
 
 from __future__ import annotations
 

@@ -52,17 +52,8 @@ def _examples(module: ModuleType) -> str:
     return "\n\n".join(["Examples:", *(f"$ {line}" for line in module.EXAMPLES)])
 
 
-for name, module in {
-    "debias": debias,
-    "audit": audit,
-    "apply": apply,
-    "check": check,
-    "show": show,
-    "sql": sql,
-    "compare": compare,
-    "demo": demo,
-}.items():
-    app.command(name, epilog=_examples(module))(module.command)
+for module in (debias, audit, apply, check, show, sql, compare, demo):
+    app.command(module.__name__.rpartition(".")[2], epilog=_examples(module))(module.command)
 
 
 def main() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from commod.cli._options import OutputOptions
+from commod.cli._printing import Printer, print_answer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from commod import Audit, Explanation
 
 __all__ = ["print_result"]
@@ -16,30 +15,29 @@ __all__ = ["print_result"]
 N_TERMS = 15  # of the scorecard; the report shows more
 
 
-def print_result(audit: Audit, explanation: Explanation, console: Console) -> None:
+def print_result(audit: Audit, explanation: Explanation) -> None:
     """Print who changes and why."""
-    console.print()
-    for sentence in audit.answer:
-        console.print(f"• {sentence}", highlight=False)
-    if audit.notice:
-        notice = f"Most of the changes are losses. {audit.notice}"
-        console.print(f"• [bold]{notice}[/]", highlight=False)
-    _print_groups(audit, console)
-    _print_segments(audit, console)
-    _print_scorecard(audit, console)
+    printer = Printer(OutputOptions())
+    printer.sentence()
+    print_answer(printer, audit)
+    _print_groups(audit, printer)
+    _print_segments(audit, printer)
+    _print_scorecard(audit, printer)
     changed = explanation.gain | explanation.loss
     if changed.any():
-        console.print(f"\nOne person: {explanation.person(int(changed.argmax())).sentence}")
+        person = explanation.person(int(changed.argmax()))
+        printer.sentence(f"\nOne person: {person.sentence}")
 
 
-def _print_groups(audit: Audit, console: Console) -> None:
-    table = _table("Before and after", ("", "before", "after"))
-    for fairness in audit.fairness[:2]:
-        best = "1 is equal" if fairness.higher_is_fairer else "0 is equal"
-        values = (fairness.before.value, fairness.after.value)
-        table.add_row(f"{fairness.metric} ({best})", *(_number(value, ".3f") for value in values))
+def _print_groups(audit: Audit, printer: Printer) -> None:
+    rows = [
+        (
+            f"{fairness.metric} ({'1' if fairness.higher_is_fairer else '0'} is equal)",
+            *(_number(value.value, ".3f") for value in (fairness.before, fairness.after)),
+        )
+        for fairness in audit.fairness[:2]
+    ]
     for group in audit.groups:
-        table.add_section()
         for heading, rate in (
             (f"{group.name}: called high risk", "selected"),
             ("  of those not arrested again", "false_positive"),
@@ -47,54 +45,48 @@ def _print_groups(audit: Audit, console: Console) -> None:
             ("  accuracy", "accuracy"),
         ):
             estimates = (getattr(group, f"{rate}_{when}") for when in ("before", "after"))
-            table.add_row(heading, *(_number(e and e.value, ".1%") for e in estimates))
-        table.add_row("  gain, lose", "", f"{group.n_gains}, {group.n_losses} of {group.n:,}")
-    console.print("\n", table)
+            rows.append((heading, *(_number(e and e.value, ".1%") for e in estimates)))
+        rows.append(("  gain, lose", "", f"{group.n_gains}, {group.n_losses} of {group.n:,}"))
+    printer.table("\nBefore and after", ("", "before", "after"), rows)
 
 
-def _print_segments(audit: Audit, console: Console) -> None:
+def _print_segments(audit: Audit, printer: Printer) -> None:
     if audit.segments is None or not audit.segments.segments:
         return
-    table = _table("Who changes, in a few rules", ("rule", "", "change", "of all such changes"))
-    for segment in audit.segments.segments:
-        table.add_row(
-            segment.text,
-            segment.direction,
-            f"{segment.n_changed} of {segment.size}",
-            f"{segment.coverage:.0%}",
-        )
-    console.print("\n", table)
+    rows = [
+        (s.text, s.direction, f"{s.n_changed} of {s.size}", f"{s.coverage:.0%}")
+        for s in audit.segments.segments
+    ]
+    headings = ("rule", "", "change", "of all such changes")
+    printer.table("\nWho changes, in a few rules", headings, rows)
 
 
-def _print_scorecard(audit: Audit, console: Console) -> None:
+def _print_scorecard(audit: Audit, printer: Printer) -> None:
     card = audit.card
     assert card is not None
     condition = "" if audit.request.direction == "any" else " and the direction allows it"
-    console.print(
+    printer.sentence(
         f"\nA decision changes where r(x) < 0{condition}. r starts at {card.intercept:+.3f}; each "
         "term adds its points (a number counts per unit). A minus pushes towards a change."
     )
     strongest = f", its {N_TERMS} strongest terms" if len(card.lines) > N_TERMS else ""
-    table = _table(f"The update as a scorecard{strongest}", ("term", "points in r", "concept"))
-    for term in card.lines[:N_TERMS]:
-        number = "" if term.concept is None else str(term.concept)
-        table.add_row(term.term, f"{term.points:+.3f} {term.unit}".rstrip(), number)
-    console.print(table)
+    rows = [
+        (
+            term.term,
+            f"{term.points:+.3f} {term.unit}".rstrip(),
+            "" if term.concept is None else str(term.concept),
+        )
+        for term in card.lines[:N_TERMS]
+    ]
+    title = f"The update as a scorecard{strongest}"
+    printer.table(title, ("term", "points in r", "concept"), rows)
     for concept in card.concepts:
         rates = (concept.change_if_active.value, concept.change_if_inactive.value)
         active, inactive = (_number(rate, ".1%") for rate in rates)
-        console.print(
+        printer.sentence(
             f"Concept {concept.number} ({concept.name}): where it pushes more than usual, {active} "
-            f"change, elsewhere {inactive}.",
-            highlight=False,
+            f"change, elsewhere {inactive}."
         )
-
-
-def _table(title: str, headings: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if i else "left")
-    return table
 
 
 def _number(value: float | None, style: str) -> str:

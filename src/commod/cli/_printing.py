@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from commod.exceptions import CommodError, InputError, TargetWarning
 if TYPE_CHECKING:
     from commod import Audit
 
-__all__ = ["Printer", "print_audit", "target_holds", "write_report"]
+__all__ = ["Printer", "print_answer", "print_audit", "target_holds", "write_report"]
 
 MAX_ROWS = 30  # of a table on the screen; files hold every row
 
@@ -93,16 +93,13 @@ class Printer:
             number = bar.add_task(task, total=1.0)
             yield lambda share: bar.update(number, completed=share)
 
-    @contextmanager
-    def spinner(self, task: str) -> Iterator[None]:
-        """Show that a task is running whose end cannot be foreseen."""
+    def spinner(self, task: str) -> AbstractContextManager[Any]:
+        """Return a block that shows a running task whose end cannot be foreseen."""
         if not self._shows_progress:
-            yield
-            return
+            return nullcontext()
         from rich.console import Console
 
-        with Console(stderr=True).status(task):
-            yield
+        return Console(stderr=True).status(task)
 
     @contextmanager
     def library_call(self) -> Iterator[None]:
@@ -137,12 +134,17 @@ def _console() -> Any:
     return console
 
 
-def print_audit(printer: Printer, audit: Audit) -> None:
-    """Print the answer of an audit and its table of groups."""
+def print_answer(printer: Printer, audit: Audit) -> None:
+    """Print the answer of an audit."""
     for sentence in audit.answer:
         printer.sentence(f"• {sentence}")
     if audit.notice:
         printer.sentence(f"• Most of the changes are losses. {audit.notice}", bold=True)
+
+
+def print_audit(printer: Printer, audit: Audit) -> None:
+    """Print the answer of an audit and its table of groups."""
+    print_answer(printer, audit)
     headings = ("group", "people", "before", "after", "gain", "lose")
     rows = [
         (

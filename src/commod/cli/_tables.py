@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from commod._io.tables import SourceTable, open_tables
+from commod._io.tables.names import list_names
 from commod.cli._options import PeopleOptions, TableOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
@@ -58,10 +59,8 @@ def check_columns(table: SourceTable, columns: Iterable[tuple[str, str]]) -> Non
     """Refuse a column that the table does not have; `columns` come from `named_columns`."""
     for option, name in columns:
         if name not in table.names:
-            shown = ", ".join(table.names[:20]) + (", ..." if len(table.names) > 20 else "")
-            raise InputError(
-                f"{option} {name!r} is no column of {table.display_name} (columns: {shown})."
-            )
+            shown = f"{table.display_name} (columns: {list_names(table.names)})"
+            raise InputError(f"{option} {name!r} is no column of {shown}.")
 
 
 def complete_rows(

@@ -75,7 +75,7 @@ def command(
         {"lambda_fair": lambda_fair, "lambda_ratio": lambda_ratio},
     )
     result = _run(method, {"constraints": constraints, **parameters}, seed, console)
-    print_result(result.audit, result.explanation, console)
+    print_result(result.audit, result.explanation)
     _write(result, output, console)
     other = "--direction gains_only" if direction is None else "--constraints equalized_odds"
     console.print(

@@ -1,4 +1,4 @@
-"""Parquet files: their columns and kinds, and corrections of these."""
+"""Open Parquet files, find the kinds of their columns, and correct them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def open_parquet(
     delimiter: str | None,
     progress: Progress | None,
 ) -> tuple[duckdb.DuckDBPyRelation, dict[str, str], int]:
-    """Return the rows of Parquet files, the kinds of their columns, and how many rows there are."""
+    """Return the rows of Parquet files, the kinds of their columns, and the number of rows."""
     if delimiter is not None:
         raise InputError("A delimiter was given, but Parquet files have none. Leave it out.")
-    each = {source.name: _parquet_columns(connection, source) for source in sources}
-    names = list(each[sources[0].name])
-    check_same_columns({name: list(columns) for name, columns in each.items()})
-    _check_same_kinds(each)
+    kinds_by_file = {source.name: _read_kinds(connection, source) for source in sources}
+    names = list(kinds_by_file[sources[0].name])
+    check_same_columns({file: list(kinds) for file, kinds in kinds_by_file.items()})
+    _check_same_kinds(kinds_by_file)
     _kinds.check_corrections(types, names, repr(sources[0].name))
     relation = connection.read_parquet(
         [str(source.path) for source in sources], hive_partitioning=False, union_by_name=True
@@ -44,8 +44,8 @@ def open_parquet(
     return corrected, {**kinds, **types}, n_rows
 
 
-def _parquet_columns(connection: duckdb.DuckDBPyConnection, source: SourceFile) -> dict[str, str]:
-    """Return the kind of each column, under the name it has in the file."""
+def _read_kinds(connection: duckdb.DuckDBPyConnection, source: SourceFile) -> dict[str, str]:
+    """Return the kind of each column of a file."""
     import duckdb
 
     try:
@@ -65,22 +65,22 @@ def _parquet_columns(connection: duckdb.DuckDBPyConnection, source: SourceFile) 
 
 
 def _top_level(schema: Sequence[tuple[str, int | None]]) -> Iterator[str]:
-    """Yield the names of the columns themselves from a schema listed depth first."""
+    """Yield the columns that are not nested in others; the schema lists them depth first."""
     elements = iter(schema[1:])
     for name, n_children in elements:
         yield name
-        left = n_children or 0
-        while left:
-            left += (next(elements)[1] or 0) - 1
+        n_nested = n_children or 0
+        while n_nested:
+            n_nested += (next(elements)[1] or 0) - 1
 
 
-def _check_same_kinds(each: Mapping[str, Mapping[str, str]]) -> None:
-    (first, kinds), *others = each.items()
-    for other, theirs in others:
-        for name, kind in kinds.items():
-            if kind != theirs[name] and {kind, theirs[name]} != {"integer", "number"}:
+def _check_same_kinds(kinds_by_file: Mapping[str, Mapping[str, str]]) -> None:
+    (first, first_kinds), *others = kinds_by_file.items()
+    for other, kinds in others:
+        for name, kind in first_kinds.items():
+            if kind != kinds[name] and {kind, kinds[name]} != {"integer", "number"}:
                 raise InputError(
-                    f"Column {name!r} is {kind} in {first!r} but {theirs[name]} in {other!r}. "
+                    f"Column {name!r} is {kind} in {first!r} but {kinds[name]} in {other!r}. "
                     "Write the files with the same types."
                 )
 
@@ -119,11 +119,12 @@ def _misfit_error(
     value, row = run_query(connection, wrong.fetchall)[0]
     return InputError(
         f"Column {name!r} holds {value[:60]!r} in row {row}, but it was given the type {kind}. "
-        "Mend the value, or give the column the type text."
+        "Correct the value, or give the column the type text."
     )
 
 
 def kind_of_type(dtype: Any) -> str:
+    """Return the kind of a column from its DuckDB type."""
     kind = str(dtype.id)
     if kind in {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}:
         return "integer"

@@ -1,6 +1,6 @@
-"""Tables on disk, opened through DuckDB: CSV and its like, and Parquet.
+"""Open tables on disk through DuckDB: delimited text and Parquet.
 
-How the kinds of the columns of a text file are found is told in `commod._io.tables.kinds`.
+`commod._io.tables.kinds` explains how the kinds of the columns of a text file are found.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from commod._io.files import private_folder
 from commod._io.tables.delimited import KindHints, open_text
 from commod._io.tables.kinds import quote_name
+from commod._io.tables.names import list_names
 from commod._io.tables.parquet import kind_of_type, open_parquet
 from commod._io.tables.queries import (
     Progress,
@@ -34,9 +34,9 @@ __all__ = ["SourceTable", "open_tables", "read_frame"]
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table in files: nothing is in memory until it is asked for.
+    """A table in files. No row is in memory until a query reads it.
 
-    Close it, or use it in a `with` block: copies and links it needed are then removed.
+    Close the table, or use it in a `with` block: this removes its temporary copies and links.
     """
 
     relation: duckdb.DuckDBPyRelation
@@ -53,28 +53,23 @@ class SourceTable:
 
     @property
     def display_name(self) -> str:
-        """Return what a sentence calls the table."""
+        """Return the name of the table in messages."""
         first = repr(self.files[0])
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
     def with_relation(self, relation: duckdb.DuckDBPyRelation) -> SourceTable:
-        """Return the table with another relation on the same connection, such as an edited one."""
+        """Return the table with another relation on the same connection, such as edited rows."""
         return replace(self, relation=relation)
 
     def close(self) -> None:
-        """Close the connection and remove what was kept for it on disk."""
+        """Close the connection and remove its temporary files."""
         self.connection.close()
         self._resources.close()
 
     def __enter__(self) -> SourceTable:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -89,30 +84,29 @@ def open_tables(
     memory_limit: str | None = None,
     progress: Progress | None = None,
 ) -> SourceTable:
-    """Return the table that some local files hold, their rows one after the other.
+    """Return the table in local files; its rows are those of the files, one after the other.
 
-    All rows of text files are looked at once, so that what is wrong with a file is said here and
-    in one sentence, and so that no later row has a surprise. Of Parquet files only the footer is
-    read; what is wrong inside shows when the rows are, through `translated_errors`.
+    Every row of a text file is checked here, so no error follows later. Of a Parquet file only the
+    footer is read; `translated_errors` reports damage inside when the rows are read.
 
     Parameters
     ----------
     paths : sequence of str
-        CSV, TSV or TXT files, each also packed (.gz), or Parquet files; names or glob patterns.
+        CSV, TSV or TXT files, each also with .gz, or Parquet files; names or glob patterns.
     types : mapping from column to "text", "number", "integer" or "boolean", default=None
-        Corrects the kinds found. A value that does not fit is an error that names its line.
+        Corrects the kinds found. A value of another kind is an error that names its line.
     expected : mapping from column to kind, default=None
-        The same for columns of a text file that need not be there; `types` goes before it.
+        The same for columns that a text file may lack. `types` overrides it.
     others : str, default=None
-        The kind of all other columns of a text file; found from all rows unless given.
+        Kind of all other columns of a text file. By default it is found from all rows.
     delimiter : str, default=None
-        What separates the fields of a text file: a comma, in .tsv a tab, unless given.
+        Character between the fields of a text file. By default a comma, in .tsv a tab.
     encoding : str, default=None
-        Of a text file: UTF-8 (with or without a byte order mark) unless given.
+        Encoding of a text file. By default UTF-8, with or without a byte order mark.
     memory_limit : str, default=None
-        Of DuckDB, such as "2GB"; "1GB" unless given. What needs more goes to disk meanwhile.
+        Memory of DuckDB, such as "2GB"; by default "1GB". DuckDB spills the rest to disk.
     progress : callable, default=None
-        Called now and then with the share that is done, from 0 to 1.
+        Called repeatedly with the share that is done, from 0 to 1.
 
     Returns
     -------
@@ -122,7 +116,7 @@ def open_tables(
     Raises
     ------
     InputError
-        What came, what was expected and the way out.
+        The files cannot be used. The message says why, and how to correct it.
     """
     sources = find_sources(paths)
     with ExitStack() as stack:
@@ -153,22 +147,22 @@ def read_frame(
 ) -> pd.DataFrame:
     """Return the rows of a table, or some of its columns, as a pandas frame.
 
-    Whole numbers are int64, with missing ones float64; all other numbers are float64; booleans
-    are bool, with missing ones objects with None.
+    Integers are int64, or float64 if one is missing. All other numbers are float64. Booleans are
+    bool, or objects with None if one is missing.
     """
     relation = table.relation
     dtypes = dict(zip(relation.columns, relation.types, strict=True))
     wanted = table.names if columns is None else tuple(columns)
     for name in wanted:
         if name not in dtypes:
-            shown = ", ".join(list(dtypes)[:20]) + (", ..." if len(dtypes) > 20 else "")
+            shown = list_names(table.names)
             raise InputError(f"{table.display_name} has no column {name!r} (columns: {shown}).")
     read = relation.project(", ".join(_plain_type(name, dtypes[name]) for name in wanted))
     with translated_errors(), row_order_kept(table.connection, relation):
         frame = run_query(table.connection, read.df, progress=progress)
     for name in wanted:
-        if not isinstance(frame[name].dtype, _numpy_dtype()):
-            frame[name] = _plain_column(frame[name])
+        if str(frame[name].dtype) in ("boolean", "Int64"):
+            frame[name] = _unmasked(frame[name])
     return frame
 
 
@@ -178,22 +172,10 @@ def _plain_type(name: str, dtype: Any) -> str:
     return column if wide is None else f"CAST({column} AS {wide}) AS {column}"
 
 
-def _plain_column(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column with missing values of the masked types of pandas without them."""
-    import numpy as np
-
-    if series.dtype == "boolean":
-        return (
-            series.astype(object).where(series.notna(), None)
-            if series.hasnans
-            else series.astype(bool)
-        )
+def _unmasked(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of a masked pandas type as a plain NumPy type."""
     if series.dtype == "Int64":
-        return series.astype(np.float64) if series.hasnans else series.astype(np.int64)
-    return series
-
-
-def _numpy_dtype() -> type:
-    import numpy as np
-
-    return np.dtype
+        return series.astype("float64" if series.hasnans else "int64")
+    if series.hasnans:
+        return series.astype(object).where(series.notna(), None)
+    return series.astype(bool)
