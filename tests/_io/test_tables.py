@@ -215,7 +215,7 @@ RAGGED = "a,b\n1,2\n\n"
         (b"a,b\n1,x\0y\n", "byte 8, in line 2, is a NUL byte"),
         (b"a,b\n1," + b"x" * 3_000_000 + b"\n", r"more than 2,000,000 characters \(line 2\)"),
         (b"a,b\r\n1,2\n3,4\r\n", "mixes line ends"),
-        (b"PAR1\x15\x04", "is a Parquet file, not the text"),
+        (b"PAR1\x15\x04", "is a Parquet file, not text"),
         (b"PK\x03\x04junk", "zip or Excel file"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0), "is a gzip file"),
         (",".join(f"c{i}" for i in range(10_000)) + "\n", "has 10,000 columns, but at most 2,000"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commod._io.optional import import_optional
+from commod._io.tables.sources import check_file
 from commod.exceptions import InputError
 
 __all__ = ["MODEL_SUFFIXES", "load_model"]
@@ -37,7 +38,12 @@ def load_model(
         The file cannot be used. The message says why, and how to correct it.
     """
     name, suffix = str(path), Path(path).suffix.lower()
-    _check_file(name, suffix)
+    check_file(name, "a model")
+    if suffix not in MODEL_SUFFIXES:
+        raise InputError(
+            f"{name!r} does not end in one of {', '.join(MODEL_SUFFIXES)}. Save the model with "
+            "skops.io.dump, or use a column of its scores."
+        )
     if suffix == ".skops":
         model = _load_skops(name, trust)
     elif suffix == ".onnx":
@@ -48,29 +54,6 @@ def load_model(
         model = _load_pickle(name, trust_pickle)
     _check_scores(name, model)
     return model
-
-
-def _check_file(name: str, suffix: str) -> None:
-    if os.path.isdir(name):
-        raise InputError(f"{name!r} is a folder; name the file of the model in it.")
-    if not os.path.exists(name):
-        raise InputError(f"There is no file {name!r}. Check the name and the folder you are in.")
-    if not os.path.isfile(name):
-        raise InputError(f"{name!r} is a pipe, socket or device. Name the file of a model.")
-    if suffix not in MODEL_SUFFIXES:
-        raise InputError(
-            f"{name!r} does not end in one of {', '.join(MODEL_SUFFIXES)}. Save the "
-            "model with skops.io.dump, or use a column of its scores."
-        )
-    try:
-        with open(name, "rb") as file:
-            is_empty = not file.read(1)
-    except OSError as error:
-        raise InputError(
-            f"{name!r} cannot be opened: {error.strerror}. Ask for permission to read it."
-        ) from error
-    if is_empty:
-        raise InputError(f"{name!r} is empty (0 bytes); expected a model. Save it again.")
 
 
 def _load_skops(name: str, trust: Sequence[str]) -> Any:

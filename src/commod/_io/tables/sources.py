@@ -16,7 +16,7 @@ from typing import IO
 
 from commod.exceptions import InputError
 
-__all__ = ["SourceFile", "find_sources", "make_readable"]
+__all__ = ["SourceFile", "check_bytes", "check_file", "find_sources", "make_readable"]
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -83,33 +83,36 @@ def _expand_path(path: str) -> list[str]:
 
 
 def _check_source(name: str) -> SourceFile:
-    try:
-        status = os.stat(name)
-    except OSError as error:
-        reason = "it points to a file that is gone" if os.path.islink(name) else error.strerror
-        raise InputError(
-            f"{name!r} cannot be opened: {reason}. Name a file that is there."
-        ) from error
-    if stat.S_ISDIR(status.st_mode):
+    if os.path.isdir(name):
         has_text = any(glob.glob(os.path.join(glob.escape(name), f"*{s}")) for s in TEXT_SUFFIXES)
         pattern = os.path.join(name, "*.csv" if has_text else "*.parquet")
         raise InputError(f"{name!r} is a folder; name its files, such as {pattern!r}.")
-    if not stat.S_ISREG(status.st_mode):
+    check_file(name, "a table with a header and rows")
+    return SourceFile(name, Path(os.path.abspath(name)), _suffix(name))
+
+
+def check_file(name: str, content: str) -> None:
+    """Refuse a path that is no readable file; `content` says what the file should hold."""
+    try:
+        status = os.stat(name)
+        is_file = stat.S_ISREG(status.st_mode)
+        if is_file:
+            open(name, "rb").close()
+    except OSError as error:
+        reason = "it points to a file that is gone" if os.path.islink(name) else error.strerror
         raise InputError(
-            f"{name!r} is a pipe, socket or device, but a table is read more than once. Write it "
-            "to a file first, and name that."
+            f"{name!r} cannot be opened: {reason}. Check the name, the folder you are in, and "
+            "your permission to read it."
+        ) from error
+    if os.path.isdir(name):
+        raise InputError(f"{name!r} is a folder; name a file in it.")
+    if not is_file:
+        raise InputError(
+            f"{name!r} is a pipe, socket or device, but expected was {content}, which is read "
+            "more than once. Write it to a file first, and name that."
         )
     if not status.st_size:
-        raise InputError(f"{name!r} is empty (0 bytes); expected a table with a header and rows.")
-    source = SourceFile(name, Path(os.path.abspath(name)), _suffix(name))
-    try:
-        open(name, "rb").close()
-    except OSError as error:
-        raise InputError(
-            f"{name!r} cannot be opened: {error.strerror}. Ask for permission to read it, or "
-            "name a copy."
-        ) from error
-    return source
+        raise InputError(f"{name!r} is empty (0 bytes); expected {content}.")
 
 
 def _suffix(name: str) -> str:
