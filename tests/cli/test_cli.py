@@ -373,7 +373,7 @@ def bad_tables(folder):
         "no_race.csv": (table.assign(race=None).to_csv(index=False), ["race", "missing"]),
         "some_race.csv": (some.to_csv(index=False), ["missing in 5 of 300", "--drop-missing"]),
         "no_score.csv": (table.assign(f=None).to_csv(index=False), ["missing in 300 of 300"]),
-        "text_score.csv": (table.assign(f="high").to_csv(index=False), ["a score is a number"]),
+        "text_score.csv": (table.assign(f="high").to_csv(index=False), ["between 0 and 1"]),
         "large_score.csv": (table.assign(f=50).to_csv(index=False), ["outside [0, 1]"]),
         "one_group.csv": (table.assign(race="white").to_csv(index=False), ["group"]),
         "no_column.csv": (table.drop(columns="race").to_csv(index=False), ["--sensitive 'race'"]),
