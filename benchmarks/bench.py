@@ -42,7 +42,8 @@ from benchmarks.harness.running import (
 from benchmarks.harness.sections import SECTIONS
 from benchmarks.speed.settings import FULL, QUICK, Settings
 
-from commod._io.files import ending_on_sigterm, write_whole
+from commod._io.files import write_whole
+from commod.cli._signals import ending_on_sigterm
 
 PARTS = tuple(section.part for section in SECTIONS)
 RESULTS = HERE / "results"

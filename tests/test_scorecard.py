@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from commod._data.columns import Column, read_columns
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, NumericTerms
-from commod._data.inputs import Column, read_columns
 from commod.scorecard import Scorecard, decide, edited_scores, margins
 
 quick = settings(deadline=None, max_examples=150)

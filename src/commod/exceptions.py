@@ -16,7 +16,8 @@ class InputError(CommodError, ValueError):
         The message.
     parameter : str, default=None
         Python name of the parameter that is wrong; None where several or none are to blame. The
-        message names the same parameter.
+        message names the same parameter. A part such as ``sensitive_features['sex']`` is stored as
+        its parameter, and a text that is no Python name as None.
 
     Examples
     --------
@@ -28,7 +29,8 @@ class InputError(CommodError, ValueError):
 
     def __init__(self, *args: object, parameter: str | None = None) -> None:
         super().__init__(*args)
-        self.parameter = parameter
+        name = (parameter or "").partition("[")[0]
+        self.parameter = name if name.isidentifier() else None
 
 
 class InputTypeError(InputError, TypeError):

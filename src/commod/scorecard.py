@@ -1,7 +1,7 @@
-"""The update as points: r(x) and its concepts as tables on the raw columns, and the decision rule.
+"""Define the scorecard, which turns raw columns into the ratio r(x), and the decision rule.
 
-Everything here is NumPy. A :class:`Scorecard` holds no row and no sensitive value: it is the
-explanation, the artefact and the definition of the update at once.
+A :class:`Scorecard` is the explanation, the artefact and the definition of an update. It holds no
+rows and no sensitive values. Everything here is NumPy.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.columns import Column
 from commod._data.encoding import (
     BinTerms,
     CategoryTerms,
@@ -23,11 +24,10 @@ from commod._data.encoding import (
     NumericTerms,
     TermTable,
 )
-from commod._data.inputs import Column
 
 __all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
 
-MARGIN_COLUMN = "base margin"  # what r reads beside the raw columns, where it may
+MARGIN_COLUMN = "base margin"  # column of the margin, for updates that may read it
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
 
@@ -36,15 +36,15 @@ MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of 
 class Scorecard:
     """A table of points on raw columns whose sum is r(x), split over k concepts.
 
-    r(x) = intercept + Σ_t points_t · term_t(x), and points = contributions @ concept_points: each
-    concept is a table of points of its own. Columns are added in the order of `encoding`.
+    r(x) = intercept + Σ_t points_t · term_t(x), and points = contributions @ concept_points. Each
+    concept is itself a table of points. Terms are added in the order of `encoding`.
 
     Parameters
     ----------
     encoding : Encoding
         Which raw column each of the d terms reads.
     intercept : float
-        r before any points are added.
+        The ratio r before any points are added.
     contributions : ndarray of shape (k,)
         Weight of each concept in r; 0 for a concept that is not used.
     concept_points : ndarray of shape (k, d)
@@ -74,7 +74,9 @@ class Scorecard:
     def __post_init__(self) -> None:
         points = np.zeros(self.concept_points.shape[1])
         for weight, table in zip(self.contributions, self.concept_points, strict=True):
-            points += weight * table  # in this order: a matrix product rounds as BLAS likes
+            points += (
+                weight * table
+            )  # in this order, because the rounding of a matrix product depends on BLAS
         object.__setattr__(self, "points", points)
 
     def ratio(self, columns: Sequence[Column]) -> NDArray[np.float64]:
@@ -82,7 +84,7 @@ class Scorecard:
         return self.evaluate(self.encoding.encode(columns))
 
     def evaluate(self, terms: TermTable) -> NDArray[np.float64]:
-        """Return the same for rows that are terms already."""
+        """Return r(x) of each row, shape (n,), from rows that are encoded already."""
         return terms.total(self.points, self.intercept)
 
     def concepts(self, columns: Sequence[Column]) -> NDArray[np.float64]:
@@ -93,7 +95,7 @@ class Scorecard:
 
     @property
     def n_terms_used(self) -> int:
-        """Return the number of lines with points."""
+        """Return the number of terms with points."""
         return int(np.count_nonzero(self.points))
 
     @property
@@ -103,30 +105,29 @@ class Scorecard:
         return list(dict.fromkeys(names[self.points != 0]))
 
     def in_use(self, *, concepts: bool = False) -> Scorecard:
-        """Return the same r on the columns that have points alone: the others need not be read.
+        """Return a scorecard with the same r that reads only columns with points.
 
-        With `concepts`, a column is kept where any concept has points, one without weight in r
-        too: the concepts are the same as well.
+        With `concepts`, a column is kept if any concept has points for it, even a concept without
+        weight in r. Then the values of all concepts stay the same, too.
         """
         points = self.concept_points.any(axis=0) if concepts else self.points
-        lasts = np.cumsum([column.n_terms for column in self.encoding.columns])
-        used = [part.any() for part in np.split(points, lasts[:-1])] if len(lasts) else []
-        pairs = list(zip(self.encoding.columns, used, strict=True))
-        terms = np.repeat(np.array(used, dtype=bool), [column.n_terms for column, _ in pairs])
+        names = self.encoding.term_columns
+        used = {name for name, value in zip(names, points, strict=True) if value}
+        kept = np.array([name in used for name in names], dtype=bool)
         return replace(
             self,
-            encoding=Encoding(tuple(column for column, kept in pairs if kept)),
-            concept_points=self.concept_points[:, terms],
+            encoding=Encoding(tuple(c for c in self.encoding.columns if c.name in used)),
+            concept_points=self.concept_points[:, kept],
         )
 
     def rows(self, concept: int | None = None) -> list[tuple[str, float]]:
-        """Return (term name, points) for each line with points, in the order of the columns.
+        """Return (term name, points) for each term with points, in the order of the columns.
 
-        The total scorecard by default; the points of one concept where `concept` is given.
+        These are the points of r by default, and those of one concept where `concept` is given.
         """
         points = self.points if concept is None else self.concept_points[concept]
-        lines = list(zip(self.encoding.term_names, points.tolist(), strict=True))
-        return [line for line in lines if line[1]]
+        terms = zip(self.encoding.term_names, points.tolist(), strict=True)
+        return [term for term in terms if term[1]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scorecard as plain Python, ready for JSON."""
@@ -158,10 +159,8 @@ class Scorecard:
         if not self.n_terms_used:
             changes = "no decision changes" if self.intercept >= 0 else "every decision changes"
             return f"r = {self.intercept:.4g}, no points: {changes}."
-        return "\n".join([self._table(None), *map(self._table, self._concepts_used())])
-
-    def _concepts_used(self) -> list[int]:
-        return [j for j in range(len(self.contributions)) if self.contributions[j]]
+        concepts_used = np.flatnonzero(self.contributions).tolist()
+        return "\n".join(map(self._table, [None, *concepts_used]))
 
     def _table(self, concept: int | None) -> str:
         if concept is None:
@@ -181,7 +180,7 @@ class Scorecard:
 
 
 def _points_text(points: float) -> str:
-    """Return points in a table; small ones, per unit of a large number, never look like 0."""
+    """Return points as text; points that are small but not 0 never look like 0."""
     return f"{points:+.4f}" if abs(points) >= 0.001 else f"{points:+.3g}"
 
 
@@ -203,10 +202,10 @@ def margins(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64
 def decide(
     scores: NDArray[np.float64], ratio: NDArray[np.float64], threshold: float
 ) -> NDArray[np.bool_]:
-    """Return the new decisions by the one rule that every engine uses, shape (n,).
+    """Return the new decisions, shape (n,), by the rule that every engine uses.
 
-    The base decision (score > threshold) stays where r ≥ 0 or the score equals the threshold, and
-    is turned into its opposite elsewhere.
+    The base decision (score > threshold) is kept where r ≥ 0 or the score equals the threshold, and
+    is inverted elsewhere.
 
     Examples
     --------
@@ -221,10 +220,10 @@ def decide(
 def edited_scores(
     scores: NDArray[np.float64], ratio: NDArray[np.float64], threshold: float
 ) -> NDArray[np.float64]:
-    """Return g = sigmoid(r·z + logit(threshold)) in [0, 1], on its decision's side, shape (n,).
+    """Return the edited scores g = sigmoid(r·z + logit(threshold)) in [0, 1], shape (n,).
 
-    Where r is exactly 1 the score is the base score itself, bit for bit; elsewhere rounding could
-    put a score on the wrong side of the threshold, so it is nudged to the side of its decision.
+    Where r is exactly 1, the edited score equals the base score bit for bit. Elsewhere rounding
+    could put a score on the wrong side of the threshold, so `on_their_side` corrects it.
 
     Examples
     --------
@@ -240,7 +239,9 @@ def edited_scores(
 def on_their_side(
     scores: NDArray[np.float64], decisions: NDArray[np.bool_], threshold: float
 ) -> NDArray[np.float64]:
-    """Return scores nudged to their decisions' side of the threshold, shape (n,).
+    """Return scores, shape (n,), moved to the side of the threshold that fits their decisions.
+
+    A score on the wrong side becomes the nearest number on the right side.
 
     Examples
     --------

@@ -193,7 +193,7 @@ def test_a_score_column_alone_leaves_nothing_to_have_points():
     ("column", "table", "words"),
     [
         ("scor", SCORED, r"'scor'\) is not a column of X \(columns: x0, x1, x2, x3, score\)"),
-        (9, SCORED.to_numpy(), r"=9\) is not a column of X.*a position, counted from 0"),
+        (9, SCORED.to_numpy(), r"=9\) is not a column of X.*its position, counted from 0"),
         (4, SCORED, r"=4\) is not a column of X.*Name one of them"),
         ("score", SCORED.assign(score="high"), "holds 'high', but scores are numbers"),
         ("score", SCORED.assign(score=True), "holds True, but scores are numbers"),
@@ -320,7 +320,7 @@ def test_a_label_that_is_none_of_the_base_models_is_refused(name):
 
 
 def test_a_model_that_is_not_fitted_is_refused():
-    words = "LogisticRegression is not fitted.*never trains it: fit it first"
+    words = "LogisticRegression is not fitted.*never trains it: fit the model first"
     with pytest.raises(NotFittedError, match=words):
         untrained(LogisticRegression())
 
@@ -339,7 +339,7 @@ class Wrapper(ClassifierMixin, BaseEstimator):
 
 
 def test_a_class_of_ones_own_is_told_how_to_say_that_it_is_fitted():
-    with pytest.raises(NotFittedError, match=r"A class of your own .* __sklearn_is_fitted__"):
+    with pytest.raises(NotFittedError, match=r"Your own class .* __sklearn_is_fitted__"):
         untrained(Wrapper(MODEL))
 
 
@@ -374,7 +374,7 @@ def test_three_classes_are_refused():
 
 def test_scores_that_are_nan_are_refused_and_counted():
     scores = np.where(np.arange(N) < 4, np.nan, SCORES)
-    words = f"OnlyScores gave NaN as the score of 4 of {N} rows.*drop these rows or mend"
+    words = f"OnlyScores gave NaN as the score of 4 of {N} rows.*drop these rows or correct"
     with pytest.raises(BaseModelError, match=words):
         untrained(OnlyScores(scores))
 

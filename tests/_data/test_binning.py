@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from commod._data.binning import _roundest, bin_edges
+from commod._data.binning import bin_edges, roundest_number
 
 quick = settings(deadline=None, max_examples=150)
 value = st.one_of(
@@ -187,7 +187,7 @@ def test_a_column_that_fills_one_bin_has_no_edges(values):
 def test_the_roundest_number_lies_in_the_interval(a, b):
     assume(a != b)
     low, high = min(a, b), max(a, b)
-    assert low < _roundest(low, high) <= high
+    assert low < roundest_number(low, high) <= high
 
 
 @pytest.mark.parametrize(
@@ -206,4 +206,4 @@ def test_the_roundest_number_lies_in_the_interval(a, b):
     ],
 )
 def test_the_roundest_number_between_two(low, high, round_number):
-    assert _roundest(low, high) == round_number
+    assert roundest_number(low, high) == round_number

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from commod._data.columns import Column, read_columns
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, NumericTerms, learn_encoding
-from commod._data.inputs import Column, read_columns
 from commod.exceptions import InputError
 
 NAN = math.nan

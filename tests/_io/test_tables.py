@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod._io import files as _files
-from commod._io.files import write_whole, written_whole
+from commod._io.files import private_folder, replacement_file, write_whole
 from commod._io.tables import queries as _queries
 from commod._io.tables.queries import run_query
 from commod._io.tables.table import open_tables, read_frame
@@ -657,7 +657,7 @@ def started(code, *args):
 
 
 SLOW_WRITE = """
-    import sys
+    import signal, sys
     from commod._io.tables.table import open_tables
     from commod._io.tables.writing import write_table
 
@@ -665,6 +665,8 @@ SLOW_WRITE = """
         if not done:
             print("writing"), done.append(1)
 
+    if sys.argv[3:] == ["handles SIGTERM"]:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     done = []
     with open_tables([sys.argv[1]]) as table:
         endless = table.relation.project("a").cross(
@@ -674,25 +676,50 @@ SLOW_WRITE = """
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_ended_leaves_the_earlier_file(put, tmp_path, number):
+@pytest.mark.parametrize(
+    ("number", "handler", "exit_code"),
+    [
+        (signal.SIGINT, (), -signal.SIGINT),
+        (signal.SIGTERM, ("handles SIGTERM",), 128 + signal.SIGTERM),
+        (signal.SIGTERM, (), -signal.SIGTERM),
+        (signal.SIGKILL, (), -signal.SIGKILL),
+    ],
+    ids=["interrupted", "ended with a handler", "ended", "killed"],
+)
+def test_a_run_that_is_ended_leaves_the_earlier_file(put, tmp_path, number, handler, exit_code):
     folder, out = tmp_path / "out", tmp_path / "out" / "t.csv"
     folder.mkdir()
     out.write_text("earlier")
-    process = started(SLOW_WRITE, put("a\n1\n2\n"), out)
-    assert len(folder_of(out)) == 2  # the temporary is there, beside the earlier file
+    process = started(SLOW_WRITE, put("a\n1\n2\n"), out, *handler)
+    assert len(folder_of(out)) == 2  # the temporary file is there, beside the earlier file
     process.send_signal(number)
     process.stdout.close()
-    code = process.wait(timeout=5)
+    assert process.wait(timeout=5) == exit_code
     assert out.read_text() == "earlier"
-    if number == signal.SIGKILL:
+    if number == signal.SIGKILL or (number == signal.SIGTERM and not handler):
+        # Python could not remove the temporary file: the next write does.
         (left,) = set(folder.iterdir()) - {out}
         assert left.name.startswith(".t.csv.")
         os.utime(left, (0, 0))
         write_whole(out, b"later")
-    else:
-        assert code == (-signal.SIGINT if number == signal.SIGINT else 128 + signal.SIGTERM)
     assert folder_of(out) == ["t.csv"]
+
+
+def test_writing_installs_no_signal_handler(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    with replacement_file(tmp_path / "t.csv"), private_folder():
+        assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_write_that_raises_leaves_no_temporary_file(tmp_path, error):
+    target = tmp_path / "t.csv"
+    target.write_text("earlier")
+    with pytest.raises(error), replacement_file(target), private_folder() as folder:
+        raise error
+    assert target.read_text() == "earlier" and folder_of(target) == ["t.csv"]
+    assert not folder.exists()
 
 
 def test_a_disk_limit_met_while_writing_leaves_nothing(put, tmp_path):
@@ -721,11 +748,11 @@ def test_a_disk_limit_met_while_writing_leaves_nothing(put, tmp_path):
 
 def test_a_temporary_in_use_is_not_taken_for_a_stale_one(tmp_path):
     target = tmp_path / "t.csv"
-    with written_whole(target) as beside:
-        os.utime(beside, (0, 0))
+    with replacement_file(target) as temporary:
+        os.utime(temporary, (0, 0))
         write_whole(target, b"other")
-        assert beside.exists()
-        beside.write_bytes(b"mine")
+        assert temporary.exists()
+        temporary.write_bytes(b"mine")
     assert target.read_bytes() == b"mine" and folder_of(target) == ["t.csv"]
 
 

@@ -14,7 +14,7 @@ from commod._record import (
     CalibrationBin,
     Card,
     CardLine,
-    Changes,
+    ChangeSummary,
     Check,
     Concept,
     Condition,
@@ -195,15 +195,23 @@ def audit(**changes):
         "same fairness would take at least 433 gains. The target itself would take 451 gains.",
         "fairness": (
             Fairness(2149, "demographic_parity", "P-rule", True, True,
-                     Estimate(0.5837, 0.5316, 0.6409), Estimate(0.7912, 0.7261, 0.8622)),
+                     Estimate(0.5837, 0.5316, 0.6409), Estimate(0.7912, 0.7261, 0.8622),
+                     "the lowest group's rate of “high risk” divided by the highest's; 1 means "
+                     "equal"),
             Fairness(2149, "equalized_odds", "disparate mistreatment", False, False,
-                     Estimate(0.4218, 0.3319, 0.5107), Estimate(0.2043, 0.1172, 0.2934)),
+                     Estimate(0.4218, 0.3319, 0.5107), Estimate(0.2043, 0.1172, 0.2934),
+                     "how far the groups' true positive rates of “high risk” lie apart plus how "
+                     "far their false positive rates of “high risk” lie apart; 0 means equal"),
             Fairness(2149, "true_positive_rate_parity", "TPR gap", False, False,
-                     Estimate(0.2256, 0.1644, 0.2861), Estimate(0.1119, 0.0497, 0.1738)),
+                     Estimate(0.2256, 0.1644, 0.2861), Estimate(0.1119, 0.0497, 0.1738),
+                     "how far the groups' true positive rates of “high risk” lie apart; 0 means "
+                     "equal"),
             Fairness(2149, "false_positive_rate_parity", "FPR gap", False, False,
-                     Estimate(0.1962, 0.1413, 0.2506), Estimate(0.0924, None, None)),
+                     Estimate(0.1962, 0.1413, 0.2506), Estimate(0.0924, None, None),
+                     "how far the groups' false positive rates of “high risk” lie apart; 0 means "
+                     "equal"),
         ),
-        "changes": Changes(2164, 221, 39, 182, Estimate(0.1021, 0.0900, 0.1157)),
+        "changes": ChangeSummary(2164, 221, 39, 182, Estimate(0.1021, 0.0900, 0.1157)),
         "limit": Limit("any", 221, 187, 1.1818, 433, 196, 451),
         "groups": (
             group("African-American", 1120, 0.4217, 0.4538, 39, 3),
@@ -279,7 +287,7 @@ def bare(**changes):
         "notice": None,
         "request": Request(),
         "fairness": (Fairness(2149, "demographic_parity", "P-rule", True, True, nothing, nothing),),
-        "changes": Changes(2164, 0, 0, 0, Estimate(0.0, 0.0, 0.0018)),
+        "changes": ChangeSummary(2164, 0, 0, 0, Estimate(0.0, 0.0, 0.0018)),
         "limit": Limit("any", 0, None, None, None, None, None),
         "groups": tuple(
             group(name, n, 0.5, 0.5, 0, 0, n_positive_labels=None, **unlabelled)
@@ -347,15 +355,15 @@ def trade_off(n_steps=8, n_lines=7, **changes):
     return TradeOff(**{**figures, **changes})
 
 
-def lots():
-    """Return the trade-off of an update that draws lots: fractions, no segments, no card."""
+def randomised():
+    """Return the trade-off of a randomised update: counts with fractions, no segments, no card."""
     steps = tuple(
         replace(s, target=None, n_changes=s.n_changes + 0.4, n_losses=s.n_losses + 0.4,
                 accuracy=None, limit=None, settings={"lambda_fair": 0.25 * i, "seed": None},
                 segments=None, card=None)
         for i, s in enumerate(trade_off(4).steps)
     )  # fmt: skip
-    return trade_off(method="Lots", base_fairness=None, base_accuracy=None, steps=steps)
+    return trade_off(method="Randomised", base_fairness=None, base_accuracy=None, steps=steps)
 
 
 def hostile_together(texts):

@@ -15,7 +15,7 @@ from commod import _text
 from commod._record import Audit, Estimate, TradeOff, to_plain
 from commod._reporting.render import render_html, render_markdown, report
 from commod._reporting.render.page import first_step
-from commod._reporting.render.words import NO_PROOF
+from commod._reporting.render.texts import NO_PROOF
 from commod.exceptions import InputError, InputTypeError
 
 FULL = audits.audit()
@@ -68,7 +68,7 @@ def markdown():
     return render_markdown(FULL, STEPS).replace("\\", "")
 
 
-# what is in it ------------------------------------------------------------------------------------
+# What it contains --------------------------------------------------------------------------------
 
 
 def numbers(value, path=""):
@@ -130,7 +130,7 @@ def test_the_table_of_steps_has_every_step(page, markdown):
             assert f"{step.limit:.1%}" in text
 
 
-@pytest.mark.parametrize("trade_off", [None, STEPS, audits.lots(), audits.trade_off(0)])
+@pytest.mark.parametrize("trade_off", [None, STEPS, audits.randomised(), audits.trade_off(0)])
 @pytest.mark.parametrize("found", [FULL, audits.bare()], ids=["full", "bare"])
 def test_undefined_numbers_are_never_written_as_code(found, trade_off):
     text = Page(render_html(found, trade_off)).text + render_markdown(found, trade_off)
@@ -221,9 +221,9 @@ def test_thousands_of_groups_do_not_fill_the_page():
 
 def test_whether_the_group_is_read_is_said_as_it_is():
     for reads, words in (
-        (True, "reads each person's group, or a column that tells it, when it decides"),
-        (False, "does not see the sensitive attribute when it decides"),
-        (None, "Whether the update sees the sensitive attribute when it decides is not known"),
+        (True, "reads each person's group, or a column that determines the group, when it decides"),
+        (False, "does not see the sensitive features when it decides"),
+        (None, "Whether the update sees the sensitive features when it decides is not known"),
     ):
         found = replace(FULL, provenance=replace(FULL.provenance, reads_group=reads))
         assert words in Page(render_html(found)).text
@@ -266,10 +266,10 @@ def test_the_total_scorecard_stands_beside_the_concepts_and_signs_are_told():
 def test_the_slider_starts_at_what_was_asked_for():
     asked = [replace(FULL, request=replace(FULL.request, target=t)) for t in (0.6, 0.9, None)]
     assert [first_step(one, STEPS) for one in asked] == [0, 6, 3]  # None: the P-rule reached, 0.79
-    assert first_step(audits.bare(), audits.lots()) == 3
+    assert first_step(audits.bare(), audits.randomised()) == 3
 
 
-# hostile text -------------------------------------------------------------------------------------
+# Hostile text -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", audits.HOSTILE)
@@ -341,7 +341,7 @@ def test_an_unknown_number_in_a_snippet_is_said():
     assert text.count("not known") == 2
 
 
-# the file -----------------------------------------------------------------------------------------
+# The file -----------------------------------------------------------------------------------------
 
 
 def test_the_page_allows_only_its_own_style_and_script_and_names_no_host(page):
@@ -425,7 +425,7 @@ def test_many_steps_with_long_scorecards_stay_small():
     card = audits.card(n_lines=400)
     html = render_html(replace(FULL, card=card), audits.trade_off(40, 400))
     assert len(html.encode()) < 1_000_000  # five times below what is allowed
-    assert "388 weaker lines are not shown here" in html
+    assert "388 weaker terms are not shown here" in html
     steps = json.loads(Page(html).raw["script"][0])
     assert all(len(step["card"]) == 13 for step in steps)
 
@@ -437,6 +437,35 @@ def test_rendering_loads_nothing_that_computes():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
+
+
+def test_an_audit_of_an_earlier_version_loads_and_renders():
+    data = FULL.to_dict()
+    for fairness in data["fairness"]:
+        assert fairness.pop("definition")
+    earlier = Audit.from_dict(data)
+    assert [fairness.definition for fairness in earlier.fairness] == [""] * 4
+    assert "true positive rate parity" in render_html(earlier)
+    assert "Target: at least 0.8 (80%)." in render_markdown(earlier)
+    del data["fairness"][0]["higher_is_fairer"]
+    with pytest.raises(InputError, match="lacks field 'higher_is_fairer'"):
+        Audit.from_dict(data)
+
+
+def test_fairer_is_to_the_right_and_targets_are_floors_or_ceilings():
+    def places(trade_off):
+        return [
+            step["at"][0]
+            for step in json.loads(Page(render_html(FULL, trade_off)).raw["script"][0])
+        ]
+
+    assert places(STEPS) == sorted(places(STEPS))
+    gaps = tuple(replace(step, fairness=1 - step.fairness) for step in STEPS.steps)
+    falling = replace(STEPS, steps=gaps, base_fairness=0.4163, higher_is_fairer=False)
+    assert places(falling) == pytest.approx(places(STEPS), abs=0.2)
+    gap = replace(FULL.fairness[1], asked=True)
+    asked = replace(FULL, fairness=(gap,), request=replace(FULL.request, target=0.1))
+    assert "Target: at most 0.1." in Page(render_html(asked)).text
 
 
 def test_the_same_records_give_the_same_page():

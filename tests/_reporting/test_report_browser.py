@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from commod import ControlledDebiaser, _text, frontier
 from commod import audit as make_audit
 from commod._reporting.render import render_html
-from commod._reporting.render.tables import LINES
+from commod._reporting.render.explanation_tables import SHOWN_TERMS
 from commod.datasets import make_biased
 
 FULL, STEPS = audits.audit(), audits.trade_off()
@@ -157,7 +157,7 @@ def unfold(page):
     [
         (FULL, STEPS),
         (audits.bare(), None),
-        (FULL, audits.lots()),
+        (FULL, audits.randomised()),
         (replace(FULL, card=audits.card(n_lines=400)), audits.trade_off(40, 60)),
     ],
     ids=["full", "bare", "lots", "many"],
@@ -188,7 +188,7 @@ def test_hostile_names_are_text_and_break_no_layout(visit, names, size):
         for text in texts:
             assert any(shown.startswith(_text.plain(text)[:40]) for shown in found), text
     strongest = page.locator("[data-part=card] tbody th").all_text_contents()[1:]
-    assert len(strongest) == min(len(texts), LINES)
+    assert len(strongest) == min(len(texts), SHOWN_TERMS)
     starts = tuple(_text.plain(text)[:40] for text in texts)
     assert all(shown.startswith(starts) for shown in strongest)
     assert_in_order(page)
@@ -274,7 +274,7 @@ def test_the_report_of_the_demo_is_in_order(visit, demo, size):
 def test_the_first_screen_of_the_demo_needs_no_glossary(visit, demo):
     page = visit(place=demo[1] / "report.html")
     first = page.locator("section.answer").inner_text()
-    for words in ("people", "gain", "lose", "of 100", "low risk", "high risk", "Asked for"):
+    for words in ("people", "gain", "lose", "of 100", "low risk", "high risk", "Target:"):
         assert words in first
     for jargon in ("logit", "TPR", "FPR", "AUC", "Wilson", "DeLong", "null", "NaN", "None"):
         assert jargon not in first
@@ -321,7 +321,7 @@ def test_the_dot_on_the_chart_is_the_step(visit):
 
 
 def test_a_trade_off_without_segments_and_scorecards_can_be_walked(visit):
-    steps = (*audits.lots().steps, *STEPS.steps[-2:])
+    steps = (*audits.randomised().steps, *STEPS.steps[-2:])
     page = visit(trade_off=replace(STEPS, steps=steps))
     assert page.locator("[data-part] table:visible").count() == 2
     page.locator("#step").fill("1")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod._data.inputs import read_columns
+from commod._data.columns import read_columns
 from commod._reporting.explain import find_segments
 from commod._reporting.explain.bins import cut_columns
 from commod._reporting.explain.conditions import MOST_VALUES, Part

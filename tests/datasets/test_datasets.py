@@ -14,10 +14,10 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import expit
 
+from commod._io.files import write_whole
 from commod.datasets import (
     _compas,
     _law_school,
-    _tables,
     fetch_law_school,
     load_compas,
     make_biased,
@@ -345,7 +345,7 @@ def test_law_school_offline_error_names_three_ways_out(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="cannot be fetched") as caught:
         fetch_law_school(data_home=tmp_path)
     message = str(caught.value)
-    assert all(way in message for way in ("(1) try again", "(2) get that file", "(3) pass data_h"))
+    assert all(way in message for way in ("(1) try again", "(2) get the file", "(3) pass data_h"))
     assert str(tmp_path / "law_school.csv") in message
 
 
@@ -353,9 +353,9 @@ def test_file_that_cannot_be_finished_leaves_no_part(tmp_path, monkeypatch):
     def fail(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr(_tables.os, "replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        _tables.write_whole(tmp_path / "table.csv", b"content")
+        write_whole(tmp_path / "table.csv", b"content")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -529,27 +529,28 @@ def test_biased_arrays_and_return_x_y():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_samples": 0}, "n_samples is 0; it must be a whole number, 1 or more"),
-        ({"n_samples": 10.5}, "n_samples is 10.5"),
-        ({"n_features": 0}, "n_features is 0"),
-        ({"n_informative": 5}, "n_informative is 5, but there are only n_features=4"),
-        ({"n_informative": -1}, "n_informative is -1"),
-        ({"group_shares": (0.7, 0.4)}, r"sum to 1.1, not to 1"),
+        ({"n_samples": 0}, "n_samples=0 must be a whole number, 1 or more"),
+        ({"n_samples": 10.5}, "n_samples=10.5 must"),
+        ({"n_features": 0}, "n_features=0 must"),
+        ({"n_informative": 5}, "n_informative=5 must be at most n_features=4"),
+        ({"n_informative": -1}, "n_informative=-1 must"),
+        ({"group_shares": (0.7, 0.4)}, "must sum to 1, not to 1.1"),
         ({"group_shares": (1.0,)}, "two or more groups"),
         ({"group_shares": 0.5}, "two or more groups"),
         ({"group_shares": (1.2, -0.2)}, "must be positive"),
         ({"group_shares": (np.nan, 1.0)}, "must be positive"),
         ({"group_shares": ("a", "b")}, "must be numbers"),
-        ({"bias": np.inf}, "bias is inf; it must be a finite number"),
-        ({"signal": "strong"}, "signal is 'strong'"),
-        ({"intercept": None}, "intercept is None"),
+        ({"bias": np.inf}, "bias=inf must be a finite number"),
+        ({"signal": "strong"}, "signal='strong' must"),
+        ({"intercept": None}, "intercept=None must"),
         ({"correlation": 1.0}, "between -0.333333 and 1, both excluded"),
-        ({"correlation": -0.5}, "correlation is -0.5"),
-        ({"n_categories": 1}, "n_categories is 1"),
-        ({"n_categories": -2}, "n_categories is -2"),
-        ({"random_state": "seed"}, "random_state is 'seed'"),
+        ({"correlation": -0.5}, "correlation=-0.5 must"),
+        ({"n_categories": 1}, "n_categories=1 must"),
+        ({"n_categories": -2}, "n_categories=-2 must"),
+        ({"random_state": "seed"}, "random_state='seed' must"),
     ],
 )
 def test_biased_refuses_bad_arguments_by_name(arguments, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as error:
         make_biased(**arguments)
+    assert [error.value.parameter] == list(arguments)

@@ -457,7 +457,7 @@ def test_change_rate_refuses_what_has_no_share():
 
 
 def test_count_changes_calls_the_label_what_the_caller_calls_it():
-    with pytest.raises(InputError, match=r"favorable_label=1 is not .* as favorable_label="):
+    with pytest.raises(InputError, match=r"favorable_label=1 is not among the values of y_before"):
         count_changes(["yes", "no"], ["no", "no"])
 
 
@@ -666,7 +666,7 @@ def test_concept_errors(metric):
         metric([[1.0, math.nan]])
     with pytest.raises(InputError, match="table of numbers"):
         metric([["a"]])
-    with pytest.raises(InputError, match=r"eps must be in \[0, 1\).*got -0.1"):
+    with pytest.raises(InputError, match=r"eps=-0.1 must be in \[0, 1\)"):
         metric(EXAMPLE, eps=-0.1)
     with pytest.raises(InputError, match="got 1"):
         metric(EXAMPLE, eps=1)

@@ -447,7 +447,7 @@ def test_many_columns_and_bins_are_no_trouble():
     frame = pd.DataFrame(rng.normal(size=(50, 300)), columns=names).assign(
         b=rng.normal(size=50), score=rng.uniform(size=50)
     )
-    from commod._data.inputs import read_columns
+    from commod._data.columns import read_columns
 
     r = patch.scorecard.ratio(read_columns(frame))
     edited = patch.apply(frame)
@@ -457,7 +457,7 @@ def test_many_columns_and_bins_are_no_trouble():
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_frames_of_all_kinds_agree_with_the_scorecard(data):
-    from commod._data.inputs import read_columns
+    from commod._data.columns import read_columns
     from commod.scorecard import decide, edited_scores
 
     points = st.sampled_from([-1.5, -0.5, 0.0, 0.1, 0.3, 2.0])

@@ -32,7 +32,7 @@ from patches import (
     reference,
 )
 
-from commod._data.inputs import Column, read_columns
+from commod._data.columns import Column, read_columns
 from commod.patch import Patch
 from commod.scorecard import MARGIN_COLUMN, decide, edited_scores, margins
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier
-from commod._data.inputs import Column
+from commod._data.columns import Column
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.rivals import (

@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from commod import COMMOD, ScoreColumn, explain
-from commod._data.inputs import read_columns
+from commod._data.columns import read_columns
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
 from commod.metrics import change_rate, disparate_mistreatment, p_rule

@@ -1,1 +1,4 @@
-"""The one door for data: rows, groups, labels and base models become checked arrays."""
+"""Turn everything that a user passes into checked arrays.
+
+Every table, label, group, weight and base model is read here, and nowhere else.
+"""

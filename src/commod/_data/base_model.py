@@ -1,6 +1,6 @@
-"""Any base model, or a column of scores → scores in [0, 1] and the base decisions.
+"""Read scores in [0, 1] and base decisions from a base model or from a column of scores.
 
-Nothing here ever fits the model: it was validated, and the update must not change it.
+The base model was validated and must not change, so no function here fits it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from commod._data.inputs import Column, different_labels, take_rows
+from commod._data.columns import Column
+from commod._data.labels import distinct_labels
+from commod._data.tables import take_rows
 from commod.exceptions import BaseModelError, BaseModelWarning
 
 __all__ = ["BaseScores", "ScoreColumn", "base_classes", "base_scores", "warn_about_base_model"]
 
-MOST_COMPARED = 1_000  # rows on which the model is asked for its own decisions first
+MOST_COMPARED = 1_000  # rows of the first comparison with the decisions of the model itself
 
 
 @dataclass(frozen=True)
 class ScoreColumn:
-    """Stands in for a model whose scores are already a column of X.
+    """A base model whose scores are already a column of X.
 
     Parameters
     ----------
@@ -46,13 +48,13 @@ class ScoreColumn:
 
     @property
     def name(self) -> str:
-        """Return the name under which the columns of X list it."""
+        """Return the name of the column in a table that was read by `read_columns`."""
         return self.column if isinstance(self.column, str) else f"x{self.column}"
 
 
 @dataclass(frozen=True)
 class BaseScores:
-    """What the base model says about some rows: `proba` (n, 2), second column for `pos_label`."""
+    """The scores of n rows: `proba` (n, 2), whose second column belongs to `pos_label`."""
 
     proba: NDArray[np.float64]
     threshold: float
@@ -69,7 +71,7 @@ class BaseScores:
 
 
 def base_classes(estimator: Any, y: NDArray[Any] | None) -> NDArray[Any]:
-    """Return the two labels the base model decides between, in its own order."""
+    """Return the two labels of the base model, in its own order, shape (2,)."""
     if not isinstance(estimator, ScoreColumn):
         _check_ready(estimator)
     classes = getattr(estimator, "classes_", None)
@@ -80,24 +82,24 @@ def base_classes(estimator: Any, y: NDArray[Any] | None) -> NDArray[Any]:
     if classes.ndim != 1 or len(classes) != 2:
         raise BaseModelError(
             f"Only binary classification is supported: {source} {classes.size} classes "
-            f"({classes.tolist()[:5]}), but an update edits decisions between 2. Make it one label "
-            "against the rest, or pass labels of two kinds."
+            f"({classes.tolist()[:5]}), but an update edits decisions between 2. Compare one label "
+            "with all others, or pass two labels."
         )
     return classes
 
 
 def _classes_of_labels(y: NDArray[Any] | None) -> NDArray[Any]:
-    """Return the labels in sorted order; 0 and 1 where none are given."""
+    """Return the labels that occur, sorted; 0 and 1 where `y` is None."""
     if y is None:
         return np.array([0, 1])
-    different = different_labels(y)
-    kinds = sorted({type(v).__name__ for v in different})
+    labels = distinct_labels(y)
+    kinds = sorted({type(v).__name__ for v in labels})
     if len(kinds) > 1 and "str" in kinds:
         raise BaseModelError(
             f"y mixes labels of different types ({', '.join(kinds)}), so it is not clear which is "
             "the positive one. Make all of them numbers or all of them text."
         )
-    return np.unique(np.array(different, dtype=y.dtype))
+    return np.unique(np.array(labels, dtype=y.dtype))
 
 
 def _check_ready(estimator: Any) -> None:
@@ -105,7 +107,7 @@ def _check_ready(estimator: Any) -> None:
     if isinstance(estimator, type):
         raise BaseModelError(
             f"The base model is the class {estimator.__name__} itself, not a model. Pass a fitted "
-            f"one, such as {estimator.__name__}().fit(X, y)."
+            f"model, such as {estimator.__name__}().fit(X, y)."
         )
     if not (hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")):
         raise BaseModelError(
@@ -118,8 +120,8 @@ def _check_ready(estimator: Any) -> None:
         except NotFittedError as error:
             raise NotFittedError(
                 f"The base model {name} is not fitted. An update edits an existing model and "
-                "never trains it: fit it first, then pass it. (A class of your own can say that "
-                "it is fitted through __sklearn_is_fitted__.)"
+                "never trains it: fit the model first, then pass it. (Your own class can report "
+                "that it is fitted with __sklearn_is_fitted__.)"
             ) from error
 
 
@@ -132,7 +134,7 @@ def base_scores(
     pos_label: Any,
     threshold: float,
 ) -> BaseScores:
-    """Return the checked scores of the base model; `columns` are those read from `X`."""
+    """Return the checked scores of the base model; `columns` are the columns of `X`."""
     if isinstance(estimator, ScoreColumn):
         proba = _proba_of_column(estimator, columns)
     elif hasattr(estimator, "predict_proba"):
@@ -152,8 +154,8 @@ def _proba_of_column(estimator: ScoreColumn, columns: Sequence[Column]) -> NDArr
             return _two_columns(_numbers(column, estimator))
     names = ", ".join(c.name for c in columns)
     raise BaseModelError(
-        f"{estimator!r} is not a column of X (columns: {names}). Name one of them; a position, "
-        "counted from 0, is for NumPy arrays."
+        f"{estimator!r} is not a column of X (columns: {names}). Name one of them. For a NumPy "
+        "array, pass its position, counted from 0."
     )
 
 
@@ -165,7 +167,7 @@ def _numbers(column: Column, estimator: ScoreColumn) -> NDArray[np.float64]:
         return np.full(len(column), np.nan)
     raise BaseModelError(
         f"{estimator!r} holds {example!r}, but scores are numbers between 0 and 1. Convert the "
-        "column, or name the one that holds the scores."
+        "column, or name the column that holds the scores."
     )
 
 
@@ -196,7 +198,7 @@ def _check_scores(scores: NDArray[np.float64], estimator: Any) -> None:
     if n_missing:
         raise BaseModelError(
             f"The base model {name} gave NaN as the score of {n_missing} of {len(scores)} rows. "
-            "Every row needs a score: drop these rows or mend the model's input."
+            "Every row needs a score: drop these rows or correct the model's input."
         )
     outside = (scores < 0) | (scores > 1)
     if outside.any():
@@ -215,68 +217,69 @@ def warn_about_base_model(
     pos_label: Any,
     label: NDArray[np.bool_] | None,
 ) -> None:
-    """Warn where the fit rows show something about the base model that its owner should know."""
+    """Warn of equal scores, of a `predict` that differs, and of fit rows used in training."""
     scores = base.scores
     if np.ptp(scores) == 0:
         _warn(
-            f"The base model gives every row the same score ({scores[0]:.4g}): there is nothing "
-            "to tell people apart by, and an update can only invert decisions."
+            f"The base model gives every row the same score ({scores[0]:.4g}), so its scores do "
+            "not distinguish people, and an update can only invert decisions."
         )
     if not isinstance(estimator, ScoreColumn) and hasattr(estimator, "predict"):
         _warn_about_own_decisions(estimator, X, base, pos_label)
     extreme = float(np.mean((scores < 1e-6) | (scores > 1 - 1e-6)))
     accuracy = float(np.mean(base.decisions == label)) if label is not None else float("nan")
-    # a rare outcome alone makes any model look accurate: errors must be few beside it, too
+    # With a rare outcome every model looks accurate, so errors must also be rarer than it.
     rare = 0.0 if label is None else min(float(label.mean()), 1 - float(label.mean()))
     if extreme > 0.5 or (accuracy > 0.98 and 1 - accuracy < 0.1 * rare):
         signs = [f"accuracy {accuracy:.3f}"] if label is not None else []
         signs.append(f"{extreme:.0%} of the scores at 0 or 1")
         _warn(
             f"The fit rows look like rows the base model was trained on ({', '.join(signs)}). Its "
-            "scores there are too good to be true: fit the update on held-out rows."
+            "scores of these rows are too good: fit the update on held-out rows."
         )
 
 
 def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_label: Any) -> None:
-    """Warn where the model decides otherwise than by the threshold.
+    """Warn if the model's own decisions differ from score > threshold.
 
-    Asking costs as much as scoring, so of many rows some are asked first, and all if one differs.
+    Predicting costs as much as scoring. So a large table is compared on a sample first, and on
+    all rows only if the sample has a difference.
     """
 
     def differs(table: Any, decisions: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        own = np.asarray(estimator.predict(table)).reshape(-1) == pos_label
-        return np.asarray(own != decisions)
+        predicted = np.asarray(estimator.predict(table)).reshape(-1) == pos_label
+        return np.asarray(predicted != decisions)
 
     if len(base.scores) > MOST_COMPARED:
-        some = _telling_rows(base)
-        if not differs(take_rows(X, some), base.decisions[some]).any():
+        rows = _comparison_rows(base)
+        if not differs(take_rows(X, rows), base.decisions[rows]).any():
             return
     different = differs(X, base.decisions)
     if different.any():
         _warn(
             f"The base model's own predict differs from score > {base.threshold:g} in "
             f"{different.sum()} of {len(different)} rows. Changes are counted against score > "
-            f"{base.threshold:g}; set threshold= to the one that is deployed.",
+            f"{base.threshold:g}; set threshold= to the threshold that is deployed.",
             stacklevel=7,
         )
 
 
-def _telling_rows(base: BaseScores) -> NDArray[np.intp]:
-    """Return some of many rows: the next to the threshold on each side, and others throughout.
+def _comparison_rows(base: BaseScores) -> NDArray[np.intp]:
+    """Return a sample: rows nearest to the threshold on each side, and evenly spaced rows.
 
-    A model that is deployed with another threshold differs in rows next to this one first.
+    A model with another threshold decides differently in rows near this threshold first.
     """
     n = len(base.scores)
     parts = [np.arange(0, n, -(-2 * n // MOST_COMPARED))]
-    few = MOST_COMPARED // 4
+    n_nearest = MOST_COMPARED // 4
     for side in (base.decisions, ~base.decisions):
         rows = np.flatnonzero(side)
-        if len(rows) > few:
+        if len(rows) > n_nearest:
             distance = np.abs(base.scores[rows] - base.threshold)
-            rows = rows[np.argpartition(distance, few)[:few]]
+            rows = rows[np.argpartition(distance, n_nearest)[:n_nearest]]
         parts.append(rows)
     return np.unique(np.concatenate(parts))
 
 
 def _warn(message: str, stacklevel: int = 6) -> None:
-    warnings.warn(message, BaseModelWarning, stacklevel=stacklevel)  # the caller of fit
+    warnings.warn(message, BaseModelWarning, stacklevel=stacklevel)  # show the line that calls fit

@@ -1,7 +1,13 @@
-"""Where to cut a number into bins: weighted quantiles, moved to round numbers nearby.
+"""Cut numbers into bins at weighted quantiles, moved to round numbers nearby.
 
-Edges are kept in the update, which must hold nobody's own value: an edge is the roundest number in
-an interval, and the exact value of few people only where nothing else lies between two values.
+An update stores its edges, and must not store the value of a single person. So an edge is the
+roundest number in an interval. It is a value of few people only if no other number separates two
+values. The steps are:
+
+1. Sort the values and merge those that are equal up to rounding (`_distinct_values`).
+2. Find for each edge an interval in which it may lie (`_intervals`).
+3. Choose the roundest number of each interval (`roundest_number`).
+4. Drop edges until every bin is large enough (`_without_small_bins`).
 """
 
 from __future__ import annotations
@@ -14,23 +20,23 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ROUNDING", "bin_edges"]
+__all__ = ["ROUNDING", "bin_edges", "roundest_number"]
 
 FloatArray = NDArray[np.float64]
 
-ROUNDING = 1e-12  # relative: 0.3 and 0.1 + 0.2 are one value
-SLACK = 0.25  # of a bin's weight: how far an edge may move to become round
-TINY = 1e-9  # shares that should be equal may differ by rounding
+ROUNDING = 1e-12  # relative difference of values that count as equal, such as 0.3 and 0.1 + 0.2
+SLACK = 0.25  # how far an edge may move to become round, as a share of a bin's weight
+TINY = 1e-9  # shares that differ by less count as equal
 
 
 def bin_edges(
     values: FloatArray, weight: FloatArray, *, n_bins: int, min_size: int
 ) -> tuple[float, ...]:
-    """Return increasing edges of bins that hold about the same weight; none for a single bin.
+    """Return increasing edges of bins of about the same weight; () for a single bin.
 
-    A bin holds its lower edge, not its upper one, and at least `min_size` values. A value with the
-    weight of a whole bin has a bin of its own, and so has each of at most `n_bins` different
-    values. The order of the values does not matter.
+    A bin includes its lower edge, not its upper one, and holds at least `min_size` values. A value
+    with the weight of a whole bin gets a bin of its own. If there are at most `n_bins` distinct
+    values, each gets a bin of its own. The order of `values` (n,) does not matter.
 
     Examples
     --------
@@ -44,36 +50,40 @@ def bin_edges(
     """
     if not len(values):
         return ()
-    steps = _steps(values, weight)
-    intervals = _intervals(steps, n_bins, min_size)
-    edges = sorted({_roundest(low, high) for low, high in intervals})
-    return _without_small_bins(edges, steps.values, min_size)
+    distinct = _distinct_values(values, weight)
+    intervals = _intervals(distinct, n_bins, min_size)
+    edges = sorted({roundest_number(low, high) for low, high in intervals})
+    return _without_small_bins(edges, distinct.values, min_size)
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """The u different values in rising order; `values` (n,) are all of them, sorted."""
+class _DistinctValues:
+    """The u distinct values in rising order, and all n values sorted.
+
+    Values that are equal up to rounding count as one, which reaches from `lowest` to `highest`.
+    `values` has shape (n,), all other arrays (u,).
+    """
 
     values: FloatArray
-    lowest: FloatArray  # values equal up to rounding are one, from `lowest` to `highest`
+    lowest: FloatArray
     highest: FloatArray
     n_rows: NDArray[np.intp]
     share: FloatArray
     is_whole: bool
 
 
-def _steps(values: FloatArray, weight: FloatArray) -> _Steps:
+def _distinct_values(values: FloatArray, weight: FloatArray) -> _DistinctValues:
     if (weight == weight[0]).all():
         values, weight = np.sort(values), np.ones(len(values))
     else:
-        order = np.lexsort((weight, values))  # equal values too add up in one order
+        order = np.lexsort((weight, values))  # sums do not depend on the order of the rows
         values, weight = values[order], weight[order]
     size = np.abs(values)
     with np.errstate(over="ignore"):
         is_new = np.diff(values) > ROUNDING * np.maximum(size[1:], size[:-1])
     first = np.flatnonzero(np.append(True, is_new))
     stop = np.append(first[1:], len(values))
-    return _Steps(
+    return _DistinctValues(
         values=values,
         lowest=values[first],
         highest=values[stop - 1],
@@ -83,12 +93,14 @@ def _steps(values: FloatArray, weight: FloatArray) -> _Steps:
     )
 
 
-def _intervals(steps: _Steps, n_bins: int, min_size: int) -> Iterator[tuple[float, float]]:
-    """Yield an interval (low, high] for each edge: anywhere in it would do."""
-    for first_cut, last_cut in _cuts(steps.share, steps.n_rows, n_bins, min_size):
-        low, high = float(steps.highest[first_cut]), float(steps.lowest[last_cut + 1])
-        if steps.n_rows[last_cut + 1] < min_size:  # few people's own value is no good edge
-            below = high - 1 if steps.is_whole else math.nextafter(high, low)
+def _intervals(
+    distinct: _DistinctValues, n_bins: int, min_size: int
+) -> Iterator[tuple[float, float]]:
+    """Yield an interval (low, high] for each edge, which may lie anywhere in it."""
+    for first_cut, last_cut in _cuts(distinct.share, distinct.n_rows, n_bins, min_size):
+        low, high = float(distinct.highest[first_cut]), float(distinct.lowest[last_cut + 1])
+        if distinct.n_rows[last_cut + 1] < min_size:  # the edge must not be the value of few people
+            below = high - 1 if distinct.is_whole else math.nextafter(high, low)
             high = below if below > low else high
         yield low, high
 
@@ -96,38 +108,38 @@ def _intervals(steps: _Steps, n_bins: int, min_size: int) -> Iterator[tuple[floa
 def _cuts(
     share: FloatArray, n_rows: NDArray[np.intp], n_bins: int, min_size: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield for each edge the first and the last of the different values it may come after."""
-    is_own = (share >= 1 / n_bins - TINY) | (len(share) <= n_bins)
-    is_first = np.append(True, is_own[1:] | is_own[:-1])
-    starts = np.flatnonzero(is_first).tolist()
-    upto = np.cumsum(share)
+    """Yield for each edge the first and the last distinct value that it may come after."""
+    has_own_bin = (share >= 1 / n_bins - TINY) | (len(share) <= n_bins)
+    is_start = np.append(True, has_own_bin[1:] | has_own_bin[:-1])
+    starts = np.flatnonzero(is_start).tolist()
+    cumulative = np.cumsum(share)
     for first, stop in zip(starts, [*starts[1:], len(share)], strict=True):
         if first:
             yield first - 1, first - 1
         if stop - first > 1:
-            most = max(2, int(n_rows[first:stop].sum()) // (2 * min_size))
-            wanted = round(float(share[first:stop].sum()) * n_bins)
-            yield from _cuts_of_stretch(upto, first, stop, min(wanted, most))
+            largest = max(2, int(n_rows[first:stop].sum()) // (2 * min_size))
+            n_wanted = round(float(share[first:stop].sum()) * n_bins)
+            yield from _cuts_of_range(cumulative, first, stop, min(n_wanted, largest))
 
 
-def _cuts_of_stretch(
-    upto: FloatArray, first: int, stop: int, n_bins: int
+def _cuts_of_range(
+    cumulative: FloatArray, first: int, stop: int, n_bins: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the cuts of the values from `first` to `stop` into bins of the same weight."""
-    start = float(upto[first - 1]) if first else 0.0
-    size = (float(upto[stop - 1]) - start) / max(n_bins, 1)
-    inside = upto[first : stop - 1]  # a cut comes after each value but the last
+    start = float(cumulative[first - 1]) if first else 0.0
+    size = (float(cumulative[stop - 1]) - start) / max(n_bins, 1)
+    inside = cumulative[first : stop - 1]  # a cut comes after each value but the last
     for level in (start + size * j for j in range(1, n_bins)):
         slack = SLACK * size + TINY
         low = int(np.searchsorted(inside, level - slack, side="left"))
         high = int(np.searchsorted(inside, level + slack, side="right")) - 1
-        if low > high:  # a large value in the way: the nearest end of it
+        if low > high:  # a value with much weight covers this level: cut at its nearest end
             low = high = int(np.argmin(np.abs(inside - level)))
         yield first + low, first + high
 
 
-def _roundest(low: float, high: float) -> float:
-    """Return the number in (low, high] with the fewest digits, of several the middle one."""
+def roundest_number(low: float, high: float) -> float:
+    """Return the number in (low, high] with the fewest digits; of several, the middle one."""
     if low < 0 <= high:
         return 0.0
     bottom, top = Fraction(low), Fraction(high)
@@ -138,14 +150,14 @@ def _roundest(low: float, high: float) -> float:
             if first <= last:
                 middle = round((bottom + top) / 2 / step)
                 edge = float(min(max(middle, first), last) * step)
-                if edge > low:  # else rounding to a float has undone it
+                if edge > low:  # rounding to a float may fall back to low
                     return edge
         power /= 10
     return high
 
 
 def _without_small_bins(edges: list[float], values: FloatArray, min_size: int) -> tuple[float, ...]:
-    """Return the edges that are left when small bins join the smaller of their neighbours."""
+    """Return the edges that remain after each small bin joined its smaller neighbour."""
     kept = list(edges)
     stops = np.searchsorted(values, kept, side="left")
     n_rows = np.diff(stops, prepend=0, append=len(values)).tolist()

@@ -1,7 +1,7 @@
-"""Many values as few: the short list of the different values, and a code for each row.
+"""Encode values as codes: a short list of distinct values, and an index into it for each row.
 
-Millions of rows pass through here, so no loop over rows runs in the interpreter: values are hashed
-in C, counted where they are small whole numbers, or coded by the library whose column they are.
+Tables may have millions of rows, so no Python loop runs over rows. Values are hashed in C, counted
+where they are small whole numbers, or encoded by the library that holds the column.
 """
 
 from __future__ import annotations
@@ -9,37 +9,38 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Coded", "code_array", "code_list", "code_series", "joint_codes", "plain"]
+__all__ = ["Coded", "code_array", "code_list", "code_series", "is_numeric", "joint_codes", "plain"]
 
-MOST_COUNTED = 65_536  # a wider range of whole numbers is counted only if there are as many rows
+MOST_COUNTED = 65_536  # whole numbers in a wider range are counted only if rows are as many
 
 
 @dataclass(frozen=True)
 class Coded:
-    """`codes` (n,) into `values`, which are plain Python, all different and all present.
+    """Rows as `codes` (n,), which index `values`; −1 stands for a missing value.
 
-    −1 stands for a missing value. Values are the same where Python says that they are equal: 1,
-    1.0 and True are one value, 1 and "1" are two.
+    `values` are plain Python scalars. They are all distinct, and each occurs. Python decides which
+    values are equal: 1, 1.0 and True are one value, 1 and "1" are two.
     """
 
     codes: NDArray[np.signedinteger[Any]]
     values: list[Any]
 
     def objects(self) -> NDArray[Any]:
-        """Return the values row by row, None where missing, as an array of objects (n,)."""
+        """Return the value of each row, None where missing, as an array of objects (n,)."""
         table = np.empty(len(self.values) + 1, dtype=object)
         table[:-1] = self.values
         return table[self.codes]
 
 
 def plain(value: Any) -> Any:
-    """Return a Python scalar; every way of saying "missing" becomes None."""
+    """Return a value as a Python scalar; every missing value (NaN, NA, NaT) becomes None."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, np.datetime64 | np.timedelta64):  # item() would make it an integer
@@ -51,8 +52,13 @@ def plain(value: Any) -> Any:
     return value
 
 
+def is_numeric(kind: type) -> bool:
+    """Return whether values of this type are real numbers; booleans and durations are not."""
+    return issubclass(kind, Number) and not issubclass(kind, bool | complex | np.timedelta64)
+
+
 class _Numbering(dict[Any, int]):
-    """Gives each new key the next number."""
+    """A dict that gives each new key the next number."""
 
     def __missing__(self, key: Hashable) -> int:
         number = self[key] = len(self)
@@ -60,14 +66,14 @@ class _Numbering(dict[Any, int]):
 
 
 def code_list(values: Sequence[Any]) -> Coded:
-    """Return any hashable values as codes, in the order of their first row."""
+    """Return codes of any hashable values; the values are in the order of their first rows."""
     numbering = _Numbering()
     codes = np.fromiter(map(numbering.__getitem__, values), dtype=np.int32, count=len(values))
-    return _tidy(codes, list(numbering))
+    return _normalise(codes, list(numbering))
 
 
-def _tidy(codes: NDArray[np.signedinteger[Any]], values: list[Any]) -> Coded:
-    """Make the values plain: some may then be missing, or equal to others."""
+def _normalise(codes: NDArray[np.signedinteger[Any]], values: list[Any]) -> Coded:
+    """Return codes of plain scalars: values that become missing or equal are merged."""
     numbering = _Numbering()
     scalars = (v if type(v) is str else plain(v) for v in values)
     table = [-1 if v is None else numbering[v] for v in scalars]
@@ -77,17 +83,17 @@ def _tidy(codes: NDArray[np.signedinteger[Any]], values: list[Any]) -> Coded:
 
 
 def code_array(array: NDArray[Any]) -> Coded:
-    """Return an array of one dimension as codes; numbers and booleans in sorted order."""
+    """Return codes of an array (n,); the values of numbers and booleans are sorted."""
     if array.dtype.kind == "b":
         return _code_booleans(array)
     if array.dtype.kind in "iu":
         present, codes = _count_or_sort(array)
         return Coded(codes, present.tolist())
     if array.dtype.kind == "f":
-        there = ~np.isnan(array)
-        present, inverse = np.unique(array[there], return_inverse=True)
+        is_known = ~np.isnan(array)
+        present, inverse = np.unique(array[is_known], return_inverse=True)
         codes = np.full(len(array), -1, dtype=np.intp)
-        codes[there] = inverse
+        codes[is_known] = inverse
         return Coded(codes, present.tolist())
     return code_list(array.astype(object).tolist())
 
@@ -99,7 +105,7 @@ def _code_booleans(array: NDArray[np.bool_]) -> Coded:
 
 
 def _count_or_sort(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the whole numbers that occur, sorted, and where each key is among them."""
+    """Return the whole numbers that occur, sorted, and the position of each key among them."""
     low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
     if high - low > max(MOST_COUNTED, len(keys)) or high > np.iinfo(np.intp).max:
         present, codes = np.unique(keys, return_inverse=True)
@@ -116,9 +122,10 @@ def _count_or_sort(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 def joint_codes(
     columns: Sequence[NDArray[np.signedinteger[Any]]],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return a code per row of the combinations that occur, sorted, and the first row of each.
+    """Return a code for each combination that occurs, and the first row of each combination.
 
-    Columns hold codes from 0; combinations are sorted by the first column, then by the second.
+    Columns hold codes from 0. Combinations are sorted by the first column, then by the next ones.
+    The codes have shape (n,), the first rows (n_combinations,).
     """
     joint = np.zeros(len(columns[0]), dtype=np.intp)
     for codes in columns:
@@ -129,11 +136,11 @@ def joint_codes(
 
 
 # ---------------------------------------------------------------------------------------------
-# Columns of frames: each library has codes of its own, or finds them faster than we could
+# Columns of frames: each library has its own codes, or computes them faster than Python does
 
 
 def code_series(series: nw.Series[Any]) -> Coded:
-    """Return a column of any type as codes."""
+    """Return codes of a column of any type."""
     dtype, native = series.dtype, series.to_native()
     if dtype.is_numeric() or dtype == nw.Boolean:
         if not series.is_null().any():
@@ -151,8 +158,8 @@ def code_series(series: nw.Series[Any]) -> Coded:
 def _code_pandas(native: Any) -> Coded:
     if not hasattr(native, "cat"):
         codes, values = native.factorize()
-        return _tidy(codes, values.tolist())
-    return _tidy_used(native.array.codes, native.array.categories.tolist())
+        return _normalise(codes, values.tolist())
+    return _normalise_used(native.array.codes, native.array.categories.tolist())
 
 
 def _code_polars(series: nw.Series[Any]) -> Coded:
@@ -164,11 +171,12 @@ def _code_polars(series: nw.Series[Any]) -> Coded:
 
 def _code_pyarrow(native: Any) -> Coded:
     encoded = native.combine_chunks().dictionary_encode()
-    return _tidy_used(encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary.to_pylist())
+    return _normalise_used(encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary.to_pylist())
 
 
-def _tidy_used(codes: NDArray[np.signedinteger[Any]], values: list[Any]) -> Coded:
-    """Make the values plain that occur; a dictionary may hold more."""
+def _normalise_used(codes: NDArray[np.signedinteger[Any]], values: list[Any]) -> Coded:
+    """Return codes of plain scalars from a dictionary that may hold values without rows."""
     is_used = np.zeros(len(values) + 1, dtype=bool)
-    is_used[codes] = True  # missing, −1, marks the place behind the last one
-    return _tidy(codes, [v if used else None for v, used in zip(values, is_used, strict=False)])
+    is_used[codes] = True  # the code −1 of missing values marks the extra last place
+    used = [v if is_used[i] else None for i, v in enumerate(values)]
+    return _normalise(codes, used)

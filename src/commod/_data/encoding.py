@@ -1,9 +1,9 @@
-"""Raw columns ↔ terms: what each line of a scorecard reads, kept sparse.
+"""Turn raw columns into the terms of a scorecard, in a sparse form.
 
-A numeric column is one term (its value), or one for each of its bins, plus one for "missing" if the
-fit rows had enough missing values.
-A text, categorical or boolean column is one term per category that enough rows share, "missing"
-being a category like another. A dense one-hot matrix is never built: categories travel as codes.
+A numeric column has one term (its value), or one term per bin. It has a further term for "missing"
+if enough fit rows have a missing value. A text, categorical or boolean column has one term per
+category that enough rows share; "missing" is a category like any other. Categories are kept as
+codes, so no dense one-hot matrix is built.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.binning import ROUNDING, bin_edges
-from commod._data.inputs import Column, Kind, Scalar
+from commod._data.columns import Column, Kind, Scalar
 from commod.exceptions import InputError
 
 __all__ = [
@@ -28,15 +28,15 @@ __all__ = [
     "NumericTerms",
     "TermTable",
     "learn_encoding",
-    "same_kind",
+    "matching_column",
 ]
 
-LARGEST = 1e100  # larger numbers count as this one: points times them must not overflow anywhere
+LARGEST = 1e100  # numbers are clipped to ±LARGEST, so that points times numbers cannot overflow
 
 
 @dataclass(frozen=True)
 class NumericTerms:
-    """A numeric column: points per unit; `fill` stands in for a missing value."""
+    """The terms of a numeric column: points per unit. `fill` replaces a missing value."""
 
     name: str
     fill: float
@@ -46,18 +46,18 @@ class NumericTerms:
 
     @property
     def n_terms(self) -> int:
-        """Return 1, or 2 where "missing" has points of its own."""
+        """Return 1, or 2 where "missing" has a term of its own."""
         return 1 + self.has_missing_term
 
     @property
     def term_names(self) -> list[str]:
-        """Return the names of the lines of this column."""
+        """Return the names of the terms of this column."""
         return [self.name, f"{self.name} is missing"][: self.n_terms]
 
 
 @dataclass(frozen=True)
 class CategoryTerms:
-    """A column of categories: points for each of `categories`; None is "missing"."""
+    """The terms of a categorical column: points per category; None is "missing"."""
 
     name: str
     categories: tuple[Scalar | None, ...]
@@ -66,12 +66,12 @@ class CategoryTerms:
 
     @property
     def n_terms(self) -> int:
-        """Return the number of categories that have points of their own."""
+        """Return the number of categories that have a term."""
         return len(self.categories)
 
     @property
     def term_names(self) -> list[str]:
-        """Return the names of the lines of this column."""
+        """Return the names of the terms of this column."""
         return [
             f"{self.name} is missing" if c is None else f"{self.name} = {c}"
             for c in self.categories
@@ -80,10 +80,10 @@ class CategoryTerms:
 
 @dataclass(frozen=True)
 class BinTerms:
-    """A numeric column in bins: points for each bin between two of the increasing `edges`.
+    """The terms of a numeric column in bins: points for each bin. `edges` are increasing.
 
-    A bin holds its lower edge and not its upper one. A missing value without a term of its own is
-    in no bin and has zero points.
+    A bin includes its lower edge and not its upper one. If "missing" has no term of its own, a
+    missing value gets zero points.
 
     Examples
     --------
@@ -99,12 +99,12 @@ class BinTerms:
 
     @property
     def n_terms(self) -> int:
-        """Return the number of bins, plus 1 where "missing" has points of its own."""
+        """Return the number of bins, plus 1 where "missing" has a term of its own."""
         return len(self.edges) + 1 + self.has_missing_term
 
     @property
     def term_names(self) -> list[str]:
-        """Return the names of the lines of this column."""
+        """Return the names of the terms of this column."""
         cuts = [_exact_text(edge) for edge in self.edges]
         inner = [f"{a} ≤ {self.name} < {b}" for a, b in pairwise(cuts)]
         names = [f"{self.name} < {cuts[0]}", *inner, f"{self.name} ≥ {cuts[-1]}"]
@@ -112,7 +112,7 @@ class BinTerms:
 
 
 def _exact_text(number: float) -> str:
-    """Return the shortest text that reads back as exactly this number, digits before powers."""
+    """Return the shortest text that reads back as exactly this number, if possible in digits."""
     texts = (f"{number:.{digits}g}" for digits in range(6, 17))
     return next((text for text in texts if float(text) == number), repr(number))
 
@@ -122,11 +122,12 @@ ColumnTerms = NumericTerms | BinTerms | CategoryTerms
 
 @dataclass(frozen=True)
 class TermTable:
-    """Rows as terms: `numeric` (n, p) filled values and `codes` (n, q) of terms that are present.
+    """The terms of n rows: p numeric columns, and q columns of codes.
 
-    `numeric_terms` (p,) says which term each numeric column is, `code_terms` (q,) the first term
-    that each column of codes can name; a code equal to `n_terms` means that none of them is
-    present (an unseen or rare category: zero points).
+    `numeric` (n, p) holds values without gaps, and `numeric_terms` (p,) the term of each column.
+    A code in `codes` (n, q) is the term that is present in a row. It is at least the entry of
+    `code_terms` (q,), or equal to `n_terms` where no term is present: an unseen or rare category,
+    which gets zero points.
     """
 
     numeric: NDArray[np.float64]
@@ -139,13 +140,13 @@ class TermTable:
         return len(self.numeric)
 
     def take(self, rows: NDArray[np.intp]) -> TermTable:
-        """Return some of the rows."""
+        """Return the given rows."""
         return replace(self, numeric=self.numeric[rows], codes=self.codes[rows])
 
     def total(self, points: NDArray[np.float64], start: float) -> NDArray[np.float64]:
         """Return start + Σ points of each row, shape (n,), added in the order of the terms.
 
-        The order is part of the update's definition: every engine that runs it adds alike.
+        The order is part of the update's definition: every engine adds in this order.
         """
         total = np.full(len(self), start)
         present = np.append(points, 0.0)
@@ -165,7 +166,7 @@ class TermTable:
         mean = np.zeros(self.n_terms + 1)
         for codes in self.codes.T:
             mean += np.bincount(codes, share, minlength=self.n_terms + 1)
-        mean = np.minimum(mean[:-1], 1.0)  # a sum of shares may exceed 1 by rounding
+        mean = np.minimum(mean[:-1], 1.0)  # rounding may lift a sum of shares above 1
         scale = np.sqrt(mean * (1 - mean))
         gap = np.empty(len(self))
         for term, values in zip(self.numeric_terms, self.numeric.T, strict=True):
@@ -177,7 +178,7 @@ class TermTable:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How raw columns become terms; learned once, then fixed."""
+    """The terms of all raw columns, learned from the fit rows and then fixed."""
 
     columns: tuple[ColumnTerms, ...]
 
@@ -203,26 +204,23 @@ class Encoding:
 
     def encode(self, columns: Sequence[Column]) -> TermTable:
         """Return the rows of `columns` as terms; a column that changed its kind is refused."""
-        given = {c.name: c for c in columns}
+        by_name = {c.name: c for c in columns}
         n_rows = len(columns[0]) if columns else 0
-        firsts = np.cumsum([0, *(c.n_terms for c in self.columns)])
-        numeric_terms = [
-            first
-            for first, spec in zip(firsts, self.columns, strict=False)
-            if isinstance(spec, NumericTerms)
-        ]
+        firsts = np.cumsum([0, *(c.n_terms for c in self.columns)]).tolist()
+        placed = list(zip(firsts, self.columns, strict=False))
+        numeric_terms = [first for first, spec in placed if isinstance(spec, NumericTerms)]
         code_terms = [
             first + isinstance(spec, NumericTerms)
-            for first, spec in zip(firsts, self.columns, strict=False)
+            for first, spec in placed
             if not isinstance(spec, NumericTerms) or spec.has_missing_term
         ]
-        # column by column into place: a second copy of many rows would be the largest thing here
+        # Each column is written into place, because a second copy of large tables costs memory.
         numeric = np.empty((n_rows, len(numeric_terms)), order="F")
-        few = self.n_terms < np.iinfo(np.int16).max
-        codes = np.empty((n_rows, len(code_terms)), np.int16 if few else np.int32, order="F")
+        is_small = self.n_terms < np.iinfo(np.int16).max
+        codes = np.empty((n_rows, len(code_terms)), np.int16 if is_small else np.int32, order="F")
         values_of, codes_of = iter(numeric.T), iter(codes.T)
-        for first, spec in zip(firsts, self.columns, strict=False):
-            column = same_kind(spec, given)
+        for first, spec in placed:
+            column = matching_column(spec, by_name)
             if isinstance(spec, NumericTerms):
                 missing = column.is_missing()
                 values = next(values_of)
@@ -231,7 +229,7 @@ class Encoding:
                 if spec.has_missing_term:
                     next(codes_of)[:] = np.where(missing, first + 1, self.n_terms)
             else:
-                next(codes_of)[:] = _codes(spec, column, int(first), self.n_terms)
+                next(codes_of)[:] = _codes(spec, column, first, self.n_terms)
         return TermTable(
             numeric=numeric,
             numeric_terms=np.array(numeric_terms, dtype=np.intp),
@@ -244,39 +242,41 @@ class Encoding:
 def _codes(
     spec: BinTerms | CategoryTerms, column: Column, start: int, absent: int
 ) -> NDArray[np.int32]:
-    """Return the term of each row, shape (n,); `absent` where it has none."""
+    """Return the term of each row, shape (n,); `absent` where a row has no term."""
     if isinstance(spec, BinTerms):
         return _bin_codes(spec, column, start, absent)
     terms = {category: start + i for i, category in enumerate(spec.categories)}
-    # the code of a missing value is −1, so it finds the last entry
+    # The code of a missing value is −1, which indexes the last entry.
     table = [terms.get(category, absent) for category in (*column.categories, None)]
     return np.array(table, dtype=np.int32)[column.values]
 
 
 def _bin_codes(spec: BinTerms, column: Column, start: int, absent: int) -> NDArray[np.int32]:
-    found = start + np.searchsorted(spec.edges, column.values, side="right")
+    bins = start + np.searchsorted(spec.edges, column.values, side="right")
     missing = start + len(spec.edges) + 1 if spec.has_missing_term else absent
-    return np.where(np.isnan(column.values), missing, found).astype(np.int32)
+    return np.where(np.isnan(column.values), missing, bins).astype(np.int32)
 
 
-def same_kind(spec: ColumnTerms, given: Mapping[str, Column]) -> Column:
-    """Return the column that some terms read; one that is missing or of another kind is refused."""
-    if spec.name not in given:
+def matching_column(spec: ColumnTerms, columns: Mapping[str, Column]) -> Column:
+    """Return the column that the terms read; an absent column or another kind is refused."""
+    if spec.name not in columns:
         raise InputError(
             f"Column {spec.name!r} was there when the update was fitted and is missing now "
-            f"(columns: {', '.join(given)}). Pass the same columns."
+            f"(columns: {', '.join(columns)}). Pass the same columns.",
+            parameter="X",
         )
-    column = given[spec.name]
+    column = columns[spec.name]
     if column.kind == spec.kind:
         return column
     example = column.first_value()
     if example is None:  # a column without any value has no kind of its own
-        empty = np.full(len(column), np.nan) if spec.kind == "numeric" else np.full(len(column), -1)
+        empty = np.full(len(column), np.nan if spec.kind == "numeric" else -1)
         return Column(spec.name, spec.kind, empty)
-    words = {"numeric": "numbers", "category": "categories or text"}
+    names = {"numeric": "numbers", "category": "categories or text"}
     raise InputError(
-        f"Column {spec.name!r} held {words[spec.kind]} when the update was fitted and holds "
-        f"{words[column.kind]} now (for example {example!r}). Convert it to the type it had."
+        f"Column {spec.name!r} held {names[spec.kind]} when the update was fitted and holds "
+        f"{names[column.kind]} now (for example {example!r}). Convert it to the type it had.",
+        parameter="X",
     )
 
 
@@ -291,18 +291,19 @@ def learn_encoding(
 ) -> Encoding:
     """Return the terms of the fit rows; constant columns and `locked` ones have none.
 
-    A category shared by fewer than `min_category_size` rows gets no term: it could not be told from
-    chance, and a value that one person alone has must not be kept in the update. A row of weight 0
-    counts as if it were not there. With `numeric="bins"` a number enters as about `n_bins` bins of
-    similar weight, each of `min_category_size` rows at least; one that falls into a single bin has
-    no term.
+    A category that fewer than `min_category_size` rows share gets no term: it would fit noise, and
+    the update must not store a value of a single person. Rows of weight 0 are ignored. With
+    `numeric="bins"`, a numeric column has about `n_bins` bins of similar weight, each with at least
+    `min_category_size` rows. A numeric column with a single bin has no term.
     """
     if numeric not in ("unit", "bins"):
-        raise InputError(f"numeric={numeric!r} is not known; choose 'unit' or 'bins'.")
+        raise InputError(
+            f"numeric={numeric!r} is not known; choose 'unit' or 'bins'.", parameter="numeric"
+        )
     free = [c for c in columns if c.name not in locked]
-    there = weight > 0
-    if not there.all():
-        free, weight = [c.take(there) for c in free], weight[there]
+    has_weight = weight > 0
+    if not has_weight.all():
+        free, weight = [c.take(has_weight) for c in free], weight[has_weight]
     specs: list[ColumnTerms | None] = []
     for column in free:
         if column.kind == "category":
@@ -311,35 +312,37 @@ def learn_encoding(
             specs.append(_learn_bins(column, weight, min_category_size, n_bins))
         else:
             specs.append(_learn_numeric(column, weight, min_category_size))
-    if not any(specs):
+    kept = tuple(spec for spec in specs if spec is not None)
+    if not kept:
         raise InputError(
             "X has no column that could have points (columns to choose from: "
             f"{', '.join(c.name for c in free) or 'none'}): each is constant, missing everywhere "
             f"or has no category that min_category_size={min_category_size} rows share. Pass "
-            "columns that tell people apart, or lower min_category_size."
+            "columns in which people differ, or lower min_category_size.",
+            parameter="X",
         )
-    return Encoding(tuple(spec for spec in specs if spec is not None))
+    return Encoding(kept)
 
 
 def _learn_numeric(
     column: Column, weight: NDArray[np.float64], min_category_size: int
 ) -> NumericTerms | None:
-    seen, seen_weight, n_missing = _seen(column, weight)
-    if not len(seen) or np.ptp(seen) <= ROUNDING * np.abs(seen).max():
+    known, known_weight, n_missing = _known_values(column, weight)
+    if not len(known) or np.ptp(known) <= ROUNDING * np.abs(known).max():
         return None
-    fill = float(np.average(seen, weights=seen_weight))
+    fill = float(np.average(known, weights=known_weight))
     return NumericTerms(column.name, fill, n_missing >= min_category_size)
 
 
 def _learn_bins(
     column: Column, weight: NDArray[np.float64], min_category_size: int, n_bins: int
 ) -> BinTerms | None:
-    seen, seen_weight, n_missing = _seen(column, weight)
-    edges = bin_edges(seen, seen_weight, n_bins=n_bins, min_size=min_category_size)
+    known, known_weight, n_missing = _known_values(column, weight)
+    edges = bin_edges(known, known_weight, n_bins=n_bins, min_size=min_category_size)
     return BinTerms(column.name, edges, n_missing >= min_category_size) if edges else None
 
 
-def _seen(
+def _known_values(
     column: Column, weight: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """Return the values that are not missing, their weights, and how many are missing."""

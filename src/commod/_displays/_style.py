@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from commod._data.inputs import read_columns
+from commod._data.columns import read_columns
 from commod.exceptions import InputError
 from commod.updates.base import BaseUpdate
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import binary_outcome, check_length, read_labels
+from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._displays._style import axes_or_new, base_scores_of, check_update, given_groups
 from commod._record import CalibrationBin
 from commod._reporting.audit.scores import calibration_bins, calibration_error
 from commod._text.drawing import AFTER, BEFORE, plain_text
 from commod.exceptions import InputError
-from commod.metrics._scores import _read_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,7 +167,7 @@ class CalibrationDisplay:
         happened = binary_outcome(read_labels(y_true, "y_true"), "y_true", pos_label)
         curves = {}
         for name, given in (("scores_before", scores_before), ("scores_after", scores_after)):
-            scores = _read_scores(given, name)
+            scores = read_scores(given, name)
             check_length(scores, name, len(happened))
             curves[name[7:]] = Reliability.of(happened, scores, float(level))
         return cls(**curves, pos_label=pos_label).plot(ax)

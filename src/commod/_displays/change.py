@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from commod._data.inputs import read_groups
+from commod._data.groups import read_groups
 from commod._displays._style import axes_or_new, check_update, given_groups, width_of
 from commod._text.drawing import AFTER, LOSS_STYLE, plain_text
 from commod.exceptions import InputError

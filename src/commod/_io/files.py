@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Write files atomically: a reader sees the old file or the new one, never half of one."""
 
 from __future__ import annotations
 
@@ -6,135 +6,96 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import stat
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from commod.exceptions import InputError
 
 try:
     import fcntl
-except (
-    ImportError
-):  # Windows: nobody can tell a stale temporary from one in use, so none is removed
+except ImportError:  # Windows: without locks, no temporary file is ever called stale
     fcntl = None  # type: ignore[assignment, unused-ignore]
 
-__all__ = ["ending_on_sigterm", "private_folder", "write_whole", "written_whole"]
+__all__ = ["private_folder", "replacement_file", "write_whole"]
 
-_NEW = 60.0  # seconds in which a temporary may not be locked yet by the process that made it
+_GRACE = 60.0  # seconds that a process has to lock the temporary file it created
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file under a temporary name beside its place and move it there; return the path.
-
-    A reader sees the old file or the new one, and an interrupted run leaves neither half.
-    """
-    with written_whole(path) as beside, open(beside, "r+b") as file:
+    """Write `data` to `path` as a whole or not at all, and return the path."""
+    with replacement_file(path) as temporary, open(temporary, "r+b") as file:
         file.write(data)
     return Path(path)
 
 
 @contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield an empty temporary file beside `path`; once written, it is moved there.
+def replacement_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield an empty temporary file beside `path` that replaces it when the block ends.
 
-    Where the block raises, or the process is asked to end, the temporary is removed and the earlier
-    file stays as it was. The temporary is locked while it is written, so that a later run can tell
-    what a killed process left behind, and removes it.
+    If the block raises anything, KeyboardInterrupt and SystemExit included, the temporary file is
+    removed and the earlier file stays as it was. No signal handler is installed: a process that
+    is killed leaves its temporary file behind. The file is locked while it is written, so a later
+    write to the same path recognises what a killed process left and removes it.
     """
-    # a link stays a link: what it points to is replaced
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path))  # a link stays a link: its target is replaced
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {str(target.parent)!r} to write {target.name!r} in.")
     if target.is_dir():
         raise InputError(f"{str(target)!r} is a folder; name a file in it.")
-    start = f".{target.name[:40]}."
-    _remove_stale(target.parent, start)
-    beside = target.with_name(f"{start}{secrets.token_hex(8)}.part")
-    with ending_on_sigterm():
-        handle = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
+    prefix = f".{target.name[:40]}."
+    _remove_stale(target.parent, prefix)
+    temporary = target.with_name(f"{prefix}{secrets.token_hex(8)}.part")
+    handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with suppress(OSError):  # where files cannot be locked, none is ever called stale
             _lock(handle)
-            yield beside
-            if target.exists():  # a private file stays private
-                os.chmod(beside, stat.S_IMODE(target.stat().st_mode))
-            os.replace(beside, target)
-        except BaseException as error:
-            beside.unlink(missing_ok=True)
-            if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-                error.filename = str(path)  # a full disk does not say which file it was
-            raise
-        finally:
-            os.close(handle)
+        yield temporary
+        if target.exists():  # a private file stays private
+            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+        os.replace(temporary, target)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = str(path)  # a full disk does not say which file it was
+        raise
+    finally:
+        os.close(handle)
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Yield a new folder that only this user can read; it is removed whatever happens."""
-    with ending_on_sigterm():
-        folder = Path(tempfile.mkdtemp(prefix="commod-"))
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """Let a request to end raise SystemExit, so that temporaries are removed on the way out.
-
-    Only the main thread may do so, and only where nobody else handles the request already.
-    """
-    is_free = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    )
-    if is_free:
-        signal.signal(signal.SIGTERM, _end)
+    """Yield a new folder that only this user can read; it is removed when the block ends."""
+    folder = Path(tempfile.mkdtemp(prefix="commod-"))
     try:
-        yield
+        yield folder
     finally:
-        if is_free:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
-def _remove_stale(folder: Path, start: str) -> None:
-    """Remove the temporaries of killed processes: those that nobody holds a lock on."""
-    pattern = re.compile(re.escape(start) + r"[0-9a-f]{16}\.part")
+def _remove_stale(folder: Path, prefix: str) -> None:
+    """Remove the temporary files of killed processes: those that no process has locked."""
+    pattern = re.compile(re.escape(prefix) + r"[0-9a-f]{16}\.part")
     with suppress(OSError), os.scandir(folder) as entries:
-        stale = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
-        for path in stale:
+        for path in [entry.path for entry in entries if pattern.fullmatch(entry.name)]:
             with suppress(OSError):
-                _remove_if_unused(path)
+                _remove_unless_locked(path)
 
 
-def _remove_if_unused(path: str) -> None:
-    if fcntl is None or time.time() - os.stat(path).st_mtime < _NEW:
+def _remove_unless_locked(path: str) -> None:
+    if fcntl is None or time.time() - os.stat(path).st_mtime < _GRACE:
         return
     handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
     try:
-        _lock_now(handle)
+        _lock(handle)
         os.unlink(path)
     finally:
         os.close(handle)
 
 
 def _lock(handle: int) -> None:
-    with suppress(OSError):  # where files cannot be locked, no temporary is ever called stale
-        _lock_now(handle)
-
-
-def _lock_now(handle: int) -> None:
     if fcntl is not None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Packages that are not always installed."""
+"""Import packages that are optional."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["import_optional"]
 
 
 def import_optional(package: str, extra: str, purpose: str) -> Any:
-    """Return a package, or say what needs it and how to install it.
+    """Return a package; if it is missing, the error says what needs it and how to install it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which types of commod a file of a fitted update may hold."""
+"""List the types of commod that a saved update may contain."""
 
 from __future__ import annotations
 
@@ -26,5 +26,6 @@ TRUSTED_TYPES = (
 )
 """Types to pass to ``skops.io.load(file, trusted=[*commod.TRUSTED_TYPES, ...])``.
 
-All are plain holders of numbers and names. The base model's own types are for its owner to trust.
+All of them only hold numbers and names. Whether to trust the types of the base model is the user's
+decision.
 """

@@ -1,8 +1,8 @@
-"""What was found, as plain records: frozen, comparable, JSON both ways; nothing here computes.
+"""Plain records of results: frozen, comparable, written to JSON and read back.
 
-Every number that is undefined or not known is None, never NaN, so that a record equals its copy
-and JSON can hold it. Names of people's groups, columns and categories are kept as they came: who
-writes them into a page, a table or a file makes them inert there.
+Records compute nothing. A number that is undefined or not known is None, never NaN: so a record
+equals its copy, and JSON can hold it. Names of groups, columns and categories are kept as they
+came. The code that writes them into a page, a table or a file makes them harmless there.
 """
 
 from commod._record.audit import (
@@ -11,7 +11,7 @@ from commod._record.audit import (
     Audit,
     Calibration,
     CalibrationBin,
-    Changes,
+    ChangeSummary,
     Check,
     Fairness,
     Group,
@@ -46,7 +46,7 @@ __all__ = [
     "CalibrationBin",
     "Card",
     "CardLine",
-    "Changes",
+    "ChangeSummary",
     "Check",
     "Concept",
     "Condition",

@@ -1,4 +1,4 @@
-"""The audit as a record: what was asked, what was reached, who changed, what is not known."""
+"""Records of an audit: the request, what was reached, who changed and what is not known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from commod import _text
 from commod._record.explanation import Card, Estimate, Segments, Value
-from commod._record.plain import from_plain, to_plain
+from commod._record.plain import ADDED_LATER, from_plain, to_plain
 from commod.exceptions import InputError
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "Audit",
     "Calibration",
     "CalibrationBin",
-    "Changes",
+    "ChangeSummary",
     "Check",
     "Fairness",
     "Group",
@@ -37,9 +37,9 @@ SCHEMA = "commod.audit/1"
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked of the update; None where nothing was.
+    """What the user asked of the update; None for what was not asked.
 
-    `target` is a floor on the P-rule, or a ceiling on the disparity of the other constraints.
+    `target` is a floor on the P-rule, or a ceiling on the metric of the other constraints.
     `pos_name` and `favorable_name` are the two labels in words ("high risk", "low risk").
 
     Examples
@@ -64,9 +64,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Fairness:
-    """One fairness metric before and after; `asked` marks the one the update was asked for.
+    """One fairness metric before and after the update.
 
-    `n` people are in the comparison: those of groups that are large enough.
+    `n` people are compared: those in groups that are large enough. `asked` marks the metric that
+    the user asked for. `definition` says in words what the metric measures; it is empty in audits
+    that earlier versions wrote.
     """
 
     n: int
@@ -76,15 +78,16 @@ class Fairness:
     asked: bool
     before: Estimate
     after: Estimate
+    definition: str = field(default="", metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
 class Group:
-    """One group before and after; rates that need labels are None without them.
+    """One group before and after the update.
 
-    `favorable` is the share with the favourable outcome; `selected` that with `pos_label`. True
-    and false positive rates are of `pos_label`. Of a group of fewer than five people that is not
-    compared the size alone is told.
+    `favorable` is the share with the favourable outcome, `selected` the share with `pos_label`.
+    True and false positive rates are those of `pos_label`. Rates that need true labels are None
+    without them. A group that is not compared and has fewer than five people shows its size only.
     """
 
     name: str
@@ -109,7 +112,7 @@ class Group:
 
 @dataclass(frozen=True)
 class SmallGroup:
-    """A group with too few people to say anything; it is in no comparison."""
+    """A group that is too small to compare: `n` people, where `needed` would be enough."""
 
     name: str
     n: int
@@ -117,8 +120,8 @@ class SmallGroup:
 
 
 @dataclass(frozen=True)
-class Changes:
-    """How many of `n` people change, and in which direction of the favourable outcome."""
+class ChangeSummary:
+    """How many decisions of `n` people change, and how many changes are gains and losses."""
 
     n: int
     n_changes: int
@@ -129,12 +132,15 @@ class Changes:
 
 @dataclass(frozen=True)
 class Limit:
-    """The fewest changes that reach the same fairness with the sensitive attribute in hand.
+    """The fewest changes that reach the same fairness, even with the sensitive features in hand.
 
-    All of it is about the groups that are compared: `n_changes` were made there. `n_fewest` in the
-    direction that was allowed, `n_gains_only` where nobody may lose; `times` is
-    the changes made over `n_fewest`. None where undefined or out of reach. `n_target` and
-    `n_target_gains_only` are the same for the target that was asked for.
+    All counts are of the groups that are compared. A count is None where it is undefined or where
+    no number of changes is enough.
+
+    - `n_changes`: the changes that the update makes.
+    - `n_fewest`: the fewest changes in the allowed `direction`; `times` is n_changes / n_fewest.
+    - `n_gains_only`: the fewest changes where nobody may lose.
+    - `n_target`, `n_target_gains_only`: the same two counts for the target.
     """
 
     direction: str
@@ -148,10 +154,11 @@ class Limit:
 
 @dataclass(frozen=True)
 class Quality:
-    """How right decisions and scores are; `p_value` is McNemar's exact test of equal accuracy.
+    """How often decisions are right, and how well scores rank people.
 
-    `n_errors_fixed` errors became right decisions, `n_errors_introduced` right decisions became
-    errors. `auc_loss` is the area before minus the area after, both of the same people.
+    `n_errors_fixed` wrong decisions became right; `n_errors_introduced` right ones became wrong.
+    `p_value` is that of McNemar's exact test of equal accuracy. `auc_loss` is the area under the
+    curve before minus the area after, both on the same people.
     """
 
     accuracy_before: Estimate
@@ -176,7 +183,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """People with similar scores: their mean score beside the share with `pos_label`."""
+    """People with similar scores: their mean score, and the observed share with `pos_label`."""
 
     n: int
     mean_score: float
@@ -185,7 +192,7 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores against what happened; `error` is the mean distance of the two, weighted by people."""
+    """Scores against true labels; an `error` is their mean distance, weighted by people."""
 
     before: tuple[CalibrationBin, ...]
     after: tuple[CalibrationBin, ...]
@@ -195,11 +202,11 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Proxy:
-    """How well the update tells who belongs to a group: area under the curve, 0.5 is not at all.
+    """How well the update predicts who belongs to a group: an area under the curve.
 
-    `update` is of −r, or of the change itself where r is not known (`by_ratio` says which);
-    `base_score` of the base model's score, for comparison. Values below 0.5 tell it as well as
-    values above: the group is the one that is *not* pushed.
+    0.5 means not at all. Values below 0.5 predict the group as well as values above: the update
+    then pushes the *other* people. `update` is the area for −r, or for the change itself where r is
+    not known; `by_ratio` says which. `base_score` is the area for the base model's score.
     """
 
     group: str
@@ -210,10 +217,10 @@ class Proxy:
 
 @dataclass(frozen=True)
 class Subgroup:
-    """People of a group within a slice of the others' columns who fare worse than their peers.
+    """People of one group, within a range of other columns, who fare worse than their peers.
 
-    `rate` is the share of `what` among them, `others` among those named in `compared_with`;
-    `gap` is rate − others.
+    `rate` is the share of `what` among them after the update. `others` is that share among the
+    people that `compared_with` names. `gap` is rate − others.
     """
 
     name: str
@@ -229,11 +236,12 @@ class Subgroup:
 
 @dataclass(frozen=True)
 class Subgroups:
-    """Subgroups that remain badly served, worst first, of `n_tested` that were large enough.
+    """Subgroups that fare worse than their peers, worst first.
 
-    `n_worse` are; the worst of them are listed. `level` is that of each interval, raised so that
-    all hold together at the audit's level; `n_too_small` were left out, having fewer than
-    `min_size` people or as few to compare with.
+    `n_tested` subgroups were large enough; `n_worse` of them fare worse, and the worst are listed.
+    `n_too_small` were left out: they, or the people to compare them with, are fewer than
+    `min_size`. `level` is the level of each interval. It is raised so that all intervals hold
+    together at the audit's level.
     """
 
     n_tested: int
@@ -246,14 +254,15 @@ class Subgroups:
 
 @dataclass(frozen=True)
 class StabilitySummary:
-    """What refits on resamples say; see `commod.stability`.
+    """How the update varies over refits on resamples; see `commod.stability`.
 
-    `n_refits` of `n_asked` succeeded; `failure` is the first error of those that did not.
-    `agreement` is the mean share of the changed people two refits have in common (Jaccard index);
-    `columns` maps a raw column to the share of refits whose scorecard uses it; `histogram` counts
-    people by how often their decision changes, in ten equal steps of the share of refits: the first
-    is 0 to below 10 %, the last 90 to 100 %. So its ends hold more than those who never and always
-    change: `n_always` and `n_sometimes` are exact, and the rest of `n_rows` never changes.
+    `n_refits` of `n_asked` refits succeeded; `failure` is the first error of the others.
+    `agreement` is the mean share of changed people that two refits have in common (Jaccard index).
+    `columns` maps a raw column to the share of refits whose scorecard uses it.
+
+    `histogram` counts people by the share of refits in which their decision changes, in ten equal
+    steps: the first is 0 to below 10 %, the last 90 to 100 %. `n_always` and `n_sometimes` are
+    exact counts; the remaining people of `n_rows` never change.
     """
 
     n_refits: int
@@ -273,7 +282,7 @@ class StabilitySummary:
 
 @dataclass(frozen=True)
 class Check:
-    """One question with a stable code, its answer and the numbers behind it."""
+    """One question with a stable code, its answer, and the numbers behind the answer."""
 
     code: str
     title: str
@@ -283,10 +292,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the figures come from: versions, seeds, digests (SHA-256).
+    """Where the figures come from: versions, settings, digests (SHA-256).
 
-    `reads_group` and `draws_lots` say whether the update reads each person's group, or a column
-    that tells it exactly, to decide, and whether it decides by lot; None where it is not known.
+    `reads_group`: whether the update reads each person's group, or a column that determines the
+    group, to decide. `draws_lots`: whether it decides by random draws. None where not known.
     """
 
     created: str
@@ -302,19 +311,20 @@ class Provenance:
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What an update did to whom, measured; made by `commod.audit`, read by `commod.report`.
+    """What an update does to whom; `commod.audit` makes it and `commod.report` writes it.
 
-    All intervals have the two-sided `level` unless they say otherwise, and all figures are of the
-    `n` people that `rows` names. `answer` says the most important of it in plain words; `notice`,
-    where most of the changes are losses, what gains alone would take.
+    All figures are of the `n` people that `rows` names. All intervals have the two-sided `level`
+    unless they state their own. `answer` has the most important results as sentences. `notice` is
+    set where most changes are losses, and says how many gains alone would reach the same fairness.
 
     Examples
     --------
-    >>> from commod import audit
-    >>> found = audit([0, 0, 1, 1] * 50, [0, 1, 1, 1] * 50, sensitive_features=["a", "b"] * 100)
-    >>> found.changes.n_changes, found.changes.n_gains
+    >>> import commod
+    >>> decisions = [0, 0, 1, 1] * 50, [0, 1, 1, 1] * 50
+    >>> audit = commod.audit(*decisions, sensitive_features=["a", "b"] * 100)
+    >>> audit.changes.n_changes, audit.changes.n_gains
     (50, 50)
-    >>> type(found).from_json(found.to_json()) == found
+    >>> type(audit).from_json(audit.to_json()) == audit
     True
     """
 
@@ -327,7 +337,7 @@ class Audit:
     answer: tuple[str, ...]
     notice: str | None
     fairness: tuple[Fairness, ...]
-    changes: Changes
+    changes: ChangeSummary
     limit: Limit
     groups: tuple[Group, ...]
     small_groups: tuple[SmallGroup, ...]
@@ -345,7 +355,7 @@ class Audit:
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the audit as plain Python; the ledger stays out, its digest is in."""
+        """Return the audit as plain Python objects; of the ledger, only its digest."""
         return dict(to_plain(self))
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -353,14 +363,15 @@ class Audit:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
-        asked = self.fairness[0]
-        before, after = (_text.number(f.value, 3) for f in (asked.before, asked.after))
+        fairness = self.fairness[0]
+        before, after = (_text.number(f.value, 3) for f in (fairness.before, fairness.after))
         states = [check.state for check in self.checks]
         checks = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         return (
             f"Audit of {self.n:,} {_text.shorten(self.rows, 60)}: "
-            f"{self.changes.n_changes:,} changes ({self.changes.n_gains:,} gains, "
-            f"{self.changes.n_losses:,} losses), {asked.metric} "
+            f"{_text.n_of(self.changes.n_changes, 'change')} "
+            f"({_text.n_of(self.changes.n_gains, 'gain')}, "
+            f"{_text.n_of(self.changes.n_losses, 'loss')}), {fairness.metric} "
             f"{before} → {after}, checks: {checks}"
         )
 
@@ -368,7 +379,7 @@ class Audit:
         sentences = [*self.answer]
         if self.notice:
             sentences.insert(1, f"Most of the changes are losses. {self.notice}")
-        where = f"{self.n:,} {_text.shorten(self.rows, 60)}"
+        rows = f"{self.n:,} {_text.shorten(self.rows, 60)}"
         level = f"{self.level * 100:g}% intervals"
         fairness = [(f.metric, f.before, f.after) for f in self.fairness]
         groups = sorted(self.groups, key=lambda group: not group.compared)[:30]
@@ -380,29 +391,29 @@ class Audit:
             sentences,
             [
                 (
-                    f"Fairness on the {where}, {level}",
+                    f"Fairness on the {rows}, {level}",
                     *_before_after("measure", fairness, "number"),
                 ),
-                (f"Favourable outcomes on the {where}, {level}", *_before_after("group", rates)),
-                (f"Changes by group, of the {where}", ("group", "people", "gain", "lose"), people),
+                (f"Favourable outcomes on the {rows}, {level}", *_before_after("group", rates)),
+                (f"Changes by group, of the {rows}", ("group", "people", "gain", "lose"), people),
                 ("Checks", ("code", "answer", "question", "why"), checks),
             ],
         )
 
     @classmethod
     def from_dict(cls, data: Any) -> Audit:
-        """Return the audit that `to_dict` wrote, without its ledger."""
+        """Return the audit that `to_dict` returned, without its ledger."""
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA:
             raise InputError(
-                f"This is not an audit that this version reads: schema {schema!r}, expected "
-                f"{SCHEMA!r}. Read it with the version of commod that wrote it."
+                f"This is not an audit that this version of commod can read: schema {schema!r}, "
+                f"expected {SCHEMA!r}. Read it with the version of commod that wrote it."
             )
         return from_plain(cls, data)
 
     @classmethod
     def from_json(cls, text: str) -> Audit:
-        """Return the audit that `to_json` wrote, without its ledger."""
+        """Return the audit that `to_json` returned, without its ledger."""
         try:
             data = json.loads(text, parse_constant=_refuse_constant)
         except ValueError as error:
@@ -411,12 +422,12 @@ class Audit:
 
 
 def _before_after(
-    first: str, lines: list[tuple[str, Estimate, Estimate]], kind: str = "percent"
+    first: str, figures: list[tuple[str, Estimate, Estimate]], kind: str = "percent"
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the header and the rows of a table of figures before and after."""
-    rows = [(name, *(_text.estimate(figure, kind) for figure in pair)) for name, *pair in lines]
+    rows = [(name, *(_text.estimate(figure, kind) for figure in pair)) for name, *pair in figures]
     return (first, "before", "after"), rows
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")

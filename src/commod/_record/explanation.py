@@ -22,7 +22,7 @@ Direction = Literal["gain", "loss"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure and the ends of its interval; None where it is undefined or nothing is known."""
+    """A figure and the two ends of its interval; None where undefined or not known."""
 
     value: float | None
     low: float | None
@@ -31,10 +31,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition on a raw column: a range low ≤ x < high, or one of some values.
+    """One condition on a raw column: a range low ≤ x < high, or one of several values.
 
-    `low` or `high` is None where a range is open; `values` is None for a range. `missing` says
-    whether a missing value satisfies the condition. `negated`: none of `values` instead of one.
+    `low` or `high` is None where the range is open; `values` is None for a range. `missing` says
+    whether a missing value satisfies the condition. If `negated`, x must be none of `values`.
     """
 
     column: str
@@ -48,12 +48,12 @@ class Condition:
 
 @dataclass(frozen=True)
 class Segment:
-    """A readable rule that describes people whose decision changes in one direction.
+    """A rule on raw columns that describes people whose decision changes in one direction.
 
-    Of the `size` people with the base decision that can change in this direction and who satisfy
-    all conditions, `n_changed` change: their share is `precision`. `coverage` is the share of all
-    changes in this direction; `n_new` counts those that no earlier segment describes. A rule is
-    right more often than wrong: what describes fewer of its own people describes nobody.
+    `size` people satisfy all conditions and have the base decision that can change in this
+    direction. `n_changed` of them change; this share is `precision`, and it is above one half.
+    `coverage` is n_changed over all changes in this direction. `n_new` counts the changes that no
+    earlier segment describes.
     """
 
     direction: Direction
@@ -68,9 +68,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Segments:
-    """The few rules that describe the changed people, gains first, best first within each.
+    """A few rules that describe the changed people: gains before losses, best rule first.
 
-    `n_described_gains` of `n_gains` gains satisfy at least one rule for gains; so for losses.
+    `n_described_gains` of `n_gains` gains satisfy at least one rule for gains. The same holds for
+    losses.
     """
 
     segments: tuple[Segment, ...]
@@ -83,11 +84,11 @@ class Segments:
 
 @dataclass(frozen=True)
 class CardLine:
-    """One line of a scorecard: the points a term adds to r (below 0 pushes towards a change).
+    """One term of a scorecard and the points that it adds to r; below 0 it pushes to a change.
 
-    `unit` is "per unit" for a number, "" otherwise. `spread` is the standard deviation over the
-    explained people of what the line adds to r, None where it was not measured. `concept` numbers
-    the concept the line belongs to, None where several share it.
+    `unit` is "per unit" for a number, "" otherwise. `spread` is the standard deviation, over the
+    explained people, of what the term adds to r; None where not measured. `concept` is the number
+    of the concept that the term belongs to; None where several share it.
     """
 
     term: str
@@ -100,11 +101,12 @@ class CardLine:
 
 @dataclass(frozen=True)
 class Concept:
-    """One concept, told by what it does to *changing*: positive values push towards a change.
+    """One concept: its points on −r, so positive points push towards a change.
 
-    `push` is what it adds to −r. It is active where that is above its mean on the fit rows;
+    A concept is active for a person where it adds more to −r than its mean on the fit rows.
     `change_if_active` and `change_if_inactive` are shares of the explained people who change.
-    `lines` are its points on −r, strongest first.
+    `contribution` is the factor with which the concept enters r; `lines`, its terms, include it
+    already and are ordered strongest first.
     """
 
     number: int
@@ -119,7 +121,7 @@ class Concept:
 
 @dataclass(frozen=True)
 class Card:
-    """The total scorecard, r = intercept + points, beside the concepts it is split into."""
+    """The total scorecard, r = intercept + points, and the concepts that it is split into."""
 
     intercept: float
     lines: tuple[CardLine, ...]

@@ -1,4 +1,4 @@
-"""Records to plain Python and back, by their type hints; a file that does not fit is refused."""
+"""Turn records into plain Python objects and back, by their type hints."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from commod._text import shorten
 from commod.exceptions import InputError
 
-__all__ = ["from_plain", "to_plain"]
+__all__ = ["ADDED_LATER", "from_plain", "to_plain"]
 
 Record = TypeVar("Record")
+ADDED_LATER = {"optional": True}  # metadata of a field that files of earlier versions lack
 
 
 def to_plain(value: Any) -> Any:
@@ -40,7 +42,10 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[Record], data: Any) -> Record:
-    """Return the record that `to_plain` wrote; anything missing, unknown or of a wrong type fails.
+    """Return the record that `to_plain` turned into `data`.
+
+    A field that is missing, unknown or of a wrong type raises `InputError`. Only a field whose
+    metadata is `ADDED_LATER` may be missing; it then has its default.
 
     Examples
     --------
@@ -70,7 +75,10 @@ def _read(hint: Any, data: Any, where: str) -> Any:
 
 
 def _is_plain(hint: Any, data: Any) -> bool:
-    """Return whether the data is of this kind; whole numbers are floats, infinite ones are not."""
+    """Return whether the data has this plain type.
+
+    A whole number counts as a float. Infinite numbers and NaN are never accepted.
+    """
     if type(data) is float and not math.isfinite(data):
         return False
     if hint is float and type(data) is int:
@@ -86,9 +94,9 @@ def _read_one_of(hint: Any, arguments: tuple[Any, ...], data: Any, where: str) -
     if type(data) in arguments and _is_plain(type(data), data):
         return data
     kinds = [kind for kind in arguments if kind is not type(None)]
-    meant = kinds if len(kinds) == 1 else [kind for kind in kinds if _says_so(kind, data)]
-    if len(meant) == 1 and is_dataclass(meant[0]):
-        return _read(meant[0], data, where)
+    matching = kinds if len(kinds) == 1 else [kind for kind in kinds if _names_kind(kind, data)]
+    if len(matching) == 1 and is_dataclass(matching[0]):
+        return _read(matching[0], data, where)
     for kind in kinds:
         try:
             return _read(kind, data, where)
@@ -97,14 +105,14 @@ def _read_one_of(hint: Any, arguments: tuple[Any, ...], data: Any, where: str) -
     raise _wrong(hint, data, where)
 
 
-def _says_so(kind: Any, data: Any) -> bool:
-    """Return whether data names its kind of record in a field that can hold nothing else."""
+def _names_kind(kind: Any, data: Any) -> bool:
+    """Return whether data names this kind of record in all its fields with literal types."""
     if not isinstance(kind, type) or not is_dataclass(kind) or not isinstance(data, dict):
         return False
     hints = _hints(kind).items()
-    marks = [(name, hint) for name, hint in hints if typing.get_origin(hint) is typing.Literal]
-    return bool(marks) and all(
-        _is_one_of(data.get(name), typing.get_args(hint)) for name, hint in marks
+    literals = [(name, hint) for name, hint in hints if typing.get_origin(hint) is typing.Literal]
+    return bool(literals) and all(
+        _is_one_of(data.get(name), typing.get_args(hint)) for name, hint in literals
     )
 
 
@@ -112,17 +120,18 @@ def _read_record(kind: type, data: Any, where: str) -> Any:
     if not isinstance(data, dict):
         raise _wrong(kind, data, where)
     hints = _hints(kind)
-    kept = [f.name for f in fields(kind) if _is_kept(f)]
-    unlike = sorted(set(kept) ^ set(data))
-    if unlike:
-        verb = "lacks" if unlike[0] in kept else "has an unknown"
-        raise InputError(f"{where} {verb} field {unlike[0]!r}; expected {', '.join(kept)}.")
-    return kind(**{name: _read(hints[name], data[name], f"{where}.{name}") for name in kept})
+    kept = {f.name: f.metadata.get("optional", False) for f in fields(kind) if _is_kept(f)}
+    wrong = sorted({name for name in kept if not kept[name]} - set(data) | set(data) - set(kept))
+    if wrong:
+        problem = "lacks" if wrong[0] in kept else "has an unknown"
+        raise InputError(f"{where} {problem} field {wrong[0]!r}; expected {', '.join(kept)}.")
+    present = [name for name in kept if name in data]
+    return kind(**{name: _read(hints[name], data[name], f"{where}.{name}") for name in present})
 
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)  # evaluates text, so once for each kind of record
+    return typing.get_type_hints(kind)  # evaluates text: once per kind of record is enough
 
 
 def _is_kept(field: Any) -> bool:
@@ -131,6 +140,4 @@ def _is_kept(field: Any) -> bool:
 
 def _wrong(hint: Any, data: Any, where: str) -> InputError:
     name = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
-    shown = repr(data)
-    shown = shown if len(shown) <= 80 else shown[:80] + "…"
-    return InputError(f"{where} must be {name}; got {shown}.")
+    return InputError(f"{where} must be {name}; got {shorten(repr(data))}.")

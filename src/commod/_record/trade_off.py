@@ -1,21 +1,22 @@
-"""Records of the trade-off: the updates along a frontier, each with its segments and points."""
+"""Records of a trade-off: updates along a frontier, each with its segments and points."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from commod._record.explanation import Card, Segments
+from commod._record.plain import ADDED_LATER
 
 __all__ = ["Step", "TradeOff"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One update of a frontier: no other of it is as fair with fewer changes.
+    """One update of a frontier; no other update on it is as fair with fewer changes.
 
     `limit` is the fewest changes, as a share of the rows, that reach the same fairness in the same
-    directions. Counts are expected ones, with fractions, where an update draws lots; it has no
-    segments then, and no card where it is no scorecard.
+    directions. A randomised update has expected counts, with fractions, and no segments. `card` is
+    None for an update that is not a scorecard.
     """
 
     target: float | None
@@ -33,7 +34,10 @@ class Step:
 
 @dataclass(frozen=True)
 class TradeOff:
-    """The efficient updates of a frontier, from the base model's fairness towards parity."""
+    """The efficient updates of a frontier, ordered from the base model's fairness to the fairest.
+
+    `higher_is_fairer` says whether higher values of `metric` are fairer.
+    """
 
     constraints: str
     metric: str
@@ -43,3 +47,4 @@ class TradeOff:
     base_fairness: float | None
     base_accuracy: float | None
     steps: tuple[Step, ...]
+    higher_is_fairer: bool = field(default=True, metadata=ADDED_LATER)

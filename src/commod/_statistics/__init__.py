@@ -1,1 +1,1 @@
-"""Intervals for rates, and what may be promised about new people."""
+"""Compute intervals of rates, and promises about new people."""

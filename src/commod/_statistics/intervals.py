@@ -1,13 +1,13 @@
-"""Score bounds for a proportion, and the ratio and the difference of two: counts in, numbers out.
+"""Bound a proportion, the ratio of two proportions, and their difference, by score tests.
 
 A bound is the value at which a one-sided score test begins to pass. The test compares the observed
-distance from the value with its standard deviation at the two rates likeliest under that value
-(Koopman 1984 for ratios, Mee 1984 for differences). Unlike Wald's, it stays honest at rates near
-0 and 1 and needs no special treatment of counts of 0.
+distance from a value with its standard deviation. The deviation is computed at the likeliest rates
+under that value (Koopman 1984 for ratios, Mee 1984 for differences). Unlike Wald's test, it keeps
+its error at rates near 0 and 1, and needs no special treatment of counts of 0.
 
-Everywhere `positives_1` out of `size_1` people of one group and `positives_2` out of `size_2` of
-the other, as arrays whose shapes broadcast; `alpha` in (0, 0.5) is the error of one side. A size
-of 0 gives NaN, and no test succeeds with it.
+In all functions, x1 of n1 people in one group are positive, and x2 of n2 people in the other. These
+are arrays whose shapes broadcast. `alpha` in (0, 0.5) is the error of one side. The result is NaN
+where a size is 0.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from scipy.special import ndtri
 
 __all__ = [
     "difference_interval",
-    "difference_is_below",
     "difference_null_variance",
     "difference_upper_bound",
-    "ratio_interval",
-    "ratio_is_above",
     "ratio_lower_bound",
     "ratio_null_variance",
     "share_interval",
@@ -33,8 +30,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-N_HALVINGS = 36  # a bound is exact to 10 digits
-TINY = 1e-100
+N_HALVINGS = 36  # bounds are exact to 10 digits
+TINY = 1e-100  # avoids 0 / 0
 
 
 # ---------------------------------------------------------------------------------------------
@@ -69,90 +66,36 @@ def share_interval(
 
 
 # ---------------------------------------------------------------------------------------------
-# Ratio. Inside, p1 / p2 = share / (1 - share): bounded, and the groups play the same part.
-
-
-def ratio_is_above(
-    positives_1: ArrayLike,
-    size_1: ArrayLike,
-    positives_2: ArrayLike,
-    size_2: ArrayLike,
-    ratio: ArrayLike,
-    alpha: float,
-) -> BoolArray:
-    """Return where the counts show, with error `alpha`, that p1 / p2 is above `ratio`.
-
-    Examples
-    --------
-    >>> ratio_is_above(460, 1000, 500, 1000, ratio=[0.8, 0.9], alpha=0.05)
-    array([ True, False])
-    """
-    ratio = np.asarray(ratio, np.float64)
-    counts = _as_floats(positives_1, size_1, positives_2, size_2)
-    return _is_far(*_ratio_distance(*counts, ratio / (1 + ratio)), alpha)
+# Ratio. Computations use share, with p1 / p2 = share / (1 - share): bounded and symmetric.
 
 
 def ratio_lower_bound(
-    positives_1: ArrayLike,
-    size_1: ArrayLike,
-    positives_2: ArrayLike,
-    size_2: ArrayLike,
-    alpha: float,
+    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, alpha: float
 ) -> FloatArray:
-    """Return Koopman's lower bound of p1 / p2: `ratio_is_above` is true of every ratio below it.
+    """Return Koopman's lower bound of p1 / p2: the score test rejects every ratio below it.
 
     Returns
     -------
     ndarray
-        At least 0, and 0 exactly where `positives_1` is 0.
+        At least 0; exactly 0 where x1 is 0.
 
     Examples
     --------
     >>> f"{ratio_lower_bound(460, 1000, 500, 1000, alpha=0.05):.4f}"
     '0.8520'
     """
-    counts = x1, n1, x2, n2 = _as_floats(positives_1, size_1, positives_2, size_2)
+    counts = x1, n1, x2, n2 = _as_floats(x1, n1, x2, n2)
     with np.errstate(invalid="ignore"):
         observed = x1 * n2 / (x1 * n2 + x2 * n1)
     observed = np.where((x1 + x2 == 0) & (n1 > 0) & (n2 > 0), 0, observed)
-    share = _first_far(lambda share: _ratio_distance(*counts, share), observed, 0 * observed, alpha)
+    share = _first_significant(
+        lambda share: _ratio_distance(*counts, share), observed, 0 * observed, alpha
+    )
     return share / (1 - share)
 
 
-def ratio_interval(
-    positives_1: ArrayLike,
-    size_1: ArrayLike,
-    positives_2: ArrayLike,
-    size_2: ArrayLike,
-    alpha: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and the upper bound of p1 / p2, each with error `alpha`.
-
-    Returns
-    -------
-    low, high : ndarray
-        `high` is infinite where `positives_2` is 0. Swapping the groups gives the reciprocals.
-
-    Examples
-    --------
-    Koopman's own example, 95 % on both sides together:
-
-    >>> low, high = ratio_interval(36, 40, 16, 80, alpha=0.025)
-    >>> print(f"{low:.2f} to {high:.2f}")
-    2.94 to 7.15
-    """
-    low = ratio_lower_bound(positives_1, size_1, positives_2, size_2, alpha)
-    swapped = ratio_lower_bound(positives_2, size_2, positives_1, size_1, alpha)
-    with np.errstate(divide="ignore"):
-        return low, 1 / swapped
-
-
 def ratio_null_variance(
-    positives_1: ArrayLike,
-    size_1: ArrayLike,
-    positives_2: ArrayLike,
-    size_2: ArrayLike,
-    ratio: ArrayLike,
+    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, ratio: ArrayLike
 ) -> FloatArray:
     """Return the variance of p̂1 - ratio · p̂2 at the likeliest rates with p1 = ratio · p2.
 
@@ -162,8 +105,7 @@ def ratio_null_variance(
     '0.000450'
     """
     ratio = np.asarray(ratio, np.float64)
-    counts = _as_floats(positives_1, size_1, positives_2, size_2)
-    _, variance = _ratio_distance(*counts, ratio / (1 + ratio))
+    _, variance = _ratio_distance(*_as_floats(x1, n1, x2, n2), ratio / (1 + ratio))
     return variance * (1 + ratio) ** 2
 
 
@@ -171,75 +113,50 @@ def _ratio_distance(
     x1: FloatArray, n1: FloatArray, x2: FloatArray, n2: FloatArray, share: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return (1 - share) p̂1 - share p̂2 and its variance at the likeliest p1 and p2."""
-    rest = 1 - share
+    other = 1 - share
     total = x1 + x2
-    # p1 = share · q and p2 = rest · q, where the likelihood equation is a quadratic in q; this form
-    # of its smaller root, the one with rates in [0, 1], neither cancels nor divides by 0.
-    b = share * (n1 + x2) + rest * (n2 + x1)
-    root = np.sqrt(np.maximum(b * b - 4 * share * rest * (n1 + n2) * total, 0))
+    # With p1 = share · q and p2 = other · q, the likelihood equation is quadratic in q. Its smaller
+    # root has rates in [0, 1]. This form of the root neither cancels nor divides by 0.
+    b = share * (n1 + x2) + other * (n2 + x1)
+    root = np.sqrt(np.maximum(b * b - 4 * share * other * (n1 + n2) * total, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         q = 2 * total / (b + root)
-        p1, p2 = np.minimum(share * q, 1), np.minimum(rest * q, 1)
-        variance = rest**2 * p1 * (1 - p1) / n1 + share**2 * p2 * (1 - p2) / n2
-        return rest * x1 / n1 - share * x2 / n2, variance
+        p1, p2 = np.minimum(share * q, 1), np.minimum(other * q, 1)
+        variance = other**2 * p1 * (1 - p1) / n1 + share**2 * p2 * (1 - p2) / n2
+        return other * x1 / n1 - share * x2 / n2, variance
 
 
 # ---------------------------------------------------------------------------------------------
 # Difference
 
 
-def difference_is_below(
-    positives_1: ArrayLike,
-    size_1: ArrayLike,
-    positives_2: ArrayLike,
-    size_2: ArrayLike,
-    difference: ArrayLike,
-    alpha: float,
-) -> BoolArray:
-    """Return where the counts show, with error `alpha`, that p1 - p2 is below `difference`.
-
-    Examples
-    --------
-    >>> difference_is_below(500, 1000, 460, 1000, difference=[0.05, 0.1], alpha=0.05)
-    array([False,  True])
-    """
-    counts = _as_floats(positives_1, size_1, positives_2, size_2)
-    return _is_far(*_difference_distance(*counts, np.asarray(difference, np.float64)), alpha)
-
-
 def difference_upper_bound(
-    positives_1: ArrayLike,
-    size_1: ArrayLike,
-    positives_2: ArrayLike,
-    size_2: ArrayLike,
-    alpha: float,
+    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, alpha: float
 ) -> FloatArray:
-    """Return Mee's upper bound of p1 - p2: `difference_is_below` is true of every value above it.
+    """Return Mee's upper bound of p1 - p2: the score test rejects every difference above it.
 
     Returns
     -------
     ndarray
-        At most 1, and 1 exactly where all of group 1 and nobody of group 2 is positive.
+        At most 1; exactly 1 where everybody in group 1 and nobody in group 2 is positive.
 
     Examples
     --------
     >>> f"{difference_upper_bound(500, 1000, 460, 1000, alpha=0.05):.4f}"
     '0.0766'
     """
-    counts = x1, n1, x2, n2 = _as_floats(positives_1, size_1, positives_2, size_2)
+    counts = x1, n1, x2, n2 = _as_floats(x1, n1, x2, n2)
     with np.errstate(divide="ignore", invalid="ignore"):
         observed = x1 / n1 - x2 / n2
-        # No rates vary more than one half and one half do.
+        # The variance is largest where both rates are one half.
         far_end = np.minimum(observed - ndtri(alpha) * np.sqrt(1 / n1 + 1 / n2) / 2, 1)
-    return _first_far(lambda gap: _difference_distance(*counts, gap), observed, far_end, alpha)
+    return _first_significant(
+        lambda gap: _difference_distance(*counts, gap), observed, far_end, alpha
+    )
 
 
 def difference_interval(
-    positives_1: ArrayLike,
-    size_1: ArrayLike,
-    positives_2: ArrayLike,
-    size_2: ArrayLike,
-    alpha: float,
+    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, alpha: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the lower and the upper bound of p1 - p2, each with error `alpha`.
 
@@ -256,16 +173,12 @@ def difference_interval(
     >>> print(f"{low:.4f} to {high:.4f}")
     0.0533 to 0.3377
     """
-    high = difference_upper_bound(positives_1, size_1, positives_2, size_2, alpha)
-    return -difference_upper_bound(positives_2, size_2, positives_1, size_1, alpha), high
+    low = -difference_upper_bound(x2, n2, x1, n1, alpha)
+    return low, difference_upper_bound(x1, n1, x2, n2, alpha)
 
 
 def difference_null_variance(
-    positives_1: ArrayLike,
-    size_1: ArrayLike,
-    positives_2: ArrayLike,
-    size_2: ArrayLike,
-    difference: ArrayLike,
+    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, difference: ArrayLike
 ) -> FloatArray:
     """Return the variance of p̂1 - p̂2 at the likeliest rates with p1 = p2 + difference.
 
@@ -274,7 +187,7 @@ def difference_null_variance(
     >>> f"{difference_null_variance(500, 1000, 460, 1000, difference=0.1):.6f}"
     '0.000494'
     """
-    counts = _as_floats(positives_1, size_1, positives_2, size_2)
+    counts = _as_floats(x1, n1, x2, n2)
     return _difference_distance(*counts, np.asarray(difference, np.float64))[1]
 
 
@@ -294,44 +207,44 @@ def _difference_distance(
 def _likeliest_p1(
     rate_1: FloatArray, rate_2: FloatArray, t: FloatArray, d: FloatArray
 ) -> FloatArray:
-    """Return the p1 of greatest likelihood with p1 - p2 = d, where t = size_2 / size_1.
+    """Return the p1 of greatest likelihood with p1 - p2 = d, where t = n2 / n1.
 
-    The likelihood equation is the cubic p³ + 3 b p² + 3 c p + e = 0 with three real roots, of
-    which the middle one has both rates in [0, 1] (Farrington and Manning 1990).
+    The likelihood equation is the cubic p³ + 3 b p² + 3 c p + e = 0 with three real roots. The
+    middle root has both rates in [0, 1] (Farrington and Manning 1990).
     """
     pooled = rate_1 + t * rate_2
     scale = 1 / (3 + 3 * t)
     b = -(1 + t + pooled + d * (t + 2)) * scale
     c = (d * d + d * (2 * rate_1 + t + 1) + pooled) * scale
     e = -3 * rate_1 * d * (1 + d) * scale
-    square = np.maximum(b * b - c, TINY)  # 0 where the three roots are one, namely -b
+    square = np.maximum(b * b - c, TINY)  # 0 where all three roots are -b
     spread = np.sqrt(square)
     sine = (b * (b * b - 1.5 * c) + e / 2) / (spread * square)
     return 2 * spread * np.sin(np.arcsin(np.clip(sine, -1, 1)) / 3) - b
 
 
 # ---------------------------------------------------------------------------------------------
-# Test and bound, from a distance and its variance
+# Test and bound from a distance and its variance
 
 
-def _is_far(distance: FloatArray, variance: FloatArray, alpha: float) -> BoolArray:
-    """Return where the distance is significant; none is never so, even where nothing varies."""
+def _is_significant(distance: FloatArray, variance: FloatArray, alpha: float) -> BoolArray:
+    """Return where the distance is positive and significant, also where the variance is 0."""
     return (distance > 0) & (distance * distance >= ndtri(alpha) ** 2 * variance)
 
 
-def _first_far(
+def _first_significant(
     distance_at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     observed: FloatArray,
     far_end: FloatArray,
     alpha: float,
 ) -> FloatArray:
-    """Return the value nearest the observed one, on the way to the far end, that is far from it."""
+    """Return the first value, from the observed one to the far end, that differs significantly."""
     near, far = observed, far_end
     for _ in range(N_HALVINGS):
-        # Plain halving: steps that use the slope go astray at counts of 0, where it is infinite.
+        # Bisection, because methods that use the slope fail at counts of 0, where it is infinite.
         middle = (near + far) / 2
-        is_far = _is_far(*distance_at(middle), alpha)
-        near, far = np.where(is_far, near, middle), np.where(is_far, middle, far)
+        is_beyond = _is_significant(*distance_at(middle), alpha)
+        near, far = np.where(is_beyond, near, middle), np.where(is_beyond, middle, far)
     return far
 
 

@@ -1,14 +1,14 @@
-"""What is known of the fairness on new people: from counts on people no model was fitted to.
+"""Promise the fairness on new people, from counts of held-out rows.
 
-A table is two arrays, `sizes` and `positives`, of shape (n_cells, n_groups): how many people a
-group has in a cell, and how many of them get the positive decision. Demographic parity has one
-cell, everybody; a gap in true or false positive rates one, the people with that label; equalized
-odds has two, label 1 and label 0, whose gaps are added. `constraints` is one of those four names
-as Fairlearn writes them; nothing here is checked.
+A table of counts is two arrays, `sizes` and `positives`, of shape (n_rate_rows, n_groups): the
+people of each cell, and how many of them have a positive decision. The rate rows are those of the
+constraint: one for demographic parity (everybody) and for a gap of true or false positive rates
+(people with that true label), two for equalized odds, whose gaps are added. Nothing is checked.
 
-Fairness compares the worst two groups, and which two they are is not known. A promise therefore
-tests every ordered pair, each with the whole error: it is false only if the truly worst pair passes
-its own test (intersection-union), so several groups need no correction.
+Fairness compares the two groups that differ most, and which two these are is not known. A promise
+therefore tests every ordered pair of groups, each with the full error. A promise is wrong only if
+the pair that truly differs most passes its own test. So several groups need no correction (this is
+an intersection-union test).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-N_DRAWS = 4000  # of the noise in `rows_factor`, which then knows the factor to about 2 %
-ROUNDING = 1e-12  # a slack that counts as none
-TINY = 1e-100  # keeps a share of nothing from being 0 / 0
+N_DRAWS = 4000  # draws of noise in `rows_factor`; they give the factor to about 2 %
+ROUNDING = 1e-12  # a slack up to this counts as zero
+TINY = 1e-100  # avoids 0 / 0
 
 
 # ---------------------------------------------------------------------------------------------
@@ -50,20 +50,20 @@ TINY = 1e-100  # keeps a share of nothing from being 0 / 0
 def promised_fairness(
     constraints: ConstraintLike, sizes: ArrayLike, positives: ArrayLike, confidence: float
 ) -> float:
-    """Return the P-rule that new people have at least, or the disparity they have at most.
+    """Return a lower bound of the P-rule on new people, or an upper bound of the gap.
 
     Parameters
     ----------
     constraints : str
-    sizes, positives : array-like of shape (n_cells, n_groups)
+    sizes, positives : array-like of shape (n_rate_rows, n_groups)
     confidence : float in (0.5, 1)
-        The share of samples in which the value returned is true.
+        The share of samples in which the bound is right.
 
     Returns
     -------
     float
-        P-rule in [0, 1], gap in [0, 1], disparate mistreatment in [0, 2]. NaN when a cell of a
-        group is empty or there is one group only.
+        P-rule in [0, 1], gap in [0, 1], disparate mistreatment in [0, 2]. NaN when a cell is empty
+        or there is only one group.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def promise_holds(
     constraints, sizes, positives, confidence
         As in `promised_fairness`.
     target : float
-        A floor on the P-rule for demographic parity, a ceiling on the disparity otherwise.
+        A floor on the P-rule for demographic parity, a ceiling on the gap otherwise.
 
     Examples
     --------
@@ -106,10 +106,10 @@ def promise_along(
     target: float,
     confidence: float,
 ) -> int | None:
-    """Return the last model before the first whose promise fails; None if the first one fails.
+    """Return the position of the last model before the first failed promise; None if there is none.
 
-    Testing in an order that was fixed before these people were looked at, and stopping at the first
-    failure, keeps the error of the answer at that of one test, however many models there are.
+    The order must be fixed before the held-out rows are used. Stopping at the first failure then
+    keeps the error of the answer at that of a single test, whatever the number of models.
 
     Parameters
     ----------
@@ -137,23 +137,23 @@ def promise_along(
 def _promised(
     constraints: ConstraintLike, sizes: FloatArray, positives: FloatArray, alpha: float
 ) -> FloatArray:
-    """Return the promised value of each table, from arrays of shape (..., n_cells, n_groups)."""
-    n_cells = sizes.shape[-2]
+    """Return the promised value of each table; arrays have shape (..., n_rate_rows, n_groups)."""
+    n_rows = sizes.shape[-2]
     if sizes.shape[-1] < 2:
         return np.full(sizes.shape[:-2], math.nan)
     pairs = _ordered_pairs(sizes, positives)
     if get_constraint(constraints).is_ratio:
         return ratio_lower_bound(*pairs, alpha).min(axis=(-2, -1))
-    # The cells share the error, for their bounds must be true at once.
-    return difference_upper_bound(*pairs, alpha / n_cells).max(axis=-1).sum(axis=-1)
+    # The rate rows share the error, because all their bounds must be right at once.
+    return difference_upper_bound(*pairs, alpha / n_rows).max(axis=-1).sum(axis=-1)
 
 
 def _ordered_pairs(
     sizes: FloatArray, positives: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return positives and size of the first, then of the second group, over a last axis of pairs.
+    """Return x1, n1, x2, n2 (positives and sizes) of all ordered pairs of two groups.
 
-    Both orders of two groups are there; no group is paired with itself.
+    The last axis of each array runs over the pairs.
     """
     first, second = np.nonzero(~np.eye(sizes.shape[-1], dtype=bool))
     return positives[..., first], sizes[..., first], positives[..., second], sizes[..., second]
@@ -170,33 +170,34 @@ def _as_table(sizes: ArrayLike, positives: ArrayLike) -> tuple[FloatArray, Float
 def fairness_interval(
     constraints: ConstraintLike, sizes: ArrayLike, positives: ArrayLike, confidence: float
 ) -> tuple[float, float]:
-    """Return two values between which the fairness on new people lies.
+    """Return an interval that holds the fairness on new people.
 
-    For two groups it is the score interval of the ratio (or difference) of their rates, folded at 1
-    (or 0) where the groups change places; so the P-rule's upper end is 1 as long as their order is
-    open. For more groups it is conservative. It is two-sided: at the same confidence its unfair end
-    lies beyond `promised_fairness`, which spends all its error on that side.
+    For two groups, the interval is the score interval of the ratio (or difference) of their rates,
+    folded at 1 (or 0), where the order of the groups changes. So the upper end of the P-rule is 1
+    as long as the order is not known. For more groups the interval is conservative. It is
+    two-sided: at the same confidence, its unfair end is less fair than `promised_fairness`, which
+    has the whole error on that side.
 
     Parameters
     ----------
     constraints, sizes, positives
         As in `promised_fairness`.
     confidence : float in (0, 1)
-        The share of samples in which the interval holds the true value, at least.
+        The least share of samples in which the interval holds the true value.
 
     Returns
     -------
     low, high : float
-        Within [0, 1], or [0, 2] for equalized odds; the observed value lies between them. (0, 1)
-        when nobody is selected: nothing is known then. NaN when a cell of a group is empty or there
-        is one group only.
+        In [0, 1], or [0, 2] for equalized odds; the observed value lies between them. (0, 1) when
+        nobody is selected, because nothing is known then. NaN when a cell is empty or there is
+        only one group.
 
     Notes
     -----
-    Half of the error goes to each end. The unfair end is as safe as a promise. The other is missed
-    if any pair's bound is: for that, half of the error is divided among all ordered pairs but one,
-    because the bound of the worst pair in the wrong order is missed only if the unfair end is too.
-    The two cells of equalized odds each get half of the error, and their ends are added.
+    Half of the error goes to each end. The unfair end is as safe as a promise. The other end is
+    wrong if the bound of any pair is wrong. So half of the error is divided among all ordered pairs
+    but one: the bound of the worst pair in reverse order is wrong only if the unfair end is, too.
+    The two rate rows of equalized odds each get half of the error, and their ends are added.
 
     Examples
     --------
@@ -205,13 +206,13 @@ def fairness_interval(
     '0.839 to 1.000'
     """
     table = _as_table(sizes, positives)
-    n_cells, n_groups = table[0].shape
+    n_rows, n_groups = table[0].shape
     if n_groups < 2:
         return math.nan, math.nan
     pairs = _ordered_pairs(*table)
-    alpha = (1 - confidence) / n_cells / 2
+    alpha = (1 - confidence) / n_rows / 2
     alpha_of_pair = alpha / (n_groups * (n_groups - 1) - 1)
-    # A bound of one order of two groups is the opposite bound of the other order.
+    # The lower bound of a pair is the upper bound of the pair in reverse order.
     if get_constraint(constraints).is_ratio:
         low = ratio_lower_bound(*pairs, alpha).min()
         high = 1 / np.maximum(ratio_lower_bound(*pairs, alpha_of_pair).max(), 1)
@@ -233,9 +234,9 @@ def rows_factor(
     confidence: float,
     power: float = 0.9,
 ) -> float:
-    """Return by which factor the rows must grow before the promise can be expected.
+    """Return the factor by which the rows must grow until the promise can be expected.
 
-    With that many times the rows in every cell, and if the observed rates were the true ones,
+    With so many times the rows in every cell, and if the observed rates were the true ones,
     `promise_holds` would be true in a share `power` of samples.
 
     Parameters
@@ -247,15 +248,16 @@ def rows_factor(
     Returns
     -------
     float
-        Above 1 where the promise fails; infinite where the observed value does not beat the target,
-        so that no number of rows would do; NaN where it is undefined.
+        Above 1 where the promise fails. Infinite where the observed value is not fairer than the
+        target, so that no number of rows would be enough. NaN where a cell is empty or there is
+        only one group.
 
     Notes
     -----
-    A comparison succeeds once its slack (how far the observed value beats the target) exceeds
-    (z · null deviation + noise) / √factor, where the noise is normal. So each draw of the groups'
-    noise has one smallest factor at which all comparisons succeed, and the answer is a quantile of
-    it: the dependence of the pairs, and that two groups may fail in either order, are in it.
+    The slack is how much fairer the observed value is than the target. A test succeeds once its
+    slack exceeds (z · null deviation + noise) / √factor, with normal noise. So each draw of the
+    groups' noise has a smallest factor at which all tests succeed, and the answer is a quantile of
+    these factors. This accounts for the dependence of the pairs, and for both orders of a pair.
 
     Examples
     --------
@@ -265,10 +267,10 @@ def rows_factor(
     10
     """
     table = _as_table(sizes, positives)
-    n_cells, n_groups = table[0].shape
+    n_rows, n_groups = table[0].shape
     if n_groups < 2 or not table[0].all():
         return math.nan
-    z = -ndtri((1 - confidence) / n_cells)
+    z = -ndtri((1 - confidence) / n_rows)
     needed = _ratio_roots if get_constraint(constraints).is_ratio else _gap_roots
     return float(np.quantile(needed(*table, target, z), power, method="higher") ** 2)
 
@@ -276,7 +278,7 @@ def rows_factor(
 def _ratio_roots(
     sizes: FloatArray, positives: FloatArray, target: float, z: float
 ) -> FloatArray | float:
-    """Return √factor of each draw of noise, the largest need of any pair; inf for no slack."""
+    """Return √factor of each draw of noise, the largest over all pairs; inf without slack."""
     x1, n1, x2, n2 = (part[0] for part in _ordered_pairs(sizes, positives))
     slack = x1 / n1 - target * x2 / n2
     if slack.min() <= ROUNDING:
@@ -289,56 +291,56 @@ def _ratio_roots(
 def _gap_roots(
     sizes: FloatArray, positives: FloatArray, target: float, z: float
 ) -> FloatArray | float:
-    """Return the same where the need is that of one pair per cell, whose gaps are added."""
+    """Return √factor of each draw of noise where the gaps of one pair per rate row are added."""
     x1, n1, x2, n2 = _ordered_pairs(sizes, positives)
     gaps = x1 / n1 - x2 / n2
     if target - gaps.max(axis=1).sum() <= ROUNDING:
         return math.inf
     noise_1, noise_2 = _noise_of_pairs(sizes, positives)
-    doubt = z * _gap_deviations(sizes, positives, target) + noise_1 - noise_2
-    # A choice needs √factor = its doubt / its slack. Rather than try all choices, take the one that
-    # exceeds the target most at the present factor, raise the factor to its need, and repeat
-    # (Dinkelbach); it ends within a few rounds, because no choice comes back.
+    uncertainty = z * _gap_deviations(sizes, positives, target) + noise_1 - noise_2
+    # A choice of pairs needs √factor = uncertainty / slack. Dinkelbach's method finds the largest
+    # need without trying all choices: take the choice that exceeds the target most at the present
+    # factor, raise the factor to its need, and repeat. No choice comes back, so it ends soon.
     roots = np.zeros(N_DRAWS)
     for _ in range(20):
         before = roots
-        worst = (gaps * roots[:, None, None] + doubt).argmax(axis=-1)[..., None]
+        worst = (gaps * roots[:, None, None] + uncertainty).argmax(axis=-1)[..., None]
         chosen_gaps = np.take_along_axis(gaps[None], worst, axis=-1)
-        chosen_doubt = np.take_along_axis(doubt, worst, axis=-1)
-        roots = chosen_doubt.sum(axis=(1, 2)) / (target - chosen_gaps.sum(axis=(1, 2)))
+        chosen_uncertainty = np.take_along_axis(uncertainty, worst, axis=-1)
+        roots = chosen_uncertainty.sum(axis=(1, 2)) / (target - chosen_gaps.sum(axis=(1, 2)))
         if (roots <= before).all():
             break
     return roots
 
 
 def _gap_deviations(sizes: FloatArray, positives: FloatArray, target: float) -> FloatArray:
-    """Return the null deviation of each pair, (n_cells, n_pairs), at the margin of the promise.
+    """Return the null deviation of each pair, (n_rate_rows, n_pairs), where the promise just holds.
 
-    There, the pair and the worst pair of the other cell (if any) use up the slack between them, in
-    proportion to their deviations as their bounds do: a few rounds settle these.
+    There, the pair and the worst pair of the other rate row (if any) share the slack in proportion
+    to their deviations. The deviations depend on these shares in turn, so a few rounds are needed.
     """
     x1, n1, x2, n2 = _ordered_pairs(sizes, positives)
     gaps = x1 / n1 - x2 / n2
     worst = gaps.argmax(axis=1)[:, None]
-    slack = target - gaps - _of_other_cells(gaps, worst)
+    slack = target - gaps - _of_other_rows(gaps, worst)
     deviations = np.ones_like(gaps)
     for _ in range(3):
-        shares = deviations / (deviations + _of_other_cells(deviations, worst))
+        shares = deviations / (deviations + _of_other_rows(deviations, worst))
         at_margin = np.clip(gaps + slack * shares, -1, 1)
         deviations = np.sqrt(difference_null_variance(x1, n1, x2, n2, at_margin)) + TINY
     return deviations
 
 
-def _of_other_cells(values: FloatArray, worst: NDArray[np.intp]) -> FloatArray:
-    """Return the sum of the values that the worst pairs of the other cells have, per cell."""
+def _of_other_rows(values: FloatArray, worst: NDArray[np.intp]) -> FloatArray:
+    """Return for each rate row the sum of the values of the other rows' worst pairs."""
     of_worst = np.take_along_axis(values, worst, axis=1)
     return of_worst.sum() - of_worst
 
 
 def _noise_of_pairs(sizes: FloatArray, positives: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return draws of the error of both rates of each pair, shape (N_DRAWS, n_cells, n_pairs)."""
+    """Return draws of the errors of both rates of each pair, (N_DRAWS, n_rate_rows, n_pairs)."""
     rates = positives / sizes
-    # The same draws every time, so that a table has one answer.
+    # The seed is fixed, so that a table always has the same answer.
     draws = np.random.default_rng(0).standard_normal((N_DRAWS, *sizes.shape))
     noise = draws * np.sqrt(rates * (1 - rates) / sizes)
     of_first, _, of_second, _ = _ordered_pairs(noise, noise)

@@ -1,4 +1,4 @@
-"""Text as people read it: numbers, names and phrases, one way to write each in the library."""
+"""Write numbers, names from outside, plurals and targets: one way for each in the library."""
 
 from commod._text.names import plain, shorten
 from commod._text.numbers import (
@@ -11,18 +11,34 @@ from commod._text.numbers import (
     percentage_points,
     points,
 )
+from commod._text.phrases import (
+    at_bound,
+    distinct,
+    label_text,
+    n_of,
+    plural,
+    target_formula,
+    verb,
+)
 from commod._text.snippet import snippet
 
 __all__ = [
     "NOT_KNOWN",
+    "at_bound",
     "count",
+    "distinct",
     "estimate",
+    "label_text",
+    "n_of",
     "number",
     "of_hundred",
     "percent",
     "percentage_points",
     "plain",
+    "plural",
     "points",
     "shorten",
     "snippet",
+    "target_formula",
+    "verb",
 ]

@@ -1,4 +1,4 @@
-"""Write names from outside (groups, columns, categories) so that they are safe to show."""
+"""Make names from outside (groups, columns, categories) safe to show."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 __all__ = ["plain", "shorten"]
 
-# C0 and C1 controls, lone surrogates, and characters that turn the direction of what follows:
-# invisible, or able to make a name read as another.
-_UNSEEN = re.compile(
+# Control characters, lone surrogates, and characters that are invisible or that reverse the
+# reading direction: with them, one name can look like another.
+_INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2060\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 )
 LIMIT = 80  # characters of a name
 
 
 def plain(text: Any) -> str:
-    r"""Return text on one line in which nothing is invisible or turns the reading direction.
+    r"""Return text on one line, with codes for invisible and direction-changing characters.
 
     Examples
     --------
@@ -24,11 +24,11 @@ def plain(text: Any) -> str:
     ('two lines', 'a⟨U+0000⟩b', '⟨U+202E⟩gnp', '(blank)')
     """
     one_line = " ".join(str(text).split())
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", one_line) or "(blank)"
+    return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", one_line) or "(blank)"
 
 
 def shorten(text: Any, limit: int = LIMIT) -> str:
-    """Return `plain` text of at most `limit` characters, an ellipsis where some were cut.
+    """Return `plain` text of at most `limit` characters; an ellipsis replaces what is cut.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Write numbers as people read them. A number that is undefined is called so, never 0 or NaN."""
+"""Write numbers for people. A number that is undefined is "not known", never 0 or NaN."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = [
 NOT_KNOWN = "not known"
 
 
-class Estimate(Protocol):
-    """A figure and the ends of its interval, as `commod._record.Estimate` has them."""
+class WithInterval(Protocol):
+    """A figure and the ends of its interval, such as `commod._record.Estimate`."""
 
     @property
     def value(self) -> float | None: ...
@@ -31,7 +31,7 @@ class Estimate(Protocol):
 
 
 def count(value: float | None) -> str:
-    """Return a number of people: thousands apart, fractions only where there are some.
+    """Return a count with commas between thousands; one decimal only where it is not whole.
 
     Examples
     --------
@@ -40,12 +40,12 @@ def count(value: float | None) -> str:
     """
     if _unknown(value):
         return NOT_KNOWN
-    whole = float(value).is_integer()  # type: ignore[arg-type]
-    return f"{value:,.0f}" if whole else _minus(f"{value:,.1f}")
+    is_whole = float(value).is_integer()  # type: ignore[arg-type]
+    return f"{value:,.0f}" if is_whole else _minus(f"{value:,.1f}")
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Return a number with so many digits behind the point; undefined ones are said to be.
+    """Return a number with `digits` digits behind the point.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a share of 1 in percent.
+    """Return a share between 0 and 1 in percent.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def percentage_points(value: float | None, digits: int = 1) -> str:
-    """Return a difference of two shares, with its sign.
+    """Return the difference of two shares in percentage points, with its sign.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def percentage_points(value: float | None, digits: int = 1) -> str:
 
 
 def points(value: float | None) -> str:
-    """Return the points of a scorecard's line: a sign and three digits that count.
+    """Return the points of a scorecard term: a sign and three significant digits.
 
     Examples
     --------
@@ -91,12 +91,12 @@ def points(value: float | None) -> str:
         return NOT_KNOWN
     if not value:
         return "0"
-    behind = max(0, min(9, 2 - math.floor(math.log10(abs(value)))))
-    return _signed(float(value), behind)
+    digits = max(0, min(9, 2 - math.floor(math.log10(abs(value)))))
+    return _signed(float(value), digits)
 
 
 def of_hundred(value: float | None) -> str:
-    """Return how many of 100 people: whole people, except very close to nobody or everybody.
+    """Return a share as people out of 100; one decimal only below 1 and above 99.
 
     Examples
     --------
@@ -105,12 +105,12 @@ def of_hundred(value: float | None) -> str:
     """
     if _unknown(value):
         return NOT_KNOWN
-    hundred = 100 * float(value)  # type: ignore[arg-type]
-    near_an_end = 0 < hundred < 1 or 99 < hundred < 100
-    return f"{hundred:.1f}" if near_an_end else f"{hundred:.0f}"
+    people = 100 * float(value)  # type: ignore[arg-type]
+    is_near_end = 0 < people < 1 or 99 < people < 100
+    return f"{people:.1f}" if is_near_end else f"{people:.0f}"
 
 
-def estimate(figure: Estimate | None, kind: str = "percent", digits: int | None = None) -> str:
+def estimate(figure: WithInterval | None, kind: str = "percent", digits: int | None = None) -> str:
     """Return a figure and its interval; `kind` is "percent", "points" or "number".
 
     Examples

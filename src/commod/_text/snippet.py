@@ -1,4 +1,4 @@
-"""Write a small piece of HTML for notebooks."""
+"""Write small HTML snippets for notebooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from commod._text.numbers import NOT_KNOWN
 
 __all__ = ["snippet"]
 
-# The notebook's own colours are inherited, so that light and dark ones both can be read.
+# Colours are inherited from the notebook, so that the text is readable in light and dark themes.
 _STYLE = """
 .commod-snippet{font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:inherit;
  max-width:60em;overflow-wrap:anywhere}
@@ -36,7 +36,7 @@ def snippet(
     sentences: Sequence[str],
     tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = (),
 ) -> str:
-    """Return a small self-contained piece of HTML for a notebook; every text in it is inert.
+    """Return a small self-contained piece of HTML for a notebook; all texts are escaped.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def snippet(
     sentences : sequence of str
         One paragraph each.
     tables : sequence of (caption, header, rows)
-        Cells are text or numbers; write numbers with the functions of this module.
+        Cells are text or numbers; write numbers with the functions of `commod._text`.
 
     Examples
     --------
@@ -79,6 +79,6 @@ def _cell(value: Any) -> str:
 
 
 def _bdi(text: Any, limit: int = LIMIT) -> str:
-    short, whole = shorten(text, limit), shorten(text, 1000)
-    title = "" if short == whole else f' title="{escape(whole)}"'
+    short, full = shorten(text, limit), shorten(text, 1000)
+    title = "" if short == full else f' title="{escape(full)}"'
     return f"<bdi{title}>{escape(short)}</bdi>"

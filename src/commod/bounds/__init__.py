@@ -1,10 +1,10 @@
-"""Exact limits: the fewest changes, the best fairness and accuracy, the Bayes-optimal update.
+"""Compute exact limits: fewest changes, best fairness, best accuracy, Bayes-optimal update.
 
-What an update costs means little without what it could have cost. Fairness depends on how many
-people of each group (and true label) are decided positively, so the limits are found on counts, in
+An update can only be judged against what is possible at best. Fairness depends on how many people
+of each group (and true label) have a positive decision. So the limits are computed on counts, in
 whole numbers and exact fractions, and hold for any method that changes these rows.
 
-They correct the paper's theory where its print is wrong; the notes of each function say where.
+They correct the paper's theory where it is wrong in print; the notes of each function say where.
 """
 
 from commod.bounds._accuracy import MostAccurate, most_accurate

@@ -1,9 +1,11 @@
-"""The most accurate decisions within a fairness target and a number of changes, exactly.
+"""Find the most accurate decisions within a fairness target and a number of changes, exactly.
 
-Every change mends an error or makes one, so accuracy gains the changes minus twice the wrong ones.
-Under a fixed highest rate each group has an interval of counts (see `_levels`): reaching it takes
-forced changes, right ones first; what is left of the budget mends errors as far as the intervals
-let it, a pair in opposite directions needing no room at all.
+A change fixes an error or introduces one. So accuracy grows by the number of changes minus twice
+the number of wrong ones. At a fixed level (see `_levels`) every group has an interval of counts:
+
+1. Forced changes bring the count into the interval, right changes first.
+2. The remaining budget fixes errors as far as the interval allows. A pair of changes in opposite
+   directions keeps the count, so it is always allowed.
 """
 
 from __future__ import annotations
@@ -16,22 +18,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from commod.bounds._counts import Problem, fewest, read_target
+from commod.bounds._counts import CountProblem, read_target, solve_fewest_changes
 from commod.bounds._levels import (
+    CountInterval,
     FloatArray,
     IntArray,
-    Interval,
-    Line,
+    RateRowCounts,
     best_interval,
-    gap_floor,
-    ratio_floor,
 )
-from commod.bounds._program import most_accurate_on_two_lines
-from commod.bounds._tables import Table, check_budget, read_problem
+from commod.bounds._program import solve_most_accurate
+from commod.bounds._tables import CountTable, check_budget, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-
-__all__ = ["MostAccurate", "most_accurate"]
 
 LabelFlips = dict[tuple[Hashable, Any, Any, Any], int]
 
@@ -40,9 +38,9 @@ LabelFlips = dict[tuple[Hashable, Any, Any, Any], int]
 class MostAccurate:
     """The best accuracy, and the changes that give it.
 
-    `flips` maps (group, true label, label before, label after) to a number of people. Where
-    nothing reaches the target within the budget `n_changes` is None, `accuracy` and `rate` NaN
-    and `flips` empty.
+    `flips` maps (group, true label, label before, label after) to a number of people. Where the
+    target cannot be reached within the budget, `n_changes` is None, `accuracy` and `rate` are NaN
+    and `flips` is empty.
 
     Examples
     --------
@@ -68,10 +66,10 @@ def most_accurate(
     pos_label: Any = 1,
     favorable_label: Any = None,
 ) -> MostAccurate:
-    """Return the best accuracy of decisions that reach a fairness target, given few changes.
+    """Return the best accuracy of decisions that reach a fairness target with few changes.
 
-    An oracle: it sees the true labels. By default the changes are as few as the target allows;
-    with a larger budget it also corrects errors, and takes fewer right decisions back.
+    It is a limit, not a method, because it uses the true labels. By default there are as few
+    changes as the target allows. A larger budget also fixes errors, and avoids introducing some.
 
     Parameters
     ----------
@@ -95,13 +93,13 @@ def most_accurate(
     Returns
     -------
     MostAccurate
-        Of equally accurate answers one with few changes; the same counts always give the same.
+        Ties go to an answer with few changes. The same counts always give the same answer.
 
     Notes
     -----
-    Equalized odds is solved as an integer program by HiGHS and its answer checked in exact
-    fractions; the other constraints are searched exactly. A ceiling finer than a single row of the
-    smallest cell can be out of reach for the program, which then says so.
+    Equalized odds is solved as an integer program by HiGHS, and its answer is checked in exact
+    fractions. The other constraints are searched exactly. Where a single row of the smallest cell
+    changes a rate by more than the ceiling, the program may fail; that is an error.
 
     Examples
     --------
@@ -117,33 +115,34 @@ def most_accurate(
     bound = read_target(constraint, target)
     if y_true is None:
         raise InputError(
-            "y_true is None, but accuracy compares decisions with it. Pass the labels."
+            "y_true is None, but accuracy compares decisions with true labels. Pass the labels.",
+            parameter="y_true",
         )
     table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
     if max_changes is None:
-        minimum = fewest(problem, bound)
+        minimum = solve_fewest_changes(problem, bound)
         budget = -1 if minimum is None else problem.n_changes(minimum)
     else:
         budget = check_budget(max_changes)
-    return _named(table, _best_changes(table, problem, bound, budget))
+    return _as_result(table, _best_changes(table, problem, bound, budget))
 
 
-class _Changes(NamedTuple):
-    """People raised and lowered per true label (positive first) and group, each (2, G)."""
+class ChangesByLabel(NamedTuple):
+    """People raised and lowered, each (2, G): by true label (positive first) and group."""
 
     raised: IntArray
     lowered: IntArray
 
 
-def _named(table: Table, changes: _Changes | None) -> MostAccurate:
+def _as_result(table: CountTable, changes: ChangesByLabel | None) -> MostAccurate:
     if changes is None:
         return MostAccurate(math.nan, None, math.nan, {})
     raised, lowered = changes
     flips: LabelFlips = {}
-    for line, true_label in enumerate(reversed(table.labels)):
-        for (group, before, after), n in table.flips(raised[line], lowered[line]).items():
+    for i, true_label in enumerate(reversed(table.labels)):
+        for (group, before, after), n in table.flips(raised[i], lowered[i]).items():
             flips[group, true_label, before, after] = n
     n_right = table.counts[0, 0].sum() + table.counts[1, 1].sum()
     n_right += (raised[0] + lowered[1] - raised[1] - lowered[0]).sum()
@@ -151,43 +150,53 @@ def _named(table: Table, changes: _Changes | None) -> MostAccurate:
     return MostAccurate(int(n_right) / table.n_rows, n_changes, n_changes / table.n_rows, flips)
 
 
-def _best_changes(table: Table, problem: Problem, bound: Fraction, budget: int) -> _Changes | None:
+def _best_changes(
+    table: CountTable, problem: CountProblem, bound: Fraction, budget: int
+) -> ChangesByLabel | None:
     if budget < 0:
         return None
     if len(problem.constraint.rate_rows) == 2:
-        positives = most_accurate_on_two_lines(problem, bound, budget)
+        positives = solve_most_accurate(problem, bound, budget)
         if positives is None:
             return None
         change = positives - problem.positives
-        return _Changes(np.maximum(change, 0), np.maximum(-change, 0))
-    line = problem.lines()[0]
-    floor = (ratio_floor if problem.is_ratio else gap_floor)(line.sizes, bound)
-    goal = _goal(table, problem, line, budget)
-    found = best_interval(line, floor, goal, limit=table.n_rows, prefer_high=problem.prefer_raising)
-    return None if found is None else _changes_within(goal, found, problem.constraint)
+        return ChangesByLabel(np.maximum(change, 0), np.maximum(-change, 0))
+    row = problem.rate_rows()[0]
+    objective = _objective(table, problem, row, budget)
+    best = best_interval(
+        row,
+        problem.floor(bound),
+        objective,
+        limit=table.n_rows,
+        prefer_high=problem.prefer_raising,
+    )
+    return None if best is None else _changes_within(objective, best, problem.constraint)
 
 
 # ---------------------------------------------------------------------------------------------
-# One line of rates
+# One rate row
 
 
-def _goal(table: Table, problem: Problem, line: Line, budget: int) -> _Accuracy:
-    mend_up = table.counts[1, 0] * problem.may_raise  # false negatives
-    mend_down = table.counts[0, 1] * problem.may_lower  # false positives
-    none = np.zeros_like(mend_up)
-    parts = {  # by the true label of the people that the rate counts
-        None: (mend_up, mend_down, none),
-        True: (mend_up, none, mend_down),
-        False: (none, mend_down, mend_up),
+def _objective(
+    table: CountTable, problem: CountProblem, row: RateRowCounts, budget: int
+) -> MostRightDecisions:
+    fixable_up = table.counts[1, 0] * problem.may_raise  # false negatives
+    fixable_down = table.counts[0, 1] * problem.may_lower  # false positives
+    none = np.zeros_like(fixable_up)
+    errors = {  # by the true label of the people that the rate counts
+        None: (fixable_up, fixable_down, none),
+        True: (fixable_up, none, fixable_down),
+        False: (none, fixable_down, fixable_up),
     }
-    return _Accuracy(line, *parts[problem.constraint.only_label], budget)
+    return MostRightDecisions(row, *errors[problem.constraint.only_label], budget)
 
 
-class _Parts(NamedTuple):
-    """Per level and group, (N, G): forced changes, wrong ones among them, and what may be mended.
+class IntervalChanges(NamedTuple):
+    """The changes that an interval of counts forces and allows; arrays of shape (N, G) or (G,).
 
-    `extra` counts the errors that can still be mended in the interval, `room_up` and `room_down`
-    how far the count may move.
+    `positives` are the counts after the forced changes, and `wrong` counts the forced changes that
+    introduce errors. `left_up` and `left_down` are errors that are still there, `room_up` and
+    `room_down` how far the count may still move. `extra` counts errors that can still be fixed.
     """
 
     positives: Any
@@ -199,90 +208,97 @@ class _Parts(NamedTuple):
     room_down: Any
     extra: Any
 
+    def can_fix_one(self) -> Any:
+        """Return where a single error can be fixed, not only a pair of opposite errors."""
+        up = (self.left_up > 0) & (self.room_up > 0)
+        return up | ((self.left_down > 0) & (self.room_down > 0))
+
 
 @dataclass(frozen=True)
-class _Accuracy:
-    """The goal of accuracy; of equally many right decisions, of few changes.
+class MostRightDecisions:
+    """The objective of accuracy: wrong changes minus right ones. Ties go to few changes.
 
-    `mend_up` and `mend_down` are the errors of the line that may be mended, `free` those of other
-    rows, which no rate of the constraint sees; all (G,).
+    `fixable_up` and `fixable_down` are the errors of the rate row that may be fixed by raising and
+    by lowering. `uncounted` are errors of people whom the rate row does not count. All are (G,).
     """
 
-    line: Line
-    mend_up: IntArray
-    mend_down: IntArray
-    free: IntArray
+    row: RateRowCounts
+    fixable_up: IntArray
+    fixable_down: IntArray
+    uncounted: IntArray
     budget: int
     n_refinements: int = 14
 
-    def parts(self, low: Any, high: Any) -> _Parts:
-        before = self.line.positives
+    def changes(self, low: Any, high: Any) -> IntervalChanges:
+        """Return the changes that each interval forces and allows."""
+        before = self.row.positives
         after = np.clip(before, low, high)
         up, down = np.maximum(after - before, 0), np.maximum(before - after, 0)
-        wrong = np.maximum(up - self.mend_up, 0) + np.maximum(down - self.mend_down, 0)
-        left_up = np.maximum(self.mend_up - up, 0)
-        left_down = np.maximum(self.mend_down - down, 0)
+        wrong = np.maximum(up - self.fixable_up, 0) + np.maximum(down - self.fixable_down, 0)
+        left_up = np.maximum(self.fixable_up - up, 0)
+        left_down = np.maximum(self.fixable_down - down, 0)
         room_up, room_down = high - after, after - low
         extra = np.minimum(left_up, left_down + room_up)
         extra = extra + np.minimum(left_down, left_up + room_down)
-        return _Parts(after, up + down, wrong, left_up, left_down, room_up, room_down, extra)
+        return IntervalChanges(
+            after, up + down, wrong, left_up, left_down, room_up, room_down, extra
+        )
 
     def relaxed_cost(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        parts = self.parts(low, high)
-        forced, extra = parts.forced.sum(axis=1), parts.extra.sum(axis=1) + self.free.sum()
-        beyond = np.maximum(forced - self.budget - 1e-6, 0) * 8 * self.line.sizes.sum()
-        wrong = 2 * parts.wrong.sum(axis=1)
+        """Return the cost in real numbers; changes beyond the budget are penalised."""
+        changes = self.changes(low, high)
+        forced = changes.forced.sum(axis=1)
+        extra = changes.extra.sum(axis=1) + self.uncounted.sum()
+        beyond = np.maximum(forced - self.budget - 1e-6, 0) * 8 * self.row.sizes.sum()
+        wrong = 2 * changes.wrong.sum(axis=1)
         return np.asarray(wrong - np.minimum(forced + extra, self.budget) + beyond)
 
     def cost(self, low: IntArray, high: IntArray) -> IntArray:
-        parts = self.parts(low, high)
-        wrong = 2 * parts.wrong.sum(axis=1)
-        too_many = 8 * self.line.sizes.sum()  # above the limit of the search
-        is_within = parts.forced.sum(axis=1) <= self.budget
-        return np.where(is_within, wrong - self._n_changes(parts), too_many)
+        """Return wrong minus right changes; a number above any limit where the budget is short."""
+        changes = self.changes(low, high)
+        wrong = 2 * changes.wrong.sum(axis=1)
+        is_within = changes.forced.sum(axis=1) <= self.budget
+        return np.where(is_within, wrong - self._n_changes(changes), 8 * self.row.sizes.sum())
 
     def tie_break(self, low: IntArray, high: IntArray) -> FloatArray:
-        return self._n_changes(self.parts(low, high)).astype(np.float64)
+        """Return the number of changes."""
+        return self._n_changes(self.changes(low, high)).astype(np.float64)
 
-    def is_ideal(self, found: Interval) -> bool:
-        """Tell whether no change is wrong: fewer changes would mean fewer right decisions."""
-        return not self.parts(found.low, found.high).wrong.any()
+    def is_ideal(self, interval: CountInterval) -> bool:
+        """Return whether no change is wrong: fewer changes would mean fewer right decisions."""
+        return not self.changes(interval.low, interval.high).wrong.any()
 
-    def _n_changes(self, parts: _Parts) -> IntArray:
-        """Return the changes that are made, right ones up to the budget, shape (N,)."""
-        left = self.budget - parts.forced.sum(axis=1)
-        extra = parts.extra.sum(axis=1) + self.free.sum()
-        needs_pair = ~_has_single(parts).any(axis=1) & (self.free.sum() == 0)
-        odd_one = (left < extra) & (left % 2 == 1) & needs_pair
-        return np.asarray(self.budget - left + np.minimum(left, extra) - odd_one)
-
-
-def _has_single(parts: _Parts) -> Any:
-    """Tell where one error alone can be mended, not only a pair of opposite ones."""
-    up = (parts.left_up > 0) & (parts.room_up > 0)
-    return up | ((parts.left_down > 0) & (parts.room_down > 0))
+    def _n_changes(self, changes: IntervalChanges) -> IntArray:
+        """Return the number of changes, right ones up to the budget, shape (N,)."""
+        left = self.budget - changes.forced.sum(axis=1)
+        extra = changes.extra.sum(axis=1) + self.uncounted.sum()
+        needs_pair = ~changes.can_fix_one().any(axis=1) & (self.uncounted.sum() == 0)
+        is_odd = (left < extra) & (left % 2 == 1) & needs_pair
+        return np.asarray(self.budget - left + np.minimum(left, extra) - is_odd)
 
 
-def _changes_within(goal: _Accuracy, found: Interval, constraint: Constraint) -> _Changes:
-    """Return the changes behind the best interval: the forced ones, then errors mended."""
-    parts = goal.parts(found.low, found.high)
-    change = parts.positives - goal.line.positives
-    mended_up, mended_down = np.maximum(change, 0), np.maximum(-change, 0)
-    wrong_up = np.maximum(mended_up - goal.mend_up, 0)
-    wrong_down = np.maximum(mended_down - goal.mend_down, 0)
-    mended_up, mended_down = mended_up - wrong_up, mended_down - wrong_down
-    left = goal.budget - int(parts.forced.sum())
-    single = _has_single(parts)
-    for s in np.argsort(single, kind="stable"):  # pairs first: a single can follow, not precede
-        n = min(left, int(parts.extra[s]))
-        n -= 0 if single[s] else n % 2
-        up = min(int(parts.left_up[s]), n, (n + int(parts.room_up[s])) // 2)
-        mended_up[s] += up
-        mended_down[s] += n - up
+def _changes_within(
+    objective: MostRightDecisions, interval: CountInterval, constraint: Constraint
+) -> ChangesByLabel:
+    """Return the changes of the best interval: the forced ones, then errors that are fixed."""
+    changes = objective.changes(interval.low, interval.high)
+    change = changes.positives - objective.row.positives
+    up, down = np.maximum(change, 0), np.maximum(-change, 0)
+    wrong_up = np.maximum(up - objective.fixable_up, 0)
+    wrong_down = np.maximum(down - objective.fixable_down, 0)
+    fixed_up, fixed_down = up - wrong_up, down - wrong_down
+    left = objective.budget - int(changes.forced.sum())
+    can_fix_one = changes.can_fix_one()
+    for s in np.argsort(can_fix_one, kind="stable"):  # groups that need pairs come first
+        n = min(left, int(changes.extra[s]))
+        n -= 0 if can_fix_one[s] else n % 2
+        n_up = min(int(changes.left_up[s]), n, (n + int(changes.room_up[s])) // 2)
+        fixed_up[s] += n_up
+        fixed_down[s] += n - n_up
         left -= n
-    free = np.diff(np.minimum(np.cumsum(goal.free), left), prepend=0)
+    fixed_uncounted = np.diff(np.minimum(np.cumsum(objective.uncounted), left), prepend=0)
     if constraint.only_label:
-        mended_down += free
+        fixed_down += fixed_uncounted
     else:
-        mended_up += free
-    return _Changes(np.stack([mended_up, wrong_up]), np.stack([wrong_down, mended_down]))
+        fixed_up += fixed_uncounted
+    return ChangesByLabel(np.stack([fixed_up, wrong_up]), np.stack([wrong_down, fixed_down]))

@@ -1,9 +1,8 @@
-"""The Bayes-optimal update: scores whose sign is the best decision at given multipliers.
+"""Compute the Bayes-optimal update: scores whose sign is the best decision at given multipliers.
 
-Probabilities of one row x: `proba_target` is P(Y = 1 | x), `proba_group` is P(S = 1 | x), which is
-0 or 1 where the group is known (an update that is aware of it) and anything between where it is
-not (a blind one). A score is a sum of what a positive decision is worth: for accuracy, for fairness
-(one of the margins below), and for keeping the base decision.
+For a row x, `proba_target` is P(Y = 1 | x) and `proba_group` is P(S = 1 | x). The latter is 0 or 1
+where the update knows the group, and between 0 and 1 where it does not. A score sums up what a
+positive decision is worth: for accuracy, for fairness (a margin below), and for few changes.
 """
 
 from __future__ import annotations
@@ -14,15 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import check_length
+from commod._data.labels import check_length
 from commod.exceptions import InputError
-
-__all__ = [
-    "balanced_cost_margin",
-    "bayes_optimal_scores",
-    "equalized_odds_margin",
-    "p_rule_margin",
-]
 
 FloatArray = NDArray[np.float64]
 
@@ -35,24 +27,24 @@ def bayes_optimal_scores(
     cost: float = 0.5,
     lambda_ratio: float = 0.0,
 ) -> FloatArray:
-    """Return scores whose positive rows a Bayes-optimal update decides positively.
+    """Return scores that are positive where a Bayes-optimal update decides positively.
 
-    It minimises the cost-sensitive risk, minus the fairness that the margin stands for, plus
-    `lambda_ratio` times the share of changed decisions. Seen from the base decision: it is kept
-    unless accuracy and fairness together speak against it by more than `lambda_ratio`.
+    The update minimises the cost-sensitive risk, minus the fairness that the margin expresses,
+    plus `lambda_ratio` times the share of changed decisions. So it keeps a base decision unless
+    accuracy and fairness together outweigh `lambda_ratio`.
 
     Parameters
     ----------
     proba_target : array-like of shape (n_samples,)
         P(Y = 1 | x), in [0, 1].
     y_pred : array-like of shape (n_samples,)
-        Base decisions, 0 or 1; or P(base decision = 1 | x) where they are drawn by lot.
+        Base decisions, 0 or 1; or P(base decision = 1 | x) where they are randomised.
     fairness_margin : array-like of shape (n_samples,) or float, default=0.0
         From `p_rule_margin`, `balanced_cost_margin` or `equalized_odds_margin`.
     cost : float, default=0.5
         Weight c of false positives, in [0, 1]; false negatives weigh 1 - c.
     lambda_ratio : float, default=0.0
-        What one changed decision costs, 0 or more.
+        Cost of one changed decision, 0 or more.
 
     Returns
     -------
@@ -119,7 +111,10 @@ def p_rule_margin(
     _check_number(multiplier, "multiplier", 0, math.inf)
     _check_number(target, "target", 0, 1)
     if disadvantaged not in (0, 1):
-        raise InputError(f"disadvantaged must be 0 or 1, a value of S; got {disadvantaged!r}.")
+        raise InputError(
+            f"disadvantaged={disadvantaged!r} must be 0 or 1, a value of S.",
+            parameter="disadvantaged",
+        )
     one, zero = group / share, (1 - group) / (1 - share)
     return multiplier * (zero - target * one if disadvantaged == 0 else one - target * zero)
 
@@ -131,19 +126,19 @@ def balanced_cost_margin(
     cost_group: float = 0.5,
     group_share: float | None = None,
 ) -> FloatArray:
-    """Return what a positive decision is worth for the balanced cost of guessing the group.
+    """Return what a positive decision is worth for the balanced cost of predicting the group.
 
-    The term in the risk is -`lambda_fair` times the balanced cost-sensitive risk
-    (1 - c) P(decision 0 | S = 1) + c P(decision 1 | S = 0) of the decision as a guess of S, the
-    paper's Lagrangian. With c = 1 / (1 + tau) it is at least tau / (1 + tau) exactly where the rate
-    of group 0 is at least tau times that of group 1.
+    The paper's Lagrangian regards the decision as a prediction of S. The term in the risk is
+    -`lambda_fair` times the balanced cost-sensitive risk
+    (1 - c) P(decision 0 | S = 1) + c P(decision 1 | S = 0). With c = 1 / (1 + tau), this risk is at
+    least tau / (1 + tau) exactly where the rate of group 0 is at least tau times that of group 1.
 
     Parameters
     ----------
     proba_group : array-like of shape (n_samples,)
         P(S = 1 | x), in [0, 1].
     lambda_fair : float
-        Any real number: positive favours group 0, negative group 1.
+        Any real number; a positive one favours group 0, a negative one group 1.
     cost_group : float, default=0.5
         The weight c, in [0, 1].
     group_share : float, default=None
@@ -178,11 +173,11 @@ def equalized_odds_margin(
     Parameters
     ----------
     proba_joint : array-like of shape (n_samples, 2, 2)
-        P(Y = y, S = s | x) at [:, y, s]. The product of P(Y = y | x) and P(S = s | x) where the
-        group is known, or where the label does not depend on it given x.
+        P(Y = y, S = s | x) at [:, y, s]. It is the product of P(Y = y | x) and P(S = s | x) where
+        the group is known, or where the label does not depend on the group given x.
     multipliers : tuple of two floats
-        For y = 0 (false positive rates) and y = 1 (true positive rates); any real numbers, positive
-        ones favour group 0.
+        For y = 0 (false positive rates) and y = 1 (true positive rates). Any real numbers;
+        positive ones favour group 0.
     cell_shares : array-like of shape (2, 2), default=None
         P(Y = y, S = s), all positive; None means the mean of `proba_joint`.
 
@@ -200,18 +195,22 @@ def equalized_odds_margin(
     if joint.ndim != 3 or joint.shape[1:] != (2, 2):
         raise InputError(
             "proba_joint must have shape (n_samples, 2, 2), P(Y = y, S = s | x) at [:, y, s]; got "
-            f"shape {joint.shape}."
+            f"shape {joint.shape}.",
+            parameter="proba_joint",
         )
     _probabilities(joint.ravel(), "proba_joint")
     shares = joint.mean(axis=0) if cell_shares is None else np.asarray(cell_shares, np.float64)
     if shares.shape != (2, 2) or not (shares > 0).all():
         raise InputError(
             f"cell_shares must be four positive shares P(Y = y, S = s); got {shares.tolist()}. A "
-            "group without one of the labels has no rate to equalise."
+            "group without one of the labels has no rate to equalise.",
+            parameter="cell_shares",
         )
     weights = np.asarray(multipliers, dtype=np.float64)
     if weights.shape != (2,) or not np.isfinite(weights).all():
-        raise InputError(f"multipliers must be two finite numbers; got {multipliers!r}.")
+        raise InputError(
+            f"multipliers={multipliers!r} must be two finite numbers.", parameter="multipliers"
+        )
     per_cell = joint / shares
     return np.asarray((per_cell[:, :, 0] - per_cell[:, :, 1]) @ weights)
 
@@ -220,14 +219,16 @@ def _probabilities(values: Any, name: str, n_rows: int | None = None) -> FloatAr
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "biuf" or len(array) == 0:
         raise InputError(
-            f"{name} must be one number per row; got {array.dtype} of shape {array.shape}."
+            f"{name} must be one number per row; got {array.dtype} of shape {array.shape}.",
+            parameter=name,
         )
     if n_rows is not None:
         check_length(array, name, n_rows)
     n_wrong = int((~((array >= 0) & (array <= 1))).sum())  # NaN is wrong too
     if n_wrong:
         raise InputError(
-            f"{name} has {n_wrong} value(s) outside [0, 1] or NaN; probabilities are needed."
+            f"{name} has {n_wrong} value(s) outside [0, 1] or NaN; probabilities are needed.",
+            parameter=name,
         )
     return array.astype(np.float64)
 
@@ -236,12 +237,15 @@ def _share(group: FloatArray, group_share: float | None) -> float:
     share = float(group.mean()) if group_share is None else group_share
     if not 0 < share < 1:
         raise InputError(
-            f"The share of group 1 must lie between 0 and 1; got {share!r}. Pass rows of both "
-            "groups, or the share as group_share=."
+            f"group_share={share!r} must lie between 0 and 1: it is the share of group 1. Pass "
+            "rows of both groups, or the share.",
+            parameter="group_share",
         )
     return share
 
 
 def _check_number(value: float, name: str, least: float, most: float) -> None:
     if not least <= value <= most or not math.isfinite(value):
-        raise InputError(f"{name} must be a finite number in [{least}, {most}]; got {value!r}.")
+        raise InputError(
+            f"{name}={value!r} must be a finite number in [{least}, {most}].", parameter=name
+        )

@@ -1,4 +1,4 @@
-"""The limits on counts alone: how many positives each group should have, without any rows."""
+"""Find limits from counts alone: the positives that each cell should have, without any rows."""
 
 from __future__ import annotations
 
@@ -11,39 +11,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.bounds._fewest import fewest_on_line, next_ratio
-from commod.bounds._levels import IntArray, Line, gap_floor, largest_denominator, ratio_floor
-from commod.bounds._split import fewest_on_two_lines
+from commod.bounds._fewest import solve_one_rate_row
+from commod.bounds._levels import (
+    Floor,
+    IntArray,
+    RateRowCounts,
+    gap_floor,
+    ratio_floor,
+    smallest_step,
+)
+from commod.bounds._split import solve_two_rate_rows
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
-__all__ = [
-    "Problem",
-    "exact_fairness",
-    "fairest",
-    "fewest",
-    "fewest_changes",
-    "fewest_number",
-    "read_counts",
-    "read_target",
-]
-
 
 def read_target(constraint: Constraint, target: Any) -> Fraction:
-    """Return the exact fraction with which the metric's exact value is to be compared.
+    """Return the exact fraction to compare the exact value of the metric with.
 
-    A metric is computed exactly and rounded once to a float, so the values that pass ``>= 0.8``
-    are those from halfway between 0.8 and the float below it: 4/5 among them. A value halfway
-    between two floats has a denominator that no table of counts reaches. A fraction or an integer
-    is taken as it is.
+    A metric is computed exactly and then rounded to a float. So the values that pass ``>= 0.8``
+    begin halfway between 0.8 and the float below it; 4/5 is among them. No table of counts has
+    a value exactly halfway between two floats. A fraction or an integer is used as it is.
     """
     largest, is_floor = constraint.largest, constraint.higher_is_fairer
     is_number = isinstance(target, Real) and not isinstance(target, bool | np.bool_)
     if not is_number or not 0 <= target <= largest or (is_floor and target == 0):
         opening = "(" if is_floor else "["
         raise InputError(
-            f"target is a {'floor' if is_floor else 'ceiling'} on the {constraint.metric} "
-            f"and must be a number in {opening}0, {largest:g}]; got {target!r}."
+            f"target={target!r} must be a number in {opening}0, {largest:g}]: it is a "
+            f"{'floor' if is_floor else 'ceiling'} on the {constraint.metric}.",
+            parameter="target",
         )
     if isinstance(target, Rational):
         return Fraction(int(target.numerator), int(target.denominator))
@@ -53,10 +49,11 @@ def read_target(constraint: Constraint, target: Any) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Counts to change: one line of rates for one gap or the P-rule, two for equalized odds.
+class CountProblem:
+    """Counts to change, and the changes that are allowed.
 
-    `sizes` and `positives` have shape (n_lines, n_groups) and no empty cell.
+    `sizes` and `positives` have shape (n_rate_rows, n_groups), and no cell is empty. There are two
+    rate rows for equalized odds, one for every other constraint.
     """
 
     constraint: Constraint
@@ -66,18 +63,17 @@ class Problem:
     may_lower: bool = True
     prefer_raising: bool = True
 
-    @property
-    def is_ratio(self) -> bool:
-        """Tell whether the fairness is the P-rule, of which more is better."""
-        return self.constraint.is_ratio
-
-    def lines(self) -> tuple[Line, ...]:
-        """Return each line with the counts that the allowed directions leave open."""
-        least = 1 if self.is_ratio else 0  # nobody selected is not fair but undefined
+    def rate_rows(self) -> tuple[RateRowCounts, ...]:
+        """Return the counts of each rate row, with the range that the allowed changes leave."""
+        least = int(self.constraint.is_ratio)  # a ratio is undefined where nobody is positive
         lowest = np.full_like(self.sizes, least) if self.may_lower else self.positives
         highest = self.sizes if self.may_raise else self.positives
         parts = zip(self.sizes, self.positives, np.maximum(lowest, least), highest, strict=True)
-        return tuple(Line(*part) for part in parts)
+        return tuple(RateRowCounts(*part) for part in parts)
+
+    def floor(self, target: Fraction) -> Floor:
+        """Return the target as a floor under the highest rate of the first rate row."""
+        return (ratio_floor if self.constraint.is_ratio else gap_floor)(self.sizes[0], target)
 
     def fairness(self, positives: IntArray) -> Fraction | None:
         """Return the metric's exact value; None where nobody is positive in the P-rule."""
@@ -88,53 +84,54 @@ class Problem:
         return int(np.abs(positives - self.positives).sum())
 
 
-def fewest(problem: Problem, target: Fraction, limit: float = math.inf) -> IntArray | None:
-    """Return the positives (n_lines, n_groups) after the fewest changes that reach the target.
+def solve_fewest_changes(
+    problem: CountProblem, target: Fraction, limit: float = math.inf
+) -> IntArray | None:
+    """Return the positives (n_rate_rows, n_groups) after the fewest changes to the target.
 
-    None where nothing does, or nothing with at most `limit` changes.
+    None where the target cannot be reached, or not with at most `limit` changes.
     """
-    lines = problem.lines()
-    shared: dict[str, Any] = {"limit": limit, "prefer_high": problem.prefer_raising}
-    if len(lines) == 2:
-        found = fewest_on_two_lines((lines[0], lines[1]), target, **shared)
-        return None if found is None else np.stack(found)
-    floor = (ratio_floor if problem.is_ratio else gap_floor)(lines[0].sizes, target)
-    alone = fewest_on_line(lines[0], floor, **shared)
-    return None if alone is None else alone[None, :]
+    rows = problem.rate_rows()
+    options: dict[str, Any] = {"limit": limit, "prefer_high": problem.prefer_raising}
+    if len(rows) == 2:
+        pair = solve_two_rate_rows((rows[0], rows[1]), target, **options)
+        return None if pair is None else np.stack(pair)
+    positives = solve_one_rate_row(rows[0], problem.floor(target), **options)
+    return None if positives is None else positives[None, :]
 
 
-def fairest(problem: Problem, budget: int) -> IntArray:
-    """Return the positives (n_lines, n_groups) of the best fairness with at most `budget` changes.
+def solve_best_fairness(problem: CountProblem, budget: int) -> IntArray:
+    """Return the positives (n_rate_rows, n_groups) of the best fairness within `budget` changes.
 
-    Of equally fair counts, those after the fewest changes. What is given comes back where nobody
-    is positive and the budget does not reach every group.
+    Ties go to the fewest changes. The present positives come back where nobody is positive and
+    the budget does not reach every group. The search takes these steps:
+
+    1. Try the ideal value.
+    2. Otherwise, ask for anything fairer than the best counts so far, until nothing is.
+    3. After each success, also try halfway to the ideal. A failure lowers the ideal to that value.
     """
-    best, ideal = problem.positives, Fraction(1 if problem.is_ratio else 0)
-    perfect = fewest(problem, ideal, budget)
-    if perfect is not None:  # else the way up to it is sought in ever smaller steps
+    best, ideal = problem.positives, Fraction(problem.constraint.ideal)
+    perfect = solve_fewest_changes(problem, ideal, budget)
+    if perfect is not None:
         return perfect
     while problem.fairness(best) != ideal:
-        better = fewest(problem, _just_fairer(problem, best), budget)
+        better = solve_fewest_changes(problem, _just_fairer(problem, best), budget)
         if better is None:
             break
         best, value = better, problem.fairness(better)
         assert value is not None
-        halfway = Fraction((float(value) + float(ideal)) / 2)  # one step of many: any will do
+        halfway = Fraction((float(value) + float(ideal)) / 2)  # rounding does no harm here
         if min(value, ideal) < halfway < max(value, ideal):
-            better = fewest(problem, halfway, budget)
+            better = solve_fewest_changes(problem, halfway, budget)
             best, ideal = (best, halfway) if better is None else (better, ideal)
     return best
 
 
-def _just_fairer(problem: Problem, positives: IntArray) -> Fraction:
-    """Return a target that everything fairer than these counts reaches, and nothing else."""
-    value, sizes = problem.fairness(positives), problem.sizes
-    if problem.is_ratio:
-        return next_ratio(value, sizes[0]) if value else Fraction(1, largest_denominator(sizes[0]))
-    assert value is not None
-    # Two gaps have the product of all denominators between them.
-    step = math.prod(largest_denominator(line) for line in sizes)
-    return value - Fraction(1, value.denominator * step)
+def _just_fairer(problem: CountProblem, positives: IntArray) -> Fraction:
+    """Return a target that exactly the counts reach which are fairer than these."""
+    value = problem.fairness(positives) or Fraction(0)
+    step = smallest_step(value, *problem.sizes)
+    return value + step if problem.constraint.higher_is_fairer else value - step
 
 
 def fewest_changes(
@@ -149,30 +146,31 @@ def fewest_changes(
 ) -> NDArray[np.int64] | None:
     """Return how many positives each cell has after the fewest changes that reach the target.
 
-    The same as `minimal_changes`, on counts: no rows are needed, and a call takes about a
-    millisecond (with equalized odds several) whatever the number of people.
+    It answers the same question as `minimal_changes`, from counts instead of rows. A call takes
+    about a millisecond (several with equalized odds), whatever the number of people.
 
     Parameters
     ----------
     constraints : str
         "demographic_parity", "equalized_odds", "true_positive_rate_parity" or
         "false_positive_rate_parity".
-    sizes, positives : array-like of shape (n_lines, n_groups)
-        People per cell, at least one, and how many of them are decided positively. One line per
-        rate: all people for demographic parity; those whose true label is positive for true
-        positive rates; those whose true label is not for false positive rates; both lines, in
+    sizes, positives : array-like of shape (n_rate_rows, n_groups)
+        People per cell, at least one, and how many of them have a positive decision. One row per
+        rate: all people for demographic parity; people with a positive true label for true
+        positive rates; people with a negative true label for false positive rates; both rows, in
         this order, for equalized odds.
     target : float or Fraction
         Floor on the P-rule, in (0, 1], or ceiling on the gap, in [0, 1] ([0, 2] for equalized
         odds).
     may_raise, may_lower : bool, default=True
-        Whether people may become positive, and may cease to be.
+        Whether decisions may become positive, and whether they may become negative.
     prefer_raising : bool, default=True
-        Which way to lean between answers that change equally many and are equally fair.
+        Which answer to return of those with equally few changes that are equally fair: the one
+        with more positives, or the one with fewer.
 
     Returns
     -------
-    ndarray of shape (n_lines, n_groups) or None
+    ndarray of shape (n_rate_rows, n_groups) or None
         None where no allowed change reaches the target.
 
     Examples
@@ -187,7 +185,7 @@ def fewest_changes(
     n_people, before = read_counts(constraint, sizes, positives)
     bound = read_target(constraint, target)
     directions = may_raise, may_lower, prefer_raising
-    return fewest(Problem(constraint, n_people, before, *directions), bound)
+    return solve_fewest_changes(CountProblem(constraint, n_people, before, *directions), bound)
 
 
 def fewest_number(
@@ -207,7 +205,7 @@ def fewest_number(
     13
     """
     if get_constraint(constraints).is_ratio and target <= 0:
-        return 0  # a P-rule of 0 is what every update reaches
+        return 0  # every update reaches a P-rule of 0
     best = fewest_changes(
         constraints, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
     )
@@ -221,7 +219,7 @@ def exact_fairness(constraints: ConstraintLike, sizes: Any, positives: Any) -> F
     ----------
     constraints : str
         As in `fewest_changes`.
-    sizes, positives : array-like of shape (n_lines, n_groups)
+    sizes, positives : array-like of shape (n_rate_rows, n_groups)
         As in `fewest_changes`.
 
     Returns
@@ -239,28 +237,32 @@ def exact_fairness(constraints: ConstraintLike, sizes: Any, positives: Any) -> F
 
 
 def read_counts(constraint: Constraint, sizes: Any, positives: Any) -> tuple[IntArray, IntArray]:
-    """Return checked people and positives per cell, both (n_lines, n_groups), no cell empty."""
-    n_lines = len(constraint.rate_rows)
-    counts = [_read_counts(c, n, n_lines) for c, n in ((sizes, "sizes"), (positives, "positives"))]
-    if counts[0].shape != counts[1].shape or not (counts[1] <= counts[0]).all():
+    """Return checked sizes and positives, both (n_rate_rows, n_groups), with no empty cell."""
+    n_rows = len(constraint.rate_rows)
+    n_people = _read_table(sizes, "sizes", n_rows)
+    before = _read_table(positives, "positives", n_rows)
+    if n_people.shape != before.shape or not (before <= n_people).all():
         raise InputError(
             f"positives must have a count between 0 and the size for each of the "
-            f"{counts[0].shape} sizes; got {counts[1].tolist()} of {counts[0].tolist()}."
+            f"{n_people.shape} sizes; got {before.tolist()} of {n_people.tolist()}.",
+            parameter="positives",
         )
-    if not counts[0].all():
+    if not n_people.all():
         raise InputError(
-            f"sizes has an empty cell: {counts[0].tolist()}. Its rate is undefined whatever is "
-            "changed; leave the group out, or merge it with another."
+            f"sizes has an empty cell: {n_people.tolist()}. Its rate is undefined whatever is "
+            "changed; leave the group out, or merge it with another.",
+            parameter="sizes",
         )
-    return counts[0], counts[1]
+    return n_people, before
 
 
-def _read_counts(values: Any, name: str, n_lines: int) -> IntArray:
+def _read_table(values: Any, name: str, n_rows: int) -> IntArray:
     counts = np.asarray(values)
-    is_table = counts.ndim == 2 and counts.shape[0] == n_lines and counts.shape[1] >= 2
+    is_table = counts.ndim == 2 and counts.shape[0] == n_rows and counts.shape[1] >= 2
     if not is_table or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise InputError(
-            f"{name} must hold whole numbers from 0 on, {n_lines} line(s) for two or more groups; "
-            f"got {counts.dtype} of shape {counts.shape}."
+            f"{name} must hold whole numbers, 0 or more, in {n_rows} row(s) for two or more "
+            f"groups; got {counts.dtype} of shape {counts.shape}.",
+            parameter=name,
         )
     return counts.astype(np.int64)

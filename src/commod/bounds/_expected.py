@@ -1,4 +1,4 @@
-"""What label-dependent targets cost an update that sees the group and the base decision only."""
+"""Find the fewest expected changes of a rule that sees only the group and the base decision."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from commod.bounds._counts import read_target
 from commod.bounds._levels import FloatArray, IntArray
-from commod.bounds._tables import Table, read_problem
+from commod.bounds._tables import CountTable, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, get_constraint
-
-__all__ = ["ExpectedChanges", "minimal_expected_changes"]
 
 Shares = dict[tuple[Hashable, Any, Any], float]
 
@@ -25,7 +23,7 @@ class ExpectedChanges:
     """The fewest expected changes, their share of all rows, and the share of each cell to change.
 
     `shares` maps (group, label before, label after) to the share, in [0, 1], of the people with
-    that group and decision who change; cells where nobody does are left out.
+    this group and decision who change. Cells where nobody changes are left out.
 
     Examples
     --------
@@ -49,13 +47,13 @@ def minimal_expected_changes(
     pos_label: Any = 1,
     favorable_label: Any = None,
 ) -> ExpectedChanges:
-    """Return the fewest changes, on average, of a rule that draws who changes by lot.
+    """Return the fewest expected changes of a randomised rule that sees group and decision only.
 
-    `minimal_changes` changes whom it likes, knowing the true labels. A rule that sees nothing but
-    the group and the base decision changes a share of each group's negatives and of its
-    positives, drawn at random: the rates it reaches, on average, are linear in these shares.
-    This is a reference for such rules, not a limit for every update without true labels: columns
-    that tell more about the label can get by with fewer changes.
+    `minimal_changes` may use the true labels to choose who changes. A rule that sees only the
+    group and the base decision changes a random share of each group's negatives and of its
+    positives. Its expected rates are linear in these shares. The result is a reference for such
+    rules, not a limit for every update without true labels: columns that predict the label can
+    reach the target with fewer changes.
 
     Parameters
     ----------
@@ -67,7 +65,7 @@ def minimal_expected_changes(
         Ceiling on the disparate mistreatment, in [0, 2], or on one gap, in [0, 1].
     constraints : str, default="equalized_odds"
         Or "true_positive_rate_parity", "false_positive_rate_parity". Demographic parity needs no
-        labels: there `minimal_changes` is the limit of such rules already.
+        labels: `minimal_changes` is the limit of such rules there.
     direction : str, default="any"
         Or "gains_only", "losses_only", as in `minimal_changes`.
     pos_label : label, default=1
@@ -94,9 +92,10 @@ def minimal_expected_changes(
     constraint = get_constraint(constraints)
     if not constraint.needs_labels:
         raise InputError(
-            f"{constraint.name} compares no true labels, so seeing them changes nothing: use "
-            "minimal_changes. Here constraints must be equalized_odds, true_positive_rate_parity "
-            "or false_positive_rate_parity."
+            f"constraints={constraint.name!r} compares no true labels, so knowing them changes "
+            "nothing. Use minimal_changes, or pass equalized_odds, true_positive_rate_parity or "
+            "false_positive_rate_parity.",
+            parameter="constraints",
         )
     ceiling = float(read_target(constraint, target))
     table, problem = read_problem(
@@ -106,16 +105,17 @@ def minimal_expected_changes(
     most = np.array([[problem.may_raise], [problem.may_lower]]) & (people > 0)
     shares = _cheapest_shares(constraint.by_rate_row(table.counts), people, ceiling, most)
     n_changes = float((shares * people).sum())
-    return ExpectedChanges(n_changes, n_changes / table.n_rows, _named(table, shares))
+    return ExpectedChanges(n_changes, n_changes / table.n_rows, _shares_by_cell(table, shares))
 
 
-def _named(table: Table, shares: FloatArray) -> Shares:
-    named: Shares = {}
-    for (before, after), line in zip((table.labels, table.labels[::-1]), shares, strict=True):
-        named |= {
-            (g, before, after): s for g, s in zip(table.groups, line.tolist(), strict=True) if s
-        }
-    return named
+def _shares_by_cell(table: CountTable, shares: FloatArray) -> Shares:
+    changes = table.labels, table.labels[::-1]  # labels before and after
+    return {
+        (group, before, after): share
+        for (before, after), of_groups in zip(changes, shares.tolist(), strict=True)
+        for group, share in zip(table.groups, of_groups, strict=True)
+        if share
+    }
 
 
 def _cheapest_shares(
@@ -123,29 +123,29 @@ def _cheapest_shares(
 ) -> FloatArray:
     """Return the shares of negatives raised and of positives lowered, shape (2, G).
 
-    `counts` (n_lines, 2, G) are the rows that the rates count, `people` (2, G) all rows, and `most`
-    (2, G) the largest share of each. The other variables of the linear program are the highest and
-    the lowest rate of each line.
+    `counts` (n_rate_rows, 2, G) are the people that each rate counts, `people` (2, G) all people,
+    and `most` (2, G) the largest allowed share of each. The other variables of the linear program
+    are the highest and the lowest rate of each rate row.
     """
     from scipy.optimize import linprog
 
-    n_lines, _, n_groups = counts.shape
+    n_rows, _, n_groups = counts.shape
     blocks, limits = [], []
     for i, (negatives, positives) in enumerate(counts):
         size = negatives + positives
         moves = np.hstack([np.diag(negatives / size), -np.diag(positives / size)])
-        highest = np.zeros((n_groups, 2 * n_lines))
+        highest = np.zeros((n_groups, 2 * n_rows))
         lowest = highest.copy()
-        highest[:, i], lowest[:, n_lines + i] = 1, 1
+        highest[:, i], lowest[:, n_rows + i] = 1, 1
         blocks += [np.hstack([moves, -highest]), np.hstack([-moves, lowest])]
         limits += [-positives / size, positives / size]
-    gap = np.concatenate([np.zeros(2 * n_groups), np.ones(n_lines), -np.ones(n_lines)])
-    cost = np.concatenate([people.ravel(), np.zeros(2 * n_lines)])
+    gap = np.concatenate([np.zeros(2 * n_groups), np.ones(n_rows), -np.ones(n_rows)])
+    cost = np.concatenate([people.ravel(), np.zeros(2 * n_rows)])
     result = linprog(
         cost / cost.sum(),
         A_ub=np.vstack([*blocks, gap]),
         b_ub=np.concatenate([*limits, [ceiling]]),
-        bounds=[(0.0, float(m)) for m in [*most.ravel().tolist(), *[1] * (2 * n_lines)]],
+        bounds=[(0.0, float(m)) for m in [*most.ravel().tolist(), *[1] * (2 * n_rows)]],
     )
-    assert result.x is not None  # all raised, or all lowered, is within any ceiling
+    assert result.x is not None  # raising everybody, or lowering everybody, is within any ceiling
     return np.clip(result.x[: 2 * n_groups].reshape(2, n_groups), 0, 1)

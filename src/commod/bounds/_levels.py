@@ -1,10 +1,15 @@
-"""Exact search over the highest rate: which interval of positive counts suits every group best.
+"""Search the best counts of one rate row exactly, over all levels of the highest rate.
 
-Once the highest rate u of any group is fixed, a floor on the P-rule or a ceiling on a gap says how
-low the others may go, so each group has an interval of allowed counts and every question about
-changes splits by group. What is left is a search over u, which only takes the values count / size.
-In real numbers the cost is convex in u and never above the cost in whole people: the search starts
-at the real optimum and stops on each side where the real cost alone exceeds the best found.
+A level u is the highest rate of any group. At a fixed level, a floor on the P-rule or a ceiling on
+a gap says how low the other rates may be. So every group has an interval of allowed counts, and the
+cost is a sum over groups. `best_interval` searches over the levels:
+
+1. Relax counts to real numbers. The relaxed cost is convex in u and never above the exact cost.
+2. Minimise the relaxed cost, which gives the level where the search starts.
+3. Try all levels count / size in steps outwards, with exact counts.
+4. Stop on each side where the relaxed cost alone exceeds the best exact cost.
+
+Below, G is the number of groups and N the number of levels that are tried at once.
 """
 
 from __future__ import annotations
@@ -18,33 +23,18 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "MARGIN",
-    "FloatArray",
-    "Floor",
-    "Goal",
-    "IntArray",
-    "Interval",
-    "Line",
-    "best_interval",
-    "gap_floor",
-    "largest_denominator",
-    "ratio_floor",
-    "relaxed_minimum",
-]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Relaxed = Callable[[FloatArray], FloatArray]
+CostFunction = Callable[[FloatArray], FloatArray]  # shape (N,) to (N,)
 
-MARGIN = 1e-3  # far above the rounding of float64 costs, far below the one person they count
-NARROWEST, WIDEST = 64, 2**17  # levels tried at once
-LONG = 2**13  # levels at once from which it pays to ask whether the search may stop
+MARGIN = 1e-3  # far above rounding errors of float64 costs, far below one person
+SMALLEST_BATCH, LARGEST_BATCH = 64, 2**17  # levels that are tried at once
+LONG_BATCH = 2**13  # above this many levels, `is_ideal` is cheaper than another batch
 
 
 @dataclass(frozen=True)
-class Line:
-    """One rate per group: sizes, positives, and the positives each group may end with; all (G,)."""
+class RateRowCounts:
+    """The counts of one rate row: sizes, positives and the allowed final positives, each (G,)."""
 
     sizes: IntArray
     positives: IntArray
@@ -56,13 +46,24 @@ class Line:
         """Return the share of positives per group, shape (G,)."""
         return self.positives / self.sizes
 
+    def exact_rates(self, positives: IntArray) -> list[Fraction]:
+        """Return the exact rate of each group after its positives became `positives`."""
+        return [
+            Fraction(p, n) for p, n in zip(positives.tolist(), self.sizes.tolist(), strict=True)
+        ]
+
+    def exact_gap(self, positives: IntArray) -> Fraction:
+        """Return the highest minus the lowest of these exact rates."""
+        rates = self.exact_rates(positives)
+        return max(rates) - min(rates)
+
 
 @dataclass(frozen=True)
 class Floor:
-    """How low a group may go under a highest rate u: to the rate ``slope * u - drop``.
+    """The lowest rate that is allowed under a highest rate u: ``slope * u - drop``.
 
-    Exactly, where u is ``k / denominators[r]``, group s needs at least
-    ``ceil((k * up[r, s] - off[r, s]) / down[r, s])`` positives. No other u needs a look.
+    In whole numbers: where u is ``k / denominators[r]``, group s needs at least
+    ``ceil((k * up[r, s] - off[r, s]) / down[r, s])`` positives. Only such u need to be tried.
     """
 
     slope: float
@@ -73,21 +74,21 @@ class Floor:
     down: IntArray
 
 
-class Interval(NamedTuple):
-    """The counts every group may end with, both of shape (G,), and what the best of them cost."""
+class CountInterval(NamedTuple):
+    """The counts that each group may end with, from `low` to `high`, both (G,), and their cost."""
 
     cost: int
     low: IntArray
     high: IntArray
 
 
-class Goal(Protocol):
-    """What to minimise over intervals; one line per level: (N, G) in, (N,) out.
+class Objective(Protocol):
+    """What to minimise over intervals. All methods take one interval per level, (N, G), (N, G).
 
-    `relaxed_cost` of an interval of real numbers is convex in the level; on whole numbers it is at
-    most `cost`. The relaxed minimum lies at a group's own rate, at the level over which that rate
-    is the floor, or is found by `n_refinements` finer and finer grids. `is_ideal` may tell that no
-    interval of the same cost has a smaller `tie_break`.
+    `cost` and `tie_break` return shape (N,). `relaxed_cost` is convex in the level and at most
+    `cost` on whole numbers. Its minimum lies at the rate of a group, or at the level whose floor
+    is that rate, or is approached by `n_refinements` grids, each finer than the one before.
+    `is_ideal` returns True only if no interval of the same cost has a smaller `tie_break`.
     """
 
     @property
@@ -99,7 +100,7 @@ class Goal(Protocol):
 
     def tie_break(self, low: IntArray, high: IntArray) -> FloatArray: ...
 
-    def is_ideal(self, found: Interval) -> bool: ...
+    def is_ideal(self, interval: CountInterval) -> bool: ...
 
 
 # ---------------------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ def gap_floor(sizes: IntArray, gap: Fraction) -> Floor:
 
 
 def _equal_rates(sizes: IntArray) -> Floor:
-    # Equal rates are the multiples of 1 / gcd: they may be few and far apart.
+    # Rates can only be equal at multiples of 1 / gcd.
     step = np.gcd.reduce(sizes)
     up, down = sizes[None, :], np.full((1, len(sizes)), step)
     return Floor(1.0, 0.0, np.array([step]), up, np.zeros_like(up), down)
@@ -142,11 +143,20 @@ def largest_denominator(sizes: IntArray) -> int:
     return int(first * second)
 
 
+def smallest_step(value: Fraction, *sizes: IntArray) -> Fraction:
+    """Return less than the distance from `value` to any other value of the metric.
+
+    `sizes` are the group sizes of each rate row. Two values of the metric differ by a fraction
+    whose denominator is at most the product of all denominators.
+    """
+    return Fraction(1, value.denominator * math.prod(map(largest_denominator, sizes)))
+
+
 def _round_up(value: Fraction, largest: int) -> Fraction:
     """Return the least fraction >= value whose denominator is at most `largest`.
 
-    For counts up to `largest` both give the same ceil(count * value), and only this one surely
-    stays within 64 bits: a float's exact value has a denominator of sixteen digits.
+    For counts up to `largest` both fractions give the same ceil(count * value). The exact value of
+    a float has a denominator of sixteen digits, which would overflow 64 bits; this one does not.
     """
     near = value.limit_denominator(largest)
     if near >= value:
@@ -160,8 +170,8 @@ def _round_up(value: Fraction, largest: int) -> Fraction:
 # The search
 
 
-class _Found(NamedTuple):
-    """A level, so many steps of 1 / one of the floor's denominators; less is better."""
+class _Level(NamedTuple):
+    """A level u = `steps` / `denominators[place]` with its cost; the smallest tuple is best."""
 
     cost: int
     tie_break: float
@@ -171,60 +181,66 @@ class _Found(NamedTuple):
 
 
 def best_interval(
-    line: Line, floor: Floor, goal: Goal, *, limit: float = math.inf, prefer_high: bool = True
-) -> Interval | None:
-    """Return the best interval over all levels of the highest rate; None where none costs less.
+    row: RateRowCounts,
+    floor: Floor,
+    objective: Objective,
+    *,
+    limit: float = math.inf,
+    prefer_high: bool = True,
+) -> CountInterval | None:
+    """Return the interval of least cost over all levels; None where no cost is at most `limit`.
 
-    A cost beyond `limit` is not looked for. Ties go to the smaller `goal.tie_break`, then to the
-    higher (or the lower) level.
+    Ties go to the smaller `objective.tie_break`, then to the higher level (the lower one without
+    `prefer_high`). The module docstring lists the steps of the search.
     """
-    start, end = _reachable_levels(line, floor)
+    start, end = _reachable_levels(row, floor)
     if start > end:
         return None
 
     def relaxed(levels: FloatArray) -> FloatArray:
-        return goal.relaxed_cost(*_relaxed_interval(line, floor, levels))
+        return objective.relaxed_cost(*_relaxed_interval(row, floor, levels))
 
-    kinks = np.concatenate([line.rates, (line.rates + floor.drop) / floor.slope, [start, end]])
+    kinks = np.concatenate([row.rates, (row.rates + floor.drop) / floor.slope, [start, end]])
     kinks = np.sort(np.clip(kinks, start, end))
-    middle, least = relaxed_minimum(relaxed, kinks, goal.n_refinements, prefer_high)
+    middle, least = relaxed_minimum(relaxed, kinks, objective.n_refinements, prefer_high)
     total = int(floor.denominators.sum())
-    width, best = NARROWEST, None
+    n_levels, best = SMALLEST_BATCH, None
     edges = {1: middle, -1: middle}  # how far the search has come on each side
     while edges:
         for side, edge in tuple(edges.items()):
-            bar = min(best.cost, limit) if best else limit
-            if not start <= edge <= end or relaxed(np.array([edge]))[0] > bar + MARGIN:
+            ceiling = min(best.cost, limit) if best else limit
+            if not start <= edge <= end or relaxed(np.array([edge]))[0] > ceiling + MARGIN:
                 del edges[side]
                 continue
-            edges[side] = edge + side * width / total
+            edges[side] = edge + side * n_levels / total
             low, high = min(edge, edges[side]), max(edge, edges[side])
-            found = _best_between(line, floor, goal, low, high, prefer_high)
-            best = min(filter(None, (best, found)), default=None)
-        if width > LONG and best and best.cost < least + 1 - MARGIN:  # no whole cost lies between
-            edges = {} if goal.is_ideal(_interval_of(line, floor, best)) else edges
-        width = min(2 * width, WIDEST)
-    return _interval_of(line, floor, best) if best and best.cost <= limit else None
+            level = _best_level(row, floor, objective, low, high, prefer_high)
+            best = min(filter(None, (best, level)), default=None)
+        # Where no whole cost lies between the relaxed minimum and the best, only ties are open.
+        if n_levels > LONG_BATCH and best and best.cost < least + 1 - MARGIN:
+            edges = {} if objective.is_ideal(_interval_of(row, floor, best)) else edges
+        n_levels = min(2 * n_levels, LARGEST_BATCH)
+    return _interval_of(row, floor, best) if best and best.cost <= limit else None
 
 
-def _reachable_levels(line: Line, floor: Floor) -> tuple[float, float]:
-    """Return the lowest and the highest u at which, in real numbers, no interval is empty."""
-    start = float(np.max(line.lowest / line.sizes))
-    top = float(np.min(line.highest / line.sizes) + floor.drop) / floor.slope
-    return start, min(1.0, top + 1e-12)  # counts are checked exactly later, so rather too many
+def _reachable_levels(row: RateRowCounts, floor: Floor) -> tuple[float, float]:
+    """Return the lowest and the highest u at which no relaxed interval is empty."""
+    start = float(np.max(row.lowest / row.sizes))
+    top = float(np.min(row.highest / row.sizes) + floor.drop) / floor.slope
+    return start, min(1.0, top + 1e-12)  # slightly too many levels: exact counts are checked later
 
 
 def _relaxed_interval(
-    line: Line, floor: Floor, levels: FloatArray
+    row: RateRowCounts, floor: Floor, levels: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    low = np.maximum((floor.slope * levels - floor.drop)[:, None] * line.sizes, line.lowest)
-    return low, np.maximum(np.minimum(levels[:, None] * line.sizes, line.highest), low)
+    low = np.maximum((floor.slope * levels - floor.drop)[:, None] * row.sizes, row.lowest)
+    return low, np.maximum(np.minimum(levels[:, None] * row.sizes, row.highest), low)
 
 
 def relaxed_minimum(
-    relaxed: Relaxed, levels: FloatArray, n_refinements: int, prefer_high: bool
+    relaxed: CostFunction, levels: FloatArray, n_refinements: int, prefer_high: bool
 ) -> tuple[float, float]:
-    """Return the level of least relaxed cost (the preferred one of several) and that cost."""
+    """Return the level of least relaxed cost and that cost; of several, the preferred end."""
     for n_left in range(n_refinements, -1, -1):
         costs = relaxed(levels)
         least = float(costs.min())
@@ -236,47 +252,70 @@ def relaxed_minimum(
     return best, least
 
 
-def _best_between(
-    line: Line, floor: Floor, goal: Goal, low: float, high: float, prefer_high: bool
-) -> _Found | None:
-    """Return the best level in [low, high]; None where no level suits every group."""
-    if not _smallest_group_can(line, floor, low, high):
+def _best_level(
+    row: RateRowCounts,
+    floor: Floor,
+    objective: Objective,
+    low: float,
+    high: float,
+    prefer_high: bool,
+) -> _Level | None:
+    """Return the best level in [low, high]; None where every level leaves a group no count."""
+    if not _smallest_group_has_count(row, floor, low, high):
         return None
     first = np.maximum(np.ceil(low * floor.denominators - 1e-6), 0).astype(np.int64)
     last = np.floor(high * floor.denominators + 1e-6).astype(np.int64)
     last = np.minimum(last, floor.denominators)
     place = np.repeat(np.arange(len(first)), np.maximum(last - first + 1, 0))
     steps = np.concatenate([np.arange(f, t + 1) for f, t in zip(first, last, strict=True)])
-    lows, highs = _intervals(line, floor, place, steps)
-    suits = np.flatnonzero((lows <= highs).all(axis=1))
-    if not len(suits):
+    lows, highs = _intervals(row, floor, place, steps)
+    feasible = np.flatnonzero((lows <= highs).all(axis=1))
+    if not len(feasible):
         return None
-    costs = goal.cost(lows[suits], highs[suits])
-    ties = suits[costs == costs.min()]
+    costs = objective.cost(lows[feasible], highs[feasible])
+    ties = feasible[costs == costs.min()]
     order = steps[ties] / floor.denominators[place[ties]] * (-1 if prefer_high else 1)
-    keys = goal.tie_break(lows[ties], highs[ties])
+    keys = objective.tie_break(lows[ties], highs[ties])
     at = np.lexsort((order, keys))[0]
     level = int(place[ties[at]]), int(steps[ties[at]])
-    return _Found(int(costs.min()), float(keys[at]), float(order[at]), *level)
+    return _Level(int(costs.min()), float(keys[at]), float(order[at]), *level)
 
 
-def _smallest_group_can(line: Line, floor: Floor, low: float, high: float) -> bool:
-    """Tell whether the group with the fewest rates has one to offer: a few rows leave deserts."""
-    s = int(np.argmin(line.sizes))
-    least = max((floor.slope * low - floor.drop) * line.sizes[s] - 1e-6, line.lowest[s])
-    most = min(high * line.sizes[s] + 1e-6, line.highest[s])
+def _smallest_group_has_count(row: RateRowCounts, floor: Floor, low: float, high: float) -> bool:
+    """Return whether the smallest group has a count for some level in [low, high].
+
+    A small group has few rates, so most ranges of levels are excluded by this test alone.
+    """
+    s = int(np.argmin(row.sizes))
+    least = max((floor.slope * low - floor.drop) * row.sizes[s] - 1e-6, row.lowest[s])
+    most = min(high * row.sizes[s] + 1e-6, row.highest[s])
     return bool(math.ceil(least) <= math.floor(most))
 
 
 def _intervals(
-    line: Line, floor: Floor, place: NDArray[np.intp], steps: IntArray
+    row: RateRowCounts, floor: Floor, place: NDArray[np.intp], steps: IntArray
 ) -> tuple[IntArray, IntArray]:
     k = steps[:, None]
     low = -((floor.off[place] - k * floor.up[place]) // floor.down[place])
-    high = k * line.sizes // floor.denominators[place, None]
-    return np.maximum(low, line.lowest), np.minimum(high, line.highest)
+    high = k * row.sizes // floor.denominators[place, None]
+    return np.maximum(low, row.lowest), np.minimum(high, row.highest)
 
 
-def _interval_of(line: Line, floor: Floor, found: _Found) -> Interval:
-    low, high = _intervals(line, floor, np.array([found.place]), np.array([found.steps]))
-    return Interval(found.cost, low[0], high[0])
+def _interval_of(row: RateRowCounts, floor: Floor, level: _Level) -> CountInterval:
+    low, high = _intervals(row, floor, np.array([level.place]), np.array([level.steps]))
+    return CountInterval(level.cost, low[0], high[0])
+
+
+# ---------------------------------------------------------------------------------------------
+# Relaxed costs of a gap
+
+
+def relaxed_gap_costs(row: RateRowCounts, gaps: FloatArray) -> FloatArray:
+    """Return the fewest changes in real numbers that bring the gap to each of `gaps`, (N,)."""
+    rates, t = row.rates, gaps[:, None]
+    levels = np.concatenate([np.broadcast_to(rates, (len(gaps), len(rates))), rates + t], axis=1)
+    end = np.minimum((row.highest / row.sizes).min() + t, 1)
+    levels = np.clip(levels, (row.lowest / row.sizes).max(), end)[:, :, None]
+    down = np.maximum(row.positives - levels * row.sizes, 0)
+    up = np.maximum((levels - t[:, :, None]) * row.sizes - row.positives, 0)
+    return np.asarray((down + up).sum(axis=2).min(axis=1))

@@ -1,4 +1,4 @@
-"""How few changes a target takes, and how fair a number of changes can be: from rows, exactly."""
+"""Find the fewest changes to a target, and the best fairness within a budget, from rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from commod.bounds._counts import Problem, fairest, fewest, read_target
+from commod.bounds._counts import (
+    CountProblem,
+    read_target,
+    solve_best_fairness,
+    solve_fewest_changes,
+)
 from commod.bounds._levels import IntArray
 from commod.bounds._tables import (
+    CountTable,
     Flips,
-    Table,
     check_budget,
     problem_of,
     read_problem,
@@ -21,21 +26,13 @@ from commod.bounds._tables import (
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
-__all__ = [
-    "BestFairness",
-    "MinimalChanges",
-    "best_fairness",
-    "minimal_changes",
-    "switching_point",
-]
-
 
 @dataclass(frozen=True)
 class MinimalChanges:
     """The fewest changes: their number, their share of all rows, and who changes to what.
 
-    `flips` maps (group, label before, label after) to a number of people. Where nothing reaches
-    the target `n_changes` is None, `rate` NaN and `flips` empty.
+    `flips` maps (group, label before, label after) to a number of people. Where the target cannot
+    be reached, `n_changes` is None, `rate` is NaN and `flips` is empty.
 
     Examples
     --------
@@ -75,10 +72,10 @@ def minimal_changes(
     pos_label: Any = 1,
     favorable_label: Any = None,
 ) -> MinimalChanges:
-    """Return the fewest changed decisions with which a fairness target can be reached, exactly.
+    """Return the fewest changed decisions that reach a fairness target, exactly.
 
-    No method changes fewer on these rows, whatever it knows about them: this is the limit to
-    compare an update with. It counts people and takes no sample weights.
+    No method reaches the target on these rows with fewer changes, whatever it knows about them.
+    So this is the limit to compare an update with. It counts people and takes no sample weights.
 
     Parameters
     ----------
@@ -88,14 +85,14 @@ def minimal_changes(
         Group of each row, two groups or more; several columns mean their intersections.
     target : float or Fraction
         Floor on the P-rule, in (0, 1], or ceiling on the disparate mistreatment, in [0, 2], or
-        on one gap, in [0, 1]. A float is what the rounded metric must reach: the P-rule 4/5
+        on one gap, in [0, 1]. A float is compared with the rounded metric: the P-rule 4/5
         reaches 0.8. A fraction is compared exactly.
     constraints : str, default="demographic_parity"
         Or "equalized_odds", "true_positive_rate_parity", "false_positive_rate_parity".
     y_true : array-like of shape (n_samples,), default=None
-        True labels; ignored for demographic parity, needed for the others.
+        True labels; ignored for demographic parity, needed for the other constraints.
     direction : str, default="any"
-        "gains_only" lets people only gain the favourable label, "losses_only" only lose it.
+        "gains_only" allows only gains of the favourable label, "losses_only" only losses.
     pos_label : label, default=1
         The label whose rates are counted.
     favorable_label : label, default=None
@@ -104,18 +101,19 @@ def minimal_changes(
     Returns
     -------
     MinimalChanges
-        No changes where the target is met. Nobody with `pos_label` is an undefined P-rule, which
-        meets no target. Unreachable, `n_changes` is None: `losses_only` cannot lift a group that
-        has nobody to start from. A group without a row of a needed true label is an error.
+        No changes where the target is met already. An undefined P-rule (nobody has `pos_label`)
+        meets no target. `n_changes` is None where the target is unreachable; for example,
+        `losses_only` cannot raise the rate of a group without positives. It is an error if a
+        group has no row with a true label that the constraint needs.
 
     Notes
     -----
-    Who changes inside a group (and true label) is open: fairness depends on the counts alone. Of
-    equally few changes, the fairest are returned, then those that lean to gains; for equalized
-    odds just one such answer. The same counts always give the same answer.
+    Fairness depends on counts alone, so any people of a group (and true label) may be the ones who
+    change. Ties go to the fairest counts, then to gains; for equalized odds, to some answer with
+    the fewest changes. The same counts always give the same answer.
 
     The paper puts all changes for equalized odds on the true label whose smallest cell is smaller.
-    That holds only until this gap is closed: beyond, the rest belongs to the other label.
+    That is right only until this gap is closed. Further changes belong to the other label.
 
     Examples
     --------
@@ -132,7 +130,7 @@ def minimal_changes(
     table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
-    positives = fewest(problem, bound)
+    positives = solve_fewest_changes(problem, bound)
     if positives is None:
         return MinimalChanges(None, math.nan, {})
     n_changes = problem.n_changes(positives)
@@ -140,8 +138,8 @@ def minimal_changes(
     return MinimalChanges(n_changes, n_changes / table.n_rows, flips)
 
 
-def _named_flips(table: Table, problem: Problem, positives: IntArray) -> Flips:
-    """Return the changes from the problem's positives to these, by group and label."""
+def _named_flips(table: CountTable, problem: CountProblem, positives: IntArray) -> Flips:
+    """Return the changes from the present positives to these, by group and label."""
     change = positives - problem.positives
     return table.flips(np.maximum(change, 0).sum(axis=0), np.maximum(-change, 0).sum(axis=0))
 
@@ -173,16 +171,17 @@ def best_fairness(
     Returns
     -------
     BestFairness
-        The highest P-rule, or the smallest mistreatment or gap, with the fewest changes that give
-        it. Where nobody has `pos_label` and not every group can be lifted, nothing is changed and
-        the fairness is NaN.
+        The highest P-rule, or the smallest mistreatment or gap, and the fewest changes that give
+        it. Where nobody has `pos_label` and the budget does not reach every group, nothing is
+        changed and the fairness is NaN.
 
     Notes
     -----
-    The paper asks for exactly K changes, which can force harmful ones: its statement needs at most
-    K. For two groups short of `switching_point` all changes then go to one side: `pos_label` is
-    given in the lower group while K is at most the difference of the two groups' counts, else
-    taken in the higher. The paper concludes so too, though from a derivative of the wrong sign.
+    The paper asks for exactly K changes, which can force harmful ones; its statement needs at most
+    K. For two groups and K below `switching_point`, all changes are then on one side. People of
+    the group with the lower rate are raised where K is at most the difference of the two groups'
+    counts; otherwise people of the other group are lowered. The paper comes to the same result,
+    although from a derivative of the wrong sign.
 
     Examples
     --------
@@ -196,7 +195,7 @@ def best_fairness(
     table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
-    positives = fairest(problem, budget)
+    positives = solve_best_fairness(problem, budget)
     value, n_changes = problem.fairness(positives), problem.n_changes(positives)
     return BestFairness(
         math.nan if value is None else float(value),
@@ -207,11 +206,11 @@ def best_fairness(
 
 
 def switching_point(y_pred: Any, *, sensitive_features: Any, pos_label: Any = 1) -> int:
-    """Return the fewest changes after which the group that was behind can be level or ahead.
+    """Return the fewest changes after which the lower rate can equal or exceed the other rate.
 
-    Only changes that help count: `pos_label` given in the group with the lower rate, or taken in
-    the one with the higher. With fewer changes the best P-rule puts all of them on one side (the
-    paper's switching point K_s).
+    Only helpful changes count: people raised in the group with the lower rate, or lowered in the
+    other group. With fewer changes, the best P-rule puts all of them on one side. The paper calls
+    this number the switching point K_s.
 
     Parameters
     ----------
@@ -225,7 +224,7 @@ def switching_point(y_pred: Any, *, sensitive_features: Any, pos_label: Any = 1)
     Returns
     -------
     int
-        0 when both groups have the same rate, be it that nobody is selected.
+        0 when both groups have the same rate, also where nobody is selected.
 
     Examples
     --------
@@ -237,7 +236,8 @@ def switching_point(y_pred: Any, *, sensitive_features: Any, pos_label: Any = 1)
     if len(table.groups) != 2:
         raise InputError(
             f"sensitive_features has {len(table.groups)} groups, but the switching point is "
-            "defined for two. Pick two of them, or ask minimal_changes, which takes any number."
+            "defined for two. Pick two of them, or use minimal_changes, which takes any number.",
+            parameter="sensitive_features",
         )
     problem = problem_of(table, "demographic_parity")
     (p0, p1), (n0, n1) = problem.positives[0].tolist(), problem.sizes[0].tolist()

@@ -1,4 +1,4 @@
-"""The fewest expected changes: what decisions drawn by lot can do at best, in real numbers."""
+"""Find the fewest expected changes of randomised decisions, in real numbers."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from commod.bounds._counts import read_counts, read_target
-from commod.bounds._levels import FloatArray
+from commod.bounds._counts import CountProblem, read_counts, read_target
+from commod.bounds._levels import RateRowCounts, relaxed_gap_costs
 from commod.metrics._constraint import ConstraintLike, get_constraint
-
-__all__ = ["fewest_expected_changes"]
 
 
 def fewest_expected_changes(
     constraints: ConstraintLike, sizes: Any, positives: Any, target: Any
 ) -> float:
-    """Return the fewest changes, in expectation, of decisions that may be drawn by lot.
+    """Return the fewest expected changes of decisions that may be randomised.
 
-    The continuous relaxation of `fewest_changes`: a cell may have any real number of expected
-    positives, so it is never above the limit in whole numbers.
+    This is the continuous relaxation of `fewest_changes`: a cell may have any real number of
+    expected positives. So the result is never above the limit in whole numbers.
 
     Parameters
     ----------
     constraints : str
         "demographic_parity", "equalized_odds", "true_positive_rate_parity" or
         "false_positive_rate_parity".
-    sizes, positives : array-like of shape (n_lines, n_groups)
+    sizes, positives : array-like of shape (n_rate_rows, n_groups)
         As in `fewest_changes`.
     target : float or Fraction
         Floor on the P-rule of the expected rates, in (0, 1], or ceiling on their gap.
@@ -34,8 +32,8 @@ def fewest_expected_changes(
     Returns
     -------
     float
-        An infimum for the P-rule: as few changes as that may leave nobody positive, which no rule
-        with a defined P-rule does, but rules come as close as one likes.
+        For the P-rule an infimum: so few changes may leave nobody positive, where the P-rule is
+        undefined. Rules with a defined P-rule come arbitrarily close.
 
     Examples
     --------
@@ -46,37 +44,22 @@ def fewest_expected_changes(
     6.0
     """
     constraint = get_constraint(constraints)
-    n_people, before = read_counts(constraint, sizes, positives)
+    rows = CountProblem(constraint, *read_counts(constraint, sizes, positives)).rate_rows()
     bound = float(read_target(constraint, target))
-    lines = list(zip(n_people.astype(np.float64), before.astype(np.float64), strict=True))
     if constraint.is_ratio:
-        return _ratio_cost(*lines[0], bound)
-    if len(lines) == 1:
-        return float(_gap_costs(*lines[0], np.array([bound]))[0])
-    # both costs are convex in their ceiling and bend only at differences of two rates
-    first, second = (_differences(*line) for line in lines)
+        return _ratio_cost(rows[0], bound)
+    if len(rows) == 1:
+        return float(relaxed_gap_costs(rows[0], np.array([bound]))[0])
+    # Both costs are convex in their ceiling, and have kinks only at differences of two rates.
+    first, second = (np.abs(row.rates[:, None] - row.rates).ravel() for row in rows)
     parts = np.clip(np.concatenate([first, bound - second, [0.0, bound]]), 0.0, bound)
-    return float((_gap_costs(*lines[0], parts) + _gap_costs(*lines[1], bound - parts)).min())
+    costs = relaxed_gap_costs(rows[0], parts) + relaxed_gap_costs(rows[1], bound - parts)
+    return float(costs.min())
 
 
-def _ratio_cost(sizes: FloatArray, positives: FloatArray, floor: float) -> float:
+def _ratio_cost(row: RateRowCounts, floor: float) -> float:
     """Return the least Σ dist(p, [floor·u·n, u·n]) over the highest rate u in [0, 1]."""
-    rates = positives / sizes
-    highest = np.clip(np.concatenate([rates, rates / floor]), 0.0, 1.0)[:, None]
-    moves = np.maximum(positives - highest * sizes, floor * highest * sizes - positives)
+    highest = np.clip(np.concatenate([row.rates, row.rates / floor]), 0.0, 1.0)[:, None]
+    high, low = highest * row.sizes, floor * highest * row.sizes
+    moves = np.maximum(row.positives - high, low - row.positives)
     return float(np.maximum(moves, 0.0).sum(axis=1).min())
-
-
-def _gap_costs(sizes: FloatArray, positives: FloatArray, ceilings: FloatArray) -> FloatArray:
-    """Return the least Σ dist(p, [(u − t)·n, u·n]) over u in [0, 1] for each t, shape (m,)."""
-    rates = positives / sizes
-    t = ceilings[:, None, None]
-    ends = [np.broadcast_to(rates[:, None], (len(ceilings), len(rates), 1)), rates[:, None] + t]
-    highest = np.clip(np.concatenate(ends, axis=1), 0.0, 1.0)
-    moves = np.maximum(positives - highest * sizes, (highest - t) * sizes - positives)
-    return np.asarray(np.maximum(moves, 0.0).sum(axis=2).min(axis=1))
-
-
-def _differences(sizes: FloatArray, positives: FloatArray) -> FloatArray:
-    rates = positives / sizes
-    return np.abs(rates[:, None] - rates).ravel()

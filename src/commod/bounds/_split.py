@@ -1,10 +1,17 @@
-"""Fewest changes on two lines of rates, for equalized odds: how the lines share the ceiling.
+"""Find the fewest changes in two rate rows, for equalized odds: how the rows share the ceiling.
 
-Changes among the rows with one true label close the gap of true positive rates, changes among the
-others that of false positive rates; the two gaps may add up to the ceiling. Each line alone is a
-staircase, fewer changes for a wider gap, that `fewest_on_line` computes at any width. In real
-numbers their sum is convex in the first line's width: only widths where that sum is below the best
-pair found need a look, and there one line's staircase is walked down step by step.
+Changes among people with a positive true label close the gap of true positive rates. Changes among
+the others close the gap of false positive rates. The two gaps may add up to the ceiling. The gap
+that the first row may keep is its allowance; the second row gets the remainder.
+
+In one row, the fewest changes are a staircase: they drop in steps as the allowance grows.
+`solve_one_rate_row` computes it at any allowance. The search over allowances takes these steps:
+
+1. Relax counts to real numbers. The relaxed cost of both rows is convex in the allowance.
+2. Minimise the relaxed cost. Try the exact counts near the minimum: this gives a first best pair.
+3. Find the range of allowances in which the relaxed cost is below the best pair's cost.
+4. In this range, walk down the staircase of the row with fewer steps. At each step, let the other
+   row use the remainder.
 """
 
 from __future__ import annotations
@@ -16,48 +23,48 @@ from typing import NamedTuple
 
 import numpy as np
 
-from commod.bounds._fewest import exact_gap, fewest_on_line, next_gap
+from commod.bounds._fewest import solve_one_rate_row
 from commod.bounds._levels import (
     MARGIN,
     FloatArray,
     IntArray,
-    Line,
+    RateRowCounts,
     gap_floor,
+    relaxed_gap_costs,
     relaxed_minimum,
+    smallest_step,
 )
 
-__all__ = ["fewest_on_two_lines"]
 
-
-def fewest_on_two_lines(
-    lines: tuple[Line, Line],
+def solve_two_rate_rows(
+    rows: tuple[RateRowCounts, RateRowCounts],
     ceiling: Fraction,
     *,
     limit: float = math.inf,
     prefer_high: bool = True,
 ) -> tuple[IntArray, IntArray] | None:
-    """Return the positives of both lines, each (G,), after the fewest changes to gaps <= ceiling.
+    """Return the positives of both rows, each (G,), after the fewest changes to gaps ≤ ceiling.
 
     None where that takes more than `limit` changes. The same counts always give the same answer.
     """
-    gaps = [exact_gap(line.sizes, line.positives) for line in lines]
+    gaps = [row.exact_gap(row.positives) for row in rows]
     if sum(gaps) <= ceiling:
-        return lines[0].positives, lines[1].positives
-    search = _Search(lines, ceiling, prefer_high, best=limit + 1)
-    # Outside these widths of the first line one of the two would be left wider than it is.
+        return rows[0].positives, rows[1].positives
+    search = _AllowanceSearch(rows, ceiling, prefer_high, lowest_cost=limit + 1)
+    # Outside this range, one of the rows would be allowed a wider gap than it has now.
     start = max(0.0, float(ceiling - gaps[1]))
     end = min(float(ceiling), float(gaps[0]))
-    width, least = relaxed_minimum(search.relaxed, np.linspace(start, end, 33), 8, True)
-    search.start_near(width)
-    if search.best >= least + 1 - MARGIN:  # some whole number of changes lies between
-        bar = search.best - 1 + MARGIN
-        low, high = _edge(search, width, start, bar), _edge(search, width, end, bar)
+    allowance, least = relaxed_minimum(search.relaxed, np.linspace(start, end, 33), 8, True)
+    search.try_near(allowance)
+    if search.lowest_cost >= least + 1 - MARGIN:  # a smaller whole number of changes is possible
+        cost = search.lowest_cost - 1 + MARGIN
+        low, high = (_boundary(search, allowance, outside, cost) for outside in (start, end))
         search.walk(low, high, least)
-    return search.found
+    return search.best
 
 
-class _Corner(NamedTuple):
-    """A step of one line's staircase: its fewest changes, and the least gap they allow."""
+class _Step(NamedTuple):
+    """A step of one row's staircase: its changes, the smallest gap they allow, its positives."""
 
     n_changes: int
     gap: Fraction
@@ -65,89 +72,86 @@ class _Corner(NamedTuple):
 
 
 @dataclass
-class _Search:
-    """What the search knows: pairs of corners that together cost `best` or more are of no use."""
+class _AllowanceSearch:
+    """The state of the search: the best pair of positives so far, and its cost.
 
-    lines: tuple[Line, Line]
+    Until there is a pair, `lowest_cost` is the limit plus 1.
+    """
+
+    rows: tuple[RateRowCounts, RateRowCounts]
     ceiling: Fraction
     prefer_high: bool
-    best: float
-    found: tuple[IntArray, IntArray] | None = None
+    lowest_cost: float
+    best: tuple[IntArray, IntArray] | None = None
 
-    def relaxed(self, widths: FloatArray) -> FloatArray:
-        """Return the least real cost of both lines where the first has each width, (N,)."""
-        rest = float(self.ceiling) - widths
-        return _relaxed_costs(self.lines[0], widths) + _relaxed_costs(self.lines[1], rest)
+    def allowances(self, first: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the allowances of both rows from those of the first row."""
+        return first, float(self.ceiling) - first
 
-    def start_near(self, width: float) -> None:
-        """Try the width of least real cost, with one line as wide and the other what is left."""
-        shares = Fraction(width), self.ceiling - Fraction(width)
-        for n_steps in (1, 0):  # a width between two steps may ask for all too much
+    def relaxed_of_rows(self, first: FloatArray) -> list[FloatArray]:
+        """Return the least real cost of each row where the first has each allowance, (N,)."""
+        return list(map(relaxed_gap_costs, self.rows, self.allowances(first)))
+
+    def relaxed(self, first: FloatArray) -> FloatArray:
+        """Return the least real cost of both rows together, (N,)."""
+        of_first, of_second = self.relaxed_of_rows(first)
+        return of_first + of_second
+
+    def try_near(self, allowance: float) -> None:
+        """Try pairs at an allowance of the first row, and one step of a rate beside it."""
+        shares = Fraction(allowance), self.ceiling - Fraction(allowance)
+        for n_steps in (1, 0):  # between two steps, the exact allowance may cost far too much
             for i, share in enumerate(shares):
-                step = Fraction(n_steps, int(self.lines[i].sizes.min()))
-                self.attempt(i, share + step, self.best - 1)
+                step = Fraction(n_steps, int(self.rows[i].sizes.min()))
+                self.try_pair(i, share + step, self.lowest_cost - 1)
 
     def walk(self, low: float, high: float, least: float) -> None:
-        """Try every corner of one line (the one with fewer steps) between two first widths."""
-        widths = np.array([low, high])
-        costs = [
-            _relaxed_costs(line, w) for line, w in zip(self.lines, self._both(widths), strict=True)
-        ]
+        """Try every step of one row, the one with fewer steps, where the first has [low, high]."""
+        first = np.array([low, high])
+        costs = self.relaxed_of_rows(first)
         i = int(np.argmin([np.ptp(c) for c in costs]))
-        width = Fraction(high) if i == 0 else self.ceiling - Fraction(low)
-        stop = self._both(widths)[i].min()
-        width, rest = width + Fraction(1, 10**12), math.ceil(costs[1 - i].min() - MARGIN)
-        while width >= max(stop - 1e-12, 0) and self.best >= least + 1 - MARGIN:
-            corner = self.attempt(i, width, self.best - 1 - rest)
-            if corner is None:
+        allowance = Fraction(high) if i == 0 else self.ceiling - Fraction(low)
+        allowance += Fraction(1, 10**12)
+        stop = max(self.allowances(first)[i].min() - 1e-12, 0)
+        least_of_other = math.ceil(costs[1 - i].min() - MARGIN)
+        while allowance >= stop and self.lowest_cost >= least + 1 - MARGIN:
+            step = self.try_pair(i, allowance, self.lowest_cost - 1 - least_of_other)
+            if step is None:
                 return
-            width = next_gap(corner.gap, self.lines[i].sizes)
+            allowance = step.gap - smallest_step(step.gap, self.rows[i].sizes)
 
-    def _both(self, widths: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return widths, float(self.ceiling) - widths
-
-    def attempt(self, i: int, width: Fraction, limit: float) -> _Corner | None:
-        """Return line i's corner at a width; where the other line can follow, note the pair."""
-        one, other = self.lines[i], self.lines[1 - i]
-        corner = self._corner(one, min(max(width, Fraction(0)), self.ceiling), limit)
-        if corner is None:
+    def try_pair(self, i: int, allowance: Fraction, limit: float) -> _Step | None:
+        """Return the step of row i at an allowance; record the pair if it is the best so far."""
+        other = self.rows[1 - i]
+        allowance = min(max(allowance, Fraction(0)), self.ceiling)
+        step = self._step(self.rows[i], allowance, limit)
+        if step is None:
             return None
-        left = self.best - 1 - corner.n_changes
-        rest = self.ceiling - corner.gap
-        if _relaxed_costs(other, np.array([float(rest)]))[0] > left + MARGIN:
-            return corner
-        partner = self._corner(other, rest, left)
+        n_left = self.lowest_cost - 1 - step.n_changes
+        remainder = self.ceiling - step.gap
+        if relaxed_gap_costs(other, np.array([float(remainder)]))[0] > n_left + MARGIN:
+            return step
+        partner = self._step(other, remainder, n_left)
         if partner is not None:
-            self.best = corner.n_changes + partner.n_changes
-            pair = corner.positives, partner.positives
-            self.found = pair if i == 0 else pair[::-1]
-        return corner
+            self.lowest_cost = step.n_changes + partner.n_changes
+            pair = step.positives, partner.positives
+            self.best = pair if i == 0 else pair[::-1]
+        return step
 
-    def _corner(self, line: Line, width: Fraction, limit: float) -> _Corner | None:
-        floor = gap_floor(line.sizes, width)
-        positives = fewest_on_line(line, floor, limit=limit, prefer_high=self.prefer_high)
+    def _step(self, row: RateRowCounts, allowance: Fraction, limit: float) -> _Step | None:
+        floor = gap_floor(row.sizes, allowance)
+        positives = solve_one_rate_row(row, floor, limit=limit, prefer_high=self.prefer_high)
         if positives is None:
             return None
-        n_changes = int(np.abs(positives - line.positives).sum())
-        return _Corner(n_changes, exact_gap(line.sizes, positives), positives)
+        n_changes = int(np.abs(positives - row.positives).sum())
+        return _Step(n_changes, row.exact_gap(positives), positives)
 
 
-def _relaxed_costs(line: Line, widths: FloatArray) -> FloatArray:
-    """Return the fewest changes in real numbers that bring the gap to each width, (N,) to (N,)."""
-    rates, w = line.rates, widths[:, None]
-    levels = np.concatenate([np.broadcast_to(rates, (len(widths), len(rates))), rates + w], axis=1)
-    end = np.minimum((line.highest / line.sizes).min() + w, 1)
-    levels = np.clip(levels, (line.lowest / line.sizes).max(), end)[:, :, None]
-    down = np.maximum(line.positives - levels * line.sizes, 0)
-    up = np.maximum((levels - w[:, :, None]) * line.sizes - line.positives, 0)
-    return np.asarray((down + up).sum(axis=2).min(axis=1))
-
-
-def _edge(search: _Search, inside: float, outside: float, bar: float) -> float:
-    """Return a width, towards `outside`, from which on the relaxed cost is above the bar."""
+def _boundary(search: _AllowanceSearch, inside: float, outside: float, cost: float) -> float:
+    """Return an allowance, towards `outside`, beyond which the relaxed cost is above `cost`."""
     for _ in range(6):
         grid = np.linspace(inside, outside, 33)
-        above = np.flatnonzero(search.relaxed(grid) > bar)
+        above = np.flatnonzero(search.relaxed(grid) > cost)
         if not len(above):
             return outside
         inside, outside = grid[max(above[0] - 1, 0)], grid[above[0]]

@@ -1,4 +1,4 @@
-"""Rows to counts and back: checked tables for the limits, and changes named by group and label."""
+"""Count checked rows in a table, and name changes of its cells by group and label."""
 
 from __future__ import annotations
 
@@ -7,30 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commod._data.inputs import Groups, binary_outcome, check_length, read_groups, read_labels
-from commod.bounds._counts import Problem
+from commod._data.decisions import DecisionRows, read_decisions
+from commod.bounds._counts import CountProblem
 from commod.bounds._levels import IntArray
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint, missing_labels
-from commod.metrics._fairness import _binary_pair, _read_some_labels
-
-__all__ = ["Flips", "Table", "check_budget", "problem_of", "read_problem", "read_table"]
 
 Flips = dict[tuple[Hashable, Any, Any], int]
-BoolArray = NDArray[np.bool_]
 
 DIRECTIONS = ("any", "gains_only", "losses_only")
 
 
 @dataclass(frozen=True)
-class Table:
-    """How many people there are per true label, decision and group.
+class CountTable:
+    """The number of people per true label, decision and group.
 
-    `counts` has shape (2, 2, n_groups): true label and decision, each negative or positive; with
-    unknown true labels (1, 2, n_groups). `labels` are the negative and the
-    positive one.
+    `counts` has shape (2, 2, n_groups): true label, then decision, each negative before positive.
+    Where true labels are unknown the shape is (1, 2, n_groups). `labels` holds the negative and
+    the positive label.
     """
 
     groups: tuple[Hashable, ...]
@@ -44,7 +39,7 @@ class Table:
         return int(self.counts.sum())
 
     def flips(self, raised: IntArray, lowered: IntArray) -> Flips:
-        """Return the changes of one line, two arrays of shape (n_groups,), by their labels."""
+        """Return people raised and lowered, two arrays of shape (n_groups,), by group and label."""
         negative, positive = self.labels
         named: Flips = {}
         for group, up, down in zip(self.groups, raised.tolist(), lowered.tolist(), strict=True):
@@ -61,53 +56,46 @@ def read_table(
     pos_label: Any,
     favorable_label: Any = None,
     y_true: Any = None,
-) -> Table:
+) -> CountTable:
     """Return the counts of checked rows of two groups or more."""
-    pred = _read_some_labels(y_pred, "y_pred")
-    if y_true is None:
-        columns = [(pred, binary_outcome(pred, "y_pred", pos_label))]
-    else:
-        true = read_labels(y_true, "y_true")
-        check_length(true, "y_true", len(pred))
-        outcomes, decisions = _binary_pair((true, "y_true"), (pred, "y_pred"), pos_label)
-        columns = [(pred, decisions), (true, outcomes)]
-    groups = read_groups(sensitive_features, len(pred))
-    if len(groups.labels) < 2:
+    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label)
+    groups = rows.groups.labels
+    if len(groups) < 2:
         raise InputError(
-            f"sensitive_features has one group only ({groups.labels[0]!r}), and fairness compares "
-            "two or more. Pass the rows of all groups."
+            f"sensitive_features has one group only ({groups[0]!r}), and fairness compares "
+            "two or more. Pass the rows of all groups.",
+            parameter="sensitive_features",
         )
-    labels = _two_labels(columns, pos_label, favorable_label)
-    counts = _count_cells([is_positive for _, is_positive in columns], groups)
-    return Table(groups.labels, labels, counts, favorable_label in (None, labels[1]))
+    labels = _two_labels(rows, pos_label, favorable_label)
+    return CountTable(groups, labels, _count_cells(rows), favorable_label in (None, labels[1]))
 
 
-def _count_cells(positives: list[BoolArray], groups: Groups) -> IntArray:
-    decisions, *outcomes = positives
-    n_groups = len(groups.labels)
-    cells = 2 * groups.codes + decisions
-    for outcome in outcomes:
-        cells += 2 * n_groups * outcome
-    counts = np.bincount(cells, minlength=2 * n_groups * len(positives))
-    return counts.reshape(len(positives), n_groups, 2).swapaxes(1, 2)
+def _count_cells(rows: DecisionRows) -> IntArray:
+    n_groups, n_labels = len(rows.groups.labels), 1 if rows.outcomes is None else 2
+    cells = 2 * rows.groups.codes + rows.decisions
+    if rows.outcomes is not None:
+        cells += 2 * n_groups * rows.outcomes
+    counts = np.bincount(cells, minlength=2 * n_groups * n_labels)
+    return counts.reshape(n_labels, n_groups, 2).swapaxes(1, 2)
 
 
-def _two_labels(
-    columns: list[tuple[NDArray[Any], BoolArray]], pos_label: Any, favorable_label: Any
-) -> tuple[Any, Any]:
+def _two_labels(rows: DecisionRows, pos_label: Any, favorable_label: Any) -> tuple[Any, Any]:
     """Return the negative and the positive label as they are written in the data."""
-    found: dict[bool, Any] = {}
-    for values, is_positive in columns:
+    written: dict[bool, Any] = {}
+    for values, is_positive in ((rows.y_pred, rows.decisions), (rows.y_true, rows.outcomes)):
+        if values is None or is_positive is None:
+            continue
         for kind, at in ((True, is_positive.argmax()), (False, is_positive.argmin())):
             if is_positive[at] == kind:
-                found.setdefault(kind, values[at : at + 1].tolist()[0])
-    positive = found.get(True, pos_label)
-    # Where everybody is positive nothing is unfair or wrong: the other label is never named.
-    negative = found.get(False, favorable_label)
+                written.setdefault(kind, values[at : at + 1].tolist()[0])
+    positive = written.get(True, pos_label)
+    # Where every label is positive, nothing is unfair or wrong: the other label is never named.
+    negative = written.get(False, favorable_label)
     if favorable_label is not None and favorable_label not in (negative, positive):
         raise InputError(
             f"favorable_label={favorable_label!r} is neither of the two labels, {negative!r} and "
-            f"{positive!r}. Pass the one that is good for the person."
+            f"{positive!r}. Pass the one that is good for the person.",
+            parameter="favorable_label",
         )
     return negative, positive
 
@@ -120,8 +108,8 @@ def read_problem(
     direction: str,
     pos_label: Any,
     favorable_label: Any,
-) -> tuple[Table, Problem]:
-    """Return the checked table and what is to be changed in it; y_true may be None for parity."""
+) -> tuple[CountTable, CountProblem]:
+    """Return the checked table and its problem; `y_true` may be None if labels are not needed."""
     constraint = get_constraint(constraints)
     if y_true is None and constraint.needs_labels:
         raise missing_labels(constraint)
@@ -129,16 +117,20 @@ def read_problem(
     return table, problem_of(table, constraint, direction)
 
 
-def problem_of(table: Table, constraints: ConstraintLike, direction: str = "any") -> Problem:
-    """Return what a constraint compares in the table, and what a direction allows to change."""
+def problem_of(
+    table: CountTable, constraints: ConstraintLike, direction: str = "any"
+) -> CountProblem:
+    """Return the counts that a constraint compares, and the changes that a direction allows."""
     constraint = get_constraint(constraints)
     if direction not in DIRECTIONS:
         known = ", ".join(DIRECTIONS)
-        raise InputError(f"direction must be one of {known}; got {direction!r}.")
+        raise InputError(
+            f"direction={direction!r} is not known; choose one of {known}.", parameter="direction"
+        )
     counts = constraint.by_rate_row(table.counts)
     _check_cells(table, constraint, counts.sum(axis=1))
     raising = "gains_only" if table.is_positive_favorable else "losses_only"
-    return Problem(
+    return CountProblem(
         constraint,
         sizes=counts.sum(axis=1),
         positives=counts[:, 1],
@@ -148,7 +140,7 @@ def problem_of(table: Table, constraints: ConstraintLike, direction: str = "any"
     )
 
 
-def _check_cells(table: Table, constraint: Constraint, sizes: IntArray) -> None:
+def _check_cells(table: CountTable, constraint: Constraint, sizes: IntArray) -> None:
     """Refuse a rate over nobody; `sizes` has shape (n_rate_rows, n_groups)."""
     for rate, size in zip(constraint.rate_rows, sizes, strict=True):
         empty = np.flatnonzero(size == 0)
@@ -161,10 +153,11 @@ def _check_cells(table: Table, constraint: Constraint, sizes: IntArray) -> None:
 
 
 def check_budget(max_changes: Any) -> int:
-    """Return a number of changes from 0 on."""
+    """Return `max_changes` as an int, 0 or more."""
     is_whole = isinstance(max_changes, int | np.integer) and not isinstance(max_changes, bool)
     if not is_whole or max_changes < 0:
         raise InputError(
-            f"max_changes must be a whole number of changes, 0 or more; got {max_changes!r}."
+            f"max_changes={max_changes!r} must be a whole number of changes, 0 or more.",
+            parameter="max_changes",
         )
     return int(max_changes)

@@ -14,6 +14,7 @@ import typer
 
 from commod import __version__
 from commod.cli import apply, audit, check, compare, debias, demo, show, sql
+from commod.cli._signals import ending_on_sigterm
 from commod.exceptions import CommodError
 
 __all__ = ["app", "main"]
@@ -63,7 +64,8 @@ def main() -> None:
     """
     _make_printable()
     try:
-        code = app(standalone_mode=False)
+        with ending_on_sigterm():
+            code = app(standalone_mode=False)
     except (CommodError, OSError) as error:
         _fail(_message(error))
     except MemoryError:

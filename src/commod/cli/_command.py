@@ -21,7 +21,7 @@ def option(
     default: Any = REQUIRED,
     *names: str,
     help: str,
-    sets: str | None = None,
+    sets: tuple[str, ...] = (),
     is_column: bool = False,
     **settings: Any,
 ) -> Any:
@@ -35,8 +35,8 @@ def option(
         Names of the option, if not the name of the field: "--quiet", "-q".
     help : str
         Text in the help of the command.
-    sets : str, default=None
-        Python parameter that the option sets, if not the name of the field.
+    sets : tuple of str, default=()
+        Python parameters that the option sets, beside the name of the field.
     is_column : bool, default=False
         Whether the value names columns of the table, see `named_columns`.
     **settings : object
@@ -86,7 +86,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             continue
         parameters.extend(_field_parameters(groups[name]))
         for field in dataclasses.fields(groups[name]):
-            for parameter in {field.name, field.metadata["sets"] or field.name}:
+            for parameter in (field.name, *field.metadata["sets"]):
                 options.setdefault(parameter, []).append(_option_names(field)[0])
 
     @wraps(command)

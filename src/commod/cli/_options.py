@@ -112,11 +112,11 @@ class PeopleOptions:
 
     sensitive: list[str] = option(
         help="Column of the sensitive feature. Repeat it for intersections.",
-        sets="sensitive_features",
+        sets=("sensitive_features",),
         is_column=True,
     )
     label: str | None = option(
-        None, help="Column of the true labels (two values).", sets="y_true", is_column=True
+        None, help="Column of the true labels (two values).", sets=("y", "y_true"), is_column=True
     )
     drop_missing: bool = option(False, help="Drop rows without label, group or score.")
 
@@ -131,7 +131,7 @@ class ColumnOptions(PeopleOptions):
     ignore: list[str] = option(
         [],
         help="Column that the update must not read, such as an id.",
-        sets="locked_features",
+        sets=("locked_features",),
         is_column=True,
     )
 
@@ -186,10 +186,10 @@ class TargetOptions:
     PANEL: ClassVar[str] = "Constraint"
 
     at_least: float | None = option(
-        None, help="Lowest allowed P-rule, for demographic_parity.", sets="target"
+        None, help="Lowest allowed P-rule, for demographic_parity.", sets=("target",)
     )
     at_most: float | None = option(
-        None, help="Highest allowed disparity, for the other constraints.", sets="target"
+        None, help="Highest allowed disparity, for the other constraints.", sets=("target",)
     )
 
     def target(self, name: str) -> float | None:
@@ -215,16 +215,16 @@ class TargetOptions:
 class ConstraintOptions(TargetOptions):
     """What is compared between groups, and which label counts."""
 
-    constraint: str = option("demographic_parity", sets="constraints", **CONSTRAINT_SETTINGS)
+    constraint: str = option("demographic_parity", sets=("constraints",), **CONSTRAINT_SETTINGS)
     positive: str | None = option(
         None,
         help="Label whose rates and scores count. \\[default: the larger label]",
-        sets="pos_label",
+        sets=("pos_label",),
     )
     favorable: str | None = option(
         None,
         help="Label that is good for the person. \\[default: as --positive]",
-        sets="favorable_label",
+        sets=("favorable_label",),
     )
 
     def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:

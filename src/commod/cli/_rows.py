@@ -247,7 +247,8 @@ def check_test_size(test_size: float) -> None:
 
 def check_group_not_determined(rows: LoadedRows) -> None:
     """Refuse a column that determines the group: the patch would hold the sensitive feature."""
-    from commod._data.inputs import determines_group, iter_columns, read_groups
+    from commod._data.columns import iter_columns
+    from commod._data.groups import determines_group, read_groups
 
     groups = read_groups(rows.groups, len(rows))
     score = getattr(rows.estimator, "name", None)

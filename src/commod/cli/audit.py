@@ -28,13 +28,15 @@ EXAMPLES = (
 class AuditColumns(options.PeopleOptions):
     """Which columns hold decisions, scores, groups and labels."""
 
-    before: str = option(help="Column of the earlier decisions.", sets="y_before", is_column=True)
-    after: str = option(help="Column of the later decisions.", sets="y_after", is_column=True)
+    before: str = option(
+        help="Column of the earlier decisions.", sets=("y_before",), is_column=True
+    )
+    after: str = option(help="Column of the later decisions.", sets=("y_after",), is_column=True)
     score_before: str | None = option(
-        None, help="Column of the earlier scores.", sets="scores_before", is_column=True
+        None, help="Column of the earlier scores.", sets=("scores_before",), is_column=True
     )
     score_after: str | None = option(
-        None, help="Column of the later scores.", sets="scores_after", is_column=True
+        None, help="Column of the later scores.", sets=("scores_after",), is_column=True
     )
 
     @property

@@ -1,11 +1,13 @@
-"""Tables to try commod on: two that the paper uses, and one whose answers are known exactly.
+"""Load tables to try commod on: two tables of the paper, and a synthetic population.
 
-`load_compas` is bundled and works offline, `fetch_law_school` is fetched once and kept, and
-`make_biased` draws a population whose P(Y=1|x) and P(S=s|x) are known in closed form, so that
-what a method estimates can be compared with the truth. All three return a scikit-learn
-`Bunch` with `data`, `target`, `sensitive_features`, `feature_names`, `frame` and `DESCR`. Read
-`DESCR` before you use the two real tables: they describe real people, and their labels were
-made by institutions, not by nature.
+- `load_compas` reads a table that is part of the package and works offline.
+- `fetch_law_school` downloads a table once and keeps it.
+- `make_biased` draws rows whose P(Y=1|x) and P(S=s|x) are known exactly, so that estimates can be
+  compared with the truth.
+
+All three return a scikit-learn `Bunch` with `data`, `target`, `sensitive_features`,
+`feature_names`, `frame` and `DESCR`. Read `DESCR` before you use the two real tables: they
+describe real people, and institutions made their labels.
 """
 
 from commod.datasets._compas import load_compas

@@ -1,4 +1,4 @@
-"""A synthetic population whose probabilities of the target and of the group are known exactly."""
+"""Draw rows of a synthetic population with exact probabilities of the target and the group."""
 
 from __future__ import annotations
 
@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-DESCRIPTION = """\
-A biased population, made by commod.datasets.make_biased
-========================================================
-
-Each row belongs to a group S, drawn with the shares `group_shares`. Given S = s, the numeric
-columns are Gaussian with mean `group_means[s]` and the common `covariance`; the category, where
-there is one, has the shares `category_shares[s]` and is independent of the numbers given S. Given
-the numbers x, the target is 1 with probability sigmoid(intercept + x @ coef), whatever the group.
-
-So the group acts on the target only through x, and both probabilities are exact for every row:
-`proba_target` is P(Y = 1 | x) and `proba_sensitive` is P(S = s | x, category) by Bayes' rule.
-"""
-
 
 def make_biased(
     n_samples: int = 1000,
@@ -49,9 +36,9 @@ def make_biased(
 ) -> Bunch | tuple[Any, Any]:
     """Return rows of a biased population with their exact P(Y=1|x) and P(S=s|x).
 
-    The columns play four roles: the first `n_informative` enter the target, and every second one
-    (x0, x2, …) has a mean that depends on the group. With the default four columns x0 is
-    informative and biased, x1 informative only, x2 a mere proxy of the group, and x3 is noise.
+    The target depends on the first `n_informative` columns. Every second column (x0, x2, …) has a
+    mean that depends on the group. So with the default four columns, x0 is informative and biased,
+    x1 is only informative, x2 is only a proxy of the group, and x3 is noise.
 
     Parameters
     ----------
@@ -60,13 +47,13 @@ def make_biased(
     n_features : int, default=4
         Number of numeric columns, at least 1.
     n_informative : int, default=None
-        Number of columns that enter the target; None means half of them, rounded up.
+        Number of columns that the target depends on; None means half of them, rounded up.
     group_shares : sequence of float, default=(0.7, 0.3)
-        Probability of each group: two or more, positive, summing to 1.
+        Probability of each group: two or more positive numbers whose sum is 1.
     bias : float, default=1.0
-        How far apart the means of the first and the last group are on the shifted columns, in
-        standard deviations; the groups between are evenly spaced. It also sets how much the
-        category depends on the group. 0: the columns say nothing about the group.
+        Distance between the means of the first and the last group in every second column, in
+        standard deviations; other groups are evenly spaced between them. It also sets how much
+        the category depends on the group. At 0, the columns do not depend on the group.
     signal : float, default=2.0
         Length of `coef`: how strongly the target depends on the informative columns.
     intercept : float, default=0.0
@@ -75,22 +62,22 @@ def make_biased(
         Correlation between any two numeric columns within a group, between -1/(n_features - 1)
         and 1, both excluded.
     n_categories : int, default=0
-        Number of values of an extra text column `category`, whose shares depend on the group and
-        which does not enter the target; 0 means no such column. The other columns, the groups and
-        the target do not change with it.
+        Number of values of an extra text column `category`; 0 means no such column. Its shares
+        depend on the group, and the target does not depend on it. The other columns, the groups
+        and the target are the same with and without it.
     random_state : int, RandomState or None, default=None
-        Same seed, same rows.
+        The same seed gives the same rows.
     as_frame : bool, default=True
-        Give pandas objects for data, target and sensitive_features; otherwise NumPy arrays.
+        Return pandas objects for data, target and sensitive_features; otherwise NumPy arrays.
     return_X_y : bool, default=False
-        Give only `(data, target)`.
+        Return only `(data, target)`.
 
     Returns
     -------
     Bunch
         With the fields
 
-        - `data` of shape (n_samples, n_features), one column more with `n_categories`;
+        - `data` of shape (n_samples, n_features), with one more column for `n_categories`;
         - `target` of shape (n_samples,): 0 or 1;
         - `sensitive_features` of shape (n_samples,): "g0", "g1", …, named "group";
         - `frame`: the three side by side (None without `as_frame`);
@@ -124,16 +111,16 @@ def make_biased(
         n_features, n_informative, group_shares, bias, signal, intercept, correlation, n_categories
     )
     group, numbers, target, category = _draw(n_samples, population, rng)
-    bunch = as_bunch(
-        *_tables(numbers, category, target, group),
+    return as_bunch(
+        *_as_pandas(numbers, category, target, group),
         as_frame=as_frame,
-        description=DESCRIPTION,
+        return_X_y=return_X_y,
+        description="biased",
         proba_target=_proba_target(numbers, population),
         proba_sensitive=_proba_sensitive(numbers, category, population),
         group_names=[f"g{s}" for s in range(len(group_shares))],
         **population,
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 # ---------------------------------------------------------------------------------------------
@@ -153,7 +140,10 @@ def _population(
     _check_count("n_features", n_features, least=1)
     _check_count("n_categories", n_categories, least=0)
     if n_categories == 1:
-        raise InputError("n_categories is 1: a column with one value. Pass 0 for none, or 2 up.")
+        raise InputError(
+            "n_categories=1 must not be 1, a column with one value. Pass 0 for none, or 2 or more.",
+            parameter="n_categories",
+        )
     for name, value in (("bias", bias), ("signal", signal), ("intercept", intercept)):
         _check_number(name, value)
     shares = _check_shares(group_shares)
@@ -170,7 +160,7 @@ def _population(
 
 def _group_means(shares: Floats, shift: Floats, n_features: int) -> Floats:
     means = np.zeros((len(shares), n_features))
-    # Centred, so that `intercept` is the mean logit whatever the shares.
+    # Centred, so that `intercept` is the mean logit for any shares.
     means[:, ::2] = (shift - shares @ shift)[:, None]
     return means
 
@@ -180,8 +170,9 @@ def _covariance(n_features: int, correlation: float) -> Floats:
     lowest = -1 / (n_features - 1) if n_features > 1 else -1.0
     if not lowest < correlation < 1:
         raise InputError(
-            f"correlation is {correlation!r}; with n_features={n_features} it must lie between "
-            f"{lowest:g} and 1, both excluded."
+            f"correlation={correlation!r} must lie between {lowest:g} and 1, both excluded, where "
+            f"n_features={n_features}.",
+            parameter="correlation",
         )
     return (1 - correlation) * np.eye(n_features) + correlation
 
@@ -192,7 +183,8 @@ def _coef(n_features: int, n_informative: int | None, signal: float) -> Floats:
     _check_count("n_informative", n_informative, least=0)
     if n_informative > n_features:
         raise InputError(
-            f"n_informative is {n_informative}, but there are only n_features={n_features} columns."
+            f"n_informative={n_informative} must be at most n_features={n_features}.",
+            parameter="n_informative",
         )
     coef = np.zeros(n_features)
     coef[:n_informative] = signal / math.sqrt(max(n_informative, 1))
@@ -208,7 +200,7 @@ def _category_shares(shift: Floats, n_categories: int) -> Floats:
 
 
 # ---------------------------------------------------------------------------------------------
-# Its rows
+# Rows of the population
 
 
 def _draw(
@@ -226,7 +218,7 @@ def _draw(
 def _draw_category(shares: Floats, rng: np.random.RandomState) -> NDArray[np.intp] | None:
     if shares.shape[1] == 0:
         return None
-    upper = shares.cumsum(axis=1)[:, :-1]  # without the last one: rounding may leave it under 1
+    upper = shares.cumsum(axis=1)[:, :-1]  # without the last sum, which rounding may leave below 1
     return np.asarray((rng.uniform(size=(len(shares), 1)) >= upper).sum(axis=1))
 
 
@@ -245,16 +237,18 @@ def _proba_sensitive(
 
     means = population["group_means"]
     direction = np.linalg.solve(population["covariance"], means.T)  # covariance⁻¹·mean
-    # With a common covariance the part that is quadratic in x is the same for all groups.
+    # The covariance is the same in all groups, so the quadratic part in x cancels.
     log_weight = numbers @ direction - 0.5 * np.sum(means.T * direction, axis=0)
     log_weight += np.log(population["group_shares"])
     if category is not None:
-        with np.errstate(divide="ignore"):  # a share may underflow to 0: minus infinity is right
+        with np.errstate(
+            divide="ignore"
+        ):  # the logarithm of a share that underflows to 0 is minus infinity
             log_weight += np.log(population["category_shares"].T[category])
     return np.asarray(softmax(log_weight, axis=1))
 
 
-def _tables(
+def _as_pandas(
     numbers: Floats,
     category: NDArray[np.intp] | None,
     target: NDArray[np.int64],
@@ -270,35 +264,36 @@ def _tables(
 
 
 # ---------------------------------------------------------------------------------------------
-# Its arguments
+# Parameters
 
 
 def _check_count(name: str, value: Any, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{name} is {value!r}; it must be a whole number, {least} or more.")
+        raise InputError(
+            f"{name}={value!r} must be a whole number, {least} or more.", parameter=name
+        )
 
 
 def _check_number(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InputError(f"{name} is {value!r}; it must be a finite number.")
+        raise InputError(f"{name}={value!r} must be a finite number.", parameter=name)
 
 
 def _check_shares(group_shares: Sequence[float]) -> Floats:
+    def refuse(rule: str) -> InputError:
+        return InputError(f"group_shares={group_shares!r} {rule}", parameter="group_shares")
+
     try:
         shares = np.asarray(group_shares, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"group_shares must be numbers; got {group_shares!r}.") from error
+        raise refuse("must be numbers.") from error
     if shares.ndim != 1 or len(shares) < 2:
-        raise InputError(
-            f"group_shares must list two or more groups, e.g. (0.7, 0.3); got {group_shares!r}."
-        )
+        raise refuse("must list two or more groups, e.g. (0.7, 0.3).")
     if not (np.isfinite(shares).all() and (shares > 0).all()):
-        raise InputError(f"group_shares must be positive; got {group_shares!r}.")
+        raise refuse("must be positive.")
     total = float(shares.sum())
     if abs(total - 1) > 1e-9:
-        raise InputError(
-            f"group_shares {group_shares!r} sum to {total:g}, not to 1. Divide each by the sum."
-        )
+        raise refuse(f"must sum to 1, not to {total:g}. Divide each share by the sum.")
     return shares / total
 
 
@@ -309,6 +304,7 @@ def _random_state(seed: Any) -> np.random.RandomState:
         state: np.random.RandomState = check_random_state(seed)
     except ValueError as error:
         raise InputError(
-            f"random_state is {seed!r}; pass a whole number, a numpy RandomState or None."
+            f"random_state={seed!r} must be a whole number, a numpy RandomState or None.",
+            parameter="random_state",
         ) from error
     return state

@@ -1,11 +1,9 @@
-"""What the loaders share: files checked by digest and written whole, and tables made Bunches."""
+"""Check data files by digest, and build the container that all loaders return."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import uuid
-from pathlib import Path
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from commod.exceptions import DatasetError
@@ -19,21 +17,9 @@ WHITE, NOT_WHITE = "white", "not white"
 
 def check_digest(content: bytes, expected: str, *, source: str, way_out: str) -> None:
     """Raise `DatasetError` unless the SHA-256 of `content` is `expected`."""
-    found = hashlib.sha256(content).hexdigest()
-    if found != expected:
-        raise DatasetError(f"{source} has SHA-256 {found}, expected {expected}. {way_out}")
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path` so that the file is there with all of it, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its goal, because os.replace is only atomic within one file system.
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != expected:
+        raise DatasetError(f"{source} has SHA-256 {digest}, expected {expected}. {way_out}")
 
 
 def white_or_not(is_white: Series) -> Series:
@@ -47,23 +33,29 @@ def as_bunch(
     sensitive_features: Series,
     *,
     as_frame: bool,
+    return_X_y: bool,
     description: str,
     **more: Any,
-) -> Bunch:
-    """Return the table in scikit-learn's usual container, as pandas objects or as arrays."""
+) -> Bunch | tuple[Any, Any]:
+    """Return the table as a Bunch of pandas objects or arrays; with `return_X_y` two of its fields.
+
+    `description` is the name of the file in `descriptions/` that becomes `DESCR`.
+    """
     from sklearn.utils import Bunch
 
-    table: dict[str, Any] = {
-        "data": data,
-        "target": target,
-        "sensitive_features": sensitive_features,
-        "frame": None,
-    }
+    text = files("commod.datasets").joinpath("descriptions", f"{description}.rst")
+    bunch = Bunch(
+        data=data if as_frame else data.to_numpy(),
+        target=target if as_frame else target.to_numpy(),
+        sensitive_features=(
+            sensitive_features if as_frame else sensitive_features.to_numpy(dtype=object)
+        ),
+        frame=None,
+        feature_names=list(data.columns),
+        DESCR=text.read_text(encoding="utf-8"),
+        **more,
+    )
     if as_frame:
         columns = {str(column.name): column for column in (target, sensitive_features)}
-        table["frame"] = data.assign(**columns)
-    else:
-        table["data"] = data.to_numpy()
-        table["target"] = target.to_numpy()
-        table["sensitive_features"] = sensitive_features.to_numpy(dtype=object)
-    return Bunch(**table, feature_names=list(data.columns), DESCR=description, **more)
+        bunch.frame = data.assign(**columns)
+    return (bunch.data, bunch.target) if return_X_y else bunch

@@ -1,9 +1,8 @@
-"""Fairness of decisions, size and shape of an update: checked functions around unchecked kernels.
+"""Measure the fairness of decisions, and the size and shape of an update.
 
-Signatures follow Fairlearn, and so do the values wherever every group and cell has rows; what is
-undefined is NaN, never a number that reads as fair. Fairness values are computed in exact
-fractions of the summed weights and rounded once, so that a P-rule of four fifths is the float 0.8
-and passes ``>= 0.8``.
+Signatures follow Fairlearn. So do the values wherever every cell has rows. An undefined value is
+NaN, never a number that looks fair. Fairness values are computed in exact fractions of the summed
+weights and rounded once. So a P-rule of four fifths is the float 0.8 and passes ``>= 0.8``.
 """
 
 from commod.metrics._changes import ChangeCounts, change_locality, change_rate, count_changes

@@ -1,4 +1,4 @@
-"""How many decisions an update changes, for whom, and how easily the changed rows are told."""
+"""Count changed decisions, in total and per group, and measure how few conditions describe them."""
 
 from __future__ import annotations
 
@@ -10,32 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import (
-    Column,
-    Groups,
-    check_length,
-    check_weights,
-    read_columns,
-    read_groups,
-    read_labels,
-)
+from commod._data.columns import Column, read_columns
+from commod._data.groups import Groups, read_groups
+from commod._data.labels import binary_outcomes, check_length, read_label_pair
+from commod._data.weights import check_weights
 from commod.exceptions import InputError
-from commod.metrics._fairness import _binary_pair, _read_some_labels
-
-__all__ = [
-    "ChangeCounts",
-    "change_locality",
-    "change_rate",
-    "count_changes",
-]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
+PAIR = ("y_before", "y_after")  # names of the two columns of decisions
+
 
 def _changed_rows(y_before: Any, y_after: Any) -> BoolArray:
-    before, after = _read_some_labels(y_before, "y_before"), read_labels(y_after, "y_after")
-    check_length(after, "y_after", len(before))
+    before, after = read_label_pair(y_before, y_after, PAIR)
     is_text = [labels.dtype.kind in "US" for labels in (before, after)]
     if is_text[0] != is_text[1] and "O" not in (before.dtype.kind, after.dtype.kind):
         raise InputError(
@@ -57,7 +45,7 @@ def change_rate(y_before: Any, y_after: Any, *, sample_weight: Any = None) -> fl
     Returns
     -------
     float
-        Never NaN: no rows, or no weight at all, is an error.
+        Never NaN. No rows, or rows without any weight, are an error.
 
     Examples
     --------
@@ -71,9 +59,9 @@ def change_rate(y_before: Any, y_after: Any, *, sample_weight: Any = None) -> fl
 
 @dataclass(frozen=True)
 class ChangeCounts:
-    """How many of `n` people changed, in which direction, and per group.
+    """The changes among `n` people: in total, gains and losses, and per group.
 
-    `by_group` maps a group's label to its (n, n_gains, n_losses); empty when no groups were given.
+    `by_group` maps a group's label to (n, n_gains, n_losses); empty when no groups were given.
 
     Examples
     --------
@@ -96,16 +84,17 @@ class ChangeCounts:
 def count_changes(
     y_before: Any, y_after: Any, *, favorable_label: Any = 1, sensitive_features: Any = None
 ) -> ChangeCounts:
-    """Return how many people gained and lost the favourable label: counts of rows, unweighted.
+    """Return how many people gained and lost the favourable label, as unweighted counts.
 
     Parameters
     ----------
     y_before, y_after : array-like of shape (n_samples,)
         Decisions with the same two labels.
     favorable_label : label, default=1
-        The label that is good for the person: becoming it is a gain, ceasing to be it a loss.
+        The label that is good for the person. A change to it is a gain, a change away from it a
+        loss.
     sensitive_features : array-like, default=None
-        Group of each row, to count per group too.
+        Group of each row, to count changes per group as well.
 
     Returns
     -------
@@ -117,16 +106,14 @@ def count_changes(
     >>> count_changes([0, 0, 1], [1, 0, 0], sensitive_features=["a", "a", "b"])
     ChangeCounts(n=3, n_changes=2, n_gains=1, n_losses=1, by_group={'a': (2, 1, 0), 'b': (1, 0, 1)})
     """
-    before, after = _read_some_labels(y_before, "y_before"), read_labels(y_after, "y_after")
-    check_length(after, "y_after", len(before))
-    pair = (before, "y_before"), (after, "y_after")
-    was, is_now = _binary_pair(*pair, favorable_label, "favorable_label")
-    gains, losses = ~was & is_now, was & ~is_now
+    labels = read_label_pair(y_before, y_after, PAIR)
+    before, after = binary_outcomes(labels, PAIR, favorable_label, "favorable_label")
+    gains, losses = ~before & after, before & ~after
     by_group: dict[Hashable, tuple[int, int, int]] = {}
     if sensitive_features is not None:
-        by_group = _counts_by_group(gains, losses, read_groups(sensitive_features, len(was)))
+        by_group = _counts_by_group(gains, losses, read_groups(sensitive_features, len(before)))
     n_gains, n_losses = int(gains.sum()), int(losses.sum())
-    return ChangeCounts(len(was), n_gains + n_losses, n_gains, n_losses, by_group)
+    return ChangeCounts(len(before), n_gains + n_losses, n_gains, n_losses, by_group)
 
 
 def _counts_by_group(
@@ -134,7 +121,7 @@ def _counts_by_group(
 ) -> dict[Hashable, tuple[int, int, int]]:
     counts = [
         np.bincount(groups.codes[rows], minlength=len(groups.labels)).tolist()
-        for rows in (gains | ~gains, gains, losses)
+        for rows in (slice(None), gains, losses)
     ]
     return dict(zip(groups.labels, zip(*counts, strict=True), strict=True))
 
@@ -148,10 +135,10 @@ def change_locality(
     sample_weight: Any = None,
     random_state: Any = 0,
 ) -> float:
-    """Return how well a small decision tree on X tells who changed, as its F1 score in [0, 1].
+    """Return the F1 score, in [0, 1], of a small decision tree that separates changed rows.
 
     1 means that a few conditions describe the changed rows exactly; scattered changes score low.
-    The tree is scored on the rows it was grown on: it describes these changes, it predicts none.
+    The tree is scored on the rows that it was fitted on, because it only describes these rows.
 
     Parameters
     ----------
@@ -167,8 +154,8 @@ def change_locality(
     Returns
     -------
     float
-        NaN when nothing changed or everything did (among rows with weight); 0 when no leaf of
-        the tree has a majority of changes.
+        NaN when no row with weight changed, or all of them did. 0 when no leaf of the tree has a
+        majority of changed rows.
 
     Examples
     --------
@@ -182,17 +169,17 @@ def change_locality(
     columns = read_columns(X)
     check_length(columns[0].values, "X", len(changed))
     weight = check_weights(sample_weight, len(changed))
-    kept = weight > 0  # a row without weight must not offer the tree a split either
+    kept = weight > 0  # the values of a row without weight must not become splits of the tree
     changed, weight, table = changed[kept], weight[kept], _tree_table(columns)[kept]
     if changed.all() or not changed.any():
         return math.nan
     tree = DecisionTreeClassifier(max_depth=max_depth, random_state=random_state)
-    found = tree.fit(table, changed, sample_weight=weight).predict(table)
-    return float(f1_score(changed, found, sample_weight=weight))
+    predicted = tree.fit(table, changed, sample_weight=weight).predict(table)
+    return float(f1_score(changed, predicted, sample_weight=weight))
 
 
 def _tree_table(columns: list[Column]) -> Any:
-    """Return a sparse matrix: one column per category, missing being one too; ranks for numbers."""
+    """Return a sparse matrix: one column per category, also for missing; ranks for numbers."""
     from scipy.sparse import hstack
 
     blocks = [
@@ -212,11 +199,11 @@ def _one_hot(column: Column) -> Any:
 def _ranks_and_missing(values: FloatArray) -> Any:
     from scipy.sparse import csc_matrix
 
-    # Trees work in float32; ranks keep the order of values that float32 cannot tell apart or hold.
+    # Trees work in float32. Ranks keep the order of values that are equal or infinite in float32.
     missing = np.isnan(values)
     ranks = np.zeros(len(values))
     ranks[~missing] = np.unique(values[~missing], return_inverse=True)[1] + 1
     if not missing.any():
         return csc_matrix(ranks[:, None])
-    # Below all others in one column, above them in the other: a split can send them either way.
+    # One column ranks missing values below all others, one above: a split can go either way.
     return csc_matrix(np.column_stack([ranks, np.where(missing, ranks.max() + 1, ranks)]))

@@ -1,4 +1,4 @@
-"""How sparse and how different concepts are."""
+"""Measure how sparse concepts are, and how much they overlap."""
 
 from __future__ import annotations
 
@@ -9,35 +9,37 @@ from numpy.typing import NDArray
 
 from commod.exceptions import InputError
 
-__all__ = [
-    "concept_redundancy",
-    "concept_sparsity",
-]
-
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 def _signed_support(concept_weights: Any, eps: float) -> NDArray[np.int_]:
-    """Return -1, 0 or 1 per weight, shape (k, d): its sign where it counts as non-zero."""
+    """Return the sign of each weight, shape (k, d); 0 where a weight counts as zero."""
     try:
         weights = np.asarray(concept_weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"concept_weights must be a table of numbers: {error}") from error
+        raise InputError(
+            f"concept_weights must be a table of numbers: {error}", parameter="concept_weights"
+        ) from error
     if weights.ndim != 2 or 0 in weights.shape:
         raise InputError(
             "concept_weights must have one row per concept and one column per term; got shape "
-            f"{weights.shape}."
+            f"{weights.shape}.",
+            parameter="concept_weights",
         )
     if not np.isfinite(weights).all():
-        raise InputError("concept_weights contains NaN or infinite values; all must be finite.")
+        raise InputError(
+            "concept_weights contains NaN or infinite values; all must be finite.",
+            parameter="concept_weights",
+        )
     if not 0 <= eps < 1:
-        raise InputError(f"eps must be in [0, 1), as rows are scaled to unit norm; got {eps!r}.")
+        raise InputError(
+            f"eps={eps!r} must be in [0, 1), because rows are scaled to unit norm.", parameter="eps"
+        )
     return (np.sign(weights) * (np.abs(_unit_rows(weights)) > eps)).astype(int)
 
 
 def _unit_rows(weights: FloatArray) -> FloatArray:
-    # Dividing by the largest entry first keeps the squares of the norm from under- or overflowing.
+    # Dividing by the largest entry first avoids overflow and underflow of the squares.
     largest = np.abs(weights).max(axis=1, keepdims=True)
     scaled = weights / np.where(largest > 0, largest, 1)
     norm = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -51,7 +53,7 @@ def concept_sparsity(concept_weights: Any, *, eps: float = 0.01) -> float:
     ----------
     concept_weights : array-like of shape (n_concepts, n_terms)
     eps : float, default=0.01
-        A weight counts as zero up to this size, once its row is scaled to unit Euclidean norm.
+        A weight up to this size counts as zero, after its row is scaled to unit Euclidean norm.
 
     Returns
     -------
@@ -69,7 +71,8 @@ def concept_sparsity(concept_weights: Any, *, eps: float = 0.01) -> float:
 def concept_redundancy(concept_weights: Any, *, eps: float = 0.01) -> float:
     """Return how much pairs of concepts use the same terms with the same sign, in [0, 1].
 
-    It is the mean Jaccard index over the pairs; a term used with opposite signs is not shared.
+    The value is the mean Jaccard index over the pairs. A term used with opposite signs does not
+    count as shared.
 
     Parameters
     ----------

@@ -97,8 +97,8 @@ class Constraint:
 
     def __post_init__(self) -> None:
         labels = [row.label for row in self.rate_rows]
-        shapes = {"ratio": ([None], [True], [False])}
-        shapes["difference"] = (*shapes["ratio"], [True, False])
+        one_row: list[list[bool | None]] = [[None], [True], [False]]
+        shapes = {"ratio": one_row, "difference": [*one_row, [True, False]]}
         if labels not in shapes.get(self.comparison, ()):
             raise InputError(
                 f"{self.name!r} compares the rates of true labels {labels} by {self.comparison!r}. "
@@ -301,14 +301,17 @@ def get_constraint(constraints: Any) -> Constraint:
     'P-rule'
     >>> get_constraint("parity")
     Traceback (most recent call last):
-    commod.exceptions.InputError: constraints must be one of demographic_parity, equalized_odds,
-    true_positive_rate_parity, false_positive_rate_parity; got 'parity'.
+    commod.exceptions.InputError: constraints='parity' is not known; choose one of
+    demographic_parity, equalized_odds, true_positive_rate_parity, false_positive_rate_parity.
     """
     if isinstance(constraints, Constraint):
         return constraints
     if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
         known = ", ".join(CONSTRAINTS)
-        raise InputError(f"constraints must be one of {known}; got {constraints!r}.")
+        raise InputError(
+            f"constraints={constraints!r} is not known; choose one of {known}.",
+            parameter="constraints",
+        )
     return CONSTRAINTS[constraints]
 
 
@@ -316,7 +319,8 @@ def missing_labels(constraint: Constraint, parameter: str = "y_true") -> InputEr
     """Return the error for a constraint that needs true labels where there are none."""
     return InputError(
         f"{constraint.name} compares decisions with true labels, but {parameter} is None. Pass "
-        "the labels, or use demographic_parity, which needs none."
+        "the labels, or use demographic_parity, which needs none.",
+        parameter=parameter,
     )
 
 

@@ -1,47 +1,25 @@
-"""Fairness of decisions between groups: checked functions around unchecked kernels."""
+"""Measure fairness between groups: checked public functions around unchecked kernels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import (
-    Groups,
-    binary_outcome,
-    check_length,
-    check_weights,
-    read_groups,
-    read_labels,
-)
-from commod.exceptions import InputError
+from commod._data.decisions import DecisionRows, read_decisions
 from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
-
-__all__ = [
-    "GroupRates",
-    "disparate_mistreatment",
-    "fairness_of",
-    "fairness_value",
-    "false_positive_rate_difference",
-    "group_rates",
-    "group_shares",
-    "group_totals",
-    "p_rule",
-    "true_positive_rate_difference",
-]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-Events = BoolArray | FloatArray  # what happened, or how likely it is
+Events = BoolArray | FloatArray  # where the event happened, or its probability
 
 
 # ---------------------------------------------------------------------------------------------
-# Kernels: checked arrays in, numbers out. `weight` times a mask restricts a rate to those rows.
+# Kernels take checked arrays. `weight` times a mask restricts a rate to the rows of the mask.
 
 
 def group_totals(
@@ -67,7 +45,7 @@ def group_shares(
 def _exact_shares(
     events: Events, codes: NDArray[np.intp], n_groups: int, weight: FloatArray
 ) -> list[Fraction]:
-    """Return the share of each group; none at all where there is nothing to compare."""
+    """Return the exact share of each group; [] for one group only, or a group without weight."""
     hits, totals = group_totals(events, codes, n_groups, weight)
     if n_groups < 2 or not totals.all():
         return []
@@ -83,9 +61,9 @@ def fairness_of(
     n_groups: int,
     weight: FloatArray,
 ) -> float:
-    """Return the value that `fairness_value` gives, from arrays of shape (n,) and unchecked.
+    """Return the value of `fairness_value` from unchecked arrays of shape (n,).
 
-    Chances of a positive decision instead of decisions give the fairness of the expected rates.
+    Pass probabilities of a positive decision as `decisions` to get the fairness of expected rates.
     """
     constraint = get_constraint(constraints)
     rates = []
@@ -100,60 +78,6 @@ def fairness_of(
 
 # ---------------------------------------------------------------------------------------------
 # Fairness
-
-
-@dataclass(frozen=True)
-class _Rows:
-    decisions: BoolArray
-    outcomes: BoolArray | None
-    groups: Groups
-    weight: FloatArray
-
-
-def _read_rows(
-    y_true: Any, y_pred: Any, sensitive_features: Any, pos_label: Any, sample_weight: Any
-) -> _Rows:
-    pred = _read_some_labels(y_pred, "y_pred")
-    if y_true is None:
-        decisions, outcomes = binary_outcome(pred, "y_pred", pos_label), None
-    else:
-        true = read_labels(y_true, "y_true")
-        check_length(true, "y_true", len(pred))
-        outcomes, decisions = _binary_pair((true, "y_true"), (pred, "y_pred"), pos_label)
-    groups = read_groups(sensitive_features, len(pred))
-    return _Rows(decisions, outcomes, groups, check_weights(sample_weight, len(pred)))
-
-
-def _read_some_labels(values: Any, name: str) -> NDArray[Any]:
-    labels = read_labels(values, name)
-    if len(labels) == 0:
-        raise InputError(f"{name} has 0 rows; at least 1 is needed.")
-    return labels
-
-
-def _binary_pair(
-    first: tuple[NDArray[Any], str],
-    second: tuple[NDArray[Any], str],
-    pos_label: Any,
-    parameter: str = "pos_label",
-) -> tuple[BoolArray, BoolArray]:
-    """Return where each equals `pos_label`; the other label must be the same in both."""
-    (a, a_name), (b, b_name) = first, second
-    a_positive = binary_outcome(a, a_name, pos_label, parameter)
-    b_positive = binary_outcome(b, b_name, pos_label, parameter)
-    # Each has at most one other label by now, so one row of each tells it.
-    others = _other_label(a, a_positive) + _other_label(b, b_positive)
-    if len(set(others)) > 1:
-        raise InputError(
-            f"{a_name} and {b_name} do not use the same two labels: beside {pos_label!r}, "
-            f"{a_name} holds {others[0]!r} and {b_name} holds {others[1]!r}. Give both one coding."
-        )
-    return a_positive, b_positive
-
-
-def _other_label(labels: NDArray[Any], is_positive: BoolArray) -> list[Any]:
-    found = labels[np.argmin(is_positive) :][:1]  # of the first row that is not positive
-    return [] if is_positive.all() else found.tolist()
 
 
 def p_rule(
@@ -183,15 +107,15 @@ def p_rule(
     Returns
     -------
     float
-        0 when some group is never selected and another is. NaN when nobody is selected, when
-        there is one group only, and when a group has no weight: undefined, not perfect.
+        0 when one group is never selected and another is. NaN (undefined, not perfect) when
+        nobody is selected, when there is only one group, and when a group has no weight.
 
     Examples
     --------
     >>> p_rule(None, [1, 0, 1, 1], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    rows = _read_rows(None, y_pred, sensitive_features, pos_label, sample_weight)
+    rows = read_decisions(None, y_pred, sensitive_features, pos_label, sample_weight)
     return _fairness("demographic_parity", rows)
 
 
@@ -215,7 +139,8 @@ def true_positive_rate_difference(
     Returns
     -------
     float
-        NaN when a group has no true positive label (or no weight there) or is the only group.
+        NaN when a group has no row (or no weight) with a positive true label, and when there is
+        only one group.
 
     Examples
     --------
@@ -224,7 +149,7 @@ def true_positive_rate_difference(
     ... )
     0.5
     """
-    rows = _read_rows(y_true, y_pred, sensitive_features, pos_label, sample_weight)
+    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
     return _fairness("true_positive_rate_parity", rows)
 
 
@@ -246,7 +171,8 @@ def false_positive_rate_difference(
     Returns
     -------
     float
-        NaN when a group has no true negative label (or no weight there) or is the only group.
+        NaN when a group has no row (or no weight) with a negative true label, and when there is
+        only one group.
 
     Examples
     --------
@@ -255,7 +181,7 @@ def false_positive_rate_difference(
     ... )
     0.5
     """
-    rows = _read_rows(y_true, y_pred, sensitive_features, pos_label, sample_weight)
+    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
     return _fairness("false_positive_rate_parity", rows)
 
 
@@ -267,9 +193,10 @@ def disparate_mistreatment(
     pos_label: Any = 1,
     sample_weight: Any = None,
 ) -> float:
-    """Return the sum of the two error-rate differences (the paper's DM), in [0, 2].
+    """Return the gap of true positive rates plus the gap of false positive rates, in [0, 2].
 
-    Fairlearn's `equalized_odds_difference` is the larger of the two instead of their sum.
+    The paper calls it DM. Fairlearn's `equalized_odds_difference` is the larger of the two gaps
+    instead of their sum.
 
     Parameters
     ----------
@@ -279,7 +206,8 @@ def disparate_mistreatment(
     Returns
     -------
     float
-        NaN when a group lacks one of the two true labels (or weight there) or is the only group.
+        NaN when a group has no row (or no weight) with one of the two true labels, and when there
+        is only one group.
 
     Examples
     --------
@@ -288,7 +216,7 @@ def disparate_mistreatment(
     ... )
     1.5
     """
-    rows = _read_rows(y_true, y_pred, sensitive_features, pos_label, sample_weight)
+    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
     return _fairness("equalized_odds", rows)
 
 
@@ -301,16 +229,16 @@ def fairness_value(
     pos_label: Any = 1,
     sample_weight: Any = None,
 ) -> float:
-    """Return the value of the metric that belongs to one of Fairlearn's constraint names.
+    """Return the metric of a constraint, which is named as in Fairlearn.
 
     Parameters
     ----------
     constraints : str
         "demographic_parity" gives `p_rule` (higher is fairer), "equalized_odds" gives
         `disparate_mistreatment`, "true_positive_rate_parity" and "false_positive_rate_parity"
-        give that difference (lower is fairer).
+        give the difference of that rate. In the last three, lower is fairer.
     y_true : array-like of shape (n_samples,) or None
-        Ignored for demographic parity, needed for the others.
+        Ignored for demographic parity, needed for the other constraints.
     y_pred, sensitive_features, pos_label, sample_weight
         As in `p_rule`.
 
@@ -327,11 +255,11 @@ def fairness_value(
     """
     constraint = get_constraint(constraints)
     y_true = y_true if constraint.needs_labels else None
-    rows = _read_rows(y_true, y_pred, sensitive_features, pos_label, sample_weight)
+    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
     return _fairness(constraint, rows)
 
 
-def _fairness(constraints: ConstraintLike, rows: _Rows) -> float:
+def _fairness(constraints: ConstraintLike, rows: DecisionRows) -> float:
     constraint = get_constraint(constraints)
     if rows.outcomes is None and constraint.needs_labels:
         raise missing_labels(constraint)
@@ -340,7 +268,7 @@ def _fairness(constraints: ConstraintLike, rows: _Rows) -> float:
 
 
 class GroupRates(TypedDict):
-    """One group's line in `group_rates`: rows, and weighted rates with NaN where undefined."""
+    """The number of rows of one group and its weighted rates; NaN where a rate is undefined."""
 
     n: int
     selection_rate: float
@@ -369,7 +297,7 @@ def group_rates(
     Returns
     -------
     dict
-        Per group `n` (rows, unweighted), `selection_rate`, `tpr`, `fpr` and `accuracy`; a rate
+        Per group `n` (rows, unweighted), `selection_rate`, `tpr`, `fpr` and `accuracy`. A rate
         over no rows, or over rows without weight, is NaN.
 
     Examples
@@ -380,34 +308,25 @@ def group_rates(
     >>> table["b"]
     {'n': 1, 'selection_rate': 0.0, 'tpr': 0.0, 'fpr': nan, 'accuracy': 0.0}
     """
-    rows = _read_rows(y_true, y_pred, sensitive_features, pos_label, sample_weight)
-    sizes, rates = rows.groups.sizes.tolist(), _rates_by_group(rows)
+    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
+    columns = rows.groups.sizes.tolist(), *_rates_by_group(rows)
     return {
-        label: GroupRates(
-            n=sizes[i],
-            selection_rate=rates["selection_rate"][i],
-            tpr=rates["tpr"][i],
-            fpr=rates["fpr"][i],
-            accuracy=rates["accuracy"][i],
-        )
-        for i, label in enumerate(rows.groups.labels)
+        label: GroupRates(n=n, selection_rate=selected, tpr=tpr, fpr=fpr, accuracy=right)
+        for label, n, selected, tpr, fpr, right in zip(rows.groups.labels, *columns, strict=True)
     }
 
 
-def _rates_by_group(rows: _Rows) -> dict[str, list[float]]:
-    """Return one list over the groups per rate."""
-    n_groups = len(rows.groups.labels)
-
-    def shares(events: BoolArray, weight: FloatArray) -> list[float]:
-        values: list[float] = group_shares(events, rows.groups.codes, n_groups, weight).tolist()
-        return values
-
+def _rates_by_group(rows: DecisionRows) -> list[list[float]]:
+    """Return selection rates, true and false positive rates and accuracies of the groups."""
     decisions, outcomes, weight = rows.decisions, rows.outcomes, rows.weight
     known = np.zeros_like(weight) if outcomes is None else weight
-    outcomes = decisions if outcomes is None else outcomes  # weightless then, so NaN all the same
-    return {
-        "selection_rate": shares(decisions, weight),
-        "tpr": shares(decisions, known * outcomes),
-        "fpr": shares(decisions, known * ~outcomes),
-        "accuracy": shares(decisions == outcomes, known),
-    }
+    if outcomes is None:
+        outcomes = decisions  # any labels will do: rates over zero weight are NaN
+    rates = (
+        (decisions, weight),
+        (decisions, known * outcomes),
+        (decisions, known * ~outcomes),
+        (decisions == outcomes, known),
+    )
+    codes, n_groups = rows.groups.codes, len(rows.groups.labels)
+    return [group_shares(events, codes, n_groups, counted).tolist() for events, counted in rates]

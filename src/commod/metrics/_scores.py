@@ -1,4 +1,4 @@
-"""How far edited scores are from the base scores."""
+"""Measure how far edited scores are from the base scores."""
 
 from __future__ import annotations
 
@@ -9,20 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import (
-    check_length,
-    check_weights,
-)
-from commod.exceptions import InputError
-from commod.metrics._fairness import _read_some_labels
-
-__all__ = [
-    "ScoreAgreement",
-    "score_agreement",
-]
+from commod._data.labels import check_length, read_scores
+from commod._data.weights import check_weights
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -44,21 +34,21 @@ class ScoreAgreement:
 def score_agreement(
     scores_before: Any, scores_after: Any, *, sample_weight: Any = None
 ) -> ScoreAgreement:
-    """Return how far scores moved and whether their order survived.
+    """Return how far scores moved and whether they kept their order.
 
     Parameters
     ----------
     scores_before, scores_after : array-like of shape (n_samples,)
         Scores in [0, 1].
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 means the row twice, for the rank correlation too.
+        A row of weight 2 counts as two rows, also in the rank correlation.
 
     Returns
     -------
     ScoreAgreement
         `mean_absolute_difference` in [0, 1]; `correlation` (Pearson) and `rank_correlation`
         (Spearman, ties at their mean rank) in [-1, 1], NaN if either column is constant over the
-        rows with weight; `share_identical` in [0, 1], the rows with exactly the same score.
+        rows with weight; `share_identical` in [0, 1], the share of rows whose score is unchanged.
 
     Examples
     --------
@@ -68,8 +58,8 @@ def score_agreement(
     >>> round(agreement.mean_absolute_difference, 3), round(agreement.share_identical, 3)
     (0.083, 0.667)
     """
-    before = _read_scores(scores_before, "scores_before")
-    after = _read_scores(scores_after, "scores_after")
+    before = read_scores(scores_before, "scores_before")
+    after = read_scores(scores_after, "scores_after")
     check_length(after, "scores_after", len(before))
     weight = check_weights(sample_weight, len(before))
     kept = weight > 0
@@ -82,26 +72,8 @@ def score_agreement(
     )
 
 
-def _read_scores(values: Any, name: str) -> FloatArray:
-    scores = _read_some_labels(values, name)
-    try:
-        # Digits in quotes are text: a column read as text is a mistake worth an error.
-        numbers = scores.astype(np.float64) if scores.dtype.kind not in "US" else None
-    except (TypeError, ValueError):
-        numbers = None
-    if numbers is None:
-        raise InputError(f"{name} must hold numbers; got {scores[0]!r} of type {scores.dtype}.")
-    n_outside = int(np.sum((numbers < 0) | (numbers > 1)))
-    if n_outside:
-        raise InputError(
-            f"{name} has {n_outside} value(s) outside [0, 1]; pass probabilities. Margins become "
-            "scores through the sigmoid 1 / (1 + exp(-z))."
-        )
-    return numbers
-
-
 def _ranks(values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return each value's mean rank when a row of weight w stands for w rows, up to a constant."""
+    """Return the mean rank of each value, up to a constant; a row of weight w counts as w rows."""
     _, codes = np.unique(values, return_inverse=True)
     total = np.bincount(codes, weight)
     return np.asarray((np.cumsum(total) - total / 2)[codes])

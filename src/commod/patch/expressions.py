@@ -15,9 +15,9 @@ import narwhals as nw
 import numpy as np
 from scipy.special import logit
 
-from commod._data.encoding import LARGEST, Encoding, same_kind
-from commod._data.inputs import Column as RawColumn
-from commod._data.inputs import read_columns
+from commod._data.columns import Column as RawColumn
+from commod._data.columns import read_columns
+from commod._data.encoding import LARGEST, Encoding, matching_column
 from commod._record import Value
 from commod.exceptions import InputError
 from commod.patch.content import (
@@ -231,7 +231,7 @@ def _with_read(
         points = np.array([line.points for line in term_points_of(column)])
         values = encoding.encode([read]).total(points, 0.0)
     else:
-        values = same_kind(encoding.columns[0], {read.name: read}).values
+        values = matching_column(encoding.columns[0], {read.name: read}).values
     table, name = _with_numbers(table, column.name, values)
     if isinstance(column, CategoryColumn):
         return table, [nw.col(name)]

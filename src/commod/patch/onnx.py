@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from commod._data.codes import code_array
-from commod._data.encoding import LARGEST, ColumnTerms, NumericTerms, same_kind
-from commod._data.inputs import Column, read_columns
+from commod._data.columns import Column, read_columns
+from commod._data.encoding import LARGEST, ColumnTerms, NumericTerms, matching_column
 from commod._io.optional import import_optional
 from commod._record import Value, to_plain
 from commod.exceptions import InputError, InputTypeError
@@ -379,7 +379,7 @@ def _read_numbers(table: nw.DataFrame[Any], terms: ColumnTerms) -> NDArray[Any]:
         return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
     if not len(series):
         return np.empty(0)
-    return same_kind(terms, {terms.name: _read(table, terms)}).values
+    return matching_column(terms, {terms.name: _read(table, terms)}).values
 
 
 def _read_texts(table: nw.DataFrame[Any], column: CategoryColumn) -> NDArray[Any]:
@@ -392,7 +392,7 @@ def _read_texts(table: nw.DataFrame[Any], column: CategoryColumn) -> NDArray[Any
         coded = code_array(np.where(np.isfinite(numbers), numbers, np.nan))
         codes, values = coded.codes, coded.values
     else:
-        read = same_kind(terms, {column.name: _read(table, terms)})
+        read = matching_column(terms, {column.name: _read(table, terms)})
         codes, values = read.values, list(read.categories)
     keys = [c.value for c in column.categories]
     if series.dtype not in OBJECT_TYPES:

@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.inputs import (
-    Column,
-    Groups,
-    determines_group,
-    iter_columns,
-    n_rows_of,
-    read_groups,
-)
+from commod._data.columns import Column, iter_columns
+from commod._data.groups import Groups, determines_group, read_groups
+from commod._data.tables import n_rows_of
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,

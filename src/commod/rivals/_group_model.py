@@ -18,8 +18,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from commod._data.base_model import BaseScores
 from commod._data.binning import bin_edges
+from commod._data.columns import Column
 from commod._data.encoding import BinTerms, ColumnTerms, Encoding, NumericTerms, learn_encoding
-from commod._data.inputs import Column
 from commod._solvers.search.design import Design
 from commod.bounds import bayes_optimal_scores
 from commod.exceptions import InputError

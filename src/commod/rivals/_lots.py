@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from commod._data.inputs import Column
+from commod._data.columns import Column
 
 __all__ = ["draw_lots", "seed_of"]
 

@@ -21,7 +21,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.base_model import BaseScores
-from commod._data.inputs import Column, Kind, names_of_columns, read_columns, read_groups
+from commod._data.columns import Column, Kind, read_columns
+from commod._data.groups import read_groups, sensitive_names
 from commod._solvers.search.rates import Cells
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
@@ -325,7 +326,7 @@ class AwareRival(Rival):
                 "sensitive attribute is not at hand for new rows, use a method that does "
                 "without, such as ControlledDebiaser."
             )
-        names = names_of_columns(sensitive_features)
+        names = sensitive_names(sensitive_features)
         if names and self.sensitive_names_ and names != self.sensitive_names_:
             raise InputError(
                 f"sensitive_features has the columns {', '.join(names)}, but the update was fitted "
@@ -456,7 +457,7 @@ def _fit_together(
     kinds: dict[str, Kind] = {c.name: c.kind for c in fit_rows.columns}
     for model in models:
         model._take_reading(first)
-        model._remember_groups(rows.group_labels, names_of_columns(sensitive_features))
+        model._remember_groups(rows.group_labels, sensitive_names(sensitive_features))
         model._column_kinds = kinds
         model._lot_seed = seed_of(model.random_state)
     first._learn_all(models, rows)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.columns import Column
 from commod._data.encoding import Encoding, TermTable
-from commod._data.inputs import Column
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     AdditivePenalties,

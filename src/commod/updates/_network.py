@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.columns import Column
 from commod._data.encoding import Encoding, TermTable
-from commod._data.inputs import Column
 from commod._solvers.problem import solver_position
 from commod.updates._trained import safe_moments
 

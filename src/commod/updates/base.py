@@ -25,18 +25,11 @@ from commod._data.base_model import (
     base_scores,
     warn_about_base_model,
 )
+from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
-from commod._data.inputs import (
-    Column,
-    Groups,
-    check_length,
-    check_weights,
-    determines_group,
-    different_labels,
-    read_columns,
-    read_groups,
-    read_labels,
-)
+from commod._data.groups import Groups, determines_group, read_groups
+from commod._data.labels import check_length, distinct_labels, read_labels
+from commod._data.weights import check_weights
 from commod._solvers.concepts import Concepts, partition_by_column
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
@@ -279,7 +272,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "Only demographic_parity can do without."
                 )
             return None
-        unknown = [v for v in different_labels(labels) if v not in self.classes_.tolist()]
+        unknown = [v for v in distinct_labels(labels) if v not in self.classes_.tolist()]
         if unknown:
             raise InputError(
                 f"y holds {unknown[:3]}, which the base model does not know; its labels are "

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._data.inputs import check_weights
+from commod._data.weights import check_weights
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     Layers,

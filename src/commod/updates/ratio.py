@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.base_model import BaseScores, ScoreColumn
+from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
-from commod._data.inputs import Column, read_columns
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import raw_scorecard
 from commod.exceptions import InputError

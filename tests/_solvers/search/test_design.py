@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commod._data.columns import read_columns
 from commod._data.encoding import learn_encoding
-from commod._data.inputs import read_columns
 from commod._solvers.search import design as room
 from commod._solvers.search.design import Design, blocks, unit
 

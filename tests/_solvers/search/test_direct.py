@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 from scipy.special import expit
 
+from commod._data.columns import read_columns
 from commod._data.encoding import learn_encoding
-from commod._data.inputs import read_columns
 from commod._solvers.search.design import Design, Lookup, unit
 from commod._solvers.search.direct import (
     RIDGE,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit, log_softmax
 
+from commod._data.columns import Column
 from commod._data.encoding import learn_encoding
-from commod._data.inputs import Column
 from commod._solvers.problem import Pacing, TermArrays, solver_position, standardise
 from commod._solvers.training import loop as training
 from commod._solvers.training import networks

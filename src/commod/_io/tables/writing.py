@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from commod._io.files import written_whole
+from commod._io.files import replacement_file
 from commod._io.tables.queries import (
     Progress,
     error_sentence,
@@ -148,8 +148,8 @@ def write_table(
     target = check_output(path, force, inputs=table.files, suffixes=TABLE_SUFFIXES)
     suffix = max((s for s in _OPTIONS if target.name.lower().endswith(s)), key=len)
     try:
-        with written_whole(target) as beside:
-            _copy(table, beside, _OPTIONS[suffix], progress)
+        with replacement_file(target) as temporary:
+            _copy(table, temporary, _OPTIONS[suffix], progress)
     except duckdb.OutOfMemoryException as error:
         raise memory_error() from error
     except (duckdb.Error, OSError) as error:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
 from commod._data.codes import plain
-from commod._data.inputs import different_labels
+from commod._data.labels import distinct_labels
 from commod._record import Request, from_plain, to_plain
 from commod._reporting.explain import Explanation
 from commod.bounds._counts import read_target
@@ -158,7 +158,7 @@ def _two_labels(read: Mapping[str, NDArray[Any]], pos_label: Any) -> tuple[Any, 
     """Return the negative and the positive label; the negative is None where nobody has it."""
     found: dict[Any, str] = {}
     for name, values in read.items():
-        for value in different_labels(values):
+        for value in distinct_labels(values):
             found.setdefault(value, name)
     texts = {value for value in found if isinstance(value, str)}
     if len(found) > 2 or (texts and len(texts) < len(found)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from commod._record import (
     Agreement,
     Calibration,
-    Changes,
+    ChangeSummary,
     Fairness,
     Group,
     Limit,
@@ -36,7 +36,7 @@ class Evidence:
     compared: Counts
     names: tuple[str, ...]
     all_fairness: tuple[Fairness, ...]
-    changes: Changes
+    changes: ChangeSummary
     limit: Limit
     groups: tuple[Group, ...]
     quality: Quality | None

@@ -14,7 +14,9 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from commod._data.codes import plain
-from commod._data.inputs import binary_outcome, read_groups, read_labels, same_name
+from commod._data.groups import read_groups
+from commod._data.labels import binary_outcome, read_labels
+from commod._data.tables import duplicate_names
 from commod._record import Agreement
 from commod._reporting.audit.coding import Coding, names_of_groups, read_two_labels
 from commod._reporting.audit.counts import Counts, count_people
@@ -79,7 +81,7 @@ def _read_schema(frame: Any) -> tuple[nw.LazyFrame[Any], Mapping[Any, Any]]:
             return lazy, lazy.collect_schema()
     except DuplicateError as error:
         columns = getattr(frame, "column_names", None) or frame.columns
-        raise same_name("frame", columns) from error
+        raise duplicate_names("frame", columns) from error
     raise InputTypeError(
         f"frame must be a table of {ENGINES}; got {type(frame).__name__}. Arrays are audited by "
         "commod.audit."

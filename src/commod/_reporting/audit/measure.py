@@ -57,7 +57,7 @@ def measure(
         counts=counts,
         compared=compared,
         names=names_of_large(coding, large),
-        all_fairness=fairness_of_all(compared, asked.constraints, level),
+        all_fairness=fairness_of_all(compared, asked, level),
         changes=changes_of(counts, gains_raise, level),
         limit=limit_of(compared, asked, n_compared, gains_raise),
         groups=groups_of(counts, coding, mean_scores, large, level),

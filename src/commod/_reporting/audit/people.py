@@ -8,17 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import (
-    Groups,
-    binary_outcome,
-    check_length,
-    names_of_columns,
-    read_groups,
-    read_labels,
-)
+from commod._data.groups import Groups, read_groups, sensitive_names
+from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._reporting.audit.coding import Coding, names_of_groups, read_two_labels
 from commod.exceptions import InputError
-from commod.metrics._scores import _read_scores
 
 __all__ = ["People", "read_people"]
 
@@ -92,7 +85,7 @@ def read_people(
     two_labels = read_two_labels(read, labels)
     outcome = {name: binary_outcome(v, name, two_labels[1]) for name, v in read.items()}
     groups = read_groups(sensitive_features, n)
-    names = names_of_groups(groups.labels, names_of_columns(sensitive_features))
+    names = names_of_groups(groups.labels, sensitive_names(sensitive_features))
     return People(
         before=outcome["y_before"],
         after=outcome["y_after"],
@@ -107,6 +100,6 @@ def read_people(
 def _scores(values: Any, name: str, n: int) -> FloatArray | None:
     if values is None:
         return None
-    scores = _read_scores(values, name)
+    scores = read_scores(values, name)
     check_length(scores, name, n)
     return scores

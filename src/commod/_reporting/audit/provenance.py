@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import Column
+from commod._data.columns import Column
 from commod._record import Provenance
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import Counts

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._record import Changes, Estimate, Fairness, Group, Limit, Request
+from commod._record import ChangeSummary, Estimate, Fairness, Group, Limit, Request
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import Counts, number, share
 from commod._statistics.promises import fairness_interval
+from commod._text import label_text
 from commod.bounds import exact_fairness
 from commod.bounds._counts import fewest_number
 from commod.metrics._constraint import CONSTRAINTS, get_constraint
@@ -22,9 +23,11 @@ NOTHING = Estimate(None, None, None)
 SMALLEST_TOLD = 5  # people, in a group that is not compared anyway
 
 
-def fairness_of_all(counts: Counts, asked: str, level: float) -> tuple[Fairness, ...]:
+def fairness_of_all(counts: Counts, request: Request, level: float) -> tuple[Fairness, ...]:
     """Return every fairness metric of the compared groups, the one that was asked for first."""
+    asked = request.constraints
     others = [name for name in CONSTRAINTS if name != asked]
+    outcome = label_text(request.pos_name, request.pos_label) or "the counted outcome"
     return tuple(
         Fairness(
             n=counts.n,
@@ -34,6 +37,7 @@ def fairness_of_all(counts: Counts, asked: str, level: float) -> tuple[Fairness,
             asked=name == asked,
             before=_fairness(counts, name, False, level),
             after=_fairness(counts, name, True, level),
+            definition=get_constraint(name).definition(outcome),
         )
         for name in (asked, *others)
     )
@@ -56,12 +60,12 @@ def _fairness(counts: Counts, constraints: str, after: bool, level: float) -> Es
     return Estimate(None if value is None else float(value), number(low), number(high))
 
 
-def changes_of(counts: Counts, gains_raise: bool, level: float) -> Changes:
+def changes_of(counts: Counts, gains_raise: bool, level: float) -> ChangeSummary:
     """Return how many people change, and how many of them gain."""
     raised, lowered = (int(moves.sum()) for moves in counts.moves())
     n_gains, n_losses = (raised, lowered) if gains_raise else (lowered, raised)
     rate = share(raised + lowered, counts.n, level)
-    return Changes(counts.n, raised + lowered, n_gains, n_losses, rate)
+    return ChangeSummary(counts.n, raised + lowered, n_gains, n_losses, rate)
 
 
 # ---------------------------------------------------------------------------------------------

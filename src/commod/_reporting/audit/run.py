@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import check_length, index_of, iter_columns, n_rows_of
+from commod._data.columns import iter_columns
+from commod._data.labels import check_length
+from commod._data.tables import index_of, n_rows_of
 from commod._record import Audit, Proxy, Segment, Segments, StabilitySummary
 from commod._reporting.audit.coding import (
     check_labels_known,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.binning import bin_edges
+from commod._data.columns import Column
 from commod._data.encoding import BinTerms
-from commod._data.inputs import Column
 from commod._record import Estimate, Subgroup, Subgroups
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import Counts, share

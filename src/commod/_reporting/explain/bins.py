@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.binning import bin_edges
-from commod._data.inputs import Column, Scalar
+from commod._data.columns import Column, Scalar
 
 __all__ = ["Binned", "ColumnBins", "cut_columns"]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.binning import _roundest
+from commod._data.binning import roundest_number
 from commod._reporting.explain.bins import Binned
 
 __all__ = [
@@ -343,4 +343,4 @@ def _round_edge(values: Floats, quality: Floats) -> float:
     low, high = float(values[first]), float(values[last + 1])
     if (values != np.rint(values)).any():  # an edge between them need not be anybody's own value
         high = math.nextafter(high, low)
-    return _roundest(low, high) if high > low else high
+    return roundest_number(low, high) if high > low else high

@@ -10,13 +10,8 @@ from numpy.typing import NDArray
 
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
-from commod._data.inputs import (
-    binary_outcome,
-    check_length,
-    different_labels,
-    n_rows_of,
-    read_labels,
-)
+from commod._data.labels import binary_outcome, check_length, distinct_labels, read_labels
+from commod._data.tables import n_rows_of
 from commod._record import Card, Request
 from commod._reporting.explain.as_text import shortened
 from commod._reporting.explain.cards import CardMaker
@@ -67,7 +62,7 @@ def of_labels(X: Any, y_before: Any, y_after: Any, pos_label: Any, favorable_lab
     before, after = read_labels(y_before, "y_before"), read_labels(y_after, "y_after")
     check_length(before, "y_before", n)
     check_length(after, "y_after", n)
-    values = list(dict.fromkeys([*different_labels(before), *different_labels(after)]))
+    values = list(dict.fromkeys([*distinct_labels(before), *distinct_labels(after)]))
     if pos_label is None:
         if 1 not in values:
             raise InputError(

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import take_rows
+from commod._data.tables import take_rows
 from commod._record.explanation import Value
 
 __all__ = ["edited_rows"]

@@ -14,13 +14,9 @@ from sklearn.utils import check_scalar, get_tags
 
 from commod._data.base_model import BaseScores, ScoreColumn
 from commod._data.codes import plain
-from commod._data.inputs import (
-    Column,
-    check_length,
-    index_of,
-    read_columns,
-    take_rows,
-)
+from commod._data.columns import Column, read_columns
+from commod._data.labels import check_length
+from commod._data.tables import index_of, take_rows
 from commod._record import Card, Request, Segments
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.as_text import card_in_lines, segments_in_lines

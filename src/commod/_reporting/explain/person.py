@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from commod._data.columns import Column
 from commod._data.encoding import BinTerms, CategoryTerms, ColumnTerms, NumericTerms
-from commod._data.inputs import Column
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.reasons import WORTH_SAYING, added_by_column, start_of, values_of
 from commod._reporting.explain.words import (

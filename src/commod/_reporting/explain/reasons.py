@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.columns import Column
 from commod._data.encoding import CategoryTerms, ColumnTerms, Encoding, NumericTerms
-from commod._data.inputs import Column
 from commod._reporting.explain.words import column_text, short_value, signed
 from commod.scorecard import Scorecard
 

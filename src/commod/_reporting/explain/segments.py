@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import Column, check_length
+from commod._data.columns import Column
+from commod._data.labels import check_length
 from commod._record import Condition, Estimate, Segment, Segments
 from commod._record.explanation import Direction
 from commod._reporting.explain.bins import Binned, cut_columns

@@ -10,7 +10,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.inputs import Column, Kind, iter_columns, n_rows_of, take_rows
+from commod._data.columns import Column, Kind, iter_columns
+from commod._data.tables import n_rows_of, take_rows
 from commod.exceptions import InputError
 
 __all__ = ["InMemory", "Source", "Table"]

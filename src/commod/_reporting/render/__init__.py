@@ -1,4 +1,4 @@
-"""An audit on paper: one HTML file, Markdown or JSON; renders records and computes nothing."""
+"""Write an audit as HTML, Markdown or JSON. Rendering shows records and computes nothing."""
 
 from commod._reporting.render.markdown import render_markdown
 from commod._reporting.render.page import render_html

@@ -1,25 +1,26 @@
-"""Where the marks of each chart lie: layout only, numbers in, shapes of an SVG out."""
+"""Lay out the charts of a report: numbers in, shapes of an SVG out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from commod._record import Audit, Calibration, Card, Estimate, StabilitySummary, TradeOff
-from commod._reporting.render import words
+from commod._reporting.render.texts import ShortNames, group_rates_label
 from commod._text import count, estimate, number, of_hundred, percent, shorten
 
 __all__ = ["Chart", "Mark"]
 
-WIDTH = 440.0  # small enough to be read on a phone, where the picture is scaled down a little
+WIDTH = 440.0  # small enough to read on a phone, which scales the picture down a little
 MOST_GROUPS = 12
+THICKNESS = 11.0  # of a bar
 Number = float | int
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One shape: its tag, its attributes, its text."""
+    """One shape of an SVG."""
 
     tag: str
     attributes: dict[str, str | Number]
@@ -28,7 +29,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture and its text alternative; `places` has where each step of a trade-off lies."""
+    """A picture and its text alternative; `places` are the positions of a trade-off's steps."""
 
     height: float
     label: str
@@ -39,7 +40,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: what stands left of it, its length in [0, 1] with an interval, what stands right."""
+    """One bar: a label on its left, its length in [0, 1] with an interval, a text on its right."""
 
     label: str
     length: Estimate
@@ -49,7 +50,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Axis:
-    """Values from `low` to `high` on pixels from `start` to `end`."""
+    """A scale that maps values from `low` to `high` to pixels from `start` to `end`."""
 
     low: float
     high: float
@@ -62,12 +63,11 @@ class Axis:
         return round(self.start + share * (self.end - self.start), 1)
 
 
-# charts -------------------------------------------------------------------------------------------
+# Charts -------------------------------------------------------------------------------------------
 
 
-def group_rates(audit: Audit, names: words.Names, *, per_hundred: bool = False) -> Chart:
-    """Return the favourable outcome by group: two bars each, before and after."""
-    shown = audit.groups[:MOST_GROUPS]
+def group_rates(audit: Audit, names: ShortNames, *, per_hundred: bool = False) -> Chart:
+    """Return the favourable outcome by group as two bars each, before and after."""
     bars = [
         (
             names(g.name, 34),
@@ -76,14 +76,13 @@ def group_rates(audit: Audit, names: words.Names, *, per_hundred: bool = False) 
                 for when, rate in (("before", g.favorable_before), ("after", g.favorable_after))
             ],
         )
-        for g in shown
+        for g in audit.groups[:MOST_GROUPS]
     ]
-    label = words.group_label(audit)
-    return _bars(bars, label, whiskers=not per_hundred)
+    return _bars(bars, group_rates_label(audit), whiskers=not per_hundred)
 
 
-def concept_changes(card: Card, names: words.Names) -> Chart:
-    """Return how often a decision changes where each concept is active and where not."""
+def concept_changes(card: Card, names: ShortNames) -> Chart:
+    """Return how often decisions change where each concept is active and where it is not."""
     bars = [
         (
             names(f"{c.number}. {c.name}", 34),
@@ -102,9 +101,9 @@ def concept_changes(card: Card, names: words.Names) -> Chart:
     return _bars(bars, label, whiskers=True, scale=_top(card))
 
 
-def refit_columns(found: StabilitySummary, names: words.Names) -> Chart:
-    """Return how often columns recur in refits."""
-    listed = sorted(found.columns.items(), key=lambda item: -item[1])[:MOST_GROUPS]
+def refit_columns(stability: StabilitySummary, names: ShortNames) -> Chart:
+    """Return the share of refits that use each column."""
+    listed = sorted(stability.columns.items(), key=lambda item: -item[1])[:MOST_GROUPS]
     bars = [
         (names(column, 34), [Bar("", Estimate(share, None, None), percent(share), "after")])
         for column, share in listed
@@ -115,77 +114,71 @@ def refit_columns(found: StabilitySummary, names: words.Names) -> Chart:
     return _bars(bars, label, whiskers=False)
 
 
-def trade_off(found: TradeOff, names: words.Names) -> Chart:
-    """Return changes against fairness, the exact limit below, fairer to the right."""
+def trade_off(curve: TradeOff, names: ShortNames) -> Chart:
+    """Return changes against fairness, above the exact limit; fairer is always to the right."""
     left, right, top, bottom = 48.0, WIDTH - 14, 30.0, 236.0
-    fair = [s.fairness for s in found.steps]
-    if found.base_fairness is not None:
-        fair.append(found.base_fairness)
-    rates = [s.change_rate for s in found.steps] + [s.limit for s in found.steps if s.limit]
-    low, high, ticks = _span(fair)
-    is_ratio = found.constraints == "demographic_parity"
-    ends = (left, right) if is_ratio else (right, left)
-    x = Axis(low, high, *ends, ticks)
-    y_low, y_high, y_ticks = _span([0.0, *rates], from_zero=True)
-    y = Axis(y_low, y_high, bottom, top, y_ticks)
-    made = [(x(s.fairness), y(s.change_rate)) for s in found.steps]
-    limit = [(x(s.fairness), y(s.limit)) for s in found.steps if s.limit is not None]
-    base = [] if found.base_fairness is None else [(x(found.base_fairness), y(0.0))]
-    metric = names(found.metric, 34)
+    base_fairness = [] if curve.base_fairness is None else [curve.base_fairness]
+    rates = [s.change_rate for s in curve.steps] + [s.limit for s in curve.steps if s.limit]
+    ends = (left, right) if curve.higher_is_fairer else (right, left)
+    x = _axis([*(s.fairness for s in curve.steps), *base_fairness], *ends)
+    y = _axis([0.0, *rates], bottom, top, from_zero=True)
+    places = [(x(s.fairness), y(s.change_rate)) for s in curve.steps]
+    limit = [(x(s.fairness), y(s.limit)) for s in curve.steps if s.limit is not None]
+    base = [(x(value), y(0.0)) for value in base_fairness]
+    metric = names(curve.metric, 34)
     marks = [
-        *_frame(x, y, _short, lambda v: percent(v, _percent_digits(y_ticks))),
+        *_frame(x, y, percent_digits=_percent_digits(y.ticks)),
         _text(0, 14, "Share of decisions that change", "axis-title"),
         _text(left, bottom + 36, _isolated(metric), "axis-title"),
         _text(right, bottom + 36, "fairer →", "axis-title", "end"),
         _path([*base, *limit] if limit else [], "limit-line"),
-        _path([*base, *made], "made-line"),
-        *(Mark("circle", {"cx": a, "cy": b, "r": 3.4, "class": "made"}) for a, b in made),
+        _path([*base, *places], "made-line"),
+        *(Mark("circle", {"cx": a, "cy": b, "r": 3.4, "class": "made"}) for a, b in places),
     ]
     label = (
         f"Share of decisions that change against {metric}. "
         + "; ".join(
             f"{metric} {number(s.fairness)}: {percent(s.change_rate)} change, fewest possible "
             f"{percent(s.limit)}"
-            for s in found.steps
+            for s in curve.steps
         )
         + "."
     )
-    return Chart(bottom + 46, label, tuple(marks), tuple(made))
+    return Chart(bottom + 46, label, tuple(marks), tuple(places))
 
 
-def calibration(found: Calibration) -> Chart:
-    """Return mean score against observed share, before and after, beside the diagonal."""
+def calibration(curves: Calibration) -> Chart:
+    """Return observed share against mean score before and after, with the diagonal."""
     left, right, top, bottom = 48.0, WIDTH - 24, 30.0, 300.0
     ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
     x, y = Axis(0, 1, left, right, ticks), Axis(0, 1, bottom, top, ticks)
     marks = [
-        *_frame(x, y, _short, lambda v: percent(v, 0)),
+        *_frame(x, y),
         _text(0, 14, "Share observed", "axis-title"),
         _text(right, bottom + 36, "Mean score", "axis-title", "end"),
         Mark("path", {"d": f"M{x(0)} {y(0)}L{x(1)} {y(1)}", "class": "diagonal"}),
     ]
-    for when, bins in (("before", found.before), ("after", found.after)):
+    for when, bins in (("before", curves.before), ("after", curves.after)):
         for b in bins:
-            marks += _whisker(x, y, b.mean_score, b.observed, when)
+            marks += _dot(x, y, b.mean_score, b.observed, when)
     label = (
         "Calibration: mean score against observed share. Mean distance "
-        f"{number(found.error_before, 3)} before, {number(found.error_after, 3)} after."
+        f"{number(curves.error_before, 3)} before, {number(curves.error_after, 3)} after."
     )
     return Chart(bottom + 46, label, tuple(marks))
 
 
-def refit_histogram(found: StabilitySummary) -> Chart:
-    """Return how many people change how often, in ten steps."""
+def refit_histogram(stability: StabilitySummary) -> Chart:
+    """Return how many people change in which share of the refits."""
     top, bottom = 24.0, 170.0
-    n_bars = max(len(found.histogram), 1)
-    wide, most = WIDTH / n_bars, max([*found.histogram, 1])
+    counts = stability.histogram
+    wide, most = WIDTH / max(len(counts), 1), max([*counts, 1])
     marks = []
-    for i, n in enumerate(found.histogram):
+    for i, n in enumerate(counts):
         tall = (bottom - top) * n / most
-        middle = (i + 0.5) * wide
         marks += [
             _rect(i * wide + 3, bottom - tall, wide - 6, tall, "after"),
-            _text(middle, bottom - tall - 5, _compact(n), "value", "middle"),
+            _text((i + 0.5) * wide, bottom - tall - 5, _compact(n), "value", "middle"),
         ]
     marks += [
         Mark("path", {"d": f"M0 {bottom}H{WIDTH:g}", "class": "axis"}),
@@ -193,10 +186,10 @@ def refit_histogram(found: StabilitySummary) -> Chart:
         _text(WIDTH, bottom + 16, "in 90 to 100%", "tick", "end"),
     ]
     label = "People by how often their decision changes in refits, from never to always: "
-    return Chart(bottom + 24, label + ", ".join(map(count, found.histogram)), tuple(marks))
+    return Chart(bottom + 24, label + ", ".join(map(count, counts)), tuple(marks))
 
 
-# parts --------------------------------------------------------------------------------------------
+# Parts --------------------------------------------------------------------------------------------
 
 
 def _bars(
@@ -206,69 +199,65 @@ def _bars(
     whiskers: bool,
     scale: float = 1.0,
 ) -> Chart:
+    """Return horizontal bars, several below each title; a bar of length `scale` is full."""
     has_labels = any(bar.label for _, bars in groups for bar in bars)
-    left, right, thick, gap = (50.0 if has_labels else 0.0), 352.0, 11.0, 16.0
-    at, marks = 0.0, []
-    for title, bars in groups:
-        marks.append(_text(0, at + 13, _isolated(title), "name"))
-        at += 19
-        for bar in bars:
-            marks.append(_text(0, at + 10, bar.label, "tick"))
-            marks.append(_rect(left, at, right - left, thick, "track"))
-            if bar.length.value is not None:
-                marks += _one_bar(bar, left, right, at, thick, scale, whiskers)
-            marks.append(_text(WIDTH, at + 10, bar.text, "value", "end"))
-            at += gap
-        at += 10
-    return Chart(max(at - 8, 1.0), label, tuple(m for m in marks if m.tag != "text" or m.text))
-
-
-def _one_bar(
-    bar: Bar, left: float, right: float, at: float, thick: float, scale: float, whiskers: bool
-) -> list[Mark]:
+    left, right, gap = (50.0 if has_labels else 0.0), 352.0, 16.0
     axis = Axis(0, scale, left, right)
-    made = [_rect(left, at, axis(bar.length.value or 0.0) - left, thick, bar.kind)]
-    low, high = bar.length.low, bar.length.high
+    y, marks = 0.0, []
+    for title, bars in groups:
+        marks.append(_text(0, y + 13, _isolated(title), "name"))
+        y += 19
+        for bar in bars:
+            marks.append(_text(0, y + 10, bar.label, "tick"))
+            marks.append(_rect(left, y, right - left, THICKNESS, "track"))
+            marks += _bar(bar, axis, y, whiskers)
+            marks.append(_text(WIDTH, y + 10, bar.text, "value", "end"))
+            y += gap
+        y += 10
+    return Chart(max(y - 8, 1.0), label, tuple(m for m in marks if m.tag != "text" or m.text))
+
+
+def _bar(bar: Bar, axis: Axis, top: float, whiskers: bool) -> Iterable[Mark]:
+    value, low, high = bar.length.value, bar.length.low, bar.length.high
+    if value is None:
+        return
+    yield _rect(axis.start, top, axis(value) - axis.start, THICKNESS, bar.kind)
     if whiskers and low is not None and high is not None:
-        a, b, y = axis(max(low, 0.0)), axis(min(high, scale)), round(at + thick / 2, 1)
-        made.append(
-            Mark("path", {"d": f"M{a} {y}H{b}M{a} {y - 3}v6M{b} {y - 3}v6", "class": "whisker"})
-        )
-    return made
+        a, b, y = axis(max(low, 0.0)), axis(min(high, axis.high)), round(top + THICKNESS / 2, 1)
+        line = f"M{a} {y}H{b}M{a} {y - 3}v6M{b} {y - 3}v6"
+        yield Mark("path", {"d": line, "class": "whisker"})
 
 
-def _whisker(x: Axis, y: Axis, score: float, seen: Estimate, kind: str) -> list[Mark]:
-    if seen.value is None:
+def _dot(x: Axis, y: Axis, score: float, observed: Estimate, kind: str) -> list[Mark]:
+    """Return a dot and the interval of its observed share."""
+    if observed.value is None:
         return []
-    a, b = x(score), y(seen.value)
-    made = []
-    if seen.low is not None and seen.high is not None:
-        low, high = y(max(seen.low, 0.0)), y(min(seen.high, 1.0))
-        made.append(Mark("path", {"d": f"M{a} {low}V{high}", "class": f"whisker {kind}-line"}))
+    a, b = x(score), y(observed.value)
+    marks = []
+    if observed.low is not None and observed.high is not None:
+        low, high = y(max(observed.low, 0.0)), y(min(observed.high, 1.0))
+        marks.append(Mark("path", {"d": f"M{a} {low}V{high}", "class": f"whisker {kind}-line"}))
     if kind == "before":
-        made.append(Mark("circle", {"cx": a, "cy": b, "r": 4.5, "class": "dot-before"}))
+        marks.append(Mark("circle", {"cx": a, "cy": b, "r": 4.5, "class": "dot-before"}))
     else:
-        made.append(_rect(a - 4, b - 4, 8, 8, "dot-after"))
-    return made
+        marks.append(_rect(a - 4, b - 4, 8, 8, "dot-after"))
+    return marks
 
 
-def _frame(
-    x: Axis, y: Axis, write_x: Callable[[float], str], write_y: Callable[[float], str]
-) -> Iterable[Mark]:
+def _frame(x: Axis, y: Axis, percent_digits: int = 0) -> Iterable[Mark]:
+    """Yield both axes; the ticks of `x` are numbers, those of `y` are in percent."""
     left, right = min(x.start, x.end), max(x.start, x.end)
     for tick in y.ticks:
         yield Mark("path", {"d": f"M{left:g} {y(tick)}H{right:g}", "class": "grid"})
-        yield _text(left - 7, y(tick) + 4, write_y(tick), "tick", "end")
+        yield _text(left - 7, y(tick) + 4, percent(tick, percent_digits), "tick", "end")
     for tick in x.ticks:
         yield Mark("path", {"d": f"M{x(tick)} {y.start:g}v4", "class": "axis"})
-        yield _text(x(tick), y.start + 18, write_x(tick), "tick", "middle")
+        yield _text(x(tick), y.start + 18, f"{tick:.10g}", "tick", "middle")
     yield Mark("path", {"d": f"M{left:g} {y.start:g}H{right:g}", "class": "axis"})
 
 
-def _span(
-    values: Sequence[float], *, from_zero: bool = False
-) -> tuple[float, float, tuple[float, ...]]:
-    """Return ends a little outside the values, and about five round ticks between them."""
+def _axis(values: Sequence[float], start: float, end: float, *, from_zero: bool = False) -> Axis:
+    """Return an axis that reaches a little beyond the values, with about five round ticks."""
     low, high = min(values), max(values)
     wide = high - low or max(abs(high), 0.1)
     low, high = (0.0 if from_zero else low - 0.06 * wide), high + 0.06 * wide
@@ -276,7 +265,8 @@ def _span(
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return low, high, tuple(round(i * step, 10) for i in range(first, last + 1))
+    ticks = tuple(round(i * step, 10) for i in range(first, last + 1))
+    return Axis(low, high, start, end, ticks)
 
 
 def _top(card: Card) -> float:
@@ -302,19 +292,13 @@ def _rate_text(rate: Estimate, per_hundred: bool) -> str:
 
 def _compact(n: int) -> str:
     """Return a count in at most five characters."""
-    for unit, name in ((1_000_000, "M"), (10_000, "k")):
-        if n >= unit:
-            thousands = n / (unit if name == "M" else 1_000)
-            return f"{thousands:.0f}{name}"
-    return count(n)
-
-
-def _short(value: float) -> str:
-    return f"{value:.10g}"
+    if n >= 1_000_000:
+        return f"{n / 1_000_000:.0f}M"
+    return f"{n / 1_000:.0f}k" if n >= 10_000 else count(n)
 
 
 def _isolated(text: str) -> str:
-    return f"\u2068{text}\u2069"  # SVG has no <bdi>: these two characters do what it does
+    return f"\u2068{text}\u2069"  # SVG has no <bdi>; these two characters isolate text instead
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> Mark:
@@ -323,10 +307,8 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> Ma
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str) -> Mark:
-    sides = zip(
-        ("x", "y", "width", "height"), (x, y, max(width, 0.0), max(height, 0.0)), strict=True
-    )
-    return Mark("rect", {**{side: round(at, 1) for side, at in sides}, "class": kind})
+    sides = {"x": x, "y": y, "width": max(width, 0.0), "height": max(height, 0.0)}
+    return Mark("rect", {**{side: round(size, 1) for side, size in sides.items()}, "class": kind})
 
 
 def _path(places: Sequence[tuple[float, float]], kind: str) -> Mark:

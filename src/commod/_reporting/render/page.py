@@ -1,4 +1,4 @@
-"""An audit as one HTML page that needs nothing else: no host, no font, no server."""
+"""Render an audit as one HTML page that needs no network, no fonts and no other file."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import base64
 import hashlib
 import json
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from commod import _text
 from commod._record import Audit, Card, Segments, Step, TradeOff
-from commod._reporting.render import charts, tables, words
+from commod._reporting.render import charts, explanation_tables, texts
+from commod._reporting.render.cells import ReportTable
+from commod._reporting.render.templating import environment
+from commod._reporting.render.texts import ShortNames
+from commod._text import count, number, percent
 
 __all__ = ["render_html"]
 
-_FORMATS = ("count", "number", "percent", "percentage_points", "points", "estimate", "of_hundred")
-
 
 def render_html(audit: Audit, trade_off: TradeOff | None = None) -> str:
-    """Return the report as one HTML page; nothing is computed and no file is touched.
+    """Return the report as one HTML page.
 
     Parameters
     ----------
@@ -30,20 +29,20 @@ def render_html(audit: Audit, trade_off: TradeOff | None = None) -> str:
     trade_off : TradeOff, default=None
         The steps of a frontier, for the slider.
     """
-    environment = _environment()
-    names = words.Names()
-    style = environment.get_template("style.css").render()
-    script = environment.get_template("report.js").render()
-    return environment.get_template("page.html").render(
+    templates = environment(autoescape=True)
+    names = ShortNames()
+    style = templates.get_template("style.css").render()
+    script = templates.get_template("report.js").render()
+    return templates.get_template("page.html").render(
         audit=audit,
         trade_off=trade_off,
         names=names,
-        asked=words.asked_fairness(audit),
+        fairness=texts.asked_fairness(audit),
         start=None if trade_off is None else first_step(audit, trade_off),
         step_fields=step_fields,
         step_tables=step_tables,
         step_described=step_described,
-        data=None if trade_off is None else _data(trade_off, names),
+        data=None if trade_off is None else _slider_data(trade_off, names),
         style=Markup(style),
         script=Markup(script),
         style_hash=_digest(style),
@@ -52,114 +51,103 @@ def render_html(audit: Audit, trade_off: TradeOff | None = None) -> str:
 
 
 def first_step(audit: Audit, trade_off: TradeOff) -> int:
-    """Return the step the slider starts at: what was asked, else what is nearest in fairness."""
-    asked, reached = audit.request.target, words.asked_fairness(audit)
-    steps = trade_off.steps
-    if asked is not None and any(step.target is not None for step in steps):
-        return min(range(len(steps)), key=lambda i: _distance(steps[i].target, asked))
-    if reached is not None and reached.after.value is not None and steps:
-        value = reached.after.value
-        return min(range(len(steps)), key=lambda i: _distance(steps[i].fairness, value))
+    """Return the step where the slider starts.
+
+    It is the step whose target is nearest to the audit's target, else the one whose fairness is
+    nearest to the audited update's, else the last.
+    """
+    steps, fairness = trade_off.steps, texts.asked_fairness(audit)
+    target = audit.request.target
+    if target is not None and any(step.target is not None for step in steps):
+        return _nearest([step.target for step in steps], target)
+    if fairness is not None and fairness.after.value is not None and steps:
+        return _nearest([step.fairness for step in steps], fairness.after.value)
     return max(len(steps) - 1, 0)
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("commod._reporting.render"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(tables=tables, charts=charts, words=words)
-    environment.filters.update({name: getattr(_text, name) for name in _FORMATS})
-    environment.filters.update(plain=_text.plain, shorten=_text.shorten)
-    return environment
+# One step of the slider ---------------------------------------------------------------------------
 
 
-def _data(trade_off: TradeOff, names: words.Names) -> Markup:
-    """Return what the slider shows, ready to be put in place, as JSON no text can break out of."""
-    places = charts.trade_off(trade_off, names).places if trade_off.steps else ()
-    steps = [
-        _step(trade_off, i, step, place, names)
-        for i, (step, place) in enumerate(zip(trade_off.steps, places, strict=True))
-    ]
-    text = json.dumps(steps, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028, no emoji
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
-
-
-def _step(
-    trade_off: TradeOff, place: int, step: Step, at: tuple[float, float], names: words.Names
-) -> dict[str, Any]:
-    found, card = step_tables(step)
+def step_fields(trade_off: TradeOff, step: Step, names: ShortNames) -> dict[str, str]:
+    """Return the figures of a step as text."""
+    settings = explanation_tables.settings(step.settings)
     return {
-        "at": at,
-        "sentence": names(words.step_sentence(trade_off, place), words.SENTENCE),
-        "fields": step_fields(trade_off, step, names),
-        "segments": _rows(found, names),
-        "described": step_described(step),
-        "card": _rows(card, names),
-        "more": card.more,
+        "target": texts.target_number(step.target),
+        "fairness": number(step.fairness, 3),
+        "changes": f"{count(step.n_changes)} of {count(trade_off.n_rows)}",
+        "change_rate": percent(step.change_rate),
+        "gains": count(step.n_gains),
+        "losses": count(step.n_losses),
+        "limit": percent(step.limit),
+        "accuracy": percent(step.accuracy),
+        "settings": names(settings, 160) if settings else "",
     }
 
 
-def step_tables(step: Step) -> tuple[tables.Table, tables.Table]:
-    """Return the rules and the scorecard of a step; without rows where there are none."""
-    found = step.segments or Segments((), 0, 0, 0, 0, 0)
-    rules = tables.step_segments(found)
+def step_tables(step: Step) -> tuple[ReportTable, ReportTable]:
+    """Return the rules and the scorecard of a step; a table without rows where there is none."""
+    rules = explanation_tables.step_segments(step.segments or Segments((), 0, 0, 0, 0, 0))
+    card = explanation_tables.scorecard(
+        step.card or Card(0.0, (), ()), "Total points on r.", with_spread=False
+    )
     if step.card is None:
-        card = replace(tables.scorecard(Card(0.0, (), ()), "", with_spread=False), rows=())
-        return rules, replace(card, more="This step has no scorecard.")
-    return rules, tables.scorecard(step.card, "Total points on r.", with_spread=False)
+        card = replace(card, rows=(), more="This step has no scorecard.")
+    return rules, card
 
 
 def step_described(step: Step) -> str:
     """Return how many of a step's changes its rules describe."""
     if step.segments is None:
-        return "No rules are known for this step: it draws lots, or none were found."
-    return " ".join(words.described(step.segments))
+        return "No rules are known for this step: it is randomised, or no rules were found."
+    return " ".join(texts.described_changes(step.segments))
 
 
-def step_fields(trade_off: TradeOff, step: Step, names: words.Names) -> dict[str, str]:
-    """Return the figures of a step as they are shown."""
+def _slider_data(trade_off: TradeOff, names: ShortNames) -> Markup:
+    """Return the texts of all steps as JSON that no text can break out of."""
+    places = charts.trade_off(trade_off, names).places if trade_off.steps else ()
+    steps = [_step_data(trade_off, i, place, names) for i, place in enumerate(places)]
+    text = json.dumps(steps, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _step_data(
+    trade_off: TradeOff, i: int, place: tuple[float, float], names: ShortNames
+) -> dict[str, Any]:
+    step = trade_off.steps[i]
+    rules, card = step_tables(step)
     return {
-        "target": words.target(step.target),
-        "fairness": _text.number(step.fairness, 3),
-        "changes": f"{_text.count(step.n_changes)} of {_text.count(trade_off.n_rows)}",
-        "change_rate": _text.percent(step.change_rate),
-        "gains": _text.count(step.n_gains),
-        "losses": _text.count(step.n_losses),
-        "limit": _text.percent(step.limit),
-        "accuracy": _text.percent(step.accuracy),
-        "settings": names(tables.settings(step.settings), 160) if step.settings else "",
+        "at": place,
+        "sentence": names(texts.step_sentence(trade_off, i), texts.SENTENCE_LIMIT),
+        "fields": step_fields(trade_off, step, names),
+        "segments": _row_data(rules, names),
+        "described": step_described(step),
+        "card": _row_data(card, names),
+        "more": card.more,
     }
 
 
-def _rows(table: tables.Table, names: words.Names) -> list[list[list[Any]]]:
+def _row_data(table: ReportTable, names: ShortNames) -> list[list[list[Any]]]:
+    """Return the cells of a table as lists: text, note, kind, tone and, if known, sort value."""
     return [
         [
             [
-                _shown(cell.text, cell.limit, names),
-                _shown(cell.note, 160, names),
+                names(cell.text, cell.limit) if cell.text else "",
+                names(cell.note, 160) if cell.note else "",
                 cell.kind,
                 cell.tone,
+                *([] if cell.sort is None else [cell.sort]),
             ]
-            + ([] if cell.sort is None else [cell.sort])
             for cell in row
         ]
         for row in table.rows
     ]
 
 
-def _shown(text: str, limit: int, names: words.Names) -> str:
-    return names(text, limit) if text else ""
-
-
-def _distance(value: float | None, aim: float) -> float:
-    return float("inf") if value is None else abs(value - aim)
+def _nearest(values: list[Any], aim: float) -> int:
+    distances = [float("inf") if value is None else abs(value - aim) for value in values]
+    return distances.index(min(distances))
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A report on disk: the suffix says which kind; it is there whole or not at all."""
+"""Write a report to a file; the suffix decides whether it is HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ __all__ = ["report"]
 
 
 def report(audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None) -> Path:
-    """Write what an audit found as one file that people can read, sign and keep.
+    """Write an audit as one file that people can read, sign and keep.
 
     Parameters
     ----------
     audit : Audit
-        What `commod.audit` returned.
+        The result of `commod.audit`.
     path : str or path
-        The suffix decides: ``.html`` is one page that needs no network and no other file, ``.md``
-        is Markdown, ``.json`` is the audit itself, for `Audit.from_json`. An existing file is
-        replaced; if anything fails, it stays as it was.
+        The suffix decides the format. ``.html`` is one page that needs no network and no other
+        file. ``.md`` is Markdown. ``.json`` is the audit itself, for `Audit.from_json`. An existing
+        file is replaced; if anything fails, it stays as it was.
     frontier : Frontier or TradeOff, default=None
-        What `commod.frontier` returned: its steps are shown with their changes, segments and
-        scorecards, in HTML along a slider, in Markdown as a table. JSON stays the audit alone.
-        A frontier that has not been asked for its segments yet seeks them first.
+        The result of `commod.frontier`. The report shows its steps with their changes, segments
+        and scorecards: in HTML along a slider, in Markdown as a table. JSON has the audit alone.
+        If the segments of the frontier are not known yet, they are searched for first.
 
     Returns
     -------
     Path
-        Where the report is.
+        The path of the report.
 
     Examples
     --------
-    >>> from commod import audit, report
-    >>> found = audit([0, 0, 1, 1] * 50, [0, 1, 1, 1] * 50, sensitive_features=["a", "b"] * 100)
+    >>> import commod
+    >>> decisions = [0, 0, 1, 1] * 50, [0, 1, 1, 1] * 50
+    >>> audit = commod.audit(*decisions, sensitive_features=["a", "b"] * 100)
     >>> folder = getfixture("tmp_path")
-    >>> report(found, folder / "report.html").name
+    >>> commod.report(audit, folder / "report.html").name
     'report.html'
     """
-    place = Path(path)
-    kind = place.suffix.lower()
-    if kind not in (".html", ".md", ".json"):
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in (".html", ".md", ".json"):
         raise InputError(
-            f"A report ends in .html, .md or .json; got {place.name!r}. Name it for example "
-            f"{place.stem or 'report'}.html."
+            f"A report ends in .html, .md or .json; got {target.name!r}. Name it for example "
+            f"{target.stem or 'report'}.html."
         )
     if not isinstance(audit, Audit):
         raise InputTypeError(
@@ -59,25 +60,25 @@ def report(audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None) 
     trade_off = _trade_off(frontier)
     if trade_off is not None and trade_off.constraints != audit.request.constraints:
         raise InputError(
-            f"The frontier trades {trade_off.constraints} and the audit asked for "
+            f"The frontier is for {trade_off.constraints}, but the audit is for "
             f"{audit.request.constraints}: pass a frontier of the same constraint."
         )
-    if kind == ".html":
+    if suffix == ".html":
         text = render_html(audit, trade_off)
     else:
-        text = render_markdown(audit, trade_off) if kind == ".md" else audit.to_json()
-    # A lone surrogate cannot be encoded; written as \udc80 JSON reads it back, others show it.
-    return write_whole(place, text.encode("utf-8", "backslashreplace"))
+        text = render_markdown(audit, trade_off) if suffix == ".md" else audit.to_json()
+    # UTF-8 has no lone surrogates. Written as \udc80, JSON reads them back and others show them.
+    return write_whole(target, text.encode("utf-8", "backslashreplace"))
 
 
 def _trade_off(frontier: Any) -> TradeOff | None:
     if frontier is None or isinstance(frontier, TradeOff):
         return frontier
-    make = getattr(frontier, "trade_off", None)
-    found = make() if callable(make) else None
-    if not isinstance(found, TradeOff):
+    method = getattr(frontier, "trade_off", None)
+    trade_off = method() if callable(method) else None
+    if not isinstance(trade_off, TradeOff):
         raise InputTypeError(
             "frontier must be what commod.frontier returns, or None; got "
             f"{type(frontier).__name__}."
         )
-    return found
+    return trade_off

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from commod._data.inputs import check_length, different_labels, read_labels
+from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._study.compare.comparison import LIMITS, Comparison
 from commod._study.evaluation import EvaluationRows, as_made
 from commod._study.frontier import (
@@ -300,7 +300,7 @@ class _Ground:
         labels = read_labels(model.predict(X, **groups), f"predict of {name}")
         known = self.reference.classes_.tolist()
         check_length(labels, f"predict of {name}", len(self.rows))
-        unknown = [value for value in different_labels(labels) if value not in known]
+        unknown = [value for value in distinct_labels(labels) if value not in known]
         if unknown:
             raise InputError(
                 f"predict of {name} gave {unknown[0]!r}; the base model's labels are {known}."

@@ -286,6 +286,7 @@ class Frontier:
             base_fairness=plain(self.base_fairness),
             base_accuracy=plain(self.base_accuracy),
             steps=tuple(steps),
+            higher_is_fairer=get_constraint(self.constraints).higher_is_fairer,
         )
 
     def _limit_curve(self, fairness: Iterable[float]) -> tuple[list[float], list[float]]:

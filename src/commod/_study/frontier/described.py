@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from commod._data.columns import Column
 from commod._data.encoding import TermTable
-from commod._data.inputs import Column
 from commod._record import Card, Segments
 from commod._reporting.explain import SegmentFinder, make_card
 from commod._reporting.explain.source import InMemory

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from commod._data.base_model import BaseScores
-from commod._data.inputs import check_length, different_labels, n_rows_of, read_groups, read_labels
+from commod._data.groups import read_groups
+from commod._data.labels import check_length, distinct_labels, read_labels
+from commod._data.tables import n_rows_of
 from commod._study.evaluation import EvaluationRows
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
@@ -50,7 +52,7 @@ def read_evaluated(
     if y is not None:
         values = read_labels(y, "y_eval")
         check_length(values, "y_eval", n)
-        unknown = [v for v in different_labels(values) if v not in model.classes_.tolist()]
+        unknown = [v for v in distinct_labels(values) if v not in model.classes_.tolist()]
         if unknown:
             raise InputError(
                 f"y_eval holds {unknown[:3]}, which the base model does not know; its labels are "

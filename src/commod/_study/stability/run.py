@@ -14,17 +14,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, get_tags
 
 from commod._data.codes import code_array, joint_codes
-from commod._data.inputs import (
-    Column,
-    Groups,
-    Scalar,
-    check_length,
-    n_rows_of,
-    read_columns,
-    read_groups,
-    read_labels,
-    take_rows,
-)
+from commod._data.columns import Column, Scalar, read_columns
+from commod._data.groups import Groups, read_groups
+from commod._data.labels import check_length, read_labels
+from commod._data.tables import n_rows_of, take_rows
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import groups_compared, read_evaluated
 from commod._study.stability.result import Stability, agreement_of, count_uses

@@ -1,12 +1,12 @@
-// Sorts tables, moves along the trade-off, switches colours, unfolds for printing. Every text is
-// put in place as text; numbers come ready to be read.
+// Sorts tables, shows the steps of the trade-off, switches colours and unfolds details for printing.
+// Texts are inserted as text, never as HTML. Numbers arrive formatted.
 (() => {
   "use strict";
   const root = document.documentElement;
   root.classList.add("js");
   const all = (query, within = document) => [...within.querySelectorAll(query)];
 
-  // Colours: the reader's system decides until the button is pressed; nothing is stored.
+  // Colours: the reader's system decides until somebody presses the button; nothing is stored.
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const toggle = document.querySelector("[data-theme-toggle]");
   const isDark = () => (root.dataset.theme || (dark.matches ? "dark" : "light")) === "dark";
@@ -18,7 +18,7 @@
   dark.addEventListener("change", nameToggle);
   nameToggle();
 
-  // Sorting: numbers by value, texts by the alphabet, what is not known last either way.
+  // Sorting: numbers by value, texts by the alphabet; unknown values are always last.
   const read = (row, column) => {
     const cell = row.children[column];
     if (cell.dataset.sort !== undefined) return Number(cell.dataset.sort);
@@ -55,7 +55,7 @@
   };
   all("table[data-sortable]").forEach(makeSortable);
 
-  // The trade-off: each step's texts were written when the report was made.
+  // The trade-off: the report contains the finished texts of every step.
   const slider = document.getElementById("step");
   const show = (place, steps, panel) => {
     const step = steps[place];
@@ -94,10 +94,10 @@
     if (sort !== undefined) made.dataset.sort = sort;
     const inner = document.createElement("span");
     inner.className = "cell";
-    const words = document.createElement("bdi");
-    words.textContent = text;
-    if (tone) words.className = `tone ${tone}`;
-    inner.append(words);
+    const shown = document.createElement("bdi");
+    shown.textContent = text;
+    if (tone) shown.className = `tone ${tone}`;
+    inner.append(shown);
     if (note) {
       const small = document.createElement("small");
       small.append(Object.assign(document.createElement("bdi"), { textContent: note }));
@@ -121,7 +121,7 @@
   }
   all("details[data-fold]").forEach((details) => { details.open = false; });
 
-  // On paper nothing can be unfolded, so everything is.
+  // Nobody can unfold details on paper, so printing unfolds all of them.
   let folded = [];
   const unfold = () => {
     folded = folded.concat(all("details:not([open])"));

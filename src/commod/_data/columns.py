@@ -1,0 +1,235 @@
+"""Read a table as columns: numbers as float64, everything else as codes of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.codes import Coded, code_array, code_list, code_series, is_numeric, plain
+from commod._data.tables import (
+    as_matrix,
+    check_not_empty,
+    duplicate_names,
+    from_native,
+    unreadable_type,
+)
+from commod.exceptions import InputError, InputTypeError
+
+__all__ = ["Column", "Kind", "Scalar", "iter_columns", "read_columns"]
+
+Kind = Literal["numeric", "category"]
+Scalar = str | bool | int | float
+
+PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
+
+
+@dataclass(frozen=True)
+class Column:
+    """One raw column of n rows: numbers, or categories as codes.
+
+    Where `kind` is "numeric", `values` (n,) are float64 with NaN for missing. Otherwise they are
+    codes that index `categories`, with −1 for missing. A category may have no row.
+
+    Examples
+    --------
+    >>> Column("town", "category", np.array([0, 1, -1, 0]), ("Oslo", "Rome")).take([1, 2])
+    Column(name='town', kind='category', values=array([ 1, -1]), categories=('Oslo', 'Rome'))
+    """
+
+    name: str
+    kind: Kind
+    values: NDArray[Any]
+    categories: tuple[Scalar, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def is_missing(self) -> NDArray[np.bool_]:
+        """Return where the value is missing, shape (n,)."""
+        return np.isnan(self.values) if self.kind == "numeric" else self.values < 0
+
+    def take(self, rows: Any) -> Column:
+        """Return the column of the given rows: a mask, or positions."""
+        return replace(self, values=self.values[rows])
+
+    def first_value(self) -> Scalar | None:
+        """Return the first value that is not missing; None where all values are."""
+        first = self.values[~self.is_missing()][:1].tolist()
+        if not first:
+            return None
+        return self.categories[first[0]] if self.kind == "category" else first[0]
+
+
+def read_columns(
+    X: Any,
+    kinds: Mapping[str, Kind] | None = None,
+    skip: Collection[str] = (),
+    only: Collection[str] | None = None,
+) -> list[Column]:
+    """Return the raw columns of a NumPy array, a pandas, polars or pyarrow frame, or nested lists.
+
+    Numbers become float64 with NaN where missing. Text, categories and booleans become codes of
+    the values that occur. Infinite numbers, dates and nested values are refused.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_columns)
+    kinds : mapping of column name to kind, default=None
+        The kinds that columns of Python objects had in an earlier table. A column that mixes
+        numbers and text stays categorical, even where a few rows hold only numbers.
+    skip, only : collection of str
+        Columns in `skip`, or not in `only`, are listed as missing everywhere and are not read. So
+        they may hold values of any type.
+    """
+    columns = list(iter_columns(X, kinds, skip, only))
+    if len({c.name for c in columns}) < len(columns):  # for example the number 1 and the text "1"
+        raise duplicate_names("X", [c.name for c in columns])
+    return columns
+
+
+def iter_columns(
+    X: Any,
+    kinds: Mapping[str, Kind] | None = None,
+    skip: Collection[str] = (),
+    only: Collection[str] | None = None,
+    *,
+    unread: list[str] | None = None,
+) -> Iterator[Column]:
+    """Yield the columns of `read_columns`, so that only one of them is in memory at a time.
+
+    Where `unread` is a list, a column of a frame that cannot be read is no error: the column is
+    yielded as missing everywhere, and its name is appended to the list.
+    """
+    known = kinds or {}
+    frame = from_native(X, "X")
+    if not isinstance(frame, nw.DataFrame):
+        yield from _columns_of_array(as_matrix(X), known, skip, only)
+        return
+    check_not_empty(frame.shape)
+    for key in frame.columns:
+        name = str(key)
+        if not _is_read(name, skip, only):
+            yield _without_values(name, len(frame))
+            continue
+        try:
+            yield _column_of_series(name, frame.get_column(key), known)
+        except InputError:
+            if unread is None:
+                raise
+            unread.append(name)
+            yield _without_values(name, len(frame))
+
+
+def _is_read(name: str, skip: Collection[str], only: Collection[str] | None) -> bool:
+    return name not in skip and (only is None or name in only)
+
+
+def _columns_of_array(
+    array: NDArray[Any],
+    kinds: Mapping[str, Kind],
+    skip: Collection[str],
+    only: Collection[str] | None,
+) -> Iterator[Column]:
+    read = [_is_read(f"x{j}", skip, only) for j in range(array.shape[1])]
+    if array.dtype.kind in "fiu":
+        _finite(array if all(read) else array[:, read], "X")
+    for j, values in enumerate(array.T):
+        name = f"x{j}"
+        if not read[j]:
+            yield _without_values(name, len(array))
+        elif array.dtype.kind in "fiu":
+            yield Column(name, "numeric", values.astype(np.float64, copy=False))
+        elif array.dtype.kind == "b":
+            yield _categories(name, code_array(values))
+        else:
+            yield _column_of_objects(name, values.tolist(), kinds.get(name))
+
+
+def _column_of_series(name: str, series: nw.Series[Any], kinds: Mapping[str, Kind]) -> Column:
+    dtype = series.dtype
+    if dtype.is_numeric():
+        values = _as_doubles(series)
+        return Column(name, "numeric", _finite(values, f"Column {name!r}"))
+    if dtype == nw.Object or _holds_objects(series):  # narwhals looks at the first rows only
+        return _column_of_objects(name, series.to_list(), kinds.get(name))
+    if dtype in (nw.Boolean, nw.String, nw.Categorical, nw.Enum):
+        return _categories(name, code_series(series))
+    if dtype == nw.Unknown and series.is_null().all():  # the Null type of polars and pyarrow
+        return _without_values(name, len(series))
+    native = series.to_native()
+    raise unreadable_type(f"Column {name!r}", getattr(native, "dtype", None) or native.type)
+
+
+def _as_doubles(series: nw.Series[Any]) -> NDArray[np.float64]:
+    if series.dtype in (nw.Int64, nw.UInt64):  # Arrow refuses to cast numbers beyond 2⁵³
+        missing = series.is_null()
+        if not missing.any():
+            return series.to_numpy().astype(np.float64)
+        values = series.fill_null(0).to_numpy().astype(np.float64)
+        values[missing.to_numpy()] = np.nan
+        return values
+    native = series.to_native()
+    if getattr(native, "dtype", None) == np.float64:  # the usual case, without conversion
+        return np.asarray(native.to_numpy(), dtype=np.float64)
+    return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
+
+
+def _holds_objects(series: nw.Series[Any]) -> bool:
+    return bool(getattr(series.to_native(), "dtype", None) == np.dtype(object))
+
+
+def _without_values(name: str, n_rows: int) -> Column:
+    return Column(name, "category", np.full(n_rows, -1, dtype=np.int32))
+
+
+def _column_of_objects(name: str, values: list[Any], kind: Kind | None = None) -> Column:
+    """Read Python objects: as a numeric column where all are numbers, else as categories."""
+    types = set(map(type, values))
+    if not types <= PLAIN_TYPES:
+        values = [plain(v) for v in values]
+        types = set(map(type, values))
+    types.discard(type(None))
+    if kind != "category" and all(map(is_numeric, types)):
+        numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+        return Column(name, "numeric", _finite(numbers, f"Column {name!r}"))
+    if not types <= PLAIN_TYPES:
+        _check_readable(name, values)
+    return _categories(name, code_list(values))
+
+
+def _categories(name: str, coded: Coded) -> Column:
+    _check_readable(name, coded.values)
+    if float in map(type, coded.values):
+        numbers = [v if isinstance(v, float) else 0.0 for v in coded.values]
+        _finite(np.array([*numbers, 0.0])[coded.codes], f"Column {name!r}")
+    is_small = len(coded.values) < np.iinfo(np.int16).max - 1  # two bytes per row instead of four
+    codes = coded.codes.astype(np.int16 if is_small else np.int32, copy=False)
+    return Column(name, "category", codes, tuple(coded.values))
+
+
+def _check_readable(name: str, values: Iterable[Any]) -> None:
+    for v in values:
+        if v is not None and not isinstance(v, str | bool | int | float):
+            raise InputTypeError(
+                f"Column {name!r} holds values of type {type(v).__name__}, but a scorecard reads "
+                "numbers, text, categories and booleans; the argument must be a string or a "
+                "number. Convert the column, or list it in locked_features if only the base model "
+                "reads it.",
+                parameter="X",
+            )
+
+
+def _finite(values: NDArray[Any], name: str) -> NDArray[Any]:
+    n_infinite = int(np.isinf(values).sum())
+    if n_infinite:
+        raise InputError(
+            f"{name} contains {n_infinite} infinite value(s) (inf); a scorecard needs finite "
+            "numbers. Clip them, or make them missing.",
+            parameter="X",
+        )
+    return values

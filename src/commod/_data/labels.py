@@ -1,0 +1,216 @@
+"""Read one value per row: true labels, decisions and scores as checked arrays of shape (n,)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.codes import code_series, plain
+from commod._data.tables import as_array, from_native
+from commod.exceptions import InputError
+
+__all__ = [
+    "binary_outcome",
+    "binary_outcomes",
+    "check_length",
+    "distinct_labels",
+    "one_dimensional",
+    "read_label_pair",
+    "read_labels",
+    "read_scores",
+]
+
+BoolArray = NDArray[np.bool_]
+
+
+def read_labels(values: Any, name: str, *, allow_empty: bool = True) -> NDArray[Any]:
+    """Return one label per row, shape (n,); missing labels are refused.
+
+    Accepts arrays, lists, Series, and tables of one column.
+    """
+    array = one_dimensional(values, name)
+    if array.dtype.kind == "c":
+        raise InputError(
+            f"Complex data not supported: {name} holds complex numbers.", parameter=name
+        )
+    if array.dtype.kind == "f":
+        n_missing = int(np.isnan(array).sum())
+        if n_missing or np.isinf(array).any():
+            raise _missing_labels(name, f"NaN or infinity ({n_missing} NaN)")
+    elif array.dtype.kind == "O":
+        array = _known_labels(array.tolist(), name)
+    if not allow_empty:
+        _check_not_empty(array, name)
+    return array
+
+
+def _known_labels(scalars: list[Any], name: str) -> NDArray[Any]:
+    if set(map(type, scalars)) not in ({int}, {bool}, {str}):
+        scalars = [plain(v) for v in scalars]
+        n_missing = scalars.count(None)
+        if n_missing:
+            raise _missing_labels(name, f"NaN or None in {n_missing} row(s)")
+    return _typed(scalars)
+
+
+def _missing_labels(name: str, what_is_missing: str) -> InputError:
+    return InputError(
+        f"Input {name} contains {what_is_missing}. Labels must be known: drop those rows first.",
+        parameter=name,
+    )
+
+
+def _check_not_empty(labels: NDArray[Any], name: str) -> None:
+    if not len(labels):
+        raise InputError(f"{name} has 0 rows; at least 1 is needed.", parameter=name)
+
+
+def read_label_pair(
+    first: Any, second: Any, names: tuple[str, str]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return two columns of labels of the same length, each of shape (n,) with n ≥ 1."""
+    labels = read_labels(first, names[0], allow_empty=False), read_labels(second, names[1])
+    check_length(labels[1], names[1], len(labels[0]))
+    return labels
+
+
+def read_scores(values: Any, name: str) -> NDArray[np.float64]:
+    """Return one score in [0, 1] per row, shape (n,) with n ≥ 1."""
+    scores = read_labels(values, name, allow_empty=False)
+    try:
+        # Digits in quotes are text. A column read as text is a mistake, so it is refused.
+        numbers = scores.astype(np.float64) if scores.dtype.kind not in "US" else None
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None:
+        raise InputError(
+            f"{name} must hold numbers; got {scores[0]!r} of type {scores.dtype}.", parameter=name
+        )
+    n_outside = int(np.sum((numbers < 0) | (numbers > 1)))
+    if n_outside:
+        raise InputError(
+            f"{name} has {n_outside} value(s) outside [0, 1]; pass probabilities. Margins become "
+            "scores through the sigmoid 1 / (1 + exp(-z)).",
+            parameter=name,
+        )
+    return numbers
+
+
+def one_dimensional(values: Any, name: str) -> NDArray[Any]:
+    """Return an array of shape (n,) from an array, a list, a Series or a table of one column."""
+    native = from_native(values, name)
+    if isinstance(native, nw.DataFrame):
+        if native.shape[1] != 1:
+            raise InputError(f"{name} must have one column; got {native.shape[1]}.", parameter=name)
+        native = next(native.iter_columns())
+    if native is not None:
+        return _array_of_series(native)
+    array = as_array(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        return array[:, 0]
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} must be one-dimensional (a 1d array); got shape {array.shape}.", parameter=name
+        )
+    return array
+
+
+def _array_of_series(series: nw.Series[Any]) -> NDArray[Any]:
+    dtype = series.dtype
+    if (dtype.is_numeric() or dtype == nw.Boolean) and not series.is_null().any():
+        return series.to_numpy()
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        coded = code_series(series)
+        if coded.codes.min(initial=0) < 0:
+            return coded.objects()
+        return _typed(coded.values)[coded.codes]
+    return _object_array(series.to_list())
+
+
+def _typed(scalars: list[Any]) -> NDArray[Any]:
+    """Return a typed array where all scalars share one type, else an object array."""
+    if set(map(type, scalars)) in ({int}, {float}, {bool}, {str}):
+        return np.array(scalars)
+    return _object_array(scalars)
+
+
+def _object_array(values: Sequence[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def check_length(values: Sequence[Any] | NDArray[Any], name: str, n_rows: int) -> None:
+    """Refuse `values` if it does not have one entry per row."""
+    if len(values) != n_rows:
+        raise InputError(
+            f"{name} has {len(values)} rows, but {n_rows} were expected: found input variables "
+            "with inconsistent numbers of samples. Pass one entry per row, in the same order.",
+            parameter=name,
+        )
+
+
+def binary_outcome(
+    labels: NDArray[Any], name: str, pos_label: Any, parameter: str = "pos_label"
+) -> BoolArray:
+    """Return where `labels` equal `pos_label`, shape (n,); more than two labels are refused.
+
+    `parameter` is what the caller calls `pos_label`.
+    """
+    _check_not_empty(labels, name)
+    values = distinct_labels(labels)
+    if len(values) > 2:
+        shown = ", ".join(repr(v) for v in values[:4])
+        raise InputError(
+            f"{name} holds {len(values)} different values ({shown}, ...), but decisions have two. "
+            "If these are scores, compare them with the threshold first: score > threshold.",
+            parameter=name,
+        )
+    if pos_label not in values and (
+        len(values) == 2 or isinstance(values[0], str) != isinstance(pos_label, str)
+    ):
+        raise InputError(
+            f"{parameter}={pos_label!r} is not among the values of {name}: {values}. "
+            "Pass the value that is meant.",
+            parameter=parameter,
+        )
+    return np.asarray(labels == pos_label, dtype=bool)
+
+
+def binary_outcomes(
+    pair: tuple[NDArray[Any], NDArray[Any]],
+    names: tuple[str, str],
+    pos_label: Any,
+    parameter: str = "pos_label",
+) -> tuple[BoolArray, BoolArray]:
+    """Return where two columns of labels equal `pos_label`; both must use the same two labels."""
+    first = binary_outcome(pair[0], names[0], pos_label, parameter)
+    second = binary_outcome(pair[1], names[1], pos_label, parameter)
+    # A column has at most one other label by now, so any of its rows shows this label.
+    others = [_other_label(*column) for column in zip(pair, (first, second), strict=True)]
+    if [] not in others and others[0] != others[1]:
+        raise InputError(
+            f"{names[0]} and {names[1]} do not use the same two labels: beside {pos_label!r}, "
+            f"{names[0]} holds {others[0][0]!r} and {names[1]} holds {others[1][0]!r}. Give both "
+            "one coding."
+        )
+    return first, second
+
+
+def _other_label(labels: NDArray[Any], is_positive: BoolArray) -> list[Any]:
+    return [] if is_positive.all() else labels[np.argmin(is_positive) :][:1].tolist()
+
+
+def distinct_labels(labels: NDArray[Any]) -> list[Any]:
+    """Return the labels that occur, in the order of their first rows."""
+    # Two vectorised comparisons suffice for the usual case of two labels.
+    first = labels[:1]
+    is_first = labels == first
+    second = labels[np.argmin(is_first) :][:1]  # label of the first row that differs, if any
+    if np.all(is_first | (labels == second)):
+        return list(dict.fromkeys([*first.tolist(), *second.tolist()]))
+    return list(dict.fromkeys(labels.tolist()))

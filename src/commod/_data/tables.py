@@ -1,0 +1,137 @@
+"""Read tables of any kind: pandas, polars and pyarrow frames, NumPy arrays and nested lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from narwhals.exceptions import DuplicateError
+from numpy.typing import NDArray
+
+from commod.exceptions import InputError, InputTypeError
+
+__all__ = [
+    "as_array",
+    "as_matrix",
+    "check_not_empty",
+    "duplicate_names",
+    "from_native",
+    "index_of",
+    "n_rows_of",
+    "take_rows",
+    "unreadable_type",
+]
+
+
+def from_native(values: Any, name: str) -> nw.DataFrame[Any] | nw.Series[Any] | None:
+    """Return a frame or a series through narwhals; None for anything that is neither.
+
+    `name` is what the caller calls `values`, here and in all functions of this package. A lazy
+    frame and a frame with duplicate column names are refused.
+    """
+    try:
+        native = nw.from_native(values, pass_through=True, allow_series=True)
+    except DuplicateError as error:
+        names = getattr(values, "column_names", None) or values.columns
+        raise duplicate_names(name, names) from error
+    if isinstance(native, nw.LazyFrame):
+        raise InputTypeError(
+            f"{name} is a lazy frame ({type(values).__module__}.{type(values).__name__}), but "
+            "fitting and predicting need its rows. Load it into memory first: with .collect() in "
+            "polars, .pl() in DuckDB, .toPandas() in Spark.",
+            parameter=name,
+        )
+    return native if isinstance(native, nw.DataFrame | nw.Series) else None
+
+
+def duplicate_names(name: str, names: Iterable[Any]) -> InputError:
+    """Return the error for a table in which several columns have one name."""
+    counts = Counter(str(n) for n in names)
+    repeated = ", ".join(repr(n) for n, count in counts.items() if count > 1)
+    return InputError(
+        f"{name} has several columns with the same name ({repeated}), so it is not clear which "
+        "column is meant. Rename them or drop all but one.",
+        parameter=name,
+    )
+
+
+def n_rows_of(X: Any) -> int:
+    """Return the number of rows of a table of any kind."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def index_of(values: Any) -> Any:
+    """Return the index of a pandas frame or series, None for anything else."""
+    is_pandas = type(values).__module__.partition(".")[0] == "pandas"
+    return getattr(values, "index", None) if is_pandas else None
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return the given rows of a table, as a table of the same kind."""
+    frame = from_native(X, "X")
+    return frame[rows, :].to_native() if isinstance(frame, nw.DataFrame) else as_matrix(X)[rows]
+
+
+def as_matrix(X: Any) -> NDArray[Any]:
+    """Return `X` as an array of two dimensions, neither of them empty.
+
+    Sparse matrices, complex numbers and dates are refused.
+    """
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise InputTypeError(
+            "X is a sparse matrix, but commod reads raw columns and encodes them sparsely itself. "
+            "Pass the raw table, or convert the matrix with toarray() if it is small.",
+            parameter="X",
+        )
+    array = as_array(X, "X")
+    if array.ndim != 2:
+        raise InputError(
+            f"X must be a table with rows and columns; got {type(X).__name__} with {array.ndim} "
+            f"dimension(s), shape {array.shape}. Reshape your data, e.g. with X.reshape(-1, 1).",
+            parameter="X",
+        )
+    check_not_empty(array.shape)
+    if np.iscomplexobj(array):
+        raise InputError(
+            "Complex data not supported: X holds complex numbers; pass real columns.", parameter="X"
+        )
+    if array.dtype.kind in "mM":
+        raise unreadable_type("X", array.dtype)
+    return array
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """Return `values` as an array in which entries of lists keep their types."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(
+            f"{name} cannot be read as array ({error}). Give every row the same number of values.",
+            parameter=name,
+        ) from error
+    if array.dtype.kind in "US" and not hasattr(values, "dtype"):
+        return np.asarray(values, dtype=object)  # NumPy turns [1, nan, "a"] into three texts
+    return array
+
+
+def check_not_empty(shape: tuple[int, ...]) -> None:
+    """Refuse a table `X` of this shape if it has no rows or no columns."""
+    if 0 in shape:
+        raise InputError(
+            f"X has {shape[0]} sample(s) and {shape[1]} feature(s) (shape={shape}) while a minimum "
+            "of 1 is required of each.",
+            parameter="X",
+        )
+
+
+def unreadable_type(name: str, dtype: Any) -> InputTypeError:
+    """Return the error for `X`, or for a column of it, whose type has no place in a scorecard."""
+    return InputTypeError(
+        f"{name} has type {dtype}, but a scorecard reads numbers, text, categories and booleans. "
+        "Convert the values (dates into days since a fixed day, for example), or list the column "
+        "in locked_features if only the base model reads it.",
+        parameter="X",
+    )

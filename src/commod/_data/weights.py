@@ -1,0 +1,45 @@
+"""Read sample weights."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.codes import is_numeric, plain
+from commod._data.labels import check_length, one_dimensional
+from commod.exceptions import InputError
+
+__all__ = ["check_weights"]
+
+
+def check_weights(
+    sample_weight: Any, n_rows: int, name: str = "sample_weight"
+) -> NDArray[np.float64]:
+    """Return one non-negative finite weight per row, shape (n_rows,); ones where None."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = one_dimensional(sample_weight, name)
+    if weight.dtype.kind not in "fiub":
+        scalars = [math.nan if v is None else v for v in map(plain, weight.tolist())]
+        wrong = [v for v in scalars if not isinstance(v, bool) and not is_numeric(type(v))]
+        if wrong:
+            raise InputError(f"{name} must hold numbers; got {wrong[0]!r}.", parameter=name)
+        weight = np.array(scalars)
+    weight = weight.astype(np.float64)
+    check_length(weight, name, n_rows)
+    with np.errstate(over="ignore"):
+        is_finite = bool(np.isfinite(weight.sum()))
+    if not is_finite or (weight < 0).any():
+        raise InputError(
+            f"{name} contains negative, NaN or infinite values; weights must be finite and "
+            "at least 0.",
+            parameter=name,
+        )
+    if not weight.any():
+        raise InputError(
+            f"{name} is zero in every row; at least one must be positive.", parameter=name
+        )
+    return weight

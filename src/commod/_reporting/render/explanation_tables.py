@@ -1,0 +1,211 @@
+"""Tables of who changes and why: segments, scorecards, concepts and the steps of a trade-off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from commod._record import Audit, Card, CardLine, Concept, Segments, TradeOff
+from commod._reporting.render import texts
+from commod._reporting.render.cells import (
+    Cell,
+    ReportTable,
+    figure,
+    interval,
+    table_of,
+    text,
+    three_digits,
+)
+from commod._text import NOT_KNOWN, count, percent, points, shorten
+
+__all__ = [
+    "concept_terms",
+    "concepts",
+    "scorecard",
+    "scorecard_caption",
+    "segments",
+    "settings",
+    "step_segments",
+    "steps",
+]
+
+SHOWN_TERMS = 12  # of a scorecard, before the others are folded away
+MOST_TERMS = 400  # of an unfolded scorecard; the audit's JSON has all of them
+_DIRECTIONS = {"gain": "▲ gain", "loss": "▼ loss"}
+
+
+def segments(rules: Segments, caption: str) -> ReportTable:
+    """Return the rules that describe who changes."""
+    return table_of(
+        "segments",
+        caption,
+        rules.segments,
+        (
+            ("Direction", lambda s: Cell(_DIRECTIONS[s.direction], tone=s.direction)),
+            ("Rule", lambda s: Cell(s.text, limit=texts.SENTENCE_LIMIT // 2)),
+            (
+                "Change",
+                lambda s: Cell(
+                    f"{count(s.n_changed)} of {count(s.size)}", "", s.n_changed, "number"
+                ),
+            ),
+            ("New in this rule", lambda s: figure(s.n_new)),
+            ("Share that changes", lambda s: interval(s.precision)),
+            ("Share of all such changes", lambda s: figure(s.coverage, percent)),
+        ),
+    )
+
+
+def step_segments(rules: Segments) -> ReportTable:
+    """Return the rules of one step; without intervals, because their level is not known."""
+    table = segments(rules, "Rules that describe who changes.")
+    kept = (0, 1, 2, 4)
+    return replace(
+        table,
+        columns=tuple(table.columns[i] for i in kept),
+        rows=tuple(tuple(replace(row[i], note="") for i in kept) for row in table.rows),
+    )
+
+
+def scorecard(
+    card: Card, caption: str, *, with_spread: bool = True, most: int = SHOWN_TERMS
+) -> ReportTable:
+    """Return the total scorecard; only its strongest terms if there are more than `most`."""
+    terms = _strongest(card.lines, most)
+    hidden = len(card.lines) - len(terms)
+    more = f"{count(hidden)} weaker terms are not shown here." if hidden else ""
+    columns = (
+        ("Term", lambda t: Cell(t.term, t.unit)),
+        ("Points on r", lambda t: figure(t.points, points)),
+        ("Effect", _effect),
+        ("Spread in r", _spread),
+        ("Concept", _concept_number),
+    )
+    table = table_of("scorecard", caption, terms, columns[: 5 if with_spread else 3], more=more)
+    start = (text("Start (everybody)"), figure(card.intercept, points))
+    empty = (Cell(""),) * (len(table.columns) - 2)
+    return replace(table, rows=((*start, *empty), *table.rows))
+
+
+def scorecard_caption(audit: Audit) -> str:
+    """Return the caption of the audited update's scorecard."""
+    return (
+        "Total points on r. Spread is the standard deviation of what a term adds to r, on the "
+        f"{texts.evaluated_rows(audit)}."
+    )
+
+
+def concept_terms(concept: Concept, most: int = SHOWN_TERMS) -> ReportTable:
+    """Return the points of one concept on −r."""
+    hidden = len(concept.lines) - most
+    return table_of(
+        f"concept-{concept.number}",
+        "Points on −r: positive points push towards a change.",
+        concept.lines[:most],
+        (
+            ("Term", lambda t: Cell(t.term, t.unit)),
+            ("Points on −r", lambda t: figure(t.points, points)),
+        ),
+        sortable=False,
+        more=f"{count(hidden)} weaker terms are not shown." if hidden > 0 else "",
+    )
+
+
+def concepts(audit: Audit, card: Card) -> ReportTable:
+    """Return how often decisions change where a concept is active and where it is not."""
+    return table_of(
+        "concepts",
+        "How often a decision changes where a concept is active, and where it is not. A concept is "
+        "active where it pushes towards a change more than on average over the fit rows. Its "
+        f"points include its factor in r. {texts.measured(audit)}",
+        card.concepts,
+        (
+            ("Concept", lambda c: text(f"{c.number}. {c.name}")),
+            ("Factor in r", lambda c: figure(c.contribution, points)),
+            ("Active", lambda c: figure(c.n_active)),
+            ("Change if active", lambda c: interval(c.change_if_active)),
+            ("Not active", lambda c: figure(c.n_inactive)),
+            ("Change if not", lambda c: interval(c.change_if_inactive)),
+        ),
+    )
+
+
+def steps(trade_off: TradeOff) -> ReportTable:
+    """Return all steps of a trade-off, one row each, after a row for the base model."""
+    table = table_of(
+        "steps",
+        f"Every step of the trade-off ({shorten(trade_off.method)}), measured on the "
+        f"{count(trade_off.n_rows)} {shorten(trade_off.rows, 60)}. “Fewest possible” is the "
+        "smallest share of changes that reaches the same fairness, even with each person's group.",
+        enumerate(trade_off.steps, start=1),
+        (
+            ("Step", lambda row: figure(row[0])),
+            ("Target", lambda row: figure(row[1].target, texts.target_number)),
+            (trade_off.metric, lambda row: figure(row[1].fairness, three_digits)),
+            ("Change", lambda row: _changes(row[1].n_changes, row[1].change_rate)),
+            ("Gains", lambda row: figure(row[1].n_gains)),
+            ("Losses", lambda row: figure(row[1].n_losses)),
+            ("Fewest possible", lambda row: figure(row[1].limit, percent)),
+            ("Accuracy", lambda row: figure(row[1].accuracy, percent, "no labels")),
+            (
+                "Who changes",
+                lambda row: Cell(_rules(row[1].segments), settings(row[1].settings), limit=160),
+            ),
+        ),
+    )
+    base = (
+        text("base model"),
+        Cell(""),
+        figure(trade_off.base_fairness, three_digits),
+        _changes(0, 0.0),
+        figure(0),
+        figure(0),
+        Cell(""),
+        figure(trade_off.base_accuracy, percent, "no labels"),
+        Cell(""),
+    )
+    return replace(table, rows=(base, *table.rows))
+
+
+def settings(values: dict[str, float | None]) -> str:
+    """Return the settings of a step as text."""
+    return ", ".join(
+        f"{key} = {'none' if value is None else f'{value:g}'}" for key, value in values.items()
+    )
+
+
+def _changes(n: float, share: float) -> Cell:
+    return Cell(count(n), percent(share), n, "number")
+
+
+def _rules(rules: Segments | None) -> str:
+    if rules is None:
+        return NOT_KNOWN
+    return "; ".join(f"{s.direction}: {s.text}" for s in rules.segments) or "nobody"
+
+
+def _strongest(terms: Sequence[CardLine], most: int) -> Sequence[CardLine]:
+    """Return the `most` terms that vary most in r, in their given order."""
+
+    def strength(i: int) -> float:
+        spread = terms[i].spread
+        return abs(terms[i].points) if spread is None else spread
+
+    kept = sorted(range(len(terms)), key=strength, reverse=True)[:most]
+    return [terms[i] for i in sorted(kept)]
+
+
+def _effect(term: CardLine) -> Cell:
+    effect = "towards a change" if term.points < 0 else "keeps the decision"
+    return Cell(effect if term.points else "nothing", tone="push" if term.points < 0 else "keep")
+
+
+def _spread(term: CardLine) -> Cell:
+    if term.spread is None:
+        return Cell("not measured", kind="number")
+    return figure(term.spread, three_digits)
+
+
+def _concept_number(term: CardLine) -> Cell:
+    label = "several" if term.concept is None else str(term.concept)
+    return Cell(label, "", term.concept, "number")

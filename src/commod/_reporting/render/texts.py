@@ -1,0 +1,403 @@
+"""Sentences of a report that HTML and Markdown share, and names cut to a readable length."""
+
+from __future__ import annotations
+
+from commod._record import (
+    Audit,
+    Fairness,
+    Group,
+    Limit,
+    Quality,
+    Request,
+    Segments,
+    StabilitySummary,
+    Subgroups,
+    TradeOff,
+)
+from commod._text import (
+    NOT_KNOWN,
+    at_bound,
+    count,
+    estimate,
+    label_text,
+    n_of,
+    number,
+    of_hundred,
+    percent,
+    plain,
+    shorten,
+    verb,
+)
+
+__all__ = [
+    "NAME_LIMIT",
+    "NO_PROOF",
+    "SENTENCE_LIMIT",
+    "ShortNames",
+    "allowed_direction",
+    "asked_fairness",
+    "check_counts",
+    "counted_outcome",
+    "described_changes",
+    "error_sentence",
+    "evaluated_rows",
+    "favourable_outcome",
+    "group_rates_label",
+    "group_use",
+    "level_text",
+    "limit_sentences",
+    "measured",
+    "other_rows",
+    "rates_in_words",
+    "request_pairs",
+    "sentence_case",
+    "setting",
+    "stability_sentences",
+    "step_sentence",
+    "subgroup_sentences",
+    "target_number",
+    "target_state",
+    "target_text",
+    "trade_off_rows",
+]
+
+NO_PROOF = (
+    "A target such as 0.8 is a choice that somebody made. Meeting it, or any other number in this "
+    "report, is no proof of compliance with any law or rule."
+)
+NAME_LIMIT, SENTENCE_LIMIT = 80, 600  # characters; longer texts are cut and listed in full
+_ROWS_LIMIT = 60
+_DIRECTIONS = {
+    "any": "decisions may change in any direction",
+    "gains_only": "nobody may lose the favourable outcome",
+    "losses_only": "nobody may gain the favourable outcome",
+}
+
+
+class ShortNames:
+    """Cut long names for one report, and keep their full texts under a number.
+
+    Examples
+    --------
+    >>> names = ShortNames()
+    >>> names("age"), names("a" * 100, 10), names("a" * 100, 10), names("b" * 100, 10)
+    ('age', 'aaaaaaaaa… [1]', 'aaaaaaaaa… [1]', 'bbbbbbbbb… [2]')
+    >>> len(names.long)
+    2
+    """
+
+    def __init__(self) -> None:
+        self.long: dict[str, int] = {}
+
+    def __call__(self, text: object, limit: int = NAME_LIMIT) -> str:
+        """Return the text to show; `long` keeps the full text if it was cut."""
+        clean = plain(text)
+        if len(clean) <= limit:
+            return clean
+        place = self.long.setdefault(clean, len(self.long) + 1)
+        return f"{shorten(clean, limit)} [{place}]"
+
+    def listed(self, budget: int = 1_000_000) -> tuple[list[tuple[int, str]], int]:
+        """Return (number, full text) of cut texts, and how many exceed the budget of characters."""
+        kept = []
+        for text, place in self.long.items():
+            budget -= len(text)
+            if budget < 0:
+                break
+            kept.append((place, text))
+        return kept, len(self.long) - len(kept)
+
+
+# Rows and levels ----------------------------------------------------------------------------------
+
+
+def evaluated_rows(audit: Audit) -> str:
+    """Return the number and the name of the audited rows."""
+    return f"{count(audit.n)} {shorten(audit.rows, _ROWS_LIMIT)}"
+
+
+def measured(audit: Audit, n: int | None = None, level: float | None = None) -> str:
+    """Return the level of the intervals of a table or chart, and the rows that they are of.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> measured(SimpleNamespace(level=0.95, n=2164, rows="held-out rows"))
+    '95% intervals, measured on the 2,164 held-out rows.'
+    """
+    share = level_text(audit.level if level is None else level)
+    part = "" if n in (None, audit.n) else f"{count(n)} of "
+    return f"{share} intervals, measured on {part}the {evaluated_rows(audit)}."
+
+
+def level_text(level: float) -> str:
+    """Return a level in percent with four significant digits, or more if it would read 100%.
+
+    Examples
+    --------
+    >>> level_text(0.95), level_text(0.998077), level_text(0.999999)
+    ('95%', '99.81%', '99.9999%')
+    """
+    short = f"{100 * level:.4g}%"
+    return f"{100 * level:.10g}%" if short == "100%" else short
+
+
+def other_rows(audit: Audit) -> str:
+    """Return the sentence that no figure is known for other rows."""
+    return (
+        "Whether the figures hold for other people. All of them were measured on the "
+        f"{evaluated_rows(audit)}."
+    )
+
+
+# The request --------------------------------------------------------------------------------------
+
+
+def favourable_outcome(request: Request) -> str:
+    """Return the favourable outcome in words."""
+    label = label_text(request.favorable_name, request.favorable_label)
+    return f"the favourable outcome ({label})" if label else "the favourable outcome"
+
+
+def counted_outcome(request: Request) -> str:
+    """Return the outcome that rates count, in words."""
+    return label_text(request.pos_name, request.pos_label) or "the counted outcome"
+
+
+def allowed_direction(request: Request) -> str:
+    """Return in words how decisions may change."""
+    return _DIRECTIONS.get(request.direction, plain(request.direction))
+
+
+def asked_fairness(audit: Audit) -> Fairness | None:
+    """Return the metric that the user asked for, else the first one; None if there is none."""
+    return next((f for f in audit.fairness if f.asked), next(iter(audit.fairness), None))
+
+
+def target_text(audit: Audit) -> str | None:
+    """Return the target in words; None if there is none."""
+    target, fairness = audit.request.target, asked_fairness(audit)
+    if target is None:
+        return None
+    if fairness is None:
+        return f"{target:g}"
+    share = f" ({100 * target:.6g}%)" if fairness.higher_is_fairer else ""
+    return at_bound(f"{target:g}{share}", fairness.higher_is_fairer)
+
+
+def target_state(audit: Audit) -> tuple[str, str]:
+    """Return whether the target is reached on these rows: the state of its check, and words."""
+    state = next((check.state for check in audit.checks if check.code == "CM101"), "")
+    words = {"passed": "reached on these rows", "failed": "not reached on these rows"}
+    return (state, words[state]) if state in words else ("", "")
+
+
+def target_number(value: float | None) -> str:
+    """Return the target of a step with at most three digits behind the point."""
+    return "none" if value is None else f"{round(value, 3):g}"
+
+
+def request_pairs(audit: Audit) -> list[tuple[str, str]]:
+    """Return every part of the request as (name, value); parts that were not stated say so."""
+    request = audit.request
+    caps = {
+        "changed decisions": request.max_changes,
+        "loss of accuracy": request.max_accuracy_loss,
+        "change of the overall rate": request.max_volume_change,
+    }
+    pairs = [
+        ("Constraint", request.constraints.replace("_", " ")),
+        ("Target", target_text(audit) or "none was stated"),
+        ("Direction", allowed_direction(request)),
+        *((f"Cap on {what}", percent(cap, 2)) for what, cap in caps.items() if cap is not None),
+    ]
+    uncapped = [what for what, cap in caps.items() if cap is None]
+    if uncapped:
+        pairs.append(("No cap on", ", ".join(uncapped)))
+    promise = "none was asked for"
+    if request.confidence is not None:
+        promise = f"{level_text(request.confidence)} confidence"
+    pairs.append(("Promise for new people", promise))
+    for what, value, name in (
+        ("Label that rates count", request.pos_label, request.pos_name),
+        ("Favourable label", request.favorable_label, request.favorable_name),
+        ("Threshold on the score", request.threshold, None),
+    ):
+        named = f" (“{plain(name)}”)" if name is not None and name != str(value) else ""
+        pairs.append((what, NOT_KNOWN if value is None else plain(value) + named))
+    return pairs
+
+
+def setting(value: str) -> str:
+    """Return a setting as text; None becomes "not set"."""
+    return "not set" if value == "None" else value
+
+
+# Results ------------------------------------------------------------------------------------------
+
+
+def sentence_case(text: str) -> str:
+    """Return the text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
+def group_use(audit: Audit) -> str:
+    """Return whether the update reads the sensitive features when it decides."""
+    sentence = {
+        True: "The update reads each person's group, or a column that determines the group, when "
+        "it decides.",
+        False: "The update does not see the sensitive features when it decides, but its columns "
+        "may be proxies for them.",
+        None: "Whether the update sees the sensitive features when it decides is not known here. "
+        "Other columns may be proxies for them.",
+    }[audit.provenance.reads_group]
+    return f"{sentence} It decides by random draws." if audit.provenance.draws_lots else sentence
+
+
+def rates_in_words(names: ShortNames, groups: tuple[Group, ...]) -> list[str]:
+    """Return the lowest and the highest favourable rate of the compared groups, in words."""
+    sentences = []
+    for when in ("before", "after"):
+        rates = [(g.name, getattr(g, f"favorable_{when}").value) for g in groups if g.compared]
+        known = sorted((rate for rate in rates if rate[1] is not None), key=lambda rate: rate[1])
+        if len(known) < 2:
+            return []
+        (low, low_rate), (high, high_rate) = known[0], known[-1]
+        sentences.append(
+            f"{when.capitalize()}: of 100 people in group {names(low, 40)}, {of_hundred(low_rate)} "
+            f"get the favourable outcome; in group {names(high, 40)}, {of_hundred(high_rate)}."
+        )
+    return sentences
+
+
+def limit_sentences(limit: Limit) -> str:
+    """Return the fewest changes for the same fairness, and for the target."""
+    if limit.n_fewest is None:
+        sentence = "The fewest changes that reach this fairness are not known."
+    elif limit.n_fewest == 0:
+        sentence = "The base model was as fair already: the same fairness needs 0 changes."
+    else:
+        sentence = (
+            f"On these rows, the same fairness needs at least {n_of(limit.n_fewest, 'change')}, "
+            "even for an update that uses each person's group."
+        )
+    if limit.n_target is not None:
+        sentence += f" The target needs at least {n_of(limit.n_target, 'change')}."
+    return sentence
+
+
+def error_sentence(quality: Quality) -> str:
+    """Return how many errors are fixed and introduced, with McNemar's exact test."""
+    p = f"is {number(quality.p_value, 3)}" if quality.p_value >= 0.001 else "is below 0.001"
+    return (
+        f"The update fixes {n_of(quality.n_errors_fixed, 'error')} and introduces "
+        f"{n_of(quality.n_errors_introduced, 'error')}. If it were as accurate as the base model, "
+        f"the probability of a difference at least this large {p} (McNemar's exact test)."
+    )
+
+
+def described_changes(segments: Segments) -> list[str]:
+    """Return how many changes the rules describe, and how many they do not."""
+    sentences = [
+        f"The rules for {nouns} describe {count(n_described)} of {count(n)} {nouns} and miss "
+        f"{count(n - n_described)}."
+        for nouns, n, n_described in (
+            ("gains", segments.n_gains, segments.n_described_gains),
+            ("losses", segments.n_losses, segments.n_described_losses),
+        )
+        if n
+    ]
+    return sentences or ["Nobody's decision changes, so there is nobody to describe."]
+
+
+def subgroup_sentences(subgroups: Subgroups, level: float) -> str:
+    """Return how many subgroups were tested, and what their intervals mean."""
+    n_tested, n_worse, n_listed = subgroups.n_tested, subgroups.n_worse, len(subgroups.listed)
+    text = (
+        f"{n_of(n_tested, 'subgroup')} of at least {n_of(subgroups.min_size, 'person')} "
+        f"{'was' if n_tested == 1 else 'were'} tested."
+    )
+    if subgroups.n_too_small:
+        text += (
+            f" Nothing is known about {n_of(subgroups.n_too_small, 'other subgroup')}: too few "
+            "people are in them, or too few to compare them with."
+        )
+    if n_tested:
+        listed = f"; the worst {count(n_listed)} are listed" if n_worse > n_listed else ""
+        text += (
+            f" {count(n_worse)} of those tested {verb(n_worse, 'fare')} clearly worse than the "
+            f"people they are compared with{listed}. Each interval has a level of "
+            f"{level_text(subgroups.level)}, so all of them hold together at {level_text(level)}."
+        )
+    return text
+
+
+def check_counts(audit: Audit) -> list[tuple[str, int]]:
+    """Return how many checks are in each state, failed ones first."""
+    states = ("failed", "not enough evidence", "passed")
+    return [(state, sum(check.state == state for check in audit.checks)) for state in states]
+
+
+def stability_sentences(stability: StabilitySummary) -> str:
+    """Return how much the update varies over refits on resamples."""
+    n_failed = stability.n_asked - stability.n_refits
+    failed = failure = fairness = ""
+    if n_failed:
+        if stability.failure:
+            failure = f"; the first failed with: {shorten(stability.failure, 200)}"
+        failed = f" ({count(n_failed)} of {count(stability.n_asked)} refits failed{failure})"
+    if stability.fairness_low is not None and stability.fairness_high is not None:
+        low, high = number(stability.fairness_low, 3), number(stability.fairness_high, 3)
+        fairness = f", and the fairness metric between {low} and {high}"
+    return (
+        f"The update was refitted {count(stability.n_refits)} times on resamples of its rows"
+        f"{failed}. Each refit was applied to {n_of(stability.n_rows, 'person')}. On average, two "
+        f"refits have {percent(stability.agreement)} of their changed people in common. "
+        f"{n_of(stability.n_always, 'person')} {verb(stability.n_always, 'change')} in every "
+        f"refit, and {count(stability.n_sometimes)} in some but not all. Over the refits, the "
+        f"share of changes lies between {percent(stability.changes_low)} and "
+        f"{percent(stability.changes_high)}{fairness}."
+    )
+
+
+# The trade-off ------------------------------------------------------------------------------------
+
+
+def trade_off_rows(audit: Audit, trade_off: TradeOff) -> str:
+    """Return whether the steps of a trade-off can be compared with the audited update."""
+    fairness = asked_fairness(audit)
+    if (
+        fairness is None
+        or trade_off.n_rows != audit.n
+        or fairness.before.value != trade_off.base_fairness
+    ):
+        return "These are not the audited rows: do not compare the figures with the audit's."
+    return (
+        f"These are the audited rows. The audited update itself has {fairness.metric} "
+        f"{number(fairness.after.value, 3)} with {n_of(audit.changes.n_changes, 'change')}. It was "
+        "fitted separately, so a step with the same target may differ from it."
+    )
+
+
+def step_sentence(trade_off: TradeOff, place: int) -> str:
+    """Return one step of a trade-off in words."""
+    step = trade_off.steps[place]
+    accuracy = "" if step.accuracy is None else f", accuracy {percent(step.accuracy)}"
+    return (
+        f"Step {place + 1} of {len(trade_off.steps)}: {shorten(trade_off.metric)} "
+        f"{number(step.fairness)}, {count(step.n_changes)} of {count(trade_off.n_rows)} decisions "
+        f"change ({n_of(step.n_gains, 'gain')}, {n_of(step.n_losses, 'loss')}){accuracy}."
+    )
+
+
+# Charts -------------------------------------------------------------------------------------------
+
+
+def group_rates_label(audit: Audit) -> str:
+    """Return the text alternative of the chart of rates by group."""
+    rates = [
+        f"{shorten(g.name, 40)} {estimate(g.favorable_before)} before, "
+        f"{estimate(g.favorable_after)} after"
+        for g in audit.groups[:12]
+    ]
+    return "Share with the favourable outcome by group. " + "; ".join(rates) + "."

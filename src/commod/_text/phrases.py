@@ -1,0 +1,106 @@
+"""Write plurals, targets and labels: one way to phrase each in the library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commod._text.names import shorten
+from commod._text.numbers import count
+
+__all__ = ["at_bound", "distinct", "label_text", "n_of", "plural", "target_formula", "verb"]
+
+_IRREGULAR = {"person": "people", "loss": "losses"}
+_LONGEST_LABEL = 30  # characters
+_MOST_DIGITS = 8  # of `distinct`, before the number is written in full
+
+
+def plural(n: float, noun: str) -> str:
+    """Return the noun in the form that follows the number `n`.
+
+    Examples
+    --------
+    >>> plural(1, "row"), plural(0, "row"), plural(2, "person"), plural(1.5, "loss")
+    ('row', 'rows', 'people', 'losses')
+    """
+    return noun if n == 1 else _IRREGULAR.get(noun, f"{noun}s")
+
+
+def n_of(n: float, noun: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> n_of(1, "row"), n_of(1200, "new error"), n_of(3, "person"), n_of(2.25, "gain")
+    ('1 row', '1,200 new errors', '3 people', '2.2 gains')
+    """
+    return f"{count(n)} {plural(n, noun)}"
+
+
+def verb(n: float, infinitive: str) -> str:
+    """Return the verb in the form that follows `n` subjects.
+
+    Examples
+    --------
+    >>> verb(1, "lose"), verb(2, "lose"), verb(1, "be"), verb(0, "be"), verb(1, "have")
+    ('loses', 'lose', 'is', 'are', 'has')
+    """
+    one, many = {"be": ("is", "are"), "have": ("has", "have")}.get(
+        infinitive, (f"{infinitive}s", infinitive)
+    )
+    return one if n == 1 else many
+
+
+def at_bound(value: str, higher_is_fairer: bool) -> str:
+    """Return a target in words, from its value as text.
+
+    Examples
+    --------
+    >>> at_bound("80%", higher_is_fairer=True), at_bound("0.1", higher_is_fairer=False)
+    ('at least 80%', 'at most 0.1')
+    """
+    return f"at {'least' if higher_is_fairer else 'most'} {value}"
+
+
+def target_formula(metric: str, higher_is_fairer: bool, value: float) -> str:
+    """Return a target as a formula.
+
+    Examples
+    --------
+    >>> target_formula("P-rule", True, 0.8), target_formula("TPR gap", False, 0.05)
+    ('P-rule ≥ 0.8', 'TPR gap ≤ 0.05')
+    """
+    return f"{metric} {'≥' if higher_is_fairer else '≤'} {value:g}"
+
+
+def label_text(name: str | None, label: Any) -> str:
+    """Return a label in words: its quoted name, else "label" and its value; empty for None.
+
+    Examples
+    --------
+    >>> label_text("high risk", 1), label_text("1", 1), label_text(None, 1), label_text(None, None)
+    ('“high risk”', 'label 1', 'label 1', '')
+    """
+    if name is not None and name != str(label):
+        return f"“{shorten(name, _LONGEST_LABEL)}”"
+    return "" if label is None else f"label {shorten(label, _LONGEST_LABEL)}"
+
+
+def distinct(
+    value: float, reference: float | None, *, digits: int, in_percent: bool = False
+) -> str:
+    """Return a number with enough digits to differ from a reference that it does not equal.
+
+    `digits` behind the point are the fewest. Where eight do not suffice, the number is written in
+    full.
+
+    Examples
+    --------
+    >>> distinct(0.7998, 0.8, digits=1, in_percent=True), distinct(0.7, 0.8, digits=3)
+    ('79.98%', '0.700')
+    """
+    kind = "%" if in_percent else "f"
+    for n in range(digits, _MOST_DIGITS + 1):
+        text = f"{value:.{n}{kind}}"
+        if reference is None or value == reference or text != f"{reference:.{n}{kind}}":
+            return text
+    return repr(value)
