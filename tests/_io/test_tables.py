@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from commod._io import files as _files
 from commod._io.files import private_folder, replacement_file, write_whole
-from commod._io.tables import running as _running
-from commod._io.tables.running import run_query
+from commod._io.tables import queries as _queries
+from commod._io.tables.queries import run_query
 from commod._io.tables.table import open_tables, read_frame
 from commod._io.tables.writing import TABLE_SUFFIXES, check_output, write_table
 from commod.exceptions import InputError
@@ -210,12 +210,12 @@ RAGGED = "a,b\n1,2\n\n"
         ("a,,c\n1,2,3\n", "Column 2 of .* has no name"),
         (b"a,b\n1,x\n2,\xe9\n", "not UTF-8: byte 11, in line 3, is 0xe9.*--encoding latin-1"),
         (b"a,\xe9\n1,x\n", "not UTF-8: byte 3, in line 1"),
-        ("a,b\n1,é\n".encode("utf-16"), "begins as text in UTF-16.*--encoding utf-16"),
+        ("a,b\n1,é\n".encode("utf-16"), "begins like text in UTF-16.*--encoding utf-16"),
         ("a,b\n1,é\n".encode("utf-16-le"), "NUL byte"),
-        (b"a,b\n1,x\0y\n", r"NUL byte \(byte 8, in line 2\)"),
+        (b"a,b\n1,x\0y\n", "byte 8, in line 2, is a NUL byte"),
         (b"a,b\n1," + b"x" * 3_000_000 + b"\n", r"more than 2,000,000 characters \(line 2\)"),
         (b"a,b\r\n1,2\n3,4\r\n", "mixes line ends"),
-        (b"PAR1\x15\x04", "is a Parquet file, not the text"),
+        (b"PAR1\x15\x04", "is a Parquet file, not text"),
         (b"PK\x03\x04junk", "zip or Excel file"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0), "is a gzip file"),
         (",".join(f"c{i}" for i in range(10_000)) + "\n", "has 10,000 columns, but at most 2,000"),
@@ -817,7 +817,7 @@ def test_run_query_passes_results_and_errors_on():
     with pytest.raises(duckdb.ConversionException):
         run_query(connection, connection.sql("SELECT CAST('x' AS INTEGER)").fetchall)
     assert (
-        _running.sentence_of(duckdb.IOException("IO Error: No such thing.\nmore"))
+        _queries.error_sentence(duckdb.IOException("IO Error: No such thing.\nmore"))
         == "No such thing"
     )
 

@@ -174,7 +174,8 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
     if score not in schema:
         raise InputError(
             f"The frame has no column {score!r} with the base model's scores (columns: "
-            f"{_listed(list(schema))}). Name it: score=..."
+            f"{_listed(list(schema))}). Name it: score=...",
+            parameter="score",
         )
     is_read = is_eager and schema[score] == nw.Object  # read_columns checks these values
     if not (schema[score].is_numeric() or is_all_missing_type(schema[score]) or is_read):

@@ -77,7 +77,8 @@ def rows_of_large_groups(
         raise InputError(
             f"sensitive_features has {int(is_large.sum())} group(s) of at least min_group_size="
             f"{min_group_size} rows ({_listed(counts)}), but fairness compares at least 2. Merge "
-            "groups (cut a number into bins), add rows or lower min_group_size."
+            "groups (cut a number into bins), add rows or lower min_group_size.",
+            parameter="min_group_size",
         )
     if not is_large.all():
         small = [repr(g) for g, large in zip(groups.labels, is_large, strict=True) if not large]

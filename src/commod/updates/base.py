@@ -472,7 +472,8 @@ def check_number(
     ):
         sign = ">" if include == "right" else ">="
         most = f" and <= {high:g}" if high < np.inf else ""
-        raise InputError(f"{name}={value!r} must be a finite number {sign} {low:g}{most}.")
+        message = f"{name}={value!r} must be a finite number {sign} {low:g}{most}."
+        raise InputError(message, parameter=name)
 
 
 def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:

@@ -298,7 +298,8 @@ class ControlledDebiaser(RatioUpdate):
             if self._is_budget:
                 raise InputError(
                     "confidence promises a target, but target is None and max_changes alone names "
-                    "none. Pass target=, too."
+                    "none. Pass target=, too.",
+                    parameter="confidence",
                 )
         if self.monotone is not None and not isinstance(self.monotone, Mapping):
             raise InputError(
