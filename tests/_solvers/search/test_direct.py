@@ -12,21 +12,21 @@ from scipy.special import expit
 
 from commod._data.encoding import learn_encoding
 from commod._data.inputs import read_columns
-from commod._solvers.search.design import Design, Lookup, unit
-from commod._solvers.search.direct import (
-    RIDGE,
-    Direction,
-    Limits,
-    _rounded_cut,
-    _Soft,
-    anneal,
-    best_cut,
-    worth,
+from commod._solvers.search.annealing import RIDGE, _SoftObjective, anneal, costs_and_multiplier
+from commod._solvers.search.design import Design, Lookup, unit_spread
+from commod._solvers.search.initial_direction import RIDGE as INITIAL_RIDGE
+from commod._solvers.search.initial_direction import initial_direction
+from commod._solvers.search.offset import Direction, _binned_offset, best_offset
+from commod._solvers.search.path import REFERENCE_POSITION, solve, solve_path
+from commod._solvers.search.rates import (
+    Caps,
+    Cells,
+    SumLimits,
+    change_effects,
+    count_cells,
+    fairness_limits,
 )
-from commod._solvers.search.initial_direction import RIDGE as GUESS_RIDGE
-from commod._solvers.search.initial_direction import first_guess
-from commod._solvers.search.path import REFERENCE, Task, solve, solve_path
-from commod._solvers.search.rates import Caps, Cells, change_rows, count_cells, fairness_limits
+from commod._solvers.search.task import SearchTask
 from commod.metrics import fairness_value
 
 CONSTRAINTS = (
@@ -55,16 +55,20 @@ class Small:
         self.label = (np.arange(n) // n_groups) % 2 == 0  # every group has both labels
         self.decisions = rng.random(n) < np.where(self.group == 0, 0.7, 0.3)
         self.weight = rng.choice([0.5, 1.0, 2.0], n)
-        self.free = rng.random(n) < 0.8
+        self.may_change = rng.random(n) < 0.8
         self.cells = Cells.of(constraints, self.group, n_groups, self.label)
-        self.rows = change_rows(
-            self.cells, self.decisions, self.weight, free=self.free, label=self.label
+        self.effects = change_effects(
+            self.cells, self.decisions, self.weight, may_change=self.may_change, label=self.label
         )
         self.caps = Caps() if caps is None else caps
 
     def limits(self, target):
-        return fairness_limits(
-            self.constraints, target, self.cells, self.rows, self.weight, self.caps
+        return fairness_limits(self.constraints, target, self.effects, self.caps)
+
+    def task(self, design, limits, bounds=None):
+        columns = np.arange(design.width)
+        return SearchTask(
+            design, self.effects, limits, columns, self.weight, (), bounds, sparsity=0.0
         )
 
     def fairness(self, changed):
@@ -94,8 +98,8 @@ class Small:
 @given(seed=seeds, constraints=st.sampled_from(CONSTRAINTS), n_groups=st.integers(2, 4))
 def test_effects_are_the_changes_of_rates_accuracy_and_volume(seed, constraints, n_groups):
     small = Small(seed, constraints, n_groups=n_groups)
-    changed = (small.rng.random(small.n) < 0.4) & small.free
-    sums = small.rows.sums(changed)
+    changed = (small.rng.random(small.n) < 0.4) & small.may_change
+    sums = small.effects.sums(changed)
     after, w = small.decisions ^ changed, small.weight
     rates = [
         np.average(after[small.cells.index == c], weights=w[small.cells.index == c])
@@ -123,7 +127,7 @@ def test_effects_are_the_changes_of_rates_accuracy_and_volume(seed, constraints,
 def test_many_cells_in_few_bytes_are_counted_one_by_one(
     constraints, n_groups, n_bytes, monkeypatch
 ):
-    monkeypatch.setattr("commod._solvers.search.rates.SMALL_CODES", 100)
+    monkeypatch.setattr("commod._solvers.search.rates.MAX_ROWS_WITH_WIDE_CODES", 100)
     n, rng = 20 * n_groups, np.random.default_rng(n_groups)
     group = np.arange(n) % n_groups
     label = (np.arange(n) // n_groups) % 2 == 0
@@ -131,20 +135,22 @@ def test_many_cells_in_few_bytes_are_counted_one_by_one(
     decisions, changed = rng.random((2, n)) < 0.4
     weight = rng.choice([0.5, 1.0, 2.0], n)
     cells = Cells.of(constraints, group, n_groups, label)
-    rows = change_rows(cells, decisions, weight, free=np.ones(n, dtype=bool), label=label)
-    assert rows.cell.dtype.itemsize == n_bytes
+    everybody = np.ones(n, dtype=bool)
+    effects = change_effects(cells, decisions, weight, may_change=everybody, label=label)
+    assert effects.cell.dtype.itemsize == n_bytes
 
-    def told(c):
-        line = {"equalized_odds": label == (c < n_groups), "true_positive_rate_parity": label}
-        return (group == c % n_groups) & line.get(constraints, np.ones(n, dtype=bool))
+    def members_of(c):
+        rate_row = {"equalized_odds": label == (c < n_groups), "true_positive_rate_parity": label}
+        return (group == c % n_groups) & rate_row.get(constraints, everybody)
 
-    members = [told(c) for c in range(cells.shape[0] * n_groups)]
+    members = [members_of(c) for c in range(cells.shape[0] * n_groups)]
     sizes, positives = count_cells(cells, decisions)
-    assert sizes.ravel().tolist() == [each.sum() for each in members]
-    assert positives.ravel().tolist() == [(each & decisions).sum() for each in members]
-    for after, found in ((decisions, rows.start), (decisions ^ changed, rows.sums(changed))):
-        by_hand = [np.average(after[each], weights=weight[each]) for each in members]
-        np.testing.assert_allclose(found[:-3], by_hand, atol=1e-12)
+    assert sizes.ravel().tolist() == [cell.sum() for cell in members]
+    assert positives.ravel().tolist() == [(cell & decisions).sum() for cell in members]
+    after_changes = decisions ^ changed
+    for after, sums in ((decisions, effects.base_sums), (after_changes, effects.sums(changed))):
+        by_hand = [np.average(after[cell], weights=weight[cell]) for cell in members]
+        np.testing.assert_allclose(sums[:-3], by_hand, atol=1e-12)
 
 
 @quick
@@ -157,11 +163,11 @@ def test_many_cells_in_few_bytes_are_counted_one_by_one(
 def test_limits_hold_exactly_where_the_metric_meets_the_target(seed, constraints, n_groups, target):
     caps = Caps(changes=0.4, accuracy_loss=0.1, volume_change=0.15)
     small = Small(seed, constraints, n_groups=n_groups, caps=caps)
-    changed = (small.rng.random(small.n) < 0.3) & small.free
+    changed = (small.rng.random(small.n) < 0.3) & small.may_change
     limits = small.limits(target)
-    over = limits.matrix @ small.rows.sums(changed) - limits.bound
-    if limits.share.any():  # the two gaps may split the allowance
-        soft = over[limits.share > 0].max() + over[limits.share < 0].max()
+    over = limits.matrix @ small.effects.sums(changed) - limits.bound
+    if limits.split.any():  # the two gaps may split the allowance
+        soft = over[limits.split > 0].max() + over[limits.split < 0].max()
     else:
         soft = over[: limits.n_soft].max()
     assert (soft <= 1e-12) == bool(is_met(constraints, small.fairness(changed), target))
@@ -172,25 +178,25 @@ def test_rates_of_zero_everywhere_do_not_count_as_parity():
     small = Small(0)
     limits = small.limits(0.8)
     everybody = np.ones(small.n, dtype=bool)
-    rows = change_rows(small.cells, small.decisions, small.weight, free=everybody)
-    nobody = rows.sums(small.decisions)
+    effects = change_effects(small.cells, small.decisions, small.weight, may_change=everybody)
+    nobody = effects.sums(small.decisions)
     np.testing.assert_allclose(nobody[:2], 0, atol=1e-12)
     assert (limits.matrix @ nobody - limits.bound).max() > 1e-3
 
 
 def test_an_error_weighs_as_much_as_asked_for():
     small = Small(3)
-    rows = change_rows(
+    effects = change_effects(
         small.cells,
         small.decisions,
         small.weight,
-        free=small.free,
+        may_change=small.may_change,
         label=small.label,
         accuracy_weight=0.5,
     )
     wrong = small.decisions != small.label
-    expected = np.where(wrong, 0.5, 1.5) * small.free  # a row that may not change costs nothing
-    np.testing.assert_allclose(rows.cost * small.n, expected)
+    expected = np.where(wrong, 0.5, 1.5) * small.may_change  # a row that may not change costs nothing
+    np.testing.assert_allclose(effects.cost * small.n, expected)
 
 
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
@@ -214,9 +220,9 @@ def test_counts_of_cells(constraints):
 
 def cuts_by_hand(small, target, eta):
     """(violated, cost, changed) of every cut of the free rows, each tried by itself."""
-    values = np.unique(eta[small.free])
+    values = np.unique(eta[small.may_change])
     for lowest in [*values, np.inf]:
-        changed = small.free & (eta >= lowest)
+        changed = small.may_change & (eta >= lowest)
         if small.within_caps(changed):
             met = is_met(small.constraints, small.fairness(changed), target)
             yield not met, changed.sum() / small.n, changed
@@ -236,8 +242,8 @@ def test_the_best_cut_is_the_best_of_all_cuts(seed, constraints, n_groups, targe
     small = Small(seed, constraints, n_groups=n_groups, caps=caps)
     eta = small.rng.integers(-3, 4, small.n) if ties else small.rng.normal(size=small.n)
     eta = eta.astype(float)
-    cut = best_cut(small.rows, small.limits(target), eta, np.zeros(0))
-    changed = small.free & (eta + cut.offset > 0)
+    cut = best_offset(small.effects, small.limits(target), eta, np.zeros(0))
+    changed = small.may_change & (eta + cut.offset > 0)
     assert cut.cost == pytest.approx(changed.sum() / small.n)
     assert small.within_caps(changed)
     every = list(cuts_by_hand(small, target, eta))
@@ -254,8 +260,8 @@ def test_of_cuts_that_miss_the_target_the_closest_is_taken():
     small = Small(5, caps=Caps(changes=0.1))
     eta = np.where(small.group == 1, 1.0, -1.0) * np.where(small.decisions, -1, 1)
     eta = eta + 0.01 * np.arange(small.n)
-    cut = best_cut(small.rows, small.limits(1.0), eta, np.zeros(0))
-    changed = small.free & (eta + cut.offset > 0)
+    cut = best_offset(small.effects, small.limits(1.0), eta, np.zeros(0))
+    changed = small.may_change & (eta + cut.offset > 0)
     values = [small.fairness(c) for _, _, c in cuts_by_hand(small, 1.0, eta)]
     assert changed.any()
     assert small.fairness(changed) == pytest.approx(max(values))
@@ -264,9 +270,9 @@ def test_of_cuts_that_miss_the_target_the_closest_is_taken():
 def test_blocks_do_not_change_the_cut(monkeypatch):
     small = Small(7, n=200)
     eta = small.rng.normal(size=small.n)
-    whole = best_cut(small.rows, small.limits(0.8), eta, np.zeros(0))
-    monkeypatch.setattr("commod._solvers.search.direct._n_prefixes", lambda limits: 7)
-    parts = best_cut(small.rows, small.limits(0.8), eta, np.zeros(0))
+    whole = best_offset(small.effects, small.limits(0.8), eta, np.zeros(0))
+    monkeypatch.setattr("commod._solvers.search.offset._n_prefixes", lambda limits: 7)
+    parts = best_offset(small.effects, small.limits(0.8), eta, np.zeros(0))
     assert (whole.offset, whole.violation) == (parts.offset, parts.violation)
     assert whole.cost == pytest.approx(parts.cost)
 
@@ -274,16 +280,16 @@ def test_blocks_do_not_change_the_cut(monkeypatch):
 @pytest.mark.parametrize("eta", [np.zeros(24), np.arange(24.0)], ids=["all tied", "spread"])
 def test_nobody_free_means_nobody_changes(eta):
     small = Small(1)
-    rows = replace(small.rows, free=np.zeros(24, dtype=bool))
-    cut = best_cut(rows, small.limits(0.8), eta, np.zeros(0))
+    effects = replace(small.effects, may_change=np.zeros(24, dtype=bool))
+    cut = best_offset(effects, small.limits(0.8), eta, np.zeros(0))
     assert cut.cost == 0
 
 
 def test_all_rows_tied_change_together_or_not_at_all():
     small = Small(2)
-    cut = best_cut(small.rows, small.limits(0.8), np.zeros(small.n), np.zeros(0))
-    n_changed = (small.free & (cut.offset > 0)).sum()
-    assert n_changed in (0, small.free.sum())
+    cut = best_offset(small.effects, small.limits(0.8), np.zeros(small.n), np.zeros(0))
+    n_changed = (small.may_change & (cut.offset > 0)).sum()
+    assert n_changed in (0, small.may_change.sum())
     assert cut.cost == pytest.approx(n_changed / small.n)
 
 
@@ -292,7 +298,6 @@ def test_directions_are_compared_by_violation_then_cost():
     assert Direction(w, 0, 5.0, 0.0).better_than(Direction(w, 0, 1.0, 0.1))
     assert Direction(w, 0, 1.0, 0.1).better_than(Direction(w, 0, 2.0, 0.1))
     assert not Direction(w, 0, 1.0, 0.0).better_than(Direction(w, 0, 1.0, 0.0))
-    assert Direction(w, 0, 1.0, 9.0).better_than(None)
 
 
 # -- soft changes ---------------------------------------------------------------------------------
@@ -313,7 +318,7 @@ def test_the_gradient_of_the_soft_objective(constraints, temperature):
     small = Small(11, constraints, n=60, n_groups=3, caps=caps)
     target = 0.9 if constraints == "demographic_parity" else 0.05
     limits = small.limits(target)
-    soft = _Soft(small_design(0, 60), small.rows, limits, temperature)
+    soft = _SoftObjective(small.task(small_design(0, 60), limits), temperature)
     v = 0.5 * np.random.default_rng(1).normal(size=7)
     multipliers = np.linspace(0, 0.5, len(limits.bound))
     error = check_grad(
@@ -330,14 +335,14 @@ def test_the_soft_objective_by_hand():
     small = Small(4, n=40)
     limits = small.limits(0.9)
     design = small_design(2, 40)
-    soft = _Soft(design, small.rows, limits, 0.2)
+    soft = _SoftObjective(small.task(design, limits), 0.2)
     v = np.random.default_rng(3).normal(size=7)
     multipliers = np.full(len(limits.bound), 0.3)
-    p = expit((design.times(v[:5]) + v[5]) / 0.2) * small.free
-    over = limits.matrix @ small.rows.sums(p) - limits.bound
-    np.testing.assert_allclose(soft.violations(v), over - limits.share * v[6])
+    p = expit((design.times(v[:5]) + v[5]) / 0.2) * small.may_change
+    over = limits.matrix @ small.effects.sums(p) - limits.bound
+    np.testing.assert_allclose(soft.violations(v), over - limits.split * v[6])
     force = np.maximum(0, multipliers + limits.penalty * over)
-    by_hand = small.rows.cost @ p + force @ force / 2 / limits.penalty + RIDGE / 2 * v[:5] @ v[:5]
+    by_hand = small.effects.cost @ p + force @ force / 2 / limits.penalty + RIDGE / 2 * v[:5] @ v[:5]
     assert soft.value_and_gradient(v, multipliers)[0] == pytest.approx(by_hand)
 
 
@@ -345,10 +350,10 @@ def test_cold_soft_changes_are_the_changes():
     small = Small(6, n=50)
     design = small_design(4, 50)
     v = np.random.default_rng(5).normal(size=7)
-    soft = _Soft(design, small.rows, small.limits(0.8), 1e-4)
-    changed = small.free & (design.times(v[:5]) + v[5] > 0)
+    soft = _SoftObjective(small.task(design, small.limits(0.8)), 1e-4)
+    changed = small.may_change & (design.times(v[:5]) + v[5] > 0)
     limits = small.limits(0.8)
-    over = limits.matrix @ small.rows.sums(changed) - limits.bound - limits.share * v[6]
+    over = limits.matrix @ small.effects.sums(changed) - limits.bound - limits.split * v[6]
     np.testing.assert_allclose(soft.violations(v), over, atol=1e-3)
 
 
@@ -356,91 +361,91 @@ def test_annealing_is_never_worse_than_where_it_begins_and_keeps_to_the_bounds()
     for seed in range(5):
         small = Small(seed, n=120)
         design = small_design(seed, 120)
-        w = unit(design, np.array([1.0, -1.0, 0.5, 0.5, -0.5]))
+        w = unit_spread(design, np.array([1.0, -1.0, 0.5, 0.5, -0.5]))
         limits = small.limits(0.85)
-        begin = best_cut(small.rows, limits, design.times(w), w)
+        begin = best_offset(small.effects, limits, design.times(w), w)
         bounds = [(0.0, None), (None, 0.0), (None, None), (None, None), (None, None)]
-        found = anneal(design, small.rows, limits, w, temperatures=(0.5, 0.2), bounds=bounds)
+        found = anneal(small.task(design, limits, bounds), w, (0.5, 0.2))
         assert not begin.better_than(found)
         assert found.w[0] >= 0 >= found.w[1]
-        again = best_cut(small.rows, limits, design.times(found.w), found.w)
+        again = best_offset(small.effects, limits, design.times(found.w), found.w)
         assert (again.violation, again.cost) == (found.violation, found.cost)
 
 
-def test_the_price_is_that_of_moving_the_cut():
+def test_the_multiplier_is_the_cost_of_moving_the_offset():
     rng = np.random.default_rng(0)
     n = 20_000
     group = np.arange(n) % 2
     decisions = rng.random(n) < np.where(group == 0, 0.5, 0.25)
     cells = Cells.of("demographic_parity", group, 2, None)
-    rows = change_rows(cells, decisions, np.ones(n), free=~decisions & (group == 1))
+    may_change = ~decisions & (group == 1)
+    effects = change_effects(cells, decisions, np.ones(n), may_change=may_change)
     design = Design(rng.normal(size=(n, 1)), (), np.zeros(0), np.arange(1), np.arange(1))
     w = np.ones(1)
-    limits = [
-        fairness_limits("demographic_parity", t, cells, rows, np.ones(n), Caps())
-        for t in (0.70, 0.74)
-    ]
-    cuts = [best_cut(rows, limit, design.times(w), w) for limit in limits]
-    _, price = worth(design, rows, limits[0], cuts[0])
+    limits = [fairness_limits("demographic_parity", t, effects, Caps()) for t in (0.70, 0.74)]
+    cuts = [best_offset(effects, limit, design.times(w), w) for limit in limits]
+    task = SearchTask(design, effects, limits[0], np.arange(1), np.ones(n), (), None, 0.0)
+    _, multiplier = costs_and_multiplier(task, cuts[0])
     # one unit of the limit τ·high − low is 1/0.5 units of τ here
     slope = (cuts[1].cost - cuts[0].cost) / (0.04 * 0.5)
-    assert price == pytest.approx(slope, rel=0.1)
+    assert multiplier == pytest.approx(slope, rel=0.1)
 
 
 def test_a_row_is_worth_changing_where_it_helps_the_target():
     small = Small(8, n=200)
     design = small_design(3, 200)
-    w = unit(design, np.array([1.0, 0, 0, 0, 0]))
+    w = unit_spread(design, np.array([1.0, 0, 0, 0, 0]))
     limits = small.limits(0.9)
-    rate = small.rows.start[:2]
+    rate = small.effects.base_sums[:2]
     low = int(np.argmin(rate))
-    cut = best_cut(small.rows, limits, np.where(small.group == low, 1.0, -1.0), w)
-    value, price = worth(design, small.rows, limits, Direction(w, 0.0, cut.cost, 0.0))
-    if price > 0:
+    cut = best_offset(small.effects, limits, np.where(small.group == low, 1.0, -1.0), w)
+    direction = Direction(w, 0.0, cut.cost, 0.0)
+    costs, multiplier = costs_and_multiplier(small.task(design, limits), direction)
+    if multiplier > 0:
         helps = (small.group == low) & ~small.decisions
-        assert value[helps].max() < value[~helps].min()
+        assert costs[helps].max() < costs[~helps].min()
 
 
-# -- the first guess ------------------------------------------------------------------------------
+# -- the initial direction --------------------------------------------------------------------------
 
 
-def test_the_first_guess_is_a_ridge_logistic_regression():
+def test_the_initial_direction_is_a_ridge_logistic_regression():
     design = small_design(9, 300)
     rng = np.random.default_rng(9)
-    wanted = rng.random(300) < expit(design.times(np.array([1.0, -1, 0, 0.5, 0])))
+    worth_changing = rng.random(300) < expit(design.times(np.array([1.0, -1, 0, 0.5, 0])))
     weight = rng.uniform(0.5, 2, 300)
-    share, sign = weight / weight.sum(), np.where(wanted, 1, -1)
+    share, sign = weight / weight.sum(), np.where(worth_changing, 1, -1)
 
     def loss(v):
         margin = sign * (design.times(v[:-1]) + v[-1])
-        return share @ np.logaddexp(0, -margin) + GUESS_RIDGE / 2 * v[:-1] @ v[:-1]
+        return share @ np.logaddexp(0, -margin) + INITIAL_RIDGE / 2 * v[:-1] @ v[:-1]
 
     plain = minimize(loss, np.zeros(6), method="BFGS").x[:-1]
-    guess = first_guess(design, wanted, weight)
-    np.testing.assert_allclose(guess, unit(design, plain), atol=2e-3)
-    assert design.times(guess).std() == pytest.approx(1)
+    w = initial_direction(design, worth_changing, weight)
+    np.testing.assert_allclose(w, unit_spread(design, plain), atol=2e-3)
+    assert design.times(w).std() == pytest.approx(1)
 
 
-def test_the_first_guess_keeps_to_the_bounds():
+def test_the_initial_direction_keeps_to_the_bounds():
     design = small_design(9, 300)
-    wanted = design.numeric[:, 0] > 0
-    free = first_guess(design, wanted, np.ones(300))
+    worth_changing = design.numeric[:, 0] > 0
+    free = initial_direction(design, worth_changing, np.ones(300))
     assert free[0] > 0.5
-    held = first_guess(design, wanted, np.ones(300), bounds=[(None, 0.0)] + [(None, None)] * 4)
+    held = initial_direction(design, worth_changing, np.ones(300), bounds=[(None, 0.0)] + [(None, None)] * 4)
     assert held[0] == 0
 
 
 # -- the path -------------------------------------------------------------------------------------
 
 
-def told_by_columns(seed=0, n=600, n_categories=60):
-    """Groups that the first column tells well, a text column a little, two not at all."""
+def informative_columns(seed=0, n=600, n_categories=60):
+    """Groups that the first column predicts well, a text column a little, two not at all."""
     rng = np.random.default_rng(seed)
     group = (rng.random(n) < 0.4).astype(np.intp)
     decisions = rng.random(n) < np.where(group == 0, 0.6, 0.3)
     X = pd.DataFrame(
         {
-            "told": group + 0.5 * rng.normal(size=n),
+            "informative": group + 0.5 * rng.normal(size=n),
             "noise": rng.normal(size=n),
             "more": rng.normal(size=n),
             "text": [f"c{(rng.integers(n_categories) + 3 * g) % n_categories}" for g in group],
@@ -453,22 +458,19 @@ def told_by_columns(seed=0, n=600, n_categories=60):
     names = list(dict.fromkeys(encoding.term_columns))
     of = np.array([names.index(name) for name in encoding.term_columns])[design.terms]
     cells = Cells.of("demographic_parity", group, 2, None)
-    rows = change_rows(cells, decisions, np.ones(n), free=np.ones(n, dtype=bool))
+    effects = change_effects(cells, decisions, np.ones(n), may_change=np.ones(n, dtype=bool))
 
-    def limits(target):
-        weight = np.ones(n)
-        return fairness_limits("demographic_parity", target, cells, rows, weight, Caps())
+    def task(target, sparsity, bounds=None):
+        limits = fairness_limits("demographic_parity", target, effects, Caps())
+        masks = [(group == 1) & ~decisions]
+        return SearchTask(design, effects, limits, of, np.ones(n), masks, bounds, sparsity)
 
-    def task(sparsity, bounds=None):
-        wanted = [(group == 1) & ~decisions]
-        return Task(design, of, rows, wanted, np.ones(n), bounds, sparsity)
-
-    return task, limits, of
+    return task, of
 
 
 def test_sparsity_drops_whole_columns_with_exact_zeros_and_costs_no_more_than_it_may():
-    task, limits, of = told_by_columns()
-    every, few = solve(task(0.0), limits(0.8)), solve(task(0.2), limits(0.8))
+    task, of = informative_columns()
+    every, few = solve(task(0.8, 0.0)), solve(task(0.8, 0.2))
     assert every.support.all()
     assert every.direction.violation == few.direction.violation == 0
     assert few.direction.cost <= 1.2 * every.direction.cost + 1e-12
@@ -480,23 +482,25 @@ def test_sparsity_drops_whole_columns_with_exact_zeros_and_costs_no_more_than_it
 
 
 def test_a_met_target_costs_nothing():
-    task, limits, _ = told_by_columns()
-    found = solve(task(0.14), limits(0.1))
+    task, _ = informative_columns()
+    found = solve(task(0.1, 0.14))
     assert found.direction.cost == 0
     assert found.direction.violation == 0
 
 
-def follow(task, limits, targets, *args):
-    """Return the path from its own reference."""
-    reference = solve(task, limits(targets[int(REFERENCE * len(targets))]))
-    return solve_path(task, [limits(target) for target in targets], reference, *args)
+def solve_targets(task, targets, sparsity, *args):
+    """Return the path from its own reference, and the reference."""
+    reference_task = task(targets[int(REFERENCE_POSITION * len(targets))], sparsity)
+    reference = solve(reference_task)
+    limits = [task(target, sparsity).limits for target in targets]
+    return solve_path(reference_task, limits, reference, *args), reference
 
 
 def test_a_path_shares_its_columns_and_reaches_every_target():
-    task, limits, _ = told_by_columns()
+    task, _ = informative_columns()
     targets = [0.6, 0.7, 0.8, 0.9]
     seen = []
-    path = follow(task(0.14), limits, targets, lambda *at: seen.append(at), (None, 0.5))
+    path, _ = solve_targets(task, targets, 0.14, lambda *at: seen.append(at), (None, 0.5))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert [len(several) for several in path] == [2] * 4
     supports = {found.support.tobytes() for several in path for found in several}
@@ -506,30 +510,29 @@ def test_a_path_shares_its_columns_and_reaches_every_target():
     assert costs == sorted(costs)
 
 
-def test_a_path_keeps_its_columns_where_its_own_lean_is_the_whole_way():
-    task, limits, _ = told_by_columns()
-    path = follow(task(2.0), limits, (0.6, 0.7, 0.8))
+def test_a_path_keeps_its_columns_where_its_reference_is_shrunk_all_the_way():
+    task, _ = informative_columns()
+    path, _ = solve_targets(task, (0.6, 0.7, 0.8), 2.0)
     (found,) = path[-1]
-    assert found.lean == 1.0
+    assert found.shrinkage == 1.0
     assert not found.support.all()
 
 
 def test_a_path_is_hardly_dearer_than_models_found_alone():
-    task, limits, _ = told_by_columns()
+    task, _ = informative_columns()
     targets = [0.7, 0.8, 0.9]
-    path = follow(task(0.0), limits, targets, None, (0.0,))
+    path, _ = solve_targets(task, targets, 0.0, None, (0.0,))
     for (found,), target in zip(path, targets, strict=True):
-        alone = solve(task(0.0), limits(target)).direction.cost
+        alone = solve(task(target, 0.0)).direction.cost
         assert found.direction.cost <= 1.15 * alone + 1 / 600
 
 
 def test_a_path_has_more_columns_where_those_of_its_reference_are_not_enough():
-    task, limits, _ = told_by_columns(n_categories=60)
+    task, _ = informative_columns(n_categories=60)
     targets = [0.55, 0.6, 0.65, 0.95]
-    path = follow(task(0.14), limits, targets)
-    reference = solve(task(0.14), limits(targets[int(REFERENCE * len(targets))]))
+    path, reference = solve_targets(task, targets, 0.14)
     for (found,), target in zip(path, targets, strict=True):
-        alone = solve(task(0.0), limits(target)).direction.cost
+        alone = solve(task(target, 0.0)).direction.cost
         assert found.direction.violation == 0
         assert found.direction.cost <= 1.5 * 1.6 * alone + 1 / 600
     (last,) = path[-1]
@@ -537,18 +540,18 @@ def test_a_path_has_more_columns_where_those_of_its_reference_are_not_enough():
 
 
 def test_bounds_hold_along_the_whole_search():
-    task, limits, _ = told_by_columns()
-    width = task(0.0).design.width
+    task, _ = informative_columns()
+    width = task(0.7, 0.0).design.width
     bounds = [(None, 0.0), *[(None, None)] * (width - 1)]
     for sparsity in (0.0, 0.14):
-        found = solve(task(sparsity, bounds), limits(0.7))
+        found = solve(task(0.7, sparsity, bounds))
         assert found.direction.w[0] <= 0
 
 
 def test_limits_without_caps_have_no_hard_rows():
     small = Small(0)
     limits = small.limits(0.8)
-    assert isinstance(limits, Limits)
+    assert isinstance(limits, SumLimits)
     assert len(limits.bound) == limits.n_soft
     assert len(Small(0, caps=Caps(0.1, 0.1, 0.1)).limits(0.8).bound) == limits.n_soft + 4
 
@@ -560,41 +563,41 @@ def test_a_cut_that_need_not_be_exact_is_close_to_the_best(seed, constraints, n_
     small = Small(seed, constraints, n=300, n_groups=n_groups, caps=caps)
     target = 0.8 if constraints == "demographic_parity" else 0.2
     eta, limits = small.rng.normal(size=small.n), small.limits(target)
-    exact = best_cut(small.rows, limits, eta, np.zeros(0))
-    rounded = _rounded_cut(small.rows, limits, eta, np.zeros(0))
+    exact = best_offset(small.effects, limits, eta, np.zeros(0))
+    rounded = _binned_offset(small.effects, limits, eta, np.zeros(0))
     assert (exact.violation, exact.cost) <= (rounded.violation + 1e-9, rounded.cost + 1e-9)
     assert rounded.violation <= exact.violation + 0.1  # a few rows may share a step
     assert rounded.cost <= exact.cost + 0.05 or rounded.violation > exact.violation
-    changed = small.free & (eta > -rounded.offset)
-    assert small.rows.cost @ changed == pytest.approx(rounded.cost)
+    changed = small.may_change & (eta > -rounded.offset)
+    assert small.effects.cost @ changed == pytest.approx(rounded.cost)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_heavy_tail_costs_a_rounded_cut_nothing(seed, monkeypatch):
-    monkeypatch.setattr("commod._solvers.search.direct.N_BINS", 1 << 12)  # fewer bins than rows
+def test_a_heavy_tail_costs_a_binned_offset_nothing(seed, monkeypatch):
+    monkeypatch.setattr("commod._solvers.search.offset.N_BINS", 1 << 12)  # fewer bins than rows
     small = Small(seed, n=20_000)
     eta, limits = np.exp(3 * small.rng.normal(size=small.n)), small.limits(0.8)
     assert np.ptp(eta) > 1_000 * (np.quantile(eta, 0.75) - np.quantile(eta, 0.25))
-    exact = best_cut(small.rows, limits, eta, np.zeros(0))
-    rounded = _rounded_cut(small.rows, limits, eta, np.zeros(0))
+    exact = best_offset(small.effects, limits, eta, np.zeros(0))
+    rounded = _binned_offset(small.effects, limits, eta, np.zeros(0))
     assert rounded.violation == exact.violation == 0
     assert rounded.cost <= 1.01 * exact.cost
-    changed = small.free & (eta > -rounded.offset)
-    assert small.rows.cost @ changed == pytest.approx(rounded.cost)
+    changed = small.may_change & (eta > -rounded.offset)
+    assert small.effects.cost @ changed == pytest.approx(rounded.cost)
 
 
 def test_one_value_for_all_is_cut_all_or_none():
     small = Small(2, n=300)
-    cut = _rounded_cut(small.rows, small.limits(0.8), np.full(small.n, 3.0), np.zeros(0))
-    changed = small.free & (-cut.offset < 3.0)
-    assert changed.sum() in (0, small.free.sum())
-    assert small.rows.cost @ changed == pytest.approx(cut.cost)
+    cut = _binned_offset(small.effects, small.limits(0.8), np.full(small.n, 3.0), np.zeros(0))
+    changed = small.may_change & (-cut.offset < 3.0)
+    assert changed.sum() in (0, small.may_change.sum())
+    assert small.effects.cost @ changed == pytest.approx(cut.cost)
 
 
 def test_only_a_cut_that_need_not_be_exact_leaves_many_rows_unsorted(monkeypatch):
     small = Small(3, n=300)
     eta = small.rng.normal(size=small.n)
-    monkeypatch.setattr("commod._solvers.search.direct.MANY", 100)
-    monkeypatch.setattr("commod._solvers.search.direct._rounded_cut", lambda *_: "rounded")
-    assert best_cut(small.rows, small.limits(0.8), eta, np.zeros(0), exact=False) == "rounded"
-    assert best_cut(small.rows, small.limits(0.8), eta, np.zeros(0)) != "rounded"
+    monkeypatch.setattr("commod._solvers.search.offset.MAX_SORTED_ROWS", 100)
+    monkeypatch.setattr("commod._solvers.search.offset._binned_offset", lambda *_: "rounded")
+    assert best_offset(small.effects, small.limits(0.8), eta, np.zeros(0), exact=False) == "rounded"
+    assert best_offset(small.effects, small.limits(0.8), eta, np.zeros(0)) != "rounded"

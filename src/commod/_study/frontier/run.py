@@ -21,8 +21,9 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
 from commod.rivals.base import Rival, fit_strengths
 from commod.scorecard import Scorecard, decide
+from commod.updates._problem import FitProblem
 from commod.updates._progress import progress_bar
-from commod.updates._search import Search, eta_of
+from commod.updates._search import changed_rows, extend_past_target, fit_path
 from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD, DEFAULT_GRID, fit_grid
 from commod.updates.controlled import ControlledDebiaser
@@ -152,18 +153,18 @@ def _controlled(
     for weight in weights:
         model = clone(update).set_params(accuracy_weight=weight, confidence=None)
         search = model._prepare(X, y, sensitive_features, None)
-        model._blank_scorecard(search)  # what reading rows needs of a fitted update
+        model._store_no_change(search)  # what reading rows needs of a fitted update
         base, columns = model._read_rows(eval_rows[0])
         evaluated = _evaluated(model, search, base, eval_rows)
         free = _free(model, base)
         terms = search.encoding.encode(columns)
         for settings, found in _path(model, search, targets):
-            eta = eta_of(found, terms, search.moments)
+            eta = found.eta(terms)
             names = {**settings, "n_terms": int((found.weights != 0).sum())}
             if len(weights) > 1:
                 names["accuracy_weight"] = weight
             fitted = _Builder(model, search, found, settings["target"])
-            acts = ((search.eta(found) > 0) & search.free).any()  # otherwise r = 1 is kept
+            acts = changed_rows(search, found).any()  # otherwise r = 1 is kept
             points.append(Point(names, base.decisions ^ ((eta > 0) & free & acts), fitted))
     assert evaluated is not None
     seconds = perf_counter() - begin
@@ -193,14 +194,14 @@ def _numbers(name: str, values: Any) -> list[float] | None:
 
 
 def _path(
-    model: ControlledDebiaser, search: Search, targets: Sequence[float] | None
+    model: ControlledDebiaser, search: FitProblem, targets: Sequence[float] | None
 ) -> Iterable[tuple[dict[str, float], Any]]:
     """Return (settings, update) along the path."""
     is_floor = get_constraint(model.constraints).higher_is_fairer
     leans: Sequence[float | None] = (None,)
     wanted = targets
     if wanted is None:
-        ends = search.base_value, get_constraint(model.constraints).near_ideal
+        ends = search.base_fairness, get_constraint(model.constraints).near_ideal
         way = 1 - np.linspace(1, 0, N_TARGETS + 1)[1:] ** 1.5
         wanted = _with_own(model, (ends[0] + (ends[1] - ends[0]) * way).tolist())
         leans = LEANS
@@ -208,15 +209,15 @@ def _path(
     for value in ordered:
         model.set_params(target=value)._check_parameters()
     with progress_bar("frontier", model.progress, "targets") as report:
-        found = search.path(ordered, report, leans)
+        found = fit_path(search, ordered, report, leans)
     for target, several in zip(ordered, found, strict=True):
         for one in several:
-            yield {"target": target, "lean": one.found.lean}, one
+            yield {"target": target, "lean": one.shrinkage}, one
     if targets is None:
         for last, extras in zip((found[-1][0], found[-1][-1]), BEYOND, strict=True):
             for extra in extras:
-                settings = {"target": float("nan"), "lean": last.found.lean}
-                yield settings, search.beyond(last, extra)
+                settings = {"target": float("nan"), "lean": last.shrinkage}
+                yield settings, extend_past_target(search, last, extra)
 
 
 def _with_own(model: ControlledDebiaser, targets: list[float]) -> list[float]:
@@ -236,7 +237,7 @@ class _Builder:
     """
 
     model: ControlledDebiaser
-    search: Search
+    search: FitProblem
     found: Any
     target: float
 
@@ -255,7 +256,7 @@ class _Builder:
         )
         fitted = clone(self.model).set_params(target=goal)
         fitted._take_reading(self.model)
-        fitted._keep(self.search, self.found)
+        fitted._store_fit(self.search, self.found)
         return fitted
 
     def __reduce__(self) -> tuple[type[Fitted], tuple[RatioUpdate]]:
@@ -269,7 +270,7 @@ def _free(model: ControlledDebiaser, base: BaseScores) -> Mask:
 
 
 def _evaluated(
-    model: BaseUpdate, search: Search, base: BaseScores, rows: tuple[Any, Any, Any]
+    model: BaseUpdate, search: FitProblem, base: BaseScores, rows: tuple[Any, Any, Any]
 ) -> EvaluationRows:
     fit_rows = search.rows
     kept = np.unique(fit_rows.groups.codes[fit_rows.in_constraint])
