@@ -27,7 +27,7 @@ def target_text(goal: str, reached: bool) -> str:
     """Return whether a goal such as "P-rule ≥ 0.8" is reached on the fit rows."""
     if reached:
         return f"{goal} is reached on the fit rows."
-    return f"{goal} is not reached on the fit rows; the update that comes closest was kept."
+    return f"{goal} was not reached on the fit rows; the update that comes closest was kept."
 
 
 def promise_text(goal: str, confidence: float, promised: bool, n_rows_needed: float) -> str:
