@@ -89,7 +89,9 @@ def test_uneven_weights_ask_for_more_rows():
 
 def test_an_update_agrees_with_its_sample_within_sampling_error():
     def agrees(share, share_of_all, n_changed, distance=0.0, progress=0.3):
-        return agrees_with_sample(SampleComparison(share, share_of_all, n_changed, distance, progress))
+        return agrees_with_sample(
+            SampleComparison(share, share_of_all, n_changed, distance, progress)
+        )
 
     assert agrees(0.05, 0.05, 1_000)
     assert agrees(0.05, 0.052, 1_000)

@@ -195,7 +195,8 @@ def test_an_error_weighs_as_much_as_asked_for():
         accuracy_weight=0.5,
     )
     wrong = small.decisions != small.label
-    expected = np.where(wrong, 0.5, 1.5) * small.may_change  # a row that may not change costs nothing
+    # a row that may not change costs nothing
+    expected = np.where(wrong, 0.5, 1.5) * small.may_change
     np.testing.assert_allclose(effects.cost * small.n, expected)
 
 
@@ -342,7 +343,8 @@ def test_the_soft_objective_by_hand():
     over = limits.matrix @ small.effects.sums(p) - limits.bound
     np.testing.assert_allclose(soft.violations(v), over - limits.split * v[6])
     force = np.maximum(0, multipliers + limits.penalty * over)
-    by_hand = small.effects.cost @ p + force @ force / 2 / limits.penalty + RIDGE / 2 * v[:5] @ v[:5]
+    penalty = force @ force / 2 / limits.penalty
+    by_hand = small.effects.cost @ p + penalty + RIDGE / 2 * v[:5] @ v[:5]
     assert soft.value_and_gradient(v, multipliers)[0] == pytest.approx(by_hand)
 
 
@@ -406,7 +408,7 @@ def test_a_row_is_worth_changing_where_it_helps_the_target():
         assert costs[helps].max() < costs[~helps].min()
 
 
-# -- the initial direction --------------------------------------------------------------------------
+# -- the initial direction ------------------------------------------------------------------------
 
 
 def test_the_initial_direction_is_a_ridge_logistic_regression():
@@ -431,7 +433,8 @@ def test_the_initial_direction_keeps_to_the_bounds():
     worth_changing = design.numeric[:, 0] > 0
     free = initial_direction(design, worth_changing, np.ones(300))
     assert free[0] > 0.5
-    held = initial_direction(design, worth_changing, np.ones(300), bounds=[(None, 0.0)] + [(None, None)] * 4)
+    bounds = [(None, 0.0)] + [(None, None)] * 4
+    held = initial_direction(design, worth_changing, np.ones(300), bounds=bounds)
     assert held[0] == 0
 
 

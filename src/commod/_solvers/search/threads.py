@@ -25,6 +25,7 @@ class _SharedThreadLimit:
         with self._lock:
             if not self._n_inside:
                 self._limits = threadpool_limits(1, "blas")
+                _release_control()
             self._n_inside += 1
 
     def __exit__(self, *_: object) -> None:
@@ -32,6 +33,17 @@ class _SharedThreadLimit:
             self._n_inside -= 1
             if not self._n_inside:
                 self._limits.restore_original_limits()
+                _release_control()
+
+
+def _release_control() -> None:
+    """Let any thread set the number of BLAS threads next.
+
+    threadpoolctl reserves this for the thread that set it first, and ignores the others, until a
+    context of that thread ends. The last search to leave may run in another thread.
+    """
+    with threadpool_limits(None):
+        pass
 
 
 single_blas_thread = _SharedThreadLimit()  # products this small lose time to more threads
