@@ -10,11 +10,14 @@ from sklearn.utils import check_random_state
 from commod import ControlledDebiaser, ScoreColumn
 from commod.exceptions import InputError, TargetWarning
 from commod.updates import _sample
-from commod.updates._sample import MIN_CELL_ROWS, draw_sample, sample_sizes, weight_evenness
-from commod.updates._verification import (
+from commod.updates._sample import (
+    MIN_CELL_ROWS,
     SampleComparison,
     agrees_with_sample,
+    draw_sample,
     path_agrees_with_samples,
+    sample_sizes,
+    weight_evenness,
 )
 
 N = 40_000

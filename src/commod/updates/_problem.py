@@ -108,11 +108,10 @@ class FitProblem:
 
         `raise_only` restricts the direction: True to raising, False to lowering.
         """
-        best = self.fewest_counts(
-            target,
-            may_raise=self.may_raise if raise_only is None else raise_only,
-            may_lower=self.may_lower if raise_only is None else not raise_only,
-        )
+        may_raise, may_lower = self.may_raise, self.may_lower
+        if raise_only is not None:
+            may_raise, may_lower = raise_only, not raise_only
+        best = self.fewest_counts(target, may_raise=may_raise, may_lower=may_lower)
         if best is None:
             return float("inf")
         _, positives = self.counts(self.rows.base.decisions)

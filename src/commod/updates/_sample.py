@@ -1,23 +1,24 @@
-"""Draw the search sample: the rows of a large table on which a direction is searched for.
+"""Draw the search sample of a large table, and verify updates that were fitted on it.
 
-A direction that is good on a large enough sample is good on all rows. The offset and every figure
-are counted on all rows.
+A direction is searched for on the sample. A direction that is good on a large enough sample is
+good on all rows. The offset and every figure are counted on all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._solvers.search.annealing import SearchTask
 from commod._solvers.search.design import Design
 from commod._solvers.search.quasi_newton import Bounds
-from commod._solvers.search.task import SearchTask
 from commod.updates._problem import FitProblem
 
-__all__ = ["SearchSample", "draw_sample", "sample_sizes", "search_samples", "weight_evenness"]
+__all__ = ["SampleComparison", "SearchSample", "agrees_with_sample", "search_samples"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -30,6 +31,11 @@ MIN_STRATUM_ROWS = 100  # of each cell and decision: rates near 0 and 1 stay mea
 GROWTH = 4  # from one sample to the next
 MAX_SHARE = 0.5  # of all rows: a larger sample is hardly quicker than all rows
 MIN_ERROR_WEIGHT = 0.02  # of a row whose change would introduce an error, in initial directions
+
+# Shares of the changes, or of the progress, that an update may lose on all rows beside chance.
+MAX_LOSS = 0.01
+MAX_LOSS_AT_ONE_TARGET = 0.25  # for a single update of a path
+MAX_DISTANCE = 0.01  # by which all rows may stay further from the target than the sample
 
 
 @dataclass(frozen=True)
@@ -224,3 +230,47 @@ def _rows_to_move(problem: FitProblem, moves: Counts) -> Mask:
     move = np.append(moves.ravel(), 0)[problem.cells.index]  # −1 points at the added zero
     decisions = problem.rows.base.decisions
     return np.asarray(np.where(decisions, move < 0, move > 0) & problem.may_change)
+
+
+# ---------------------------------------------------------------------------------------------
+# Verification on all rows
+
+
+class SampleComparison(NamedTuple):
+    """What an update does to its search sample and to all rows.
+
+    - `share`: the share of the people in the sample who change.
+    - `share_of_all`: the share of all rows that change.
+    - `n_changed`: the number of rows of the sample that change.
+    - `distance`: how much further from the target all rows stay than the sample.
+    - `progress`: how much closer to the target the sample comes than the base model.
+    """
+
+    share: float
+    share_of_all: float
+    n_changed: float
+    distance: float
+    progress: float
+
+
+def agrees_with_sample(comparison: SampleComparison, max_loss: float = MAX_LOSS) -> bool:
+    """Return whether an update does the same on all rows as on its sample, within sampling error.
+
+    `max_loss` is the share of changes, or of progress, that may be lost beside sampling error.
+    """
+    tolerance = max_loss + 2 / np.sqrt(max(comparison.n_changed, 1))
+    max_distance = min(MAX_DISTANCE, tolerance * comparison.progress)
+    max_share = comparison.share * (1 + tolerance)
+    return bool(comparison.distance <= max_distance and comparison.share_of_all <= max_share)
+
+
+def path_agrees_with_samples(comparisons: Sequence[SampleComparison]) -> bool:
+    """Return whether the updates of a path agree with the sample on average, and none fails badly.
+
+    Along a path, the best direction may turn into another one. A target near such a turn may cost
+    more on all rows than on the sample, although its neighbours do not.
+    """
+    mean = SampleComparison(*np.mean(comparisons, axis=0).tolist())
+    return agrees_with_sample(mean) and all(
+        agrees_with_sample(comparison, MAX_LOSS_AT_ONE_TARGET) for comparison in comparisons
+    )

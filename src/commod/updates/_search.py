@@ -29,11 +29,12 @@ from commod._solvers.search.path import (
 )
 from commod._solvers.search.threads import single_blas_thread
 from commod.updates._problem import FitProblem
-from commod.updates._sample import SearchSample, search_samples
-from commod.updates._verification import (
+from commod.updates._sample import (
     SampleComparison,
+    SearchSample,
     agrees_with_sample,
     path_agrees_with_samples,
+    search_samples,
 )
 
 __all__ = ["SearchOutcome", "changed_rows", "extend_past_target", "fit_path", "fit_target"]

@@ -376,11 +376,12 @@ class ControlledDebiaser(RatioUpdate):
         """Store an update and its figures on the rows of the problem."""
         self.promised_ = None
         self._store_update(problem, outcome)
-        self._store_figures(problem, outcome, n_fit_rows=len(problem.rows))
+        self._store_figures(problem, outcome, len(problem.rows), float("nan"))
 
     def _store_no_change(self, problem: FitProblem) -> None:
         """Store r = 1, so that rows can be read before a search."""
-        concepts = _no_change(self.n_concepts, problem.terms.n_terms)
+        weights = np.zeros((self.n_concepts, problem.terms.n_terms))
+        concepts = Concepts(weights, np.zeros(self.n_concepts), 1.0)
         self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
 
     def _store_update(self, problem: FitProblem, outcome: SearchOutcome) -> None:
@@ -403,12 +404,7 @@ class ControlledDebiaser(RatioUpdate):
         return decide(base.scores, ratio, base.threshold)
 
     def _store_figures(
-        self,
-        problem: FitProblem,
-        outcome: SearchOutcome,
-        *,
-        n_fit_rows: int,
-        n_rows_needed: float = float("nan"),
+        self, problem: FitProblem, outcome: SearchOutcome, n_fit_rows: int, n_rows_needed: float
     ) -> None:
         """Measure the stored update on the rows of a problem and write `status_`.
 
@@ -419,8 +415,8 @@ class ControlledDebiaser(RatioUpdate):
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
         self.reached_ = self._is_budget or bool(is_met)
-        self.fairness_interval_ = (float("nan"), float("nan"))
         self.limit_ = float("nan")
+        self.fairness_interval_ = (self.limit_, self.limit_)
         if not problem.is_weighted:
             level = float(self.confidence or 0.95)
             counts = problem.counts(decisions)
@@ -490,12 +486,8 @@ class ControlledDebiaser(RatioUpdate):
             for i, (outcome, table) in enumerate(zip(tested, tables, strict=True))
         ]
         factor = rows_factor(self.constraints, *tables[kept], self._target, confidence)
-        self._store_figures(
-            held_out,
-            tested[kept],
-            n_fit_rows=len(fit_half.rows),
-            n_rows_needed=factor * 2 * len(held_out.rows),
-        )
+        n_rows_needed = factor * 2 * len(held_out.rows)
+        self._store_figures(held_out, tested[kept], len(fit_half.rows), n_rows_needed)
 
     def _halves(self, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
         """Return the problem on the half to fit on, and on the held-out half."""
@@ -518,11 +510,6 @@ class ControlledDebiaser(RatioUpdate):
     ) -> NDArray[np.float64]:
         may_raise, may_lower = self._may_move()
         return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
-
-
-def _no_change(n_concepts: int, n_terms: int) -> Concepts:
-    """Return the concepts of r = 1."""
-    return Concepts(np.zeros((n_concepts, n_terms)), np.zeros(n_concepts), 1.0)
 
 
 def _concepts(problem: FitProblem, outcome: SearchOutcome, n_concepts: int) -> Concepts:

@@ -12,7 +12,14 @@ from scipy.special import expit
 
 from commod._data.encoding import learn_encoding
 from commod._data.inputs import read_columns
-from commod._solvers.search.annealing import RIDGE, _SoftObjective, anneal, costs_and_multiplier
+from commod._solvers.search import annealing
+from commod._solvers.search.annealing import (
+    RIDGE,
+    SearchTask,
+    _SoftObjective,
+    anneal,
+    costs_and_multiplier,
+)
 from commod._solvers.search.design import Design, Lookup, unit_spread
 from commod._solvers.search.initial_direction import RIDGE as INITIAL_RIDGE
 from commod._solvers.search.initial_direction import initial_direction
@@ -26,7 +33,6 @@ from commod._solvers.search.rates import (
     count_cells,
     fairness_limits,
 )
-from commod._solvers.search.task import SearchTask
 from commod.metrics import fairness_value
 
 CONSTRAINTS = (
@@ -359,7 +365,8 @@ def test_cold_soft_changes_are_the_changes():
     np.testing.assert_allclose(soft.violations(v), over, atol=1e-3)
 
 
-def test_annealing_is_never_worse_than_where_it_begins_and_keeps_to_the_bounds():
+def test_annealing_is_never_worse_than_where_it_begins_and_keeps_to_the_bounds(monkeypatch):
+    monkeypatch.setattr(annealing, "SHORT_TEMPERATURES", (0.5, 0.2))
     for seed in range(5):
         small = Small(seed, n=120)
         design = small_design(seed, 120)
@@ -367,7 +374,7 @@ def test_annealing_is_never_worse_than_where_it_begins_and_keeps_to_the_bounds()
         limits = small.limits(0.85)
         begin = best_offset(small.effects, limits, design.times(w), w)
         bounds = [(0.0, None), (None, 0.0), (None, None), (None, None), (None, None)]
-        found = anneal(small.task(design, limits, bounds), w, (0.5, 0.2))
+        found = anneal(small.task(design, limits, bounds), w)
         assert not begin.better_than(found)
         assert found.w[0] >= 0 >= found.w[1]
         again = best_offset(small.effects, limits, design.times(found.w), found.w)

@@ -11,28 +11,75 @@ The unknowns are a direction w in standardised terms and an offset b; row i chan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.search.design import row_blocks, unit_spread
-from commod._solvers.search.offset import Direction
-from commod._solvers.search.quasi_newton import descend
-from commod._solvers.search.task import SearchTask
+from commod._solvers.search.design import Design, row_blocks, unit_spread
+from commod._solvers.search.initial_direction import initial_direction
+from commod._solvers.search.offset import Direction, best_offset
+from commod._solvers.search.quasi_newton import Bounds, descend
+from commod._solvers.search.rates import ChangeEffects, SumLimits
 
-__all__ = ["FULL_TEMPERATURES", "anneal", "costs_and_multiplier"]
+__all__ = ["SearchTask", "anneal", "costs_and_multiplier"]
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 RIDGE = 1e-4  # keeps directions finite where the terms separate the rows perfectly
 TOLERANCE = 1e-6  # relative fall of the objective at which a search at one temperature ends
 MAX_EXPONENT = 700.0  # the exponential of more is infinite
 MAX_FIRST_MULTIPLIER = 20.0
-FULL_TEMPERATURES = (0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0.06, 0.04)
-SHORT_TEMPERATURES = (0.25, 0.12, 0.06)  # for a search that begins near its end
+# Temperatures are standard deviations of w·x; steps are between two updates of the multipliers.
+FULL_TEMPERATURES, N_STEPS_FULL = (0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0.06, 0.04), 50
+SHORT_TEMPERATURES, N_STEPS_SHORT = (0.25, 0.12, 0.06), 25
 PRICING_TEMPERATURE = 0.1  # at which the cost of a limit is measured
+
+
+@dataclass(frozen=True)
+class SearchTask:
+    """The task of one search, on n rows and d columns of the design.
+
+    - `columns` (d,): the raw column of each column of the design.
+    - `weight` (n,): the weight of each row in the initial direction.
+    - `worth_changing`: masks (n,) of rows worth changing, one for each way to begin.
+    - `bounds`: the bounds of each of the d weights, or None.
+    - `sparsity`: extra changes allowed for a shorter scorecard, as a share of the fewest.
+    """
+
+    design: Design
+    effects: ChangeEffects
+    limits: SumLimits
+    columns: NDArray[np.intp]
+    weight: Floats
+    worth_changing: Sequence[Mask]
+    bounds: Bounds | None
+    sparsity: float
+
+    def select(self, support: Mask) -> SearchTask:
+        """Return the task with the columns of the design where `support` (d,) is true."""
+        bounds = self.bounds and list(compress(self.bounds, support))
+        design, columns = self.design.select(support), self.columns[support]
+        return replace(self, design=design, columns=columns, bounds=bounds)
+
+    def with_offset(self, w: Floats) -> Direction:
+        """Return the direction `w` (d,) with its best offset."""
+        return best_offset(self.effects, self.limits, self.design.times(w), w, exact=False)
+
+    def initial_direction(self, i: int, start: Floats | None = None) -> Floats:
+        """Return the initial direction for the i-th way to begin, shape (d,)."""
+        mask = self.worth_changing[i]
+        return initial_direction(self.design, mask, self.weight, bounds=self.bounds, start=start)
+
+    def best_initial_direction(self, start: Floats | None = None) -> tuple[Floats, int]:
+        """Return the initial direction that comes closest by itself, (d,), and its number."""
+        n_ways = len(self.worth_changing)
+        candidates = [self.with_offset(self.initial_direction(i, start)) for i in range(n_ways)]
+        i = min(range(n_ways), key=lambda i: candidates[i].rank)
+        return candidates[i].w, i
 
 
 @dataclass(frozen=True)
@@ -140,25 +187,14 @@ def costs_and_multiplier(task: SearchTask, direction: Direction) -> tuple[Floats
     return costs, float(multipliers.max()) if multipliers.any() else float("nan")
 
 
-def anneal(
-    task: SearchTask,
-    start: Floats,
-    temperatures: Sequence[float] = SHORT_TEMPERATURES,
-    n_steps: int = 25,
-) -> Direction:
+def anneal(task: SearchTask, start: Floats, *, is_short: bool = True) -> Direction:
     """Return the best direction seen while the temperature is lowered.
 
-    Parameters
-    ----------
-    task : SearchTask
-        n rows and d columns.
-    start : ndarray of shape (d,)
-        The direction where the search begins.
-    temperatures : sequence of float
-        In standard deviations of w·x, from high to low.
-    n_steps : int
-        Most quasi-Newton steps between two updates of the multipliers.
+    `start` (d,) is the direction where the search begins. A short search is enough where that is
+    near the end.
     """
+    temperatures = SHORT_TEMPERATURES if is_short else FULL_TEMPERATURES
+    n_steps = N_STEPS_SHORT if is_short else N_STEPS_FULL
     limits = task.limits
     best = current = task.with_offset(unit_spread(task.design, start))
     bounds = None if task.bounds is None else [*task.bounds, (None, None), (None, None)]

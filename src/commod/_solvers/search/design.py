@@ -145,8 +145,6 @@ class Design:
     def times(self, w: Floats) -> Floats:
         """Return the weighted sum of the columns for each row, shape (n,)."""
         prepared = self.prepare(w)
-        if len(self) <= BLOCK_SIZE:
-            return self.weighted_sums(prepared, slice(None))
         sums = np.empty(len(self))
         for rows in row_blocks(len(self)):
             sums[rows] = self.weighted_sums(prepared, rows)

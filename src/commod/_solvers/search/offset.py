@@ -18,6 +18,9 @@ from commod._solvers.search.rates import ChangeEffects, SumLimits
 __all__ = ["ROUNDING", "TIE", "Direction", "best_offset"]
 
 Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+# for consecutive prefixes of the rows: the first number of rows, sums (K, m), costs (m,)
+PrefixBlock = tuple[int, Floats, Floats]
 
 ROUNDING = 1e-12  # rates are ratios of counts: equal ones may differ by rounding
 TIE = 1e-9  # rows whose w·x differs by less than this share of its range change together
@@ -71,10 +74,8 @@ def best_offset(
     return Direction(w, _offset_after(sorted_eta, k), cost, violation)
 
 
-def _prefixes(
-    effects: ChangeEffects, order: NDArray[np.intp], size: int
-) -> Iterator[tuple[int, Floats, Floats]]:
-    """Yield blocks (first k, sums (K, m), costs (m,)) for k = 0, 1, … rows of `order` changed."""
+def _prefixes(effects: ChangeEffects, order: Index, size: int) -> Iterator[PrefixBlock]:
+    """Yield blocks of prefixes: the first k = 0, 1, … rows of `order` change."""
     sums, cost = effects.base_sums.copy(), 0.0
     yield 0, sums[:, None], np.zeros(1)
     for begin in range(0, len(order), size):
@@ -94,9 +95,7 @@ def _n_prefixes(limits: SumLimits) -> int:
 
 
 def _cheapest(
-    limits: SumLimits,
-    prefixes: Iterable[tuple[int, Floats, Floats]],
-    is_offset: NDArray[np.bool_],
+    limits: SumLimits, prefixes: Iterable[PrefixBlock], is_offset: NDArray[np.bool_]
 ) -> tuple[float, float, int]:
     """Return violation, cost and number of the best prefix.
 
@@ -171,9 +170,7 @@ def _centre_and_spread(effects: ChangeEffects, eta: Floats) -> tuple[float, floa
     return middle, (high - low) or float(values.std()) or 1.0
 
 
-def _bin_prefixes(
-    effects: ChangeEffects, bins: NDArray[np.intp], size: int
-) -> Iterator[tuple[int, Floats, Floats]]:
+def _bin_prefixes(effects: ChangeEffects, bins: Index, size: int) -> Iterator[PrefixBlock]:
     """Yield blocks as `_prefixes` does for k = 0, 1, … bins changed; `bins` is overwritten."""
     costs = np.cumsum(np.asarray(np.bincount(bins, effects.cost, minlength=N_BINS), dtype=float))
     extra = [np.bincount(bins, values, minlength=N_BINS) for values in effects.extra]

@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from commod._solvers.search.annealing import FULL_TEMPERATURES, anneal, costs_and_multiplier
+from commod._solvers.search.annealing import SearchTask, anneal, costs_and_multiplier
 from commod._solvers.search.design import unit_spread
 from commod._solvers.search.offset import Direction
 from commod._solvers.search.rates import SumLimits
-from commod._solvers.search.task import SearchTask
 
 __all__ = ["REFERENCE_POSITION", "SearchSolution", "SearchStep", "solve", "solve_path"]
 
@@ -108,7 +107,7 @@ def solve(task: SearchTask, earlier: SearchSolution | None = None) -> SearchSolu
     all_columns = np.ones(task.design.width, dtype=bool)
     if earlier is None:
         starts = [task.initial_direction(i) for i in range(len(task.worth_changing))]
-        best = min((anneal(task, w, FULL_TEMPERATURES, n_steps=50) for w in starts), key=rank)
+        best = min((anneal(task, w, is_short=False) for w in starts), key=rank)
     else:
         best = anneal(task, earlier.dense)
     solution = SearchSolution(best, all_columns, 0.0, (), best.w)
