@@ -93,15 +93,16 @@ class FitProblem:
         value = self.rows.fairness(self.constraint, self.rows.base.decisions)
         return self.constraint.least_fair if np.isnan(value) else value
 
-    def fewest_counts(self, target: float, *, may_raise: bool, may_lower: bool) -> Counts | None:
-        """Return positives of the cells that reach a target with the fewest changes.
+    def fewest_moves(self, target: float, *, may_raise: bool, may_lower: bool) -> Counts | None:
+        """Return how many more positives each cell needs, with the fewest changes in all.
 
         The shape is (n_rate_rows, n_groups). None where no decisions reach the target.
         """
         sizes, positives = self.counts(self.rows.base.decisions)
-        return fewest_changes(
+        best = fewest_changes(
             self.constraint, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
         )
+        return None if best is None else best - positives
 
     def limit(self, target: float, *, raise_only: bool | None = None) -> float:
         """Return the smallest share of changes that reaches a target; infinite where none does.
@@ -111,11 +112,8 @@ class FitProblem:
         may_raise, may_lower = self.may_raise, self.may_lower
         if raise_only is not None:
             may_raise, may_lower = raise_only, not raise_only
-        best = self.fewest_counts(target, may_raise=may_raise, may_lower=may_lower)
-        if best is None:
-            return float("inf")
-        _, positives = self.counts(self.rows.base.decisions)
-        return int(np.abs(best - positives).sum()) / len(self.rows)
+        moves = self.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
+        return float("inf") if moves is None else int(np.abs(moves).sum()) / len(self.rows)
 
     # -- what changes do -----------------------------------------------------------------------
 

@@ -202,24 +202,23 @@ def _worth_changing(problem: FitProblem, target: float, index: NDArray[np.intp])
     for may_raise, may_lower in ((True, True), (True, False), (False, True)):
         if (may_raise and not problem.may_raise) or (may_lower and not problem.may_lower):
             continue
-        best = problem.fewest_counts(target, may_raise=may_raise, may_lower=may_lower)
-        for moves in [] if best is None else _moves(problem, best):
+        fewest = problem.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
+        for moves in [] if fewest is None else _ways_to_begin(problem, fewest):
             mask = _rows_to_move(problem, moves)[index]
             if 0 < mask.sum() < len(mask) and not any((mask == other).all() for other in masks):
                 masks.append(mask)
     return masks or [problem.may_change[index]]
 
 
-def _moves(problem: FitProblem, best: Counts) -> list[Counts]:
-    """Return how far each cell moves to its best count, and the furthest moves alone.
+def _ways_to_begin(problem: FitProblem, moves: Counts) -> list[Counts]:
+    """Return the moves of all cells and, for three or more groups, the furthest moves alone.
 
     One direction cannot separate three groups. Where one of them must change far more than the
     others, a search for this group alone often begins better.
     """
-    sizes, positives = problem.counts(problem.rows.base.decisions)
-    moves = best - positives
     if moves.shape[1] == 2:
         return [moves]
+    sizes, positives = problem.counts(problem.rows.base.decisions)
     room = np.where(moves > 0, sizes - positives, positives)
     share = np.abs(moves) / np.maximum(room, 1)
     return [moves, np.where(share >= 0.5 * share.max(), moves, 0)]

@@ -20,13 +20,7 @@ from commod._data.encoding import TermTable
 from commod._solvers.search.annealing import costs_and_multiplier
 from commod._solvers.search.offset import TIE, best_offset
 from commod._solvers.search.path import REFERENCE_POSITION as REFERENCE
-from commod._solvers.search.path import (
-    ProgressReport,
-    SearchSolution,
-    SearchStep,
-    solve,
-    solve_path,
-)
+from commod._solvers.search.path import Progress, SearchSolution, SearchStep, solve, solve_path
 from commod._solvers.search.threads import single_blas_thread
 from commod.updates._problem import FitProblem
 from commod.updates._sample import (
@@ -222,7 +216,7 @@ def _shorten(
 def fit_path(
     problem: FitProblem,
     targets: Sequence[float],
-    report: ProgressReport = None,
+    report: Progress = None,
     shrinkages: Sequence[float | None] = (None,),
 ) -> list[list[SearchOutcome]]:
     """Return updates for each target, loosest first: one for each shrinkage.

@@ -9,17 +9,8 @@ import numpy as np
 from commod._solvers.search.rates import Caps
 from commod.updates._search import SearchOutcome
 
-__all__ = [
-    "NO_LIMIT",
-    "gains_text",
-    "limit_text",
-    "promise_text",
-    "sample_text",
-    "target_limit_text",
-    "target_text",
-]
+__all__ = ["gains_text", "limit_text", "missed_text", "promise_text", "sample_text", "target_text"]
 
-NO_LIMIT = "With sample weights the limit is not given, because it counts people."
 KNOWING_METHOD = "even for a method that knows the sensitive features"
 
 
@@ -65,7 +56,7 @@ def limit_text(limit: float) -> str:
     return f"The same fairness needs at least {limit:.1%} changed, {KNOWING_METHOD}."
 
 
-def target_limit_text(goal: str, limit: float, direction: str, caps: Caps) -> str:
+def missed_text(goal: str, limit: float, direction: str, caps: Caps) -> str:
     """Return the smallest share of changes for a goal that was not reached, and the reason.
 
     `limit` is infinite where no decisions reach the goal.

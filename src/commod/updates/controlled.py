@@ -443,13 +443,13 @@ class ControlledDebiaser(RatioUpdate):
         if outcome.n_search_rows < n_fit_rows:
             yield status.sample_text(outcome, n_fit_rows)
         if problem.is_weighted:
-            yield status.NO_LIMIT
+            yield "With sample weights the limit is not given, because it counts people."
             return
         if self.limit_ >= 0 and self.change_rate_:
             yield status.limit_text(self.limit_)
         if not self.reached_ and self.promised_ is None:
             limit = problem.limit(self._target)
-            yield status.target_limit_text(goal, limit, self.direction, problem.caps)
+            yield status.missed_text(goal, limit, self.direction, problem.caps)
         if self.n_losses_ > self.n_gains_ and self.direction == "any":
             raise_only = self._raising_is_a_gain()
             yield status.gains_text(problem.limit(self.fairness_, raise_only=raise_only))

@@ -29,7 +29,7 @@ __all__ = ["REFERENCE_POSITION", "SearchSolution", "SearchStep", "solve", "solve
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-ProgressReport = Callable[[int, int], None] | None
+Progress = Callable[[int, int], None] | None
 
 BUDGET_SHARES = (0.25, 0.5, 1.0)  # of the extra changes: after columns, after terms, after all
 READABLE_COLUMNS = 6  # with more columns than this, dropping columns may cost twice as much
@@ -238,7 +238,7 @@ def solve_path(
     task: SearchTask,
     limits: Sequence[SumLimits],
     reference: SearchSolution,
-    report: ProgressReport = None,
+    report: Progress = None,
     shrinkages: Sequence[float | None] = (None,),
 ) -> list[list[SearchSolution]]:
     """Return solutions for several limits, from loosest to tightest: one for each shrinkage.
@@ -269,7 +269,7 @@ def solve_path(
                 max_cost = direction.cost * max(MAX_COST_OF_SHRINKAGE, 1 + task.sparsity)
                 solution = _shrink_by(part, unshrunk, initial, reference.shrinkage, max_cost)
             else:
-                solution = _shrink_by(part, unshrunk, initial, shrinkage)
+                solution = _shrink_by(part, unshrunk, initial, shrinkage, np.inf)
             path[-1].append(solution)
     return path
 
@@ -298,7 +298,7 @@ def _shared_support(
 
 
 def _follow_path(
-    tasks: Sequence[SearchTask], starts: Sequence[Floats], report: ProgressReport
+    tasks: Sequence[SearchTask], starts: Sequence[Floats], report: Progress
 ) -> list[Direction]:
     """Return a direction for each of several tasks; each search begins from its neighbour's.
 
@@ -322,11 +322,7 @@ def _follow_path(
 
 
 def _shrink_by(
-    part: SearchTask,
-    unshrunk: SearchSolution,
-    initial: Floats,
-    shrinkage: float,
-    max_cost: float = np.inf,
+    part: SearchTask, unshrunk: SearchSolution, initial: Floats, shrinkage: float, max_cost: float
 ) -> SearchSolution:
     """Return the shrunk solution, or the unshrunk one where shrinking misses the target more.
 

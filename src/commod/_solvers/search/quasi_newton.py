@@ -67,11 +67,10 @@ def _limited_memory(function: Function, v: Floats, n_steps: int, tolerance: floa
         if np.abs(gradient).max(initial=0.0) <= MAX_FLAT_GRADIENT:
             break
         direction = _descent_direction(gradient, memory)
-        slope = float(direction @ gradient)
-        if slope >= 0:  # rounding spoilt the memory: start again along the gradient
+        if direction @ gradient >= 0:  # rounding spoilt the memory: start again
             memory.clear()
             direction = _descent_direction(gradient, memory)
-            slope = float(direction @ gradient)
+        slope = float(direction @ gradient)
         accepted = _line_search(function, v, value, direction, slope)
         if accepted is None:
             break
