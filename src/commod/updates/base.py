@@ -296,15 +296,19 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.status_ = self._sentence()
 
     def _sentence(self) -> str:
+        return self._figures_text("fit rows")
+
+    def _figures_text(self, rows: str) -> str:
+        """Return the figures in a sentence; `rows` names the rows that they were measured on."""
         metric = self._constraint.metric
         text = (
-            f"On the {self.n_rows_:,} fit rows: {metric} {self.base_fairness_:.3f} → "
+            f"On the {self.n_rows_:,} {rows}: {metric} {self.base_fairness_:.3f} → "
             f"{self.fairness_:.3f}, {self.change_rate_:.1%} of the decisions changed "
             f"({self.n_gains_:,.0f} gains, {self.n_losses_:,.0f} losses of the favourable outcome)"
         )
         if not np.isnan(self.accuracy_):
             text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
-        text += "; new rows may differ."
+        text += "; new rows may differ." if rows == "fit rows" else "."
         if np.isnan(self.base_fairness_):
             text += (
                 f" The {metric} of the base model is undefined here: nobody is above the "
