@@ -333,7 +333,7 @@ def test_the_adversary_sees_only_rows_of_the_constraint(data, constraints, count
     def look(*given):
         raise SeenError(given)
 
-    monkeypatch.setattr(solver, "train", look)
+    monkeypatch.setattr(solver, "train_predictor", look)
     _, y, group = data
     with pytest.warns(DataWarning, match="left out"), pytest.raises(SeenError) as seen:
         fit(data, constraints=constraints, min_group_size=120, adversary_hidden=[4])

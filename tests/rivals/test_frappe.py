@@ -317,10 +317,10 @@ def test_only_rows_of_the_constraint_are_compared(data, constraints, counted, mo
     class SeenError(Exception):
         pass
 
-    def look(*given):
+    def look(*given, **_):
         raise SeenError(given)
 
-    monkeypatch.setattr(solver, "train_layers", look)
+    monkeypatch.setattr(solver, "train_additive_term", look)
     _, y, group = data
     with pytest.warns(DataWarning, match="left out"), pytest.raises(SeenError) as seen:
         fit(data, constraints=constraints, min_group_size=60)
