@@ -20,8 +20,6 @@ from commod._data.tables import (
 )
 from commod.exceptions import InputError, InputTypeError
 
-__all__ = ["Column", "Kind", "Scalar", "iter_columns", "read_columns"]
-
 Kind = Literal["numeric", "category"]
 Scalar = str | bool | int | float
 

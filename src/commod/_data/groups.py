@@ -16,8 +16,6 @@ from commod._data.labels import check_length, one_dimensional
 from commod._data.tables import from_native
 from commod.exceptions import InputError, InputTypeError
 
-__all__ = ["Groups", "determines_group", "read_groups", "sensitive_names"]
-
 
 @dataclass(frozen=True)
 class Groups:

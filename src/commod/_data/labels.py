@@ -13,17 +13,6 @@ from commod._data.codes import code_series, plain
 from commod._data.tables import as_array, from_native
 from commod.exceptions import InputError
 
-__all__ = [
-    "binary_outcome",
-    "binary_outcomes",
-    "check_length",
-    "distinct_labels",
-    "one_dimensional",
-    "read_label_pair",
-    "read_labels",
-    "read_scores",
-]
-
 BoolArray = NDArray[np.bool_]
 
 

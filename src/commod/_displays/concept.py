@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ConceptDisplay"]
-
 
 class ConceptDisplay:
     """Each concept with its strongest terms, and how often people change where it is active.

@@ -11,27 +11,6 @@ from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.plain import ADDED_LATER, from_plain, to_plain
 from commod.exceptions import InputError
 
-__all__ = [
-    "SCHEMA",
-    "Agreement",
-    "Audit",
-    "Calibration",
-    "CalibrationBin",
-    "ChangeSummary",
-    "Check",
-    "Fairness",
-    "Group",
-    "Limit",
-    "Provenance",
-    "Proxy",
-    "Quality",
-    "Request",
-    "SmallGroup",
-    "StabilitySummary",
-    "Subgroup",
-    "Subgroups",
-]
-
 SCHEMA = "commod.audit/1"
 
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-__all__ = ["Concepts", "partition_by_column", "tidy_concepts"]
-
 NEGLIGIBLE_WEIGHT = 0.01  # of a concept's norm: a smaller weight counts as zero (the paper's ε)
 NEGLIGIBLE_CONCEPT = 1e-3  # standard deviations of r: a smaller concept has no visible effect
 

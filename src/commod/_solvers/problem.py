@@ -12,25 +12,6 @@ from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts
 from commod.scorecard import Scorecard, margins
 
-__all__ = [
-    "AdditivePenalties",
-    "AdditiveProblem",
-    "DebiasingProblem",
-    "DebiasingSchedule",
-    "RatioPenalties",
-    "RatioProblem",
-    "RatioSchedule",
-    "Schedule",
-    "TermArrays",
-    "TrainedConcepts",
-    "TrainedLayers",
-    "TrainingRecord",
-    "raw_scorecard",
-    "solver_position",
-    "standardise",
-    "training_margins",
-]
-
 CHUNK_ROWS = 8192  # at a time in double precision; all rows would be the largest array in memory
 MAX_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
 

@@ -18,15 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-__all__ = [
-    "difference_interval",
-    "difference_null_variance",
-    "difference_upper_bound",
-    "ratio_lower_bound",
-    "ratio_null_variance",
-    "share_interval",
-]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

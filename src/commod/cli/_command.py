@@ -12,8 +12,6 @@ import typer
 
 from commod.exceptions import InputError
 
-__all__ = ["named_columns", "option", "with_options"]
-
 REQUIRED = dataclasses.MISSING
 
 

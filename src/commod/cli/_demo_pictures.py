@@ -15,8 +15,6 @@ from commod._text.drawing import AFTER, BEFORE, LOSS
 if TYPE_CHECKING:
     from commod import Audit, Explanation
 
-__all__ = ["save_pictures"]
-
 
 def save_pictures(audit: Audit, explanation: Explanation, folder: Path) -> None:
     """Save changes.png, concepts.png and ratio.png in a folder."""

@@ -10,8 +10,6 @@ from commod.cli._printing import Printer, print_answer
 if TYPE_CHECKING:
     from commod import Audit, Explanation
 
-__all__ = ["print_result"]
-
 N_TERMS = 15  # of the scorecard; the report shows more
 
 

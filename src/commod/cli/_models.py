@@ -12,8 +12,6 @@ from commod._io.optional import import_optional
 from commod._io.tables.sources import check_file
 from commod.exceptions import InputError
 
-__all__ = ["MODEL_SUFFIXES", "load_model"]
-
 _PICKLES = (".pkl", ".pickle", ".joblib")
 MODEL_SUFFIXES = (".skops", ".onnx", *_PICKLES)
 

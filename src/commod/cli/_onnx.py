@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from commod._io.optional import import_optional
 from commod.exceptions import BaseModelError, InputError
 
-__all__ = ["OnnxModel"]
-
 _TYPES: dict[str, Any] = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,

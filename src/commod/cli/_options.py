@@ -14,28 +14,6 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod import Patch
 
-__all__ = [
-    "CONSTRAINT_SETTINGS",
-    "REPORTS",
-    "ColumnOptions",
-    "ConstraintOptions",
-    "FileOptions",
-    "Files",
-    "MinGroupSize",
-    "ModelOptions",
-    "OutputOptions",
-    "PatchFile",
-    "PatchOptions",
-    "PeopleOptions",
-    "Prefix",
-    "ReportOptions",
-    "ScoreOptions",
-    "Seed",
-    "TableOptions",
-    "TargetOptions",
-    "TestSize",
-]
-
 REPORTS = (".html", ".md", ".json")
 
 

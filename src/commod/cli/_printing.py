@@ -19,8 +19,6 @@ from commod.exceptions import CommodError, InputError, TargetWarning
 if TYPE_CHECKING:
     from commod import Audit
 
-__all__ = ["Printer", "print_answer", "print_audit", "target_holds", "write_report"]
-
 MAX_ROWS = 30  # of a table on the screen; files hold every row
 
 

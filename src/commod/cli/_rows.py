@@ -19,8 +19,6 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod._io.tables import SourceTable
 
-__all__ = ["LoadedRows", "TableReader", "check_group_not_determined", "check_test_size"]
-
 READABLE_KINDS = ("text", "integer", "number", "boolean")  # kinds that a scorecard can read
 
 

@@ -16,8 +16,6 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod import Patch
 
-__all__ = ["check_columns", "complete_rows", "open_table", "patch_column_kinds"]
-
 
 def open_table(
     files: Sequence[str], options: TableOptions, printer: Printer, **hints: Any

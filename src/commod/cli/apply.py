@@ -12,8 +12,6 @@ from commod.cli import _options as options
 from commod.cli._command import with_options
 from commod.cli._printing import Printer
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "commod apply patch.json scores.parquet edited.parquet --score f",
     "commod apply patch.json 'month/*.csv' edited.csv.gz --score f --type zip=text",

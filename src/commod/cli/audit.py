@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from commod import Audit
     from commod._io.tables import SourceTable
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "commod audit decisions.csv --before old --after new --sensitive race --label y",
     "commod audit decisions.parquet --before old --after new --sensitive race "

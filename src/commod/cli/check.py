@@ -14,8 +14,6 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod import Audit, Patch
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "commod check patch.json new.csv --sensitive race --score f",
     "commod check patch.json 'month/*.parquet' --sensitive race --score f --label y "

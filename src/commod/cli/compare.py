@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from commod import Comparison
     from commod.cli._rows import LoadedRows
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "commod compare train.csv --label y --sensitive race --score-column f",
     "commod compare train.csv --label y --sensitive race --score-column f --method "

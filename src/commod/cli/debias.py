@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from commod import Audit, ControlledDebiaser, Patch
     from commod.cli._rows import LoadedRows
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "commod debias train.csv --label y --sensitive race --score-column f --at-least 0.8",
     "commod debias 'train/*.parquet' --label y --sensitive race --sensitive sex --model "

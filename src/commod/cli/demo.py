@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from commod import Audit, Explanation, Frontier
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = ("commod demo", "commod demo --direction gains_only --output my-folder")
 
 Method = Literal["ControlledDebiaser", "COMMOD"]

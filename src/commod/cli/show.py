@@ -13,8 +13,6 @@ from commod.cli import _options as options
 from commod.cli._command import with_options
 from commod.cli._printing import Printer
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "commod show patch.json",
     "commod show patch.json --diff newer.json",

@@ -13,8 +13,6 @@ from commod.cli._command import option, with_options
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "commod sql patch.json --dialect postgres --table scores --score f",
     "commod sql patch.json --dialect snowflake --table DB.S.SCORES --score F --column age=AGE",

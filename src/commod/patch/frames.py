@@ -21,17 +21,6 @@ from commod.patch.content import (
 )
 from commod.patch.expressions import OBJECT_TYPES, Frame, category_points_of, is_all_missing_type
 
-__all__ = [
-    "ADDED_COLUMNS",
-    "PatchCounts",
-    "apply_to",
-    "check_columns",
-    "count_changes",
-    "from_frame",
-    "revert_from",
-    "schema_of",
-]
-
 ADDED_COLUMNS = ("score", "decision", "changed", "direction")
 
 

@@ -17,16 +17,8 @@ from commod._solvers.search.rates import Cells
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
-from commod.updates._interface import ReadRows
-from commod.updates.base import Decisions, FitRows
-
-__all__ = [
-    "DecisionRows",
-    "RivalFitRows",
-    "check_decisions",
-    "read_fitted_groups",
-    "rival_fit_rows",
-]
+from commod.updates._fit_rows import FitRows
+from commod.updates._interface import Decisions, ReadRows
 
 ROUNDING = 1e-9  # sums of probabilities may leave [0, 1] by this much
 

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._solvers.problem import TrainedLayers, TrainingRecord
 from commod.exceptions import InputError, InterruptionWarning
-from commod.rivals.base import Rival, RivalFitRows
+from commod.rivals._rows import RivalFitRows
+from commod.rivals.base import Rival
 from commod.updates._network import Network, raw_network
 from commod.updates.base import check_number
-
-__all__ = ["TrainedRival", "TrainingTable"]
 
 
 @dataclass(frozen=True)

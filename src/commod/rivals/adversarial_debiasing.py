@@ -13,14 +13,14 @@ from scipy.special import expit, logit
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.exceptions import InputError, TrainingWarning
 from commod.metrics._constraint import Constraint
+from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
-from commod.rivals.base import DecisionRows
+from commod.updates._fit_rows import FitRows
+from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
-from commod.updates.base import Decisions, FitRows, check_number
-
-__all__ = ["AdversarialDebiasing"]
+from commod.updates.base import check_number
 
 PROJECTIONS = ("whole", "tensor")
 

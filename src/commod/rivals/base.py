@@ -34,7 +34,9 @@ from commod.rivals._rows import (
     rival_fit_rows,
 )
 from commod.scorecard import edited_scores
+from commod.updates._fit_rows import warn_about_group_columns
 from commod.updates._interface import (
+    Decisions,
     FittedCandidate,
     Grid,
     RawRows,
@@ -42,24 +44,7 @@ from commod.updates._interface import (
     Sweep,
     read_grid,
 )
-from commod.updates.base import (
-    BaseUpdate,
-    ChangedDecisions,
-    Decisions,
-    UpdateTags,
-    check_locked,
-    check_number,
-    warn_about_group_columns,
-)
-
-__all__ = [
-    "AwareRival",
-    "DecisionRows",
-    "Rival",
-    "RivalFitRows",
-    "check_decisions",
-    "fit_strengths",
-]
+from commod.updates.base import BaseUpdate, ChangedDecisions, UpdateTags, check_locked, check_number
 
 
 class Rival(BaseUpdate):

@@ -23,9 +23,10 @@ from commod._solvers.problem import (
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
+from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
-from commod.rivals.base import DecisionRows
 from commod.scorecard import Scorecard, on_their_side
+from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import (
@@ -34,9 +35,7 @@ from commod.updates._trained import (
     readable_concepts,
     safe_moments,
 )
-from commod.updates.base import Decisions, check_number
-
-__all__ = ["FRAPPE"]
+from commod.updates.base import check_number
 
 ARCHITECTURES = ("linear", "mlp", "concepts")
 

@@ -24,8 +24,6 @@ from commod.patch.content import (
 )
 from commod.patch.fingerprint import columns_digest, model_digest
 
-__all__ = ["patch_of"]
-
 PACKAGE = "commod-debiasing"
 
 

@@ -18,8 +18,6 @@ from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
 from commod.updates._interface import Decisions
 
-__all__ = ["FitRows", "rows_of_large_groups", "warn_about_group_columns"]
-
 MAX_LISTED = 6  # groups in a message, which must not list everybody's values
 
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome, changed_rows
-from commod.updates.base import FitRows
-
-__all__ = ["fairest_first", "split_in_halves", "take_fit_rows"]
 
 
 def split_in_halves(

@@ -13,8 +13,6 @@ from commod._data.encoding import Encoding, TermTable
 from commod._solvers.problem import solver_position
 from commod.updates._trained import safe_moments
 
-__all__ = ["Network", "raw_network"]
-
 CHUNK_ROWS = 8192  # at a time; the hidden units of all rows would be the largest array in memory
 
 Layer = tuple[NDArray[np.float64], NDArray[np.float64]]

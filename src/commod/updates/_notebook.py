@@ -13,8 +13,6 @@ from commod._data.encoding import NumericTerms
 from commod._text import count, number, percent, points, shorten, snippet
 from commod.scorecard import Scorecard
 
-__all__ = ["Figures", "ScorecardView", "notebook_html"]
-
 Table = tuple[str, list[str], list[list[Any]]]
 
 MAX_TERMS = 15

@@ -23,9 +23,7 @@ from commod._solvers.search.rates import (
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
-from commod.updates.base import FitRows
-
-__all__ = ["FitProblem", "check_monotone"]
+from commod.updates._fit_rows import FitRows
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

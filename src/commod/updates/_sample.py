@@ -18,8 +18,6 @@ from commod._solvers.search.design import Design
 from commod._solvers.search.quasi_newton import Bounds
 from commod.updates._problem import FitProblem
 
-__all__ = ["SampleComparison", "SearchSample", "agrees_with_sample", "search_samples"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]

@@ -31,8 +31,6 @@ from commod.updates._sample import (
     search_samples,
 )
 
-__all__ = ["SearchOutcome", "changed_rows", "extend_past_target", "fit_path", "fit_target"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

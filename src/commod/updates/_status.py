@@ -9,8 +9,6 @@ import numpy as np
 from commod._solvers.search.rates import Caps
 from commod.updates._search import SearchOutcome
 
-__all__ = ["gains_text", "limit_text", "missed_text", "promise_text", "sample_text", "target_text"]
-
 KNOWING_METHOD = "even for a method that knows the sensitive features"
 
 

@@ -15,8 +15,6 @@ from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome, changed_rows, extend_past_target, fit_path
 from commod.updates.ratio import RatioRows
 
-__all__ = ["SearchCandidate", "sweep_targets"]
-
 N_TARGETS = 28  # default targets between the base model and parity, denser towards parity
 # The update that fits the fit rows best is not the best one on new rows.
 SHRINKAGES = (None, 0.5, 1.0)

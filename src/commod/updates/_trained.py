@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts, tidy_concepts
-from commod._solvers.problem import solver_position
+from commod._solvers.problem import RatioProblem, solver_position, standardise, training_margins
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
+from commod.updates._fit_rows import FitRows
 from commod.updates.base import by_column
-
-__all__ = ["Moments", "check_layers", "draw_seeds", "readable_concepts", "safe_moments"]
 
 MAX_UNITS = 10_000  # in a hidden layer
 
@@ -72,3 +73,33 @@ def readable_concepts(
         trained.intercept,
     )
     return by_column(concepts, encoding, terms, scale, weight) if whole_columns else concepts
+
+
+def ratio_problem(
+    rows: FitRows,
+    terms: TermTable,
+    moments: Moments,
+    distance_weight: NDArray[np.float64],
+    constraint: Constraint,
+) -> RatioProblem:
+    """Return the numbers that the training of a ratio needs, in float32."""
+    adversary_weight = rows.weight * rows.in_constraint
+    label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
+    if constraint.only_label is not None:
+        counted = label if constraint.only_label else 1 - label
+        adversary_weight = adversary_weight * counted
+    margin = training_margins(rows.base.scores, rows.base.threshold)
+    unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
+    single = np.float32
+    return RatioProblem(
+        **vars(standardise(terms, rows.weight, moments[:2])),
+        margin=margin.astype(single),
+        label=label.astype(single),
+        group=rows.groups.codes.astype(np.int32),
+        weight=(rows.weight / unit).astype(single),
+        adversary_weight=(adversary_weight / unit).astype(single),
+        ratio_weight=(distance_weight / unit).astype(single),
+        offset=float(logit(rows.base.threshold)),
+        n_groups=len(rows.groups.labels),
+        adversary_sees_label=len(constraint.rate_rows) > 1,
+    )

@@ -28,7 +28,7 @@ from commod._data.base_model import (
 from commod._data.codes import plain
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
-from commod._data.groups import determines_group, read_groups
+from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.weights import check_weights
 from commod._record import Request
@@ -36,7 +36,7 @@ from commod._solvers.concepts import Concepts, partition_by_column
 from commod._text import count
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-from commod.updates._fit_rows import FitRows, rows_of_large_groups, warn_about_group_columns
+from commod.updates._fit_rows import FitRows, rows_of_large_groups
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
@@ -47,20 +47,6 @@ from commod.updates._interface import (
     Sweep,
 )
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
-
-__all__ = [
-    "BaseUpdate",
-    "ChangedDecisions",
-    "Decisions",
-    "FitRows",
-    "UpdateTags",
-    "by_column",
-    "check_locked",
-    "check_number",
-    "determines_group",
-    "expected_moves",
-    "warn_about_group_columns",
-]
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,13 +24,11 @@ from commod._solvers.problem import (
     RatioSchedule,
     TrainedConcepts,
     TrainedLayers,
-    standardise,
-    training_margins,
 )
 from commod.exceptions import InputError, InterruptionWarning
-from commod.metrics._constraint import Constraint
 from commod.patch import Patch
 from commod.scorecard import decide
+from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
@@ -39,18 +36,12 @@ from commod.updates._trained import (
     Moments,
     check_layers,
     draw_seeds,
+    ratio_problem,
     readable_concepts,
     safe_moments,
 )
-from commod.updates.base import (
-    FitRows,
-    check_locked,
-    check_number,
-    warn_about_group_columns,
-)
+from commod.updates.base import check_locked, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
-
-__all__ = ["COMMOD", "DEFAULT_GRID", "fit_grid"]
 
 DEFAULT_GRID = {
     "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
@@ -527,7 +518,7 @@ def _fit_together(
     )
     terms = encoding.encode(columns)
     moments = safe_moments(terms, rows.weight)  # computed once for all models
-    problem = _problem(rows, terms, moments, distance_weight, first._constraint)
+    problem = ratio_problem(rows, terms, moments, distance_weight, first._constraint)
     trained = _train(models, problem)
     for model in models:
         model._take_reading(first)
@@ -571,33 +562,3 @@ def _train(models: list[COMMOD], problem: RatioProblem) -> TrainedConcepts | Tra
     seeds[unseeded] = seeds[unseeded][:1]
     with progress_bar("COMMOD", first.progress) as report:
         return adversarial.train_ratio(problem, penalties, seeds, first._schedule(), report)
-
-
-def _problem(
-    rows: FitRows,
-    terms: TermTable,
-    moments: Moments,
-    distance_weight: NDArray[np.float64],
-    constraint: Constraint,
-) -> RatioProblem:
-    """Return the numbers that the solver needs, in float32."""
-    adversary_weight = rows.weight * rows.in_constraint
-    label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
-    if constraint.only_label is not None:
-        counted = label if constraint.only_label else 1 - label
-        adversary_weight = adversary_weight * counted
-    margin = training_margins(rows.base.scores, rows.base.threshold)
-    unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
-    single = np.float32
-    return RatioProblem(
-        **vars(standardise(terms, rows.weight, moments[:2])),
-        margin=margin.astype(single),
-        label=label.astype(single),
-        group=rows.groups.codes.astype(np.int32),
-        weight=(rows.weight / unit).astype(single),
-        adversary_weight=(adversary_weight / unit).astype(single),
-        ratio_weight=(distance_weight / unit).astype(single),
-        offset=float(logit(rows.base.threshold)),
-        n_groups=len(rows.groups.labels),
-        adversary_sees_label=len(constraint.rate_rows) > 1,
-    )

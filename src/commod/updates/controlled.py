@@ -26,22 +26,15 @@ from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
 from commod.updates import _status as status
+from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._held_out import fairest_first, split_in_halves, take_fit_rows
 from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._progress import progress_bar
 from commod.updates._search import SearchOutcome, changed_rows, fit_path, fit_target
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
-from commod.updates.base import (
-    FitRows,
-    by_column,
-    check_locked,
-    check_number,
-    warn_about_group_columns,
-)
+from commod.updates.base import by_column, check_locked, check_number
 from commod.updates.ratio import RatioUpdate
-
-__all__ = ["ControlledDebiaser"]
 
 CHOICES = {
     "numeric": ("auto", "unit", "bins"),

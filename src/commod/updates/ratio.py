@@ -23,8 +23,6 @@ from commod.updates._as_patch import patch_of
 from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
 from commod.updates.base import BaseUpdate, ChangedDecisions
 
-__all__ = ["RatioFunction", "RatioRows", "RatioUpdate"]
-
 
 class RatioFunction(Protocol):
     """A function that returns r: the points of a `Scorecard` or the layers of a `Network`."""

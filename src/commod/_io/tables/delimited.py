@@ -25,8 +25,6 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["KindHints", "open_text"]
-
 _SAMPLE = 2_000  # rows that rule out most kinds before all rows are read
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _SPELLED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}

@@ -20,8 +20,6 @@ from commod._io.tables.kinds import is_of_kind
 from commod._io.tables.sources import SourceFile
 from commod.exceptions import InputError
 
-__all__ = ["MAX_LINE", "find_fault", "find_misfit_value", "read_records"]
-
 MAX_LINE = 2_000_000
 
 

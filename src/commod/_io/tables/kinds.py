@@ -20,19 +20,6 @@ from collections.abc import Mapping, Sequence
 from commod._io.tables.names import list_names
 from commod.exceptions import InputError
 
-__all__ = [
-    "CORRECTIONS",
-    "cast_expression",
-    "check_corrections",
-    "count_known",
-    "count_misfits",
-    "count_nonempty",
-    "is_of_kind",
-    "misfit_condition",
-    "possible_kinds",
-    "quote_name",
-]
-
 _MISSING = r"(na|n/a|nan|null|none)?"
 _NUMBER = r"[+-]?((0|[1-9][0-9]{0,17})(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,4})?"
 _ANY_NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,4})?"

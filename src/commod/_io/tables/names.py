@@ -7,8 +7,6 @@ from itertools import pairwise
 
 from commod.exceptions import InputError
 
-__all__ = ["check_names", "check_same_columns", "list_names"]
-
 _MAX_COLUMNS = 2_000  # DuckDB needs memory per column: 4,000 columns do not fit in 1 GB
 
 

@@ -14,8 +14,6 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["kind_of_type", "open_parquet"]
-
 
 def open_parquet(
     connection: duckdb.DuckDBPyConnection,

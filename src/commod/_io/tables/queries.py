@@ -15,16 +15,6 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "Progress",
-    "connect",
-    "error_sentence",
-    "memory_error",
-    "row_order_kept",
-    "run_query",
-    "translated_errors",
-]
-
 Result = TypeVar("Result")
 Progress = Callable[[float], None]  # gets the share that is done, from 0 to 1
 

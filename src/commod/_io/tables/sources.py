@@ -16,8 +16,6 @@ from typing import IO
 
 from commod.exceptions import InputError
 
-__all__ = ["SourceFile", "check_bytes", "check_file", "find_sources", "make_readable"]
-
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _CHUNK = 1 << 20

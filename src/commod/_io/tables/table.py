@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["SourceTable", "open_tables", "read_frame"]
-
 
 @dataclass(frozen=True)
 class SourceTable:

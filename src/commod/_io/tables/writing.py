@@ -19,8 +19,6 @@ from commod._io.tables.queries import (
 from commod._io.tables.table import SourceTable
 from commod.exceptions import InputError
 
-__all__ = ["TABLE_SUFFIXES", "check_output", "check_outputs", "write_table"]
-
 _OPTIONS = {
     # small row groups, because some wait in memory for the group before them
     ".parquet": "FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE 122880",

@@ -13,8 +13,6 @@ from commod._record import Estimate
 from commod._statistics.intervals import share_interval
 from commod.metrics._constraint import Constraint
 
-__all__ = ["UNDEFINED", "DecisionCounts", "finite_or_none", "share_estimate"]
-
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 

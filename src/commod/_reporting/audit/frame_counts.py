@@ -27,8 +27,6 @@ from commod._reporting.audit.scores import ScoreFigures
 from commod._text import n_of
 from commod.exceptions import InputError
 
-__all__ = ["DecisionSummary", "count_frame", "summarise_decisions"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 GroupTable = dict[str, list[Any]]

@@ -22,8 +22,6 @@ from commod._reporting.audit.ledger import Ledger
 from commod._reporting.audit.people import AuditedPeople
 from commod._reporting.explain import Explanation
 
-__all__ = ["DataDigest", "digest_counts", "provenance_of"]
-
 PACKAGES = ("commod-debiasing", "numpy", "scipy", "scikit-learn", "narwhals")
 NO_LEDGER = "not made"
 

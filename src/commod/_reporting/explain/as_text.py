@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from commod._record import Card, CardLine, Concept, Segments
 from commod._text import points
 
-__all__ = ["card_in_lines", "segments_in_lines", "shortened"]
-
 LONGEST = 60
 
 

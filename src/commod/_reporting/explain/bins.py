@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from commod._data.binning import bin_edges
 from commod._data.columns import Column, Scalar
 
-__all__ = ["Binned", "ColumnBins", "cut_columns"]
-
 N_BINS = 32  # per number: fine enough to find a range, coarse enough for round edges
 N_CATEGORIES = 60  # a rule lists few categories: rare ones cannot matter to it
 SHARE_OF_BIN = 400  # a bin has at least one in so many rows

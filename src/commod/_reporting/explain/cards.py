@@ -12,8 +12,6 @@ from commod._record import Card, CardLine, Concept
 from commod._reporting.explain.segments import share
 from commod.scorecard import Scorecard
 
-__all__ = ["CardMaker", "make_card"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

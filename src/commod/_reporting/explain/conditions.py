@@ -19,17 +19,6 @@ from numpy.typing import NDArray
 from commod._data.binning import roundest_number
 from commod._reporting.explain.bins import Binned
 
-__all__ = [
-    "LEAST_PRECISION",
-    "Found",
-    "Measure",
-    "Part",
-    "best_parts",
-    "in_range",
-    "log_choices",
-    "with_end_moved",
-]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -19,8 +19,6 @@ from commod.exceptions import InputError
 from commod.updates._check import check_update
 from commod.updates._interface import ReadRows, RowEvaluation
 
-__all__ = ["Known", "check_labels", "chunks", "of_labels", "of_update", "request_of", "settings_of"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

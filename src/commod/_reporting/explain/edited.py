@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from commod._data.tables import take_rows
 from commod._record.explanation import Value
 
-__all__ = ["edited_rows"]
-
 
 def edited_rows(X: Any, row: int, edits: Sequence[tuple[str, Value]]) -> Any:
     """Return the row as it is, and once more for each edit with one column set to another value.

@@ -40,8 +40,6 @@ from commod.scorecard import MARGIN_COLUMN, Scorecard
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Explanation", "explain"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]

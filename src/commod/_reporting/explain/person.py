@@ -23,8 +23,6 @@ from commod._reporting.explain.words import (
 )
 from commod.scorecard import Scorecard
 
-__all__ = ["Alternative", "Contribution", "Decision", "Person", "Trial", "explain_person"]
-
 MOST_REASONS = 3  # in the sentence
 MOST_TRIED = 10  # values of one column that the base model is asked about
 

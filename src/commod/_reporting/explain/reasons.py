@@ -21,8 +21,6 @@ from commod._data.encoding import CategoryTerms, ColumnTerms, Encoding, NumericT
 from commod._reporting.explain.words import column_text, short_value, signed
 from commod.scorecard import Scorecard
 
-__all__ = ["WORTH_SAYING", "added_by_column", "column_means", "start_of", "strongest"]
-
 Floats = NDArray[np.float64]
 
 WORTH_SAYING = 0.01  # of the strongest push: less explains nothing

@@ -29,8 +29,6 @@ from commod._reporting.explain.conditions import (
     with_end_moved,
 )
 
-__all__ = ["Rule", "Task", "best_of_each_length", "polished"]
-
 Mask = NDArray[np.bool_]
 
 BEAM = 3

@@ -25,8 +25,6 @@ from commod._reporting.explain.words import column_text, in_words, number_text, 
 from commod._statistics.intervals import share_interval
 from commod.exceptions import InputError
 
-__all__ = ["SegmentFinder", "find_segments", "share"]
-
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 

@@ -14,8 +14,6 @@ from commod._data.columns import Column, Kind, iter_columns
 from commod._data.tables import n_rows_of, take_rows
 from commod.exceptions import InputError
 
-__all__ = ["InMemory", "Source", "Table"]
-
 
 class Source(Protocol):
     """Where the columns of n rows come from."""

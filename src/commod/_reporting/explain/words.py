@@ -8,17 +8,6 @@ from collections.abc import Sequence
 from commod._record import Condition
 from commod._record.explanation import Value
 
-__all__ = [
-    "column_text",
-    "cut",
-    "in_words",
-    "number_text",
-    "rule_text",
-    "short_value",
-    "signed",
-    "value_text",
-]
-
 LONGEST_NAME = 80
 _PART_OF_A_RULE = re.compile("[,;=<>≤≥“”]|\\b(and|or)\\b|^missing$")
 

@@ -24,8 +24,6 @@ from commod._solvers.search.offset import Direction, best_offset
 from commod._solvers.search.quasi_newton import Bounds, descend
 from commod._solvers.search.rates import ChangeEffects, SumLimits
 
-__all__ = ["SearchTask", "anneal", "costs_and_multiplier"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

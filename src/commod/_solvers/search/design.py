@@ -21,8 +21,6 @@ from scipy import sparse
 
 from commod._data.encoding import TermTable
 
-__all__ = ["MAX_ROWS_WITH_WIDE_CODES", "Design", "Lookup", "row_blocks", "unit_spread"]
-
 Floats = NDArray[np.float64]
 
 BLOCK_SIZE = 1 << 14  # rows per block

@@ -9,8 +9,6 @@ from scipy.special import expit
 from commod._solvers.search.design import Design, unit_spread
 from commod._solvers.search.quasi_newton import Bounds, descend
 
-__all__ = ["initial_direction"]
-
 Floats = NDArray[np.float64]
 
 N_STEPS, TOLERANCE = 100, 1e-9  # the search goes on from here: the last digits do not matter

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from commod._solvers.search.design import row_blocks
 from commod._solvers.search.rates import ChangeEffects, SumLimits
 
-__all__ = ["ROUNDING", "TIE", "Direction", "best_offset"]
-
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 # for consecutive prefixes of the rows: the first number of rows, sums (K, m), costs (m,)

@@ -25,8 +25,6 @@ from commod._solvers.search.design import unit_spread
 from commod._solvers.search.offset import Direction
 from commod._solvers.search.rates import SumLimits
 
-__all__ = ["REFERENCE_POSITION", "SearchSolution", "SearchStep", "solve", "solve_path"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Progress = Callable[[int, int], None] | None

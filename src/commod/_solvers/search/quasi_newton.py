@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-__all__ = ["Bounds", "descend"]
-
 Floats = NDArray[np.float64]
 Bounds = Sequence[tuple[float | None, float | None]]
 Function = Callable[[Floats], tuple[float, Floats]]

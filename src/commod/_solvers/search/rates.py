@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 from commod._solvers.search.design import MAX_ROWS_WITH_WIDE_CODES
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
-__all__ = [
-    "Caps",
-    "Cells",
-    "ChangeEffects",
-    "SumLimits",
-    "change_effects",
-    "count_cells",
-    "fairness_limits",
-]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -6,8 +6,6 @@ from threading import Lock
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["single_blas_thread"]
-
 
 class _SharedThreadLimit:
     """A context manager that several threads may be inside of at the same time.

@@ -59,8 +59,6 @@ from commod._solvers.training.networks import (
     label_cross_entropy,
 )
 
-__all__ = ["train_ratio"]
-
 HISTORY = ("label", "adversary", "ratio", "sparsity", "diversity", "change_rate")
 LAYERS_HISTORY = ("label", "adversary", "ratio", "change_rate")
 ROW_FIELDS = (
@@ -91,7 +89,7 @@ class RatioSpec(NamedTuple):
         return (1 + self.sees_label, *self.hidden, self.n_groups)
 
 
-class RatioRows(NamedTuple):
+class RatioTrainingRows(NamedTuple):
     """The fit rows on the device, padded; `numeric` to `ratio_weight` as in `RatioProblem`.
 
     `surprise` is explained in `_surprise`; `margin_scale` is the standard deviation of z.
@@ -176,13 +174,13 @@ def _method(spec: RatioSpec) -> Method:
     )
 
 
-def _rows(problem: RatioProblem) -> RatioRows:
+def _rows(problem: RatioProblem) -> RatioTrainingRows:
     # The adversary sees l in standard deviations of z: its speed must not depend on how far the
     # base model's scores are from the threshold.
     centred = problem.margin - np.average(problem.margin, weights=problem.weight)
     spread = float(np.sqrt(np.average(centred**2, weights=problem.weight)))
     return rows_on_device(
-        RatioRows,
+        RatioTrainingRows,
         problem,
         ROW_FIELDS,
         surprise=_surprise(problem),
@@ -228,7 +226,9 @@ def _initial_state(seed: int, spec: RatioSpec) -> RatioState:
 # Losses
 
 
-def _adversary_loss(adversary: Array, edited: Array, batch: RatioRows, spec: RatioSpec) -> Array:
+def _adversary_loss(
+    adversary: Array, edited: Array, batch: RatioTrainingRows, spec: RatioSpec
+) -> Array:
     """Return L_S: the cross-entropy of the group predicted from l (and y), a weighted mean."""
     x = (edited / batch.margin_scale)[None]
     if spec.sees_label:
@@ -238,7 +238,11 @@ def _adversary_loss(adversary: Array, edited: Array, batch: RatioRows, spec: Rat
 
 
 def _ratio_loss(
-    ratio: Array, adversary: Array, batch: RatioRows, weights: RatioPenalties, spec: RatioSpec
+    ratio: Array,
+    adversary: Array,
+    batch: RatioTrainingRows,
+    weights: RatioPenalties,
+    spec: RatioSpec,
 ) -> tuple[Array, Array]:
     """Return the loss of the ratio and its parts; the L1 on W is left to the proximal step."""
     r = spec.architecture.apply(ratio, batch)
@@ -262,7 +266,7 @@ def _ratio_loss(
 def _step(
     state: RatioState,
     weights: RatioPenalties,
-    batch: RatioRows,
+    batch: RatioTrainingRows,
     settings: RatioSettings,
     clock: Clock,
     spec: RatioSpec,
@@ -289,7 +293,11 @@ def _step(
 
 
 def _train_adversary(
-    state: RatioState, batch: RatioRows, settings: RatioSettings, clock: Clock, spec: RatioSpec
+    state: RatioState,
+    batch: RatioTrainingRows,
+    settings: RatioSettings,
+    clock: Clock,
+    spec: RatioSpec,
 ) -> tuple[Array, AdamState]:
     edited = spec.architecture.apply(state.ratio, batch) * batch.margin
 

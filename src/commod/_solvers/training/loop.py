@@ -24,24 +24,6 @@ from numpy.typing import NDArray
 from commod._solvers.problem import Schedule
 from commod._solvers.training.programs import compiled_program
 
-__all__ = [
-    "AdamState",
-    "BatchOrders",
-    "Clock",
-    "Method",
-    "Progress",
-    "TrainedModels",
-    "adam_step",
-    "adam_step_sizes",
-    "adam_steps",
-    "initial_adam",
-    "padded",
-    "padded_size",
-    "rows_on_device",
-    "train",
-    "weighted_mean",
-]
-
 EPOCHS_PER_CALL = 10  # progress and interrupts come between two calls of the compiled program
 MAX_INDICES = 2**26  # in the row orders of a call, 256 MB
 MAX_MODELS = 128  # side by side

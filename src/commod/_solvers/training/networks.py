@@ -20,22 +20,6 @@ from numpy.typing import NDArray
 from commod._solvers.problem import TrainedConcepts, TrainedLayers
 from commod._solvers.training.loop import AdamState, TrainedModels, adam_step, adam_step_sizes
 
-__all__ = [
-    "Architecture",
-    "apply_across_rows",
-    "apply_bottleneck",
-    "apply_layers",
-    "group_cross_entropy",
-    "initial_bottleneck",
-    "initial_layers",
-    "label_cross_entropy",
-    "layer_lengths",
-    "linear_in_terms",
-    "split_bottleneck",
-    "split_layers",
-    "trained_layers",
-]
-
 INITIAL_SCALE = 0.01  # of the usual scale of random weights: enough to make concepts differ
 
 Sizes = tuple[int, ...]  # inputs, hidden units of each layer, outputs

@@ -28,8 +28,6 @@ import jax
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
 from jaxlib.version import __version__ as compiler_version
 
-__all__ = ["cache_home", "compiled_program"]
-
 HOME_VARIABLE = "COMMOD_CACHE_HOME"
 SUFFIX = ".program"
 MAX_PROGRAMS = 200  # on disk, about 100 kB each; the oldest files are removed first

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LIMIT_NAMES", "Comparison"]
-
 DEFAULT_LEVELS = (0.6, 0.7, 0.8, 0.9)  # P-rules
 DISPARITY_SHARES = (0.75, 0.5, 0.25)  # shares of the base model's disparity
 LIMIT_NAMES = ("exact limit", "limit with random draws")  # in whole people, in expectation

@@ -27,8 +27,6 @@ from commod.updates._interface import RawRows
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, ChangedDecisions
 
-__all__ = ["stability"]
-
 
 def stability(
     update: BaseUpdate,

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["ColumnUse", "Stability", "agreement_of", "count_uses"]
-
 BLOCK = 100_000  # people counted at once: bounds memory
 N_BARS = 10  # of the histogram, from never to always
 MOST_NAMED = 4  # columns that the text names

@@ -41,8 +41,6 @@ from commod._solvers.training.networks import (
     trained_layers,
 )
 
-__all__ = ["combine_gradients", "train_predictor"]
-
 HISTORY = ("label", "adversary", "change_rate")
 ROW_FIELDS = ("numeric", "codes", "label", "group", "decision", "weight", "adversary_weight")
 

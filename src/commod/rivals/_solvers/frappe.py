@@ -39,8 +39,6 @@ from commod._solvers.training.loop import (
 )
 from commod._solvers.training.networks import Architecture, label_cross_entropy
 
-__all__ = ["train_additive_term"]
-
 HISTORY = ("divergence", "discrepancy", "change_rate")
 CONCEPT_HISTORY = ("sparsity", "diversity")
 ROW_FIELDS = ("numeric", "codes", "margin", "cell", "weight", "fairness_weight")
