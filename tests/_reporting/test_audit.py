@@ -505,7 +505,7 @@ def test_an_update_that_reads_the_group_or_is_randomised_is_called_so_first():
         "This update reads each person's group, or a column that determines it, to decide. "
         "This update is randomised"
     )
-    assert (result.provenance.reads_group, result.provenance.draws_lots) == (True, True)
+    assert (result.provenance.reads_group, result.provenance.is_randomised) == (True, True)
     states = {check.code: check.state for check in result.checks}
     assert states["CM302"] == "failed"
     assert small().provenance.reads_group is None

@@ -225,7 +225,7 @@ def test_what_is_running_ends_with_the_run(tmp_path):
         while not (started.exists() and started.read_text().strip()):
             time.sleep(0.01)
         processes.end()
-        code, _ = running.result(timeout=30)
+        code, _ = running.result()
     assert code != 0
     assert not is_running(int(started.read_text()))
     assert processes.run(["sleep", "60"], dict(os.environ)) == (1, "interrupted")

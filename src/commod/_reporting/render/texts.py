@@ -219,7 +219,7 @@ def group_use(audit: Audit) -> str:
         None: "Whether the update sees the sensitive features when it decides is not known here. "
         "Other columns may be proxies for them.",
     }[audit.provenance.reads_group]
-    return f"{sentence} It decides by random draws." if audit.provenance.draws_lots else sentence
+    return f"{sentence} It decides by random draws." if audit.provenance.is_randomised else sentence
 
 
 def rates_in_words(names: ShortNames, groups: tuple[Group, ...]) -> list[str]:
