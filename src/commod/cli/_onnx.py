@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._io.optional import import_optional
+from commod._text import n_of
 from commod.exceptions import BaseModelError, InputError
 
 _TYPES: dict[str, Any] = {
@@ -152,7 +153,7 @@ class OnnxModel:
         if not is_float and np.isnan(numbers).any():
             raise BaseModelError(
                 f"{self.name!r} reads {name!r} as {model_input.type}, but it has "
-                f"{int(np.isnan(numbers).sum())} missing value(s). Fill them first."
+                f"{n_of(int(np.isnan(numbers).sum()), 'missing value')}. Fill them first."
             )
         return (numbers if is_float else values).astype(dtype)
 

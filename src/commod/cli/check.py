@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from commod._text import at_bound
 from commod.cli import _options as options
 from commod.cli._command import named_columns, with_options
 from commod.cli._printing import Printer, print_audit, target_holds, write_report
@@ -120,7 +121,7 @@ def _failures(patch: Patch, audit: Audit, max_changes: float | None) -> list[str
         now = "is not defined" if value is None else f"is {value:.3f}"
         then = "" if earlier is None else f" (it was {earlier:.3f} on the {reached.rows})"
         failures.append(
-            f"The patch no longer holds: {fairness.metric} {now}{then}, not {_bound(audit)}."
+            f"The patch no longer holds: {fairness.metric} {now}{then}; required: {_bound(audit)}."
         )
     rate = audit.changes.rate.value or 0.0
     if max_changes is not None and not rate <= max_changes:
@@ -135,9 +136,11 @@ def _success(audit: Audit) -> str:
     fairness = audit.fairness[0]
     if audit.request.target is None or fairness.after.value is None:
         return "The patch states no target, so there is nothing to check: pass --at-least."
-    return f"The patch holds: {fairness.metric} {fairness.after.value:.3f} {_bound(audit)}."
+    return (
+        f"The patch holds: {fairness.metric} {fairness.after.value:.3f}; required: {_bound(audit)}."
+    )
 
 
 def _bound(audit: Audit) -> str:
-    sign = "≥" if audit.fairness[0].higher_is_fairer else "≤"
-    return f"{sign} {audit.request.target:g}"
+    asked = audit.fairness[0]
+    return at_bound(f"{audit.request.target:g}", asked.higher_is_fairer)

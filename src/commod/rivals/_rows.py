@@ -14,6 +14,7 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import read_groups, sensitive_names
 from commod._solvers.search.rates import Cells
+from commod._text import plural
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
@@ -158,8 +159,8 @@ def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> NDA
         )
     if unknown:
         warnings.warn(
-            f"{method} learned nothing about the group(s) {', '.join(unknown[:6])}; rows of these "
-            "groups keep their base decisions.",
+            f"{method} learned nothing about the {plural(len(unknown), 'group')} "
+            f"{', '.join(unknown[:6])}; rows of these groups keep their base decisions.",
             DataWarning,
             stacklevel=5,
         )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups, determines_group
+from commod._text import n_of, verb
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
@@ -73,7 +74,7 @@ def rows_of_large_groups(
     if is_large.sum() < 2:
         counts = [f"{g!r}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
         raise InputError(
-            f"sensitive_features has {int(is_large.sum())} group(s) of at least min_group_size="
+            f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least min_group_size="
             f"{min_group_size} rows ({_listed(counts)}), but fairness compares at least 2. Merge "
             "groups (cut a number into bins), add rows or lower min_group_size.",
             parameter="min_group_size",
@@ -81,8 +82,8 @@ def rows_of_large_groups(
     if not is_large.all():
         small = [repr(g) for g, large in zip(groups.labels, is_large, strict=True) if not large]
         warnings.warn(
-            f"{len(small)} group(s) with fewer than min_group_size={min_group_size} rows are left "
-            f"out of the constraint: {_listed(small)}. Nothing is promised for them.",
+            f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
+            f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. Nothing is promised for them.",
             DataWarning,
             stacklevel=5,
         )
