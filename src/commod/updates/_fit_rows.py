@@ -74,8 +74,8 @@ def rows_of_large_groups(
     if is_large.sum() < 2:
         counts = [f"{g!r}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
         raise InputError(
-            f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least min_group_size="
-            f"{min_group_size} rows ({_listed(counts)}), but fairness compares at least 2. Merge "
+            f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least "
+            f"min_group_size={min_group_size} rows ({_listed(counts)}), but fairness compares at least 2. Merge "
             "groups (cut a number into bins), add rows or lower min_group_size.",
             parameter="min_group_size",
         )
@@ -83,7 +83,8 @@ def rows_of_large_groups(
         small = [repr(g) for g, large in zip(groups.labels, is_large, strict=True) if not large]
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
-            f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. Nothing is promised for them.",
+            f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. "
+            "Nothing is promised for them.",
             DataWarning,
             stacklevel=5,
         )
