@@ -16,7 +16,7 @@ from experiments.settings import Settings
 
 N_TARGETS = 31  # as many updates as LPP and ROC have, for a fair comparison
 FIGURES = ["fairness", "accuracy", "change_rate", "n_gains", "n_losses", "limit"]
-KNOBS = ["strength", "lambda_fair", "lambda_ratio", "target", "lean"]
+KNOBS = ["strength", "lambda_fair", "lambda_ratio", "target", "shrinkage"]
 SECONDS = {  # rough, for the remaining time
     ("COMMOD", "Law School"): 25,
     ("COMMOD", "COMPAS"): 70,
