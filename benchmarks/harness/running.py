@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.environments import ROOT, python_of
-from benchmarks.speed.kept import FOLDER_VARIABLE, PYTHON_VARIABLE
 from benchmarks.speed.settings import QUICK_VARIABLE
+from benchmarks.speed.shared_file import FOLDER_VARIABLE, PYTHON_VARIABLE
 
 SPEED = ROOT / "benchmarks" / "speed"
 TIME_LIMIT = 900  # seconds that a process may take
