@@ -75,8 +75,9 @@ def rows_of_large_groups(
         counts = [f"{g!r}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
         raise InputError(
             f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least "
-            f"min_group_size={min_group_size} rows ({_listed(counts)}), but fairness compares at least 2. Merge "
-            "groups (cut a number into bins), add rows or lower min_group_size.",
+            f"min_group_size={min_group_size} rows ({_listed(counts)}), but fairness "
+            "compares at least 2. Merge groups (cut a number into bins), add rows or lower "
+            "min_group_size.",
             parameter="min_group_size",
         )
     if not is_large.all():
