@@ -1,7 +1,7 @@
-"""Our reject option and adversarial debiasing beside AIF360's, on the same rows.
+"""Compare our reject option and adversarial debiasing with AIF360's, on the same rows.
 
-AIF360 lives in an environment of its own, made on the first run. Its adversary is of the
-equalized-odds kind and its projection goes tensor by tensor: ours is asked for the same.
+AIF360 runs in its own environment, which the first run creates. AIF360's adversary is of the
+equalized-odds kind, and its projection goes tensor by tensor. Ours is configured in the same way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ JOB = {
     "seeds": 5,
     "batch_size": 128,
 }
-STEPS = 2000  # of each training: 50 epochs of Law School are too few for AIF360 to learn the labels
+STEPS = 2000  # of each training; in 50 epochs of Law School AIF360 does not learn the labels
 
 
 def agreement() -> None:
@@ -37,14 +37,14 @@ def agreement() -> None:
     for name in TABLES:
         for seed in first_splits(2):
             split = make_split(name, seed)
-            theirs = _theirs(split)
+            theirs = _decisions_of_aif360(split)
             where = f"{name}, split {seed}"
             _compare_reject_option(where, split, theirs)
             _compare_adversarial(where, split, theirs)
 
 
-def _theirs(split: Split) -> Any:
-    """Return AIF360's decisions; group 1 is the one with the higher rate."""
+def _decisions_of_aif360(split: Split) -> Any:
+    """Return AIF360's decisions; group 1 is the group with the higher selection rate."""
     with tempfile.TemporaryDirectory() as folder:
         rows, answer = Path(folder) / "rows.npz", Path(folder) / "answer.npz"
         write_rows(split, rows)

@@ -1,8 +1,8 @@
-"""Changes of the blind alternatives, and of ours at the same P-rule, all on the same test rows.
+"""Compare the changes of blind alternatives with ours, at the same P-rule on the same test rows.
 
-Alternatives live in environments of their own, made on the first run. They get encoded features;
-their base model is the logistic regression of the protocol, and each asks for a P-rule of 0.8.
-ExponentiatedGradient decides by lot: its figures are expectations.
+Alternatives run in their own environments, which the first run creates. They get encoded features.
+Their base model is the logistic regression of the protocol, and each asks for a P-rule of 0.8.
+ExponentiatedGradient is randomised, so its figures are expectations.
 """
 
 from __future__ import annotations

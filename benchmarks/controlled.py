@@ -1,4 +1,4 @@
-"""What ControlledDebiaser promises on its fit rows, and how long its scorecards are.
+"""Check ControlledDebiaser on its fit rows, and the length of its scorecards.
 
 `SPLITS=2 make figures FIGURES=training-rows` takes the first two splits only, for a quick look.
 """
@@ -21,13 +21,13 @@ from commod.exceptions import TargetWarning
 P_RULE_TARGETS = np.linspace(0.5, 0.95, 10).round(2)
 P_RULE_BARS = {"Law School": 1.15, "COMPAS": 1.25}
 N_DM_TARGETS, LOWEST_DM, DM_BAR = 5, 0.1, 2.0
-SLACK = 0.005  # how far short of a target on the fit rows counts as reached
-SIZE_BARS = {"Law School": (None, 6), "COMPAS": (8, 40)}  # raw columns, lines
+SLACK = 0.005  # a target on the fit rows counts as reached up to this shortfall
+SIZE_BARS = {"Law School": (None, 6), "COMPAS": (8, 40)}  # raw columns, terms
 SIZE_PRICE_BAR = 1.15
 
 
 def fit_update(split: Split, **settings: Any) -> ControlledDebiaser:
-    """Return an update fitted on the training rows; what it warns of is in its `status_`."""
+    """Return an update fitted on the training rows; its `status_` repeats its warnings."""
     update = ControlledDebiaser(split.model, progress=False, random_state=0, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)
@@ -37,9 +37,9 @@ def fit_update(split: Split, **settings: Any) -> ControlledDebiaser:
 def ratios(changes: Any, limits: Any) -> tuple[float, float]:
     """Return the mean of changes / limit where there is a limit, and the ratio of the means."""
     changes, limits = np.asarray(changes), np.asarray(limits)
-    some = limits > 0
-    mean = float(np.mean(changes[some] / limits[some]))
-    return mean, float(changes[some].sum() / limits[some].sum())
+    positive = limits > 0
+    mean = float(np.mean(changes[positive] / limits[positive]))
+    return mean, float(changes[positive].sum() / limits[positive].sum())
 
 
 def training_rows() -> None:
@@ -51,7 +51,7 @@ def training_rows() -> None:
 
 
 def p_rule_training_rows(name: str, splits: list[Split]) -> None:
-    """Print how targets on the P-rule are met, and at what price."""
+    """Print whether targets on the P-rule are reached, and how many changes they take."""
     shortfall, changes, limits = [], [], []
     for split in splits:
         before = split.model.predict(split.train.X)
@@ -73,7 +73,7 @@ def p_rule_training_rows(name: str, splits: list[Split]) -> None:
 
 
 def dm_training_rows(name: str, splits: list[Split]) -> None:
-    """Print how targets on the DM are met, and at what price beside both limits."""
+    """Print whether targets on the DM are reached, and the changes beside both limits."""
     runs = [run for split in splits for run in dm_runs(split)]
     reached = [run["excess"] <= SLACK for run in runs]
     unsaid = [run["excess"] > SLACK and not run["says_so"] for run in runs]
@@ -95,7 +95,7 @@ def dm_training_rows(name: str, splits: list[Split]) -> None:
 
 
 def dm_runs(split: Split) -> Iterator[dict[str, float]]:
-    """Return what each target between the base model's DM and the lowest comes to."""
+    """Yield the figures of each target between the base model's DM and `LOWEST_DM`."""
     train, groups = split.train, {"sensitive_features": split.train.s}
     before = split.model.predict(train.X)
     base = metrics.disparate_mistreatment(train.y, before, **groups)
@@ -114,18 +114,18 @@ def dm_runs(split: Split) -> Iterator[dict[str, float]]:
 
 
 def scorecard_size() -> None:
-    """Count raw columns and lines at P-rule 0.8 with default settings, and what they cost."""
+    """Count raw columns and terms at P-rule 0.8 with default settings, and the extra changes."""
     for name in TABLES:
-        columns, lines, changes, fewest = [], [], [], []
+        columns, terms, changes, fewest = [], [], [], []
         for seed in first_splits(10):
             split = make_split(name, seed)
             short, full = fit_update(split, target=0.8), fit_update(split, target=0.8, sparsity=0)
             columns.append(len(short.scorecard_.columns_used))
-            lines.append(short.scorecard_.n_terms_used)
+            terms.append(short.scorecard_.n_terms_used)
             changes.append(short.change_rate_)
             fewest.append(full.change_rate_)
         for what, counts, most in zip(
-            ("raw columns", "lines"), (columns, lines), SIZE_BARS[name], strict=True
+            ("raw columns", "terms"), (columns, terms), SIZE_BARS[name], strict=True
         ):
             show(
                 f"{name}: {what} at P-rule 0.8, most (mean)",
@@ -139,7 +139,7 @@ def scorecard_size() -> None:
 
 
 def gains_only() -> None:
-    """Count who loses the favourable outcome with direction="gains_only": nobody may."""
+    """Count who loses the favourable outcome with direction="gains_only"; the bar is 0."""
     for favorable in (1, 0):
         losers, gainers = 0, 0
         for model, fit_rows, new_rows in gains_only_rows():
@@ -166,7 +166,7 @@ def gains_only() -> None:
 
 
 def gains_only_rows() -> Iterator[tuple[Any, tuple[Any, Any, Any], tuple[Any, Any, Any]]]:
-    """Return base model, fit rows and new rows: both tables and drawn populations."""
+    """Yield base model, fit rows and new rows of both tables and of synthetic populations."""
     for name in TABLES:
         for seed in first_splits(5):
             split = make_split(name, seed)

@@ -1,4 +1,4 @@
-"""Environments of other libraries: an interpreter for each, made from pinned versions."""
+"""Create the environments of other libraries from pinned versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = HERE.parent
 
 
 def python_of(library: str) -> Path:
-    """Return the interpreter of a library; a peer's environment is made where it is missing."""
+    """Return the interpreter of a library; create a peer's environment if it is missing."""
     if library == "commod":
         return Path(sys.executable)
     home, python = _home(library), _interpreter(library)
@@ -26,7 +26,7 @@ def python_of(library: str) -> Path:
 
 
 def is_ready(library: str) -> bool:
-    """Return whether an environment is there, with the versions that are pinned."""
+    """Return whether an environment exists with the pinned versions."""
     if library == "commod":
         return True
     stamp = _stamp(library)

@@ -1,6 +1,7 @@
-"""Every figure the project promises of its results, printed beside its bar: `make figures`.
+"""Print every figure that the project promises of its results beside its bar: `make figures`.
 
-Run a part with e.g. `make figures FIGURES="table-1 smoothness"`. Speed and memory are `make bench`.
+Run a part with e.g. `make figures FIGURES="table-1 smoothness"`. `make bench` measures speed and
+memory.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ GRID = [
 
 
 def base_models() -> None:
-    """Compare black-box means over splits 0..19 with the known table."""
+    """Compare the base model's mean figures over splits 0..19 with known values."""
     known = {"Law School": (0.261, 0.595, 0.800), "COMPAS": (0.625, 0.286, 0.673)}
     for name in TABLES:
         runs = [make_split(name, seed).base() for seed in range(20)]
@@ -81,12 +82,12 @@ def table_1() -> None:
             runs = trained(split, name, "demographic_parity")
             shift = base["accuracy"] - BASE[name, DP][1]
             fairness, accuracy = EDGES[name, DP, "AdversarialDebiasing"]
-            found = [
+            cells = [
                 (quartile(run["p_rule"], fairness), quartile(run["accuracy"] - shift, accuracy))
                 for run in runs
             ]
-            for cell in set(found):
-                rates = [r["changes"] for r, c in zip(runs, found, strict=True) if c == cell]
+            for cell in set(cells):
+                rates = [r["changes"] for r, c in zip(runs, cells, strict=True) if c == cell]
                 medians.setdefault(cell, []).append(float(np.median(rates)))
             bases.append(base["p_rule"])
             highest.append(np.nanmax([run["p_rule"] for run in runs]))
@@ -230,7 +231,7 @@ FIGURES: dict[str, Callable[[], None]] = {
 
 
 def main(names: list[str]) -> None:
-    """Measure the named figures, or all."""
+    """Measure the named figures; without names, measure all."""
     unknown = [name for name in names if name not in FIGURES]
     if unknown:
         sys.exit(f"unknown figures: {', '.join(unknown)}; choose from {', '.join(FIGURES)}")

@@ -1,9 +1,12 @@
-"""COMMOD's grid on one accelerator (or the CPU): `python benchmarks/gpu.py --rows 1000000`.
+"""Time COMMOD's grid on one accelerator (or the CPU): `python benchmarks/gpu.py --rows 1000000`.
 
-Trains a grid of updates of a score column on made rows, 5 epochs in batches of 8,192, twice: the
-first call compiles (or loads what an earlier process compiled), the second does not. Then one small
-fit of each rival that is trained by gradients. Needs JAX, NumPy, SciPy, scikit-learn, pandas and
-narwhals; the last line is the result as JSON. For a CPU: `--rows 50000 --points 2`.
+1. Train a grid of updates on synthetic rows with a score column, 5 epochs in batches of 8,192.
+   The first call compiles, or loads what an earlier process compiled.
+2. Train the same grid again, which compiles nothing.
+3. Fit each rival that is trained by gradients once, on few rows.
+
+The last line of the output is the result as JSON. The script needs JAX, NumPy, SciPy, scikit-learn,
+pandas and narwhals. On a CPU, use `--rows 50000 --points 2`.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from commod.updates.commod import fit_grid
 
 
 def make_rows(n: int, n_numbers: int, n_categories: int, levels: int, seed: int = 0):
-    """Return X with a score column, y and the group; the score leans towards one group."""
+    """Return X with a score column, y and the group; one group has higher scores."""
     rng = np.random.default_rng(seed)
     group = rng.random(n) < 0.4
     numbers = rng.standard_normal((n, n_numbers), dtype=np.float32)
@@ -45,7 +48,7 @@ def make_rows(n: int, n_numbers: int, n_categories: int, levels: int, seed: int 
 
 
 def timed(work):
-    """Return what `work()` gives and the seconds it took, those inside the solver apart."""
+    """Return the result of `work()` and its seconds: in total, and inside the solver."""
     inside = []
     train = commod_update._train
 
@@ -59,15 +62,15 @@ def timed(work):
     commod_update._train = watched
     start = time.perf_counter()
     try:
-        found = work()
+        result = work()
     finally:
         commod_update._train = train
     total = time.perf_counter() - start
-    return found, {"total": round(total, 3), "training": round(sum(inside), 3)}
+    return result, {"total": round(total, 3), "training": round(sum(inside), 3)}
 
 
 def grid(points: int) -> list[dict[str, float]]:
-    """Return as many settings, from hardly any fairness to much."""
+    """Return `points` settings, from a small weight of fairness to a large one."""
     return [
         {"lambda_fair": float(fair), "lambda_ratio": ratio}
         for fair, ratio in zip(
@@ -90,13 +93,13 @@ def rivals(rows: int) -> dict[str, float]:
 
 
 def memory() -> dict[str, float]:
-    """Return the most memory in use so far, in GB: of the process, and of the device if it says."""
+    """Return the peak memory so far in GB: of the process, and of the device if it reports it."""
     import jax
 
     unit = 2**30 if sys.platform == "darwin" else 2**20
-    found = {"process": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 2)}
+    peaks = {"process": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 2)}
     on_device = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
-    return {**found, "device": round(on_device / 2**30, 2)} if on_device else found
+    return {**peaks, "device": round(on_device / 2**30, 2)} if on_device else peaks
 
 
 def read_arguments() -> argparse.Namespace:
@@ -115,34 +118,34 @@ def read_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run it all and print the figures."""
-    asked = read_arguments()
+    """Run all steps and print the figures."""
+    options = read_arguments()
     start = time.perf_counter()
     import jax
 
     device = jax.devices()[0]
     begun = time.perf_counter() - start
     print(f"{device.device_kind} ({device.platform}), jax {jax.__version__}", flush=True)
-    X, y, group = make_rows(asked.rows, asked.numbers, asked.categories, asked.levels)
+    X, y, group = make_rows(options.rows, options.numbers, options.categories, options.levels)
     update = COMMOD(
         ScoreColumn("score"),
-        epochs=asked.epochs,
-        batch_size=asked.batch_size,
-        adversary_steps=asked.adversary_steps,
-        warmup_epochs=asked.warmup_epochs,
+        epochs=options.epochs,
+        batch_size=options.batch_size,
+        adversary_steps=options.adversary_steps,
+        warmup_epochs=options.warmup_epochs,
         progress=False,
         random_state=0,
     )
     seconds = {"starting jax": round(begun, 3)}
     for call in ("first", "second"):
         models, seconds[call] = timed(
-            lambda: fit_grid(update, grid(asked.points), X, y, sensitive_features=group)
+            lambda: fit_grid(update, grid(options.points), X, y, sensitive_features=group)
         )
         print(f"{call} call: {seconds[call]}", flush=True)
     for model in (models[0], models[-1]):
         print(f"lambda_fair={model.lambda_fair:g}: {model.status_}", flush=True)
     again, seconds["one model"] = timed(
-        lambda: fit_grid(update, grid(asked.points)[-1:], X, y, sensitive_features=group)
+        lambda: fit_grid(update, grid(options.points)[-1:], X, y, sensitive_features=group)
     )
     sample = X.iloc[:10_000]
     apart = float(np.abs(again[0].ratio(sample) - models[-1].ratio(sample)).max())
@@ -151,7 +154,7 @@ def main() -> None:
         "device": device.device_kind,
         "jax": jax.__version__,
         "python": sys.version.split()[0],
-        **vars(asked),
+        **vars(options),
         "seconds": seconds,
         "rivals": rivals(5000),
         "peak_gb": memory(),

@@ -1,7 +1,7 @@
-"""What the frontier of ControlledDebiaser reaches on new rows, beside the exact limit on them.
+"""Compare the frontier of ControlledDebiaser on new rows with the exact limit on these rows.
 
-Its 100 models are fixed before the test rows are seen, but the one counted is picked on them: the
-update chosen on training rows alone stands beside it.
+The frontier's 100 models are fixed before the test rows are seen, but the model that counts is
+chosen on the test rows. So an update that is chosen on training rows alone is shown beside it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NOT_REACHED = Reached(float("nan"), float("nan"), float("nan"))
 
 
 def frontier_of(split: Split, **settings: Any) -> pd.DataFrame:
-    """Return the 100 models of the default frontier as they do on the test rows."""
+    """Return the figures of the default frontier's 100 models on the test rows."""
     train, test = split.train, split.test
     update = ControlledDebiaser(split.model, random_state=0, progress=False, **settings)
     with warnings.catch_warnings():
@@ -62,15 +62,15 @@ def frontier_of(split: Split, **settings: Any) -> pd.DataFrame:
 
 def fewest(frame: pd.DataFrame, level: float, accuracy: float = 0.0) -> Reached:
     """Return the model with the fewest changes at a P-rule and an accuracy on the test rows."""
-    there = frame[(frame["fairness"] >= level) & (frame["accuracy"] >= accuracy)]
-    if there.empty:
+    reaching = frame[(frame["fairness"] >= level) & (frame["accuracy"] >= accuracy)]
+    if reaching.empty:
         return NOT_REACHED
-    best = there.loc[there["change_rate"].idxmin()]
+    best = reaching.loc[reaching["change_rate"].idxmin()]
     return Reached(best["change_rate"], best["fairness"], best["accuracy"])
 
 
 def chosen_on_training_rows(split: Split, level: float) -> Reached:
-    """Return what an update for this target on the training rows does on the test rows."""
+    """Return the figures on the test rows of an update that is fitted for this target."""
     run = split.evaluate(fit_update(split, target=level).predict(split.test.X))
     return Reached(run["changes"], run["p_rule"], run["accuracy"])
 
@@ -78,8 +78,8 @@ def chosen_on_training_rows(split: Split, level: float) -> Reached:
 def blind_reference(split: Split, level: float, C: float) -> Reached:
     """Turn negatives positive in the order of P(disadvantaged | x) until the level is reached.
 
-    The order is that of a logistic regression of the group on the base model's own columns; the
-    cut, as for the frontier, is the best on the test rows.
+    A logistic regression of the group on the base model's own columns gives the order. The cut is
+    the best on the test rows, as for the frontier.
     """
     encode, test = split.model[0], split.test
     group_model = LogisticRegression(C=C, max_iter=2000)
@@ -106,15 +106,16 @@ def limit_on_test_rows(split: Split, level: float) -> float:
 
 
 def ratio_of_means(runs: list[Reached], limits: list[float]) -> tuple[float, int]:
-    """Return mean changes over the mean limit where the level is reached, and on how many rows."""
-    there = [i for i, run in enumerate(runs) if not np.isnan(run.changes)]
-    if not there:
+    """Return mean changes over the mean limit, and how many runs reach the level."""
+    reaching = [i for i, run in enumerate(runs) if not np.isnan(run.changes)]
+    if not reaching:
         return float("nan"), 0
-    return sum(runs[i].changes for i in there) / sum(limits[i] for i in there), len(there)
+    ratio = sum(runs[i].changes for i in reaching) / sum(limits[i] for i in reaching)
+    return ratio, len(reaching)
 
 
 def means_of(runs: list[Reached]) -> str:
-    """Return mean changes, P-rule and accuracy in words."""
+    """Return mean changes, P-rule and accuracy as text."""
     values = np.array([(run.changes, run.p_rule, run.accuracy) for run in runs])
     changes, p_rule, accuracy = np.nanmean(values, axis=0)
     return f"{changes:.3f} changed, P-rule {p_rule:.3f}, accuracy {accuracy:.3f}"
@@ -159,7 +160,7 @@ def show_level(
 def show_three_way(
     name: str, splits: list[Split], frames: list[pd.DataFrame], level: float
 ) -> None:
-    """Print the fewest changes at a P-rule and at most so much accuracy lost."""
+    """Print the fewest changes at a P-rule, for each limit on the loss of accuracy."""
     words = []
     for loss in ACCURACY_LOSSES:
         pairs = zip(splits, frames, strict=True)

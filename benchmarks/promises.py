@@ -1,8 +1,8 @@
-"""Whether what `confidence=0.95` promises about new people is true, and given where it could be.
+"""Check that the promises of `confidence=0.95` are true, and given where they could be.
 
-Populations of `make_biased` without categories: the base model's logit and r are both linear in
-Gaussian columns, so the rates of every model in the whole population are bivariate normal
-probabilities, not estimates. `make figures FIGURES=promises DRAWS=1000 JOBS=2` takes more draws, on
+The populations are those of `make_biased` without categories. The base model's logit and r are both
+linear in Gaussian columns. So the rates of every model in the whole population are bivariate normal
+probabilities, not estimates. `make figures FIGURES=promises DRAWS=1000 JOBS=2` takes more draws, in
 two processes.
 """
 
@@ -42,7 +42,7 @@ LEAST_GROUP_SHARE, LEAST_RATE = 0.25, 0.2  # the normal approximation behind MAR
 
 
 class Recording(ControlledDebiaser):
-    """A ControlledDebiaser that keeps the scorecard of every model it tests, and last its own."""
+    """A ControlledDebiaser that stores the scorecard of every model it tests, its own last."""
 
     def _store_update(self, search: Any, update: Any) -> None:
         super()._store_update(search, update)
@@ -58,7 +58,7 @@ class Model:
 
     @property
     def p_rule(self) -> float:
-        """Return the P-rule, 0 where a group gets nothing."""
+        """Return the P-rule; it is 0 if a group gets no positive decision."""
         return min(self.rates) / max(max(self.rates), 1e-12)
 
     def is_safe(self, sizes: np.ndarray) -> bool:
@@ -93,7 +93,7 @@ def in_population(card: Any, base: Any, population: Any) -> Model:
 
 
 def _rate_and_changes(centre: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
-    """Return how many of a group are decided positively, and how many changed."""
+    """Return the selection rate of a group and its share of changes."""
     negative, changed = norm.cdf(-centre / np.sqrt(np.diag(spread)))
     both = multivariate_normal.cdf([0.0, 0.0], centre, spread, allow_singular=True)
     return float(1 - negative - changed + 2 * both), float(changed)
@@ -101,7 +101,7 @@ def _rate_and_changes(centre: np.ndarray, spread: np.ndarray) -> tuple[float, fl
 
 @dataclass(frozen=True)
 class Draw:
-    """What one draw came to."""
+    """The result of one draw."""
 
     promised: bool
     answer: Model
@@ -109,7 +109,7 @@ class Draw:
 
 
 def draw(seed: int) -> Draw:
-    """Fit with `confidence` on one draw and look its answer up in the population."""
+    """Fit with `confidence` on one draw, and evaluate the update in the population."""
     number = seed % len(POPULATIONS)
     rows = make_biased(N_ROWS, random_state=seed, **POPULATIONS[number])
     base = base_model(number)
@@ -127,7 +127,7 @@ def draw(seed: int) -> Draw:
 
 
 def draws() -> Iterator[Draw]:
-    """Return the draws, DRAWS of them (200), on JOBS processes (1)."""
+    """Yield the draws: DRAWS of them (default 200), in JOBS processes (default 1)."""
     seeds = range(int(os.environ.get("DRAWS", 200)))
     jobs = int(os.environ.get("JOBS", 1))
     if jobs == 1:
@@ -138,7 +138,7 @@ def draws() -> Iterator[Draw]:
 
 
 def promises() -> None:
-    """Count false promises, and promises given where a model of the path deserved one."""
+    """Count false promises, and promises given where a tested model is safe enough."""
     runs = list(draws())
     false = sum(run.promised and run.answer.p_rule < TARGET for run in runs)
     given = sum(run.promised for run in runs)

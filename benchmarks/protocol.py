@@ -1,4 +1,4 @@
-"""Which tables and splits figures are measured on; the protocol is that of the experiments."""
+"""The tables and splits of the figures; the protocol is that of the experiments."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ TABLES = (LAW_SCHOOL, COMPAS)
 
 
 def first_splits(n: int) -> range:
-    """Return the splits of a figure: 0..n-1, fewer where the environment says SPLITS=2."""
+    """Return the splits of a figure: 0..n-1, or fewer if the environment has e.g. SPLITS=2."""
     return range(min(n, int(os.environ.get("SPLITS", n))))

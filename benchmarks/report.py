@@ -1,4 +1,4 @@
-"""How figures are printed: each beside its bar, with a verdict."""
+"""Print figures beside their bars, with a verdict."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ def show(figure: str, value: str, bar: str = "", holds: bool | None = None) -> N
     print(f"{figure:<58} {value:<28} {bar:<22} {verdict}", flush=True)
 
 
-def show_at_most(figure: str, value: float, most: float, words: str = "") -> None:
-    """Print a figure that must not exceed its bar, with `words` after it."""
-    show(figure, f"{value:.3f} {words}".rstrip(), f"<= {most:g}", bool(value <= most))
+def show_at_most(figure: str, value: float, most: float, note: str = "") -> None:
+    """Print a figure that must not exceed its bar, with `note` after it."""
+    show(figure, f"{value:.3f} {note}".rstrip(), f"<= {most:g}", bool(value <= most))

@@ -1,6 +1,7 @@
-"""Every method on the same splits: what it reaches, and at what price.
+"""Compare all methods on the same splits: fairness, accuracy and changes.
 
-All methods with their default sweeps, demographic parity, splits 0..4, measured on the test rows.
+All methods run their default sweeps for demographic parity on splits 0..4. The figures are measured
+on the test rows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _compared(name: str, seed: int) -> tuple[Comparison, float]:
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
-        found = compare(
+        comparison = compare(
             methods,
             split.train.X,
             split.train.y,
@@ -48,9 +49,9 @@ def _compared(name: str, seed: int) -> tuple[Comparison, float]:
             sensitive_features_eval=split.test.s,
             progress=False,
         )
-    if found.failures:
-        raise SystemExit(f"{name}, split {seed}: {found.failures}")
-    return found, time.perf_counter() - begin
+    if comparison.failures:
+        raise SystemExit(f"{name}, split {seed}: {comparison.failures}")
+    return comparison, time.perf_counter() - begin
 
 
 def _show_times(name: str, compared: list[tuple[Comparison, float]]) -> None:
@@ -68,8 +69,8 @@ def _show_times(name: str, compared: list[tuple[Comparison, float]]) -> None:
 
 def _show_ranges(name: str, compared: list[tuple[Comparison, float]]) -> None:
     """Print the P-rules each method reaches, means over splits, and how often it collapsed."""
-    frames = [found.frame() for found, _ in compared]
-    base = np.mean([found.base_fairness for found, _ in compared])
+    frames = [comparison.frame() for comparison, _ in compared]
+    base = np.mean([comparison.base_fairness for comparison, _ in compared])
     for method in compared[0][0].frontiers:
         lines = [frame[frame["method"] == method] for frame in frames]
         best = np.mean([line["fairness"].max() for line in lines])
@@ -85,7 +86,9 @@ def _show_ranges(name: str, compared: list[tuple[Comparison, float]]) -> None:
 
 def _show_needed(name: str, compared: list[tuple[Comparison, float]], loss: float | None) -> None:
     """Print the changes each method needs for a level, and which blind method needs the fewest."""
-    tables = [found.changes_needed(LEVELS, max_accuracy_loss=loss) for found, _ in compared]
+    tables = [
+        comparison.changes_needed(LEVELS, max_accuracy_loss=loss) for comparison, _ in compared
+    ]
     floor = "any accuracy" if loss is None else f"accuracy within {loss} of the base"
     needs_group = tables[0]["needs group"]
     means = sum(table[list(LEVELS)].fillna(np.inf) for table in tables) / len(tables)

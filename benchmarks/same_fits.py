@@ -1,4 +1,4 @@
-"""Compare seeded fits with stored ones: a refactoring must not move a decision or a point.
+"""Compare seeded fits with stored fits: a refactoring must not change a decision or a point.
 
 `python benchmarks/same_fits.py` fits every case and compares it with `same_fits.json`: decisions
 must be identical, points and scores equal to 1e-12. `--write` stores the results of this commit.
@@ -41,7 +41,7 @@ STORED = Path(__file__).with_name("same_fits.json")
 TOLERANCE = 1e-12
 
 
-class Rows(NamedTuple):
+class FitRows(NamedTuple):
     """A fitted base model and the rows that an update is fitted on."""
 
     model: Any
@@ -63,30 +63,30 @@ def base_model(X: pd.DataFrame, y: Any) -> Any:
     return make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(X, y)
 
 
-def compas(n: int = 1500) -> Rows:
+def compas(n: int = 1500) -> FitRows:
     """Return rows of COMPAS that are new to the model."""
     bunch = load_compas()
     order = np.random.RandomState(0).permutation(len(bunch.data))
     X, y, groups = bunch.data, np.asarray(bunch.target), np.asarray(bunch.sensitive_features)
     train, new = order[:2000], order[2000 : 2000 + n]
-    return Rows(base_model(X.iloc[train], y[train]), X.iloc[new], y[new], groups[new])
+    return FitRows(base_model(X.iloc[train], y[train]), X.iloc[new], y[new], groups[new])
 
 
-def biased(n: int, *, shares: tuple[float, ...] = (0.7, 0.3), weighted: bool = False) -> Rows:
+def biased(n: int, *, shares: tuple[float, ...] = (0.7, 0.3), weighted: bool = False) -> FitRows:
     """Return rows of a synthetic population with two or more groups."""
     rows = make_biased(n + 500, group_shares=shares, bias=1.5, n_categories=6, random_state=3)
     X, y, groups = rows.data, rows.target, rows.sensitive_features
     weight = np.random.RandomState(5).uniform(0.5, 2.0, n) if weighted else None
-    return Rows(base_model(X[:500], y[:500]), X[500:], y[500:], groups[500:], weight)
+    return FitRows(base_model(X[:500], y[:500]), X[500:], y[500:], groups[500:], weight)
 
 
-def controlled(rows: Callable[[], Rows], **params: Any) -> Callable[[], dict[str, Any]]:
+def controlled(rows: Callable[[], FitRows], **params: Any) -> Callable[[], dict[str, Any]]:
     """Return a case that fits ControlledDebiaser."""
     return lambda: fit(ControlledDebiaser, rows(), **params)
 
 
-def fit(method: Any, rows: Rows, **params: Any) -> dict[str, Any]:
-    """Return what a seeded fit decides and, where it has a scorecard, its points."""
+def fit(method: Any, rows: FitRows, **params: Any) -> dict[str, Any]:
+    """Fit a method with a seed; return its decisions and, if it has a scorecard, its points."""
     if "random_state" in method(rows.model).get_params():
         params["random_state"] = 0
     update = method(rows.model, **params)
@@ -184,7 +184,7 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Return what differs between two results of one case, in words."""
+    """Return the differences between two results of one case as sentences."""
     wrong = [] if before["decisions"] == after["decisions"] else ["other decisions"]
     for name, values in before["numbers"].items():
         old, new = np.array(values, dtype=float), np.array(after["numbers"][name], dtype=float)
@@ -199,7 +199,7 @@ def main() -> int:
     """Fit every case, then store the results or compare them with the stored ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="store the results of this commit")
-    parser.add_argument("cases", nargs="*", help="parts of the names of cases; all without any")
+    parser.add_argument("cases", nargs="*", help="parts of the names of cases; default: all cases")
     options = parser.parse_args()
     stored = json.loads(STORED.read_text()) if STORED.exists() else {}
     n_different = 0

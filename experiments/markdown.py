@@ -11,7 +11,7 @@ NOTHING = "–"
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """Return a number with fixed digits; a dash for a missing one.
+    """Return a number with fixed digits, or a dash for a missing number.
 
     Examples
     --------
@@ -21,23 +21,23 @@ def number(value: Any, digits: int = 3) -> str:
     if pd.isna(value):
         return NOTHING
     text = f"{value:.{digits}f}"
-    return text.lstrip("-") if not float(text) else text  # no minus before a zero
+    return text.lstrip("-") if not float(text) else text  # avoids "-0.000"
 
 
 def spread(mean: Any, sd: Any, digits: int = 3) -> str:
-    """Return mean ± standard deviation over splits; the mean alone where there is one split."""
+    """Return mean ± standard deviation over splits; with one split, return the mean alone."""
     if pd.isna(mean) or pd.isna(sd):
         return number(mean, digits)
     return f"{number(mean, digits)} ± {number(sd, digits)}"
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[Any]], *, numbers: bool = True) -> str:
-    """Return a Markdown table; all columns but the first are right-aligned if they hold numbers."""
+    """Return a Markdown table; `numbers` aligns all columns but the first to the right."""
     rule = ["---", *["---:" if numbers else "---"] * (len(header) - 1)]
     rows = [[str(cell) for cell in line] for line in (header, rule, *lines)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def picture(name: str, says: str, base: str) -> str:
-    """Return a picture with a link to its vector form; `says` is the alternative text."""
-    return f"[![{says}]({base}{name}.png)]({base}{name}.svg)"
+def picture(name: str, alt_text: str, base: str) -> str:
+    """Return a picture that links to its vector form."""
+    return f"[![{alt_text}]({base}{name}.png)]({base}{name}.svg)"

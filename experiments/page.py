@@ -1,4 +1,4 @@
-"""Write the page: every entry, from the CSVs and the description of the run."""
+"""Write docs/paper.md: every entry, from the CSVs and the description of the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.entries import ENTRIES, NOT_THERE, Entry
+from experiments.entries import ENTRIES, NOT_IN_PAPER, Entry
 from experiments.frames import read_frames
 from experiments.markdown import table
 
@@ -26,16 +26,18 @@ def _claim(entry: Entry) -> dict[str, str]:
     """Return an entry without pictures and without tables, which have CSVs of their own."""
     columns = ("title", "claim", "paper", "ours", "status", "verdict")
     remarks = [block for block in entry.body if not block.startswith(("|", "[!", "**"))]
-    return {name: getattr(entry, name) for name in columns} | {"remarks": " ".join(remarks)}
+    return {name: getattr(entry, name) for name in columns} | {
+        "remarks": " ".join(remarks).replace("\n", " ")
+    }
 
 
 def _page(entries: list[Entry], info: dict[str, Any]) -> str:
     blocks = [*_head(info), _summary(entries)]
     for i, entry in enumerate(entries, start=1):
-        who = "" if entry.claim.startswith(NOT_THERE) else "*The paper:* "
+        source = "" if entry.claim.startswith(NOT_IN_PAPER) else "*The paper:* "
         blocks += [
             f"## {i}. {entry.title}",
-            f"{who}{entry.claim}. *Verdict:* **{entry.status}**. {entry.verdict}",
+            f"{source}{entry.claim}. *Verdict:* **{entry.status}**. {entry.verdict}",
             *entry.body,
         ]
     return "\n\n".join([*blocks, *_foot(info)]) + "\n"
@@ -43,46 +45,56 @@ def _page(entries: list[Entry], info: dict[str, Any]) -> str:
 
 def _head(info: dict[str, Any]) -> list[str]:
     quick = info["settings"] == "quick"
-    where = "experiments/results" + ("/quick" if quick else "")
+    folder = "experiments/results" + ("/quick" if quick else "")
     docs = "../../../docs/" if quick else ""
     title = "# The paper, reproduced" + (" (quick run: few splits and points)" if quick else "")
-    warning = ["**Made to see that everything runs; its verdicts mean little.**"] if quick else []
+    warning = "**This run only checks that everything runs. Its verdicts mean little.**"
     return [
         title,
-        *warning,
-        "Every table and figure of *Controlled Model Debiasing through Minimal and Interpretable "
-        "Updates* (TMLR 2025), computed anew with this library, beside what the paper prints. This "
-        f"page is written by `make paper{'-quick' if quick else ''}`; every number on it comes "
-        f"from a CSV of `{where}` that the same command wrote. The protocol is the paper's: 70/30 "
-        "splits, a logistic regression, decisions at 0.5, all figures measured on the 30 % test "
-        "rows. Where the paper is silent (the scale of features, whether the sensitive column is "
-        "one: here it is not), ambiguous or mistaken, "
-        f"[decision 0001]({docs}decisions/0001-reading-the-paper.md) says how it was read. The "
-        "paper shows mostly one split, we show means ± standard deviations over several: every "
-        "comparison below is one of ours in the mean with one of theirs drawn once. In the "
-        "pictures, marks of methods at the same place of an axis may stand side by side, and a "
-        "hollow mark stands where not every split has an update.",
+        *([warning] if quick else []),
+        "This page computes every table and figure of *Controlled Model Debiasing through Minimal "
+        "and Interpretable Updates* (TMLR 2025) again with this library. It shows our results "
+        f"beside the paper's. `make paper{'-quick' if quick else ''}` writes the page. Every "
+        f"number on it comes from a CSV of `{folder}` that the same command wrote.",
+        "The protocol is the paper's: 70/30 splits, a logistic regression and decisions at 0.5. "
+        "All figures are measured on the 30 % test rows. Where the paper is silent, ambiguous or "
+        f"mistaken, [decision 0001]({docs}decisions/0001-reading-the-paper.md) says how we read "
+        "it. For example, the paper does not say how it scales features, nor whether the "
+        "sensitive column is a feature. Here it is not a feature.",
+        "The paper mostly shows one split. We show means ± standard deviations over several "
+        "splits. So every comparison below sets our mean beside a single draw of the paper.",
+        "In the pictures, marks of several methods at the same place of an axis may stand side by "
+        "side. A hollow mark means that not every split has an update there.",
         _glossary(),
     ]
 
 
 def _glossary() -> str:
-    words = {
-        "P-rule": "lowest over highest rate of positive decisions; higher is fairer (DP, "
-        "demographic parity)",
-        "DM": "disparate mistreatment, gap of true plus gap of false positive rates; lower is "
-        "fairer (EO, equalized odds)",
-        "Q1 to Q4": "segments of fairness or accuracy, Q4 the fairest or most accurate; quartiles "
-        "of AdvDebias (definition 1), LPP (2) or ROC (3)",
+    meanings = {
+        "black box": "the paper's word for the base model",
+        "P-rule": "lowest selection rate over the highest; higher is fairer (DP, demographic "
+        "parity)",
+        "DM": "disparate mistreatment: gap of true positive rates plus gap of false positive "
+        "rates; lower is fairer (EO, equalized odds)",
+        "notion": "demographic parity or equalized odds",
+        "sweep": "all updates that one method fits on one split, over a range of its settings",
+        "level": "a value of the P-rule or of DM that an update has to reach",
+        "Q1 to Q4": "segments of fairness or accuracy between the quartiles of one method's "
+        "sweeps; Q4 is the fairest or most accurate. The method is AdvDebias (definition 1), LPP "
+        "(definition 2) or ROC (definition 3)",
+        "edges": "the three quartiles that separate Q1 to Q4",
+        "cell": "a segment of fairness together with a segment of accuracy",
         "AdvDebias, FRAPPE, LPP, ROC": "adversarial debiasing (Zhang), an additive term, a linear "
         "programme, the reject option; our implementations, in `commod.rivals`",
-        "blind": "decides without the group: AdvDebias, FRAPPE, LPP, COMMOD, ControlledDebiaser; "
-        "ROC and one form of LPP see the group (the paper's oracles)",
-        "ControlledDebiaser": "this library's method: the target is stated, the changes are fewest",
-        "exact limit": "the fewest changes that reach a level, exactly, with the group in hand",
-        "adaptive, constant": "weight of the adversary in COMMOD's loss: ours, and the paper's",
+        "blind": "decides without the group. AdvDebias, FRAPPE, LPP, COMMOD and "
+        "ControlledDebiaser are blind. ROC and one form of LPP see the group (the paper's oracles)",
+        "ControlledDebiaser": "this library's method: the user states the target, and the method "
+        "changes as few decisions as it can",
+        "exact limit": "the fewest changes that could reach a level, even with the group in hand",
+        "adaptive, constant": "the weight of the adversary in COMMOD's loss: adaptive is ours, "
+        "constant is the paper's",
     }
-    return table(["word", "here it means"], words.items(), numbers=False)
+    return table(["word", "meaning on this page"], meanings.items(), numbers=False)
 
 
 def _summary(entries: list[Entry]) -> str:
@@ -108,11 +120,11 @@ def _foot(info: dict[str, Any]) -> list[str]:
         ["machine", f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"],
         [
             "duration",
-            f"{info['n_cells']} cells, {info['cell_seconds'] / 60:.0f} min of computing in all; "
-            f"the last call took {info['wall_seconds'] / 60:.0f} min with {info['jobs']} at once "
-            f"and found {info['n_kept']} cells kept from before",
+            f"{info['n_cells']} computations, {info['cell_seconds'] / 60:.0f} min in all; "
+            f"the last call took {info['wall_seconds'] / 60:.0f} min with {info['jobs']} processes "
+            f"and reused {info['n_kept']} stored results",
         ],
         ["finished", info["finished"]],
     ]
-    left_out = [f"{name} was left out: {why}" for name, why in info["left_out"].items()]
+    left_out = [f"{name} was left out: {reason}" for name, reason in info["left_out"].items()]
     return ["## How this page was made", table(["what", "value"], rows, numbers=False), *left_out]

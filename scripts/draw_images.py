@@ -1,4 +1,4 @@
-"""Draw docs/images/frontier.png and compare.png, on the model of the README. Run from the root."""
+"""Draw docs/images/frontier.png and compare.png with the model of the README."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from commod.rivals import lineup
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 
-def setting() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return the model of the README, the rows to edit it on, and those to measure it on."""
+def readme_example() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Return the model of the README, the fit rows and the evaluated rows."""
     people = load_compas()
     X = people.data[["sex", "age", "priors_count", "c_charge_degree"]]
     y, race = people.target, people.sensitive_features
@@ -43,7 +43,7 @@ def setting() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 def main() -> None:
     """Draw both pictures."""
-    model, (X, y, race), measured = setting()
+    model, (X, y, race), measured = readme_example()
     update = ControlledDebiaser(model, favorable_label=0, random_state=0)
     curve = frontier(update, X, y, sensitive_features=race, **measured)
     curve.plot().figure.savefig(IMAGES / "frontier.png", dpi=110)

@@ -17,7 +17,7 @@ IMAGE = Path(__file__).parents[1] / "docs" / "images" / "report.png"
 
 
 def main(report: Path, image: Path = IMAGE) -> None:
-    """Take a picture of what a reader sees first."""
+    """Write a screenshot of the first screen of a report."""
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("Chromium is missing: apt-get install chromium")

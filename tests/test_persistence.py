@@ -26,7 +26,7 @@ X = DATA.data.assign(
 SCORED = ScoreColumn("score")
 UPDATES = {
     **lineup(SCORED, random_state=0),
-    "mlp": COMMOD(SCORED, ratio="mlp", random_state=0),
+    "mlp": COMMOD(SCORED, architecture="mlp", random_state=0),
     "bins": ControlledDebiaser(SCORED, constraints="equalized_odds"),
     "promise": ControlledDebiaser(SCORED, monotone={"town": 1}, confidence=0.9, random_state=0),
 }

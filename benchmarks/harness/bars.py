@@ -1,4 +1,4 @@
-"""Every figure that `make bench` reports, with its bar where one was promised."""
+"""Every figure that `make bench` reports, with its bar if it has one."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ def _faster(
     bar: float | None = None,
     goal: float | None = None,
 ) -> Figure:
-    """Return how many times faster a program is than one fit of an adversarial peer."""
-    words = f"{table}, {CALLS[quantity]}: {peer} / {ours}"
+    """Return how many times faster our program is than one fit of an adversarial peer."""
+    label = f"{table}, {CALLS[quantity]}: {peer} / {ours}"
     top, bottom = Value(table, peer, quantity), Value(table, ours, quantity)
-    return Figure("peers", words, top, bottom, bar=bar, goal=goal, sense=">=")
+    return Figure("peers", label, top, bottom, bar=bar, goal=goal, sense=">=")
 
 
 def _beside_oxonfair(
     table: str, quantity: str, *, bar: float | None = None, goal: float | None = None
 ) -> Figure:
     ours = "ControlledDebiaser"
-    words = f"{table}, {CALLS[quantity]}: {ours} / {OXONFAIR}"
+    label = f"{table}, {CALLS[quantity]}: {ours} / {OXONFAIR}"
     top, bottom = Value(table, ours, quantity), Value(table, OXONFAIR, quantity)
-    return Figure("peers", words, top, bottom, bar=bar, goal=goal)
+    return Figure("peers", label, top, bottom, bar=bar, goal=goal)
 
 
 def _rows(settings: Settings) -> Iterator[Figure]:
@@ -89,11 +89,11 @@ def _rows(settings: Settings) -> Iterator[Figure]:
         where = rows_of(n, "category")
         for name in ("fit", "fit, every row", "predict", "apply", "audit"):
             for other in ("copy", "LogisticRegression"):
-                words = f"{where}: {name} / {other}"
-                yield Figure("rows", words, Value(where, name), Value(where, other))
+                label = f"{where}: {name} / {other}"
+                yield Figure("rows", label, Value(where, name), Value(where, other))
         for name in ("fit", "fit, every row"):
-            words = f"{where}: {name}, changes / exact limit"
-            yield Figure("rows", words, Value(where, name, "over_limit"))
+            label = f"{where}: {name}, changes / exact limit"
+            yield Figure("rows", label, Value(where, name, "over_limit"))
     yield from _growth(settings)
     yield from _most_rows(settings)
     yield from _text(settings)
@@ -111,34 +111,34 @@ def _growth(settings: Settings) -> Iterator[Figure]:
 
 
 def _per_row(name: str, few: int, many: int, bar: float | None) -> Figure:
-    """Return how seconds per row grow from few rows to many."""
+    """Return the ratio of seconds per row, at many rows over few rows."""
     top, bottom = (Value(rows_of(n, "category"), name) for n in (many, few))
-    words = f"{name}: seconds per row at {many:,} rows / at {few:,}"
-    return Figure("rows", words, top, bottom, scale=few / many, bar=bar)
+    label = f"{name}: seconds per row at {many:,} rows / at {few:,}"
+    return Figure("rows", label, top, bottom, scale=few / many, bar=bar)
 
 
 def _most_rows(settings: Settings) -> Iterator[Figure]:
     where = rows_of(settings.rows[-1], "category")
     for name in ("fit", "fit, every row", "predict", "apply", "audit"):
-        words = f"{where}: {name}, GB held by the process"
-        yield Figure("rows", words, Value(where, name, "process_peak_gb"), bar=24)
+        label = f"{where}: {name}, GB held by the process"
+        yield Figure("rows", label, Value(where, name, "process_peak_gb"), bar=24)
 
 
 def _text(settings: Settings) -> Iterator[Figure]:
-    # what scikit-learn's own predictions take is no figure of ours: they are shown beside
+    # Without a bar: scikit-learn's own predictions take most of this time and memory.
     bars = {"fit": 3, "fit, model's predictions included": None}
     for n, (name, bar) in itertools.product(settings.text_rows, bars.items()):
         where = rows_of(n, "text")
-        words = f"{where}: {name} / LogisticRegression"
-        yield Figure("rows", words, Value(where, name), Value(where, "LogisticRegression"), bar=bar)
+        label = f"{where}: {name} / LogisticRegression"
+        yield Figure("rows", label, Value(where, name), Value(where, "LogisticRegression"), bar=bar)
         for kind in ("text", "category"):
             where = rows_of(n, kind)
-            words = f"{where}: {name}, memory / data"
-            yield Figure("rows", words, Value(where, name, "peak_over_data"), bar=bar)
+            label = f"{where}: {name}, memory / data"
+            yield Figure("rows", label, Value(where, name, "peak_over_data"), bar=bar)
     for n, kind in itertools.product(settings.text_rows, ("text", "category")):
         where, name = rows_of(n, kind), "the model's predictions"
-        words = f"{where}: {name} alone, memory / data"
-        yield Figure("rows", words, Value(where, name, "peak_over_data"))
+        label = f"{where}: {name} alone, memory / data"
+        yield Figure("rows", label, Value(where, name, "peak_over_data"))
 
 
 def _categories(settings: Settings) -> Iterator[Figure]:
@@ -160,8 +160,8 @@ def _predict(settings: Settings) -> Iterator[Figure]:
         if kind.endswith("frame"):
             bars["apply"] = None
         for name, bar in bars.items():
-            words = f"{where}: {name} / predict_proba"
-            yield Figure("predict", words, Value(where, name, "over_base"), bar=bar)
+            label = f"{where}: {name} / predict_proba"
+            yield Figure("predict", label, Value(where, name, "over_base"), bar=bar)
 
 
 def _audit(settings: Settings) -> Iterator[Figure]:

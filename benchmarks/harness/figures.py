@@ -1,4 +1,4 @@
-"""Figures with bars: a value, or a ratio of two, taken turn by turn, and whether it holds."""
+"""Figures and their bars: a value, or a ratio of two values of one turn, and its verdict."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ HOLDS_BUT = "holds, goal missed"
 
 
 class Figure(NamedTuple):
-    """What is held against a bar: `scale` x `top` / `bottom`, or `scale` x `top` alone.
+    """A figure that is compared with a bar: `scale` x `top` / `bottom`, or `scale` x `top`.
 
-    `sense` is "<=" or ">=". A figure without bar and goal is only reported. A goal that is missed
-    is said, and does not fail a run.
+    `sense` is "<=" or ">=". A figure without bar and goal is only reported. A missed goal is
+    reported and does not fail a run.
     """
 
     part: str
-    words: str
+    name: str
     top: Value
     bottom: Value | None = None
     scale: float = 1.0
@@ -32,42 +32,42 @@ class Figure(NamedTuple):
 
     @property
     def is_judged(self) -> bool:
-        """Return whether there is anything to hold it against."""
+        """Return whether the figure has a bar or a goal."""
         return self.bar is not None or self.goal is not None
 
     @property
-    def bar_in_words(self) -> str:
+    def bar_text(self) -> str:
         """Return the bar as it is printed."""
         if self.bar is None:
             return "" if self.goal is None else f"{self.sense} {self.goal:g} (goal)"
         return f"{self.sense} {self.bar:g}" + (f" (goal {self.goal:g})" if self.goal else "")
 
     def holds(self, value: float, bar: float | None) -> bool:
-        """Return whether a value is on the right side of a bar; of none it always is."""
+        """Return whether a value is on the right side of a bar; without a bar, it is."""
         return bar is None or (value <= bar if self.sense == "<=" else value >= bar)
 
 
-class Found(NamedTuple):
-    """A figure with its values, one for each turn, and the verdict on their median."""
+class MeasuredFigure(NamedTuple):
+    """A figure with its values, one per turn, and the verdict on their median."""
 
     figure: Figure
     values: list[float]
     verdict: str
 
     def fails(self, *, whole_run: bool) -> bool:
-        """Return whether a run with this figure has failed; a whole run measures every bar."""
+        """Return whether this figure fails a run; a whole run has to measure every bar."""
         unmeasured = self.verdict == UNKNOWN and self.figure.bar is not None
         return self.verdict == MISSED or (whole_run and unmeasured)
 
 
-def evaluate(figure: Figure, parts: dict[str, Any]) -> Found:
-    """Return a figure of stored parts."""
+def evaluate(figure: Figure, parts: dict[str, Any]) -> MeasuredFigure:
+    """Return a figure with its values from the stored parts."""
     values = values_of(figure, parts.get(figure.part))
-    return Found(figure, values, verdict_on(figure, values))
+    return MeasuredFigure(figure, values, verdict_on(figure, values))
 
 
 def values_of(figure: Figure, part: dict[str, Any] | None) -> list[float]:
-    """Return the values of a figure; a ratio is of the same turn, when machines were as busy."""
+    """Return the values of a figure; both values of a ratio are of one turn, at equal load."""
     top = quantities(part, figure.top)
     if figure.bottom is None:
         return [figure.scale * value for value in top.values()]
@@ -76,21 +76,21 @@ def values_of(figure: Figure, part: dict[str, Any] | None) -> list[float]:
 
 
 def verdict_on(figure: Figure, values: Sequence[float]) -> str:
-    """Return whether the median of values is on the right side of bar and goal."""
+    """Return the verdict on the median of the values."""
     if not values:
         return UNKNOWN
     if not figure.is_judged:
         return ""
-    middle = statistics.median(values)
-    if not figure.holds(middle, figure.bar):
+    median = statistics.median(values)
+    if not figure.holds(median, figure.bar):
         return MISSED
-    if not figure.holds(middle, figure.goal):
+    if not figure.holds(median, figure.goal):
         return GOAL_MISSED if figure.bar is None else HOLDS_BUT
     return HOLDS
 
 
 def number(value: float) -> str:
-    """Return three digits of a number, without an exponent.
+    """Return a number with three digits, without an exponent.
 
     Examples
     --------
@@ -105,10 +105,10 @@ def number(value: float) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Return the median with the least and the most; a dash where there is none."""
+    """Return the median with the lowest and the highest; without values, return a dash."""
     if not values:
         return "–"
-    middle = number(statistics.median(values))
+    median = number(statistics.median(values))
     if len(values) == 1:
-        return middle
-    return f"{middle} ({number(min(values))} to {number(max(values))})"
+        return median
+    return f"{median} ({number(min(values))} to {number(max(values))})"

@@ -1,4 +1,4 @@
-"""Where and when something was measured."""
+"""Describe the machine and the time of a measurement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.provenance import commit, processor
 
 
 def describe() -> dict[str, Any]:
-    """Return machine, commit and time of a part that begins now."""
+    """Return machine, commit and current time."""
     return {
         "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit("src", "benchmarks"),

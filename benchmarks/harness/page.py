@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: what was measured, when, where, and which bars hold."""
+"""Write docs/benchmarks.md: what was measured, when and where, and which bars hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.harness.figures import (
     MISSED,
     UNKNOWN,
     Figure,
-    Found,
+    MeasuredFigure,
     evaluate,
     spread,
 )
@@ -23,65 +23,66 @@ PICTURE = "images/benchmarks-rows.png"
 
 
 def page(parts: dict[str, Any], figures: Sequence[Figure], *, picture: bool = True) -> str:
-    """Return the page of stored parts; a part that was never measured is named as such."""
-    found = [evaluate(figure, parts) for figure in figures]
-    blocks = [*_head(), _summary(parts, found)]
+    """Return the page of stored parts; the page says which parts were never measured."""
+    measured = [evaluate(figure, parts) for figure in figures]
+    blocks = [*_head(), _summary(parts, measured)]
     for section in SECTIONS:
-        mine = [one for one in found if one.figure.part == section.part]
-        blocks += _section(section, parts.get(section.part), mine, picture)
+        of_section = [m for m in measured if m.figure.part == section.part]
+        blocks += _section(section, parts.get(section.part), of_section, picture)
     return "\n\n".join([*blocks, *_foot(parts)]) + "\n"
 
 
 def _head() -> list[str]:
     return [
-        "# How fast it is",
-        "This page is written by `make bench`, which runs every benchmark of `benchmarks/speed` "
-        "with pytest-benchmark in fresh processes of its own; programs that are compared take "
-        "turns. A time is the median over all rounds, with the least and the most in brackets. A "
-        "ratio is taken turn by turn, and its median is held against the bar: a bar that is "
-        "missed says **MISSED**. Nothing compiled in an earlier process is found unless it says "
-        "so. `python -m benchmarks.bench --only rows` measures one part again, "
-        "`python -m benchmarks.bench --write-docs` writes this page from what is stored.",
+        "# How fast commod is",
+        "`make bench` writes this page. It runs every benchmark of `benchmarks/speed` with "
+        "pytest-benchmark, each in fresh processes. Programs that are compared take turns. A time "
+        "is the median over all rounds, with the lowest and the highest in brackets. A ratio is "
+        "computed turn by turn, and its median is compared with the bar. A bar has to hold, and "
+        "**MISSED** marks a bar that does not. A goal is what we aim for; a missed goal does not "
+        "fail a run. A process reuses nothing that an earlier process compiled, unless its name "
+        "says so.",
+        "`python -m benchmarks.bench --only rows` measures one part again. "
+        "`python -m benchmarks.bench --write-docs` writes this page from the stored results.",
     ]
 
 
-def _summary(parts: dict[str, Any], found: Iterable[Found]) -> str:
-    found = list(found)
-    judged = [one for one in found if one.figure.is_judged]
-    bars = [one for one in judged if one.figure.bar is not None]
-    goals = [one for one in judged if one.figure.goal is not None]
-    missed = [one for one in judged if one.verdict in (MISSED, GOAL_MISSED, HOLDS_BUT)]
-    unknown = [one for one in judged if one.verdict == UNKNOWN]
-    n_bars = sum(one.verdict not in (MISSED, UNKNOWN) for one in bars)
-    n_goals = sum(one.verdict == HOLDS for one in goals)
+def _summary(parts: dict[str, Any], measured: Iterable[MeasuredFigure]) -> str:
+    judged = [m for m in measured if m.figure.is_judged]
+    bars = [m for m in judged if m.figure.bar is not None]
+    goals = [m for m in judged if m.figure.goal is not None]
+    missed = [m for m in judged if m.verdict in (MISSED, GOAL_MISSED, HOLDS_BUT)]
+    unknown = [m for m in judged if m.verdict == UNKNOWN]
+    n_bars = sum(m.verdict not in (MISSED, UNKNOWN) for m in bars)
+    n_goals = sum(m.verdict == HOLDS for m in goals)
     lines = [f"{n_bars} of {len(bars)} bars hold, and {n_goals} of {len(goals)} goals are reached."]
-    lines += [f"- {_in_words(one)}" for one in missed]
-    lines += [f"- {one.figure.words}: {UNKNOWN}" for one in unknown]
+    lines += [f"- {_missed_text(m)}" for m in missed]
+    lines += [f"- {m.figure.name}: {UNKNOWN}" for m in unknown]
     lines += [f"- {part}: {b['group']}, {b['name']} failed" for part, b in failures(parts)]
     return "\n".join([lines[0], *([""] if lines[1:] else []), *lines[1:]])
 
 
-def _in_words(one: Found) -> str:
-    figure = one.figure
-    return f"{figure.words}: {spread(one.values)}, bar {figure.bar_in_words}: **{one.verdict}**"
+def _missed_text(measured: MeasuredFigure) -> str:
+    figure, values = measured.figure, spread(measured.values)
+    return f"{figure.name}: {values}, bar {figure.bar_text}: **{measured.verdict}**"
 
 
 def _section(
-    section: Section, part: dict[str, Any] | None, found: list[Found], picture: bool
+    section: Section, part: dict[str, Any] | None, measured: list[MeasuredFigure], picture: bool
 ) -> list[str]:
     title = f"## {section.title}"
     if part is None:
         return [title, "Not measured."]
-    blocks = [title, f"{section.words} {_when(part)}", _times(section, part)]
-    if found:
-        blocks.append(_verdicts(found))
+    blocks = [title, f"{section.description} {_provenance(part)}", _times(section, part)]
+    if measured:
+        blocks.append(_verdicts(measured))
     if section.part == "rows" and picture:
         blocks.append(f"![Seconds per row against rows]({PICTURE})")
     failed = [b for b in part["benchmarks"] if "failed" in b]
     return blocks + [_failure(benchmark) for benchmark in failed]
 
 
-def _when(part: dict[str, Any]) -> str:
+def _provenance(part: dict[str, Any]) -> str:
     return (
         f"Measured {part['measured']}, commit {part['commit']}, in {part['seconds'] / 60:.1f} min."
     )
@@ -102,20 +103,20 @@ def _times(section: Section, part: dict[str, Any]) -> str:
         lines.append(
             [benchmark["group"], benchmark["name"], *cells, f"{len(benchmark['turns'])} / {n}"]
         )
-    header = ["rows", "what", *(column.header for column in columns), "processes / rounds"]
+    header = ["rows", "action", *(column.header for column in columns), "processes / rounds"]
     return table(header, lines)
 
 
-def _verdicts(found: list[Found]) -> str:
-    judged_first = sorted(found, key=lambda one: not one.figure.is_judged)
+def _verdicts(measured: list[MeasuredFigure]) -> str:
+    judged_first = sorted(measured, key=lambda m: not m.figure.is_judged)
     lines = [
-        [one.figure.words, spread(one.values), one.figure.bar_in_words, _loud(one.verdict)]
-        for one in judged_first
+        [m.figure.name, spread(m.values), m.figure.bar_text, _emphasised(m.verdict)]
+        for m in judged_first
     ]
-    return table(["figure", "median (least to most)", "bar", "verdict"], lines)
+    return table(["figure", "median (lowest to highest)", "bar", "verdict"], lines)
 
 
-def _loud(verdict: str) -> str:
+def _emphasised(verdict: str) -> str:
     return f"**{verdict}**" if verdict in (MISSED, GOAL_MISSED) else verdict
 
 
@@ -139,21 +140,21 @@ def _foot(parts: dict[str, Any]) -> list[str]:
     ]
     header = ["part", "measured", "commit", "machine", "OMP_NUM_THREADS", "load before"]
     versions = [
-        [name, told["python"], ", ".join(f"{p} {v}" for p, v in told["packages"].items())]
-        for name, told in environments(parts).items()
+        [name, used["python"], ", ".join(f"{p} {v}" for p, v in used["packages"].items())]
+        for name, used in environments(parts).items()
     ]
     return [
         "## How this page was made",
-        "`make bench`, all on one machine; the load is the number of processes that wanted to run "
-        "in the minute before a part began.",
+        "`make bench` ran all parts on one machine. The load is the number of processes that "
+        "wanted to run in the minute before a part began.",
         table(header, lines),
         table(["environment", "Python", "packages"], versions),
     ]
 
 
 def environments(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the versions in each environment; the last part that used one tells them."""
-    return {name: told for part in parts.values() for name, told in part["environments"].items()}
+    """Return the versions of each environment, as the last part that used it reports them."""
+    return {name: used for part in parts.values() for name, used in part["environments"].items()}
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""The picture of the page: seconds per row against rows."""
+"""Draw the picture of docs/benchmarks.md: seconds per row against rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARKS = "osv^D"
 
 
 def draw_rows(parts: dict[str, Any], settings: Settings) -> bytes | None:
-    """Return the picture as PNG; None where fewer than two sizes were measured."""
+    """Return the picture as PNG, or None if fewer than two sizes were measured."""
     lines = {name: line_of(parts, settings, name) for name in (*OURS, *OTHERS)}
     if all(len(line) < 2 for line in lines.values()):
         return None
@@ -51,10 +51,10 @@ def draw_rows(parts: dict[str, Any], settings: Settings) -> bytes | None:
 
 
 def line_of(parts: dict[str, Any], settings: Settings, name: str) -> list[tuple[int, float]]:
-    """Return (rows, microseconds per row) of every size that was measured."""
+    """Return (rows, microseconds per row) for every measured size."""
     line = []
     for n in settings.rows:
-        found = quantities(parts.get("rows"), Value(rows_of(n, "category"), name))
-        if found:
-            line.append((n, 1e6 * statistics.median(found.values()) / n))
+        seconds = quantities(parts.get("rows"), Value(rows_of(n, "category"), name))
+        if seconds:
+            line.append((n, 1e6 * statistics.median(seconds.values()) / n))
     return line

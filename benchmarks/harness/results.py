@@ -1,7 +1,7 @@
-"""What was measured: put together, kept whole or not at all, and found again by name.
+"""Stored results: collect the turns of a run, write them, and look values up by name.
 
-A part is everything one file of benchmarks measures. It is replaced as a whole, so that what is
-compared was measured together.
+A part is everything that one file of benchmarks measures. A part is replaced as a whole, so that
+values that are compared were measured together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Turn = dict[str, Any]
 
 
 class Value(NamedTuple):
-    """Where one quantity is found: a benchmark of a group, and what of it."""
+    """The address of a value: group and name of a benchmark, and a quantity."""
 
     group: str
     name: str
@@ -27,28 +27,28 @@ class Value(NamedTuple):
 
 
 def gather(measured: Iterable[tuple[Step, Turn]]) -> dict[str, dict[str, Any]]:
-    """Return the parts of a run; every benchmark has its turns in order.
+    """Return the parts of a run, with the turns of every benchmark in order.
 
     A turn that fills a cache is dropped, unless it failed.
     """
     parts: dict[str, dict[str, Any]] = {}
     for (case, _), turn in sorted(measured, key=lambda pair: pair[1]["turn"]):
         part = parts.setdefault(case.part, {"benchmarks": [], "environments": {}})
-        found = _find(part, case.group, case.name)
-        if found is None:
-            found = {
+        benchmark = _find(part, case.group, case.name)
+        if benchmark is None:
+            benchmark = {
                 "group": case.group,
                 "name": case.name,
                 "environment": case.environment,
                 "turns": [],
             }
-            part["benchmarks"].append(found)
+            part["benchmarks"].append(benchmark)
         if "failed" in turn:
-            found["failed"] = turn["failed"]
+            benchmark["failed"] = turn["failed"]
         elif turn["turn"] >= 0:
             versions = turn.pop("versions")
             part["environments"][case.environment] = versions
-            found["turns"].append(turn)
+            benchmark["turns"].append(turn)
     return parts
 
 
@@ -60,34 +60,35 @@ def in_order(parts: dict[str, dict[str, Any]], names: Iterable[tuple[str, str, s
 
 
 def merged(stored: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the stored parts with those of this run in their places."""
+    """Return the stored parts, replaced by the parts of this run where it has them."""
     return {**stored, **parts}
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the stored parts; none where nothing was stored."""
+    """Return the stored parts, or none if the file does not exist."""
     return json.loads(path.read_text()) if path.exists() else {}
 
 
 def keep(parts: dict[str, Any], path: Path) -> None:
-    """Write the parts, whole or not at all."""
+    """Write the parts; if writing fails, the earlier file stays."""
     path.parent.mkdir(exist_ok=True)
     write_whole(path, (json.dumps(parts, indent=1) + "\n").encode())
 
 
 def quantities(part: dict[str, Any] | None, value: Value) -> dict[int, float]:
-    """Return a quantity of every turn that has it."""
-    found = _find(part or {"benchmarks": []}, value.group, value.name)
-    answers = {} if found is None else {t["turn"]: _of(t, value.quantity) for t in found["turns"]}
-    return {turn: answer for turn, answer in answers.items() if answer is not None}
+    """Return a quantity by turn, for every turn that has it."""
+    benchmark = _find(part or {"benchmarks": []}, value.group, value.name)
+    turns = [] if benchmark is None else benchmark["turns"]
+    by_turn = {turn["turn"]: _quantity(turn, value.quantity) for turn in turns}
+    return {turn: number for turn, number in by_turn.items() if number is not None}
 
 
 def every_round(benchmark: dict[str, Any], quantity: str) -> list[float]:
-    """Return all that is known of a quantity: of seconds every round, of others every turn."""
+    """Return all values of a quantity: seconds of every round, other quantities of every turn."""
     if quantity == "seconds":
         return [seconds for turn in benchmark["turns"] for seconds in turn["rounds"]]
-    found = (_of(turn, quantity) for turn in benchmark["turns"])
-    return [answer for answer in found if answer is not None]
+    values = (_quantity(turn, quantity) for turn in benchmark["turns"])
+    return [value for value in values if value is not None]
 
 
 def failures(parts: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -100,5 +101,5 @@ def _find(part: dict[str, Any], group: str, name: str) -> dict[str, Any] | None:
     return next(names, None)
 
 
-def _of(turn: Turn, quantity: str) -> float | None:
+def _quantity(turn: Turn, quantity: str) -> float | None:
     return turn["seconds"] if quantity == "seconds" else turn["extra"].get(quantity)

@@ -1,7 +1,7 @@
-"""Every benchmark in a process of its own: what runs when, and what comes back.
+"""Run every benchmark in its own process: the order of processes, and their results.
 
-Benchmarks of one group are compared, so they take turns: a machine that is slower for a minute is
-slower for all of them.
+Benchmarks of one group are compared, so they take turns. A machine that is slow for a minute is
+then slow for all of them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.environments import ROOT, python_of
-from benchmarks.speed.kept import FOLDER_VARIABLE, PYTHON_VARIABLE
 from benchmarks.speed.settings import QUICK_VARIABLE
+from benchmarks.speed.shared_file import FOLDER_VARIABLE, PYTHON_VARIABLE
 
 SPEED = ROOT / "benchmarks" / "speed"
-LONGEST = 900  # seconds a process may take
+TIME_LIMIT = 900  # seconds that a process may take
 
 
 class Case(NamedTuple):
@@ -39,14 +39,14 @@ class Case(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One process: a benchmark's turn; turn -1 fills its cache and is not counted."""
+    """One process: one turn of a benchmark. Turn -1 fills the cache and is not counted."""
 
     case: Case
     turn: int
 
 
 class Place(NamedTuple):
-    """Where a run keeps what its benchmarks share, and whether it is quick."""
+    """The folder of the files that the benchmarks of a run share; whether the run is quick."""
 
     folder: Path
     quick: bool
@@ -58,21 +58,21 @@ class Place(NamedTuple):
             FOLDER_VARIABLE: str(self.folder),
             PYTHON_VARIABLE: str(python_of("commod")),
             QUICK_VARIABLE: "1" if self.quick else "",
-            # nothing is loaded that the program itself does not load
+            # a plugin would load modules that the program itself does not load
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
         filled = case is not None and case.cache == "filled"
-        found = {name: value for name, value in os.environ.items() if not _is_dropped(name)}
-        home = self.folder / ("compiled" if filled else "compiled-by-nobody")
+        kept = {name: value for name, value in os.environ.items() if not _is_dropped(name)}
+        home = self.folder / ("compiled" if filled else "no-compiled-programs")
         if self.quick:  # several processes share the cores
-            found.setdefault("OMP_NUM_THREADS", "1")
-        return {**found, **added, CACHE_HOME: str(home), **({} if filled else {NO_CACHE: "false"})}
+            kept.setdefault("OMP_NUM_THREADS", "1")
+        return {**kept, **added, CACHE_HOME: str(home), **({} if filled else {NO_CACHE: "false"})}
 
 
 def _is_dropped(name: str) -> bool:
-    """Return whether a variable of ours would change what a process measures, or keep it from it.
+    """Return whether a variable of this process would change or prevent a measurement.
 
-    pytest-benchmark measures nothing where it believes to be a worker of pytest-xdist.
+    pytest-benchmark measures nothing if it takes itself for a worker of pytest-xdist.
     """
     return name == NO_CACHE or name.startswith("PYTEST_")
 
@@ -82,14 +82,14 @@ CACHE_HOME = "COMMOD_CACHE_HOME"
 
 
 class Processes:
-    """The processes of a run, which end with it, whatever happens."""
+    """The processes of a run; all of them end when the run ends."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()
         self._has_ended = False
 
     def run(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
-        """Return the code and, where it is not 0, the last words of a command."""
+        """Return the exit code of a command and, if it is not 0, its last lines of output."""
         with subprocess.Popen(
             command,
             env=variables,
@@ -98,7 +98,7 @@ class Processes:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            start_new_session=True,  # so that what it started ends with it
+            start_new_session=True,  # so that its own child processes end with it
         ) as child:
             self._running.add(child)
             try:
@@ -111,53 +111,55 @@ class Processes:
         if self._has_ended:
             return 1, "interrupted"
         try:
-            said, _ = child.communicate(timeout=LONGEST)
+            output, _ = child.communicate(timeout=TIME_LIMIT)
         except subprocess.TimeoutExpired:
-            return 1, f"took longer than {LONGEST} s"
-        return child.returncode, _last(said) if child.returncode else ""
+            return 1, f"took longer than {TIME_LIMIT} s"
+        return child.returncode, _last_lines(output) if child.returncode else ""
 
     def end(self) -> None:
-        """End all that is running; what is started later ends at once."""
+        """End all running processes; a process that starts later ends at once."""
         self._has_ended = True
         for child in list(self._running):
             _end(child)
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """End a process and everything that it started."""
+    """End a process and all processes that it started."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
 def list_cases(place: Place) -> list[Case]:
-    """Return every benchmark that pytest finds."""
+    """Return every benchmark that pytest collects."""
     path = place.folder / "cases.json"
     command = _pytest("commod", str(SPEED), "--collect-only", f"--list-cases={path}")
     done = subprocess.run(command, env=place.variables(), capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"The benchmarks cannot be listed:\n{_last(done.stdout + done.stderr)}")
+        raise SystemExit(
+            f"The benchmarks cannot be listed:\n{_last_lines(done.stdout + done.stderr)}"
+        )
     return in_groups(Case(**described) for described in json.loads(path.read_text()))
 
 
 def in_groups(cases: Iterable[Case]) -> list[Case]:
-    """Return benchmarks with those of one group side by side."""
+    """Return the benchmarks ordered so that those of one group follow each other."""
     cases = list(cases)
     groups = {(case.part, case.group): None for case in cases}
     return [case for group in groups for case in cases if (case.part, case.group) == group]
 
 
 def steps_of(cases: Iterable[Case]) -> Iterator[Step]:
-    """Yield processes in order: groups one after another, their benchmarks in turns."""
-    for _, together in groupby(cases, key=lambda case: (case.part, case.group)):
-        compared = list(together)
+    """Yield processes in order: group after group, with the benchmarks of a group in turns."""
+    for _, group in groupby(cases, key=lambda case: (case.part, case.group)):
+        compared = list(group)
         yield from (Step(case, -1) for case in compared if case.cache == "filled")
         for turn in range(max(case.turns for case in compared)):
             yield from (Step(case, turn) for case in compared if turn < case.turns)
 
 
 def run_step(step: Step, place: Place, processes: Processes) -> dict[str, Any]:
-    """Return what a process measured, or why it failed."""
+    """Run a process and return its measurements, or the reason why it failed."""
     with tempfile.TemporaryDirectory(dir=place.folder) as folder:
         answer = Path(folder) / "answer.json"
         command = _pytest(
@@ -166,14 +168,14 @@ def run_step(step: Step, place: Place, processes: Processes) -> dict[str, Any]:
             f"--benchmark-json={answer}",
             f"--basetemp={Path(folder) / 'files'}",
         )
-        code, said = processes.run(command, place.variables(step.case))
+        code, output = processes.run(command, place.variables(step.case))
         if code or not answer.exists():
-            return {"turn": step.turn, "failed": said or f"ended with {code}"}
+            return {"turn": step.turn, "failed": output or f"ended with {code}"}
         return read_answer(json.loads(answer.read_text()), step.turn)
 
 
 def read_answer(answer: dict[str, Any], turn: int) -> dict[str, Any]:
-    """Return a turn from the JSON of pytest-benchmark; it has one benchmark."""
+    """Return a turn from the JSON of pytest-benchmark, which has one benchmark."""
     (benchmark,) = answer["benchmarks"]
     rounds = benchmark["stats"]["data"]
     return {
@@ -185,11 +187,11 @@ def read_answer(answer: dict[str, Any], turn: int) -> dict[str, Any]:
     }
 
 
-def _pytest(environment: str, *words: str) -> list[str]:
+def _pytest(environment: str, *arguments: str) -> list[str]:
     config = ["-c", str(SPEED / "pytest.ini"), "--rootdir", str(SPEED)]
     plugin = ["-p", "pytest_benchmark.plugin"]
-    return [str(python_of(environment)), "-m", "pytest", *config, *plugin, *words]
+    return [str(python_of(environment)), "-m", "pytest", *config, *plugin, *arguments]
 
 
-def _last(said: str, most: int = 12) -> str:
-    return "\n".join(said.strip().splitlines()[-most:])
+def _last_lines(output: str, most: int = 12) -> str:
+    return "\n".join(output.strip().splitlines()[-most:])

@@ -1,4 +1,4 @@
-"""The parts of the page: a title, what was done, and which quantities are shown."""
+"""The sections of docs/benchmarks.md: a title, a description, and the quantities shown."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 
 class Column(NamedTuple):
-    """A quantity with its unit."""
+    """A column of a section's table: its header, and the quantity that it shows."""
 
     header: str
     quantity: str
 
 
 class Section(NamedTuple):
-    """How one part is shown."""
+    """The section that shows one part."""
 
     part: str
     title: str
-    words: str
+    description: str
     columns: tuple[Column, ...]
 
 
@@ -29,22 +29,23 @@ SECTIONS = (
     Section(
         "start",
         "Start",
-        "Whole commands from start to end, the start of Python included. `import commod` is "
-        "checked not to load JAX.",
+        "Each time is that of a whole command from start to end, including the start of Python. A "
+        "check makes sure that `import commod` does not load JAX.",
         (SECONDS,),
     ),
     Section(
         "peers",
         "Fits beside other libraries'",
-        "Training rows of split 0 of the paper's protocol. COMMOD, Fairlearn's and AIF360's "
-        "adversarial classifiers train 100 epochs in batches of 128 with one adversary step each; "
-        "every peer has its own adversary (Fairlearn's is linear, as documented, or that of its "
-        "guide) and an environment of its own. Peers get encoded features, ours encode the raw "
-        "frame themselves; ControlledDebiaser and OxonFair ask for a P-rule of 0.8, a frontier is "
-        "100 models, measured, and not described. A first call is imports and first fit of a "
-        "fresh process, next calls are fits after it. COMMOD compiled before finds what an "
-        "earlier process compiled. The first fit in parts has JAX imported beforehand to be "
-        "listened to; parts may nest (tracing).",
+        "All programs fit the training rows of split 0 of the paper's protocol. COMMOD and the "
+        "adversarial classifiers of Fairlearn and AIF360 train 100 epochs in batches of 128, with "
+        "one adversary step per step of the model. Every peer has its own adversary and its own "
+        "environment. Fairlearn's adversary is linear, as documented, or that of its user guide. "
+        "Peers get encoded features; our programs get the raw frame and encode it themselves. "
+        "ControlledDebiaser and OxonFair ask for a P-rule of 0.8. A frontier is 100 models, which "
+        "are measured but not described. A first call is the imports and the first fit of a fresh "
+        'process; next calls are the fits after it. "COMMOD, compiled before" reuses what an '
+        'earlier process compiled. "COMMOD, first fit in parts" imports JAX beforehand, to receive '
+        "the times that JAX reports. Its parts may overlap, because tracing can be nested.",
         (
             Column("next calls, s", "seconds"),
             Column("first call, s", "first_call"),
@@ -61,12 +62,13 @@ SECTIONS = (
     Section(
         "rows",
         "Many rows",
-        "10 numbers and 10 columns of 8 categories, drawn at random. Fits are of "
-        "ControlledDebiaser, target 0.8, with the scores in a column unless it says model; every "
-        'row: `sample="all"`. LogisticRegression is scikit-learn\'s, on the same columns encoded '
-        "beforehand as a sparse matrix; copy is one deep copy of the frame. Updates that predict, "
-        "apply or are audited were fitted on 50,000 of the rows. Memory is that of the first "
-        "round, beyond what the process held before it.",
+        "The tables have 10 columns of numbers and 10 columns of 8 categories, drawn at random. "
+        "The fits are of ControlledDebiaser with target 0.8. They read the scores from a column, "
+        'except where the model\'s predictions are included. "Every row" means '
+        '`sample="all"`. LogisticRegression is scikit-learn\'s, on the same columns, encoded '
+        'beforehand as a sparse matrix. "Copy" is one deep copy of the frame. Updates that '
+        "predict, apply or are audited were fitted on 50,000 of the rows. Memory is the peak of "
+        "the first round, beyond what the process held before the round.",
         (
             SECONDS,
             MEMORY,
@@ -79,32 +81,34 @@ SECTIONS = (
     Section(
         "categories",
         "Many categories",
-        "One column of so many categories, most of them rare, beside 10 numbers. COMMOD is timed "
-        "after its first fit, which compiles.",
+        "Each table has 10 columns of numbers and one column of categories, most of them rare. "
+        "COMMOD is timed after its first fit, because the first fit compiles.",
         (SECONDS, MEMORY),
     ),
     Section(
         "predict",
         "Predictions",
-        "`update.predict` and `Patch.apply` beside the base model's own `predict_proba`: LightGBM "
-        "with 200 trees on a frame of 10 numbers and 10 pandas categories, or on the numbers as an "
-        "array, and a logistic regression with its encoding. `predict` asks for the base model's "
-        "scores, `apply` has them in a column. Ratios are of calls that follow each other in one "
-        "process: the base model predicts before every round.",
+        "`update.predict` and `Patch.apply` are compared with the base model's own "
+        "`predict_proba`. One base model is LightGBM with 200 trees, on a frame of 10 numbers and "
+        "10 pandas categories, or on the numbers as an array. The other is a logistic regression "
+        "with its encoding. `predict` calls the base model for its scores; `apply` reads them from "
+        "a column. The base model predicts before every round, so a ratio compares two calls that "
+        "follow each other in one process.",
         (SECONDS, Column("over predict_proba", "over_base"), MEMORY),
     ),
     Section(
         "audit",
         "Audits and reports",
-        "20 columns, decisions and scores before and after, labels; segments and subgroups are "
-        "sought. Memory is over what the arrays and the frame hold.",
+        "An audit gets 20 columns, decisions and scores before and after, and true labels. It "
+        'searches for segments and subgroups. "Over the data" is the peak of memory divided by '
+        "what the arrays and the frame hold.",
         (SECONDS, MEMORY, Column("over the data", "peak_over_data"), Column("MB", "size_mb")),
     ),
     Section(
         "shipping",
         "The command line on files",
-        "`commod apply` on a Parquet file beside DuckDB copying it, and `commod debias` on a CSV "
-        "file; whole processes.",
+        "`commod apply` on a Parquet file is compared with DuckDB, which copies the file. `commod "
+        "debias` runs on a CSV file. Whole processes are timed.",
         (SECONDS, HELD),
     ),
 )

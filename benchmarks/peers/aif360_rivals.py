@@ -1,8 +1,8 @@
 """AIF360's reject option and adversarial debiasing on given rows: decisions on the test rows.
 
-Called with the rows, the answer's path, the margins, the bound of the search, and the weights and
-seeds of the adversarial runs as JSON. The sensitive column is taken out of the features, which
-AIF360 leaves in.
+The arguments are the path of the rows, the path of the answer, and a JSON text. The JSON text holds
+the margins, the bound of the search, and the weights and seeds of the adversarial runs. AIF360
+leaves the sensitive column among the features; this script removes it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def adversarial(rows: Any, weight: float, seed: int, job: dict[str, Any]) -> Any
 
 
 def main(rows_path: str, answer_path: str, job_text: str) -> None:
-    """Write every decision that was asked for."""
+    """Write the decisions of every run that the JSON text names."""
     rows, job = np.load(rows_path), json.loads(job_text)
     answer = reject_option(rows, job)
     for weight in job["weights"]:

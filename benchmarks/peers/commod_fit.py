@@ -1,4 +1,4 @@
-"""COMMOD on a raw frame: one adversary step for each step of the ratio, no warm-up; or a grid."""
+"""Fit COMMOD, or a grid, on a raw frame: one adversary step per step of the ratio, no warm-up."""
 
 from __future__ import annotations
 

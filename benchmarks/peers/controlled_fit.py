@@ -1,4 +1,4 @@
-"""ControlledDebiaser on a raw frame with its defaults: one fit, or a frontier of many."""
+"""Fit ControlledDebiaser, or a frontier, on a raw frame with default settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.peers.job import Job, Task
 
-N_DEFAULT = 100  # models of a frontier whose targets nobody names
+N_DEFAULT = 100  # models of a frontier with default targets
 
 
 def import_program() -> Callable[[Task], Job]:

@@ -1,4 +1,4 @@
-"""Decide test rows with Fairlearn's ExponentiatedGradient: a lottery over logistic regressions."""
+"""Decide test rows with Fairlearn's ExponentiatedGradient, a randomised logistic regression."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from benchmarks.peers.job import Job, Task
 
-# (predictor, adversary): "linear" is the documented default, which the class does not fill in
-# itself and which is the fastest it can be; "guide" are the networks of its user guide
+# (predictor, adversary): "linear" is the documented default, which the class does not set itself
+# and which is its fastest setting; "guide" has the networks of its user guide
 NETWORKS: dict[str, tuple[list[int | str], list[int | str]]] = {
     "linear": ([], []),
     "guide": ([50, "leaky_relu"], [3, "leaky_relu"]),

@@ -1,6 +1,6 @@
-"""What a program that is timed gets and gives back.
+"""The inputs and outputs of a timed program.
 
-Standard library only, because it is read in the environment of every peer.
+The module needs only the standard library: every peer's environment imports it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Task(NamedTuple):
-    """Which variant of a program, a file of training rows, how long it trains, how many models."""
+    """Variant of a program, file of training rows, length of training, number of models."""
 
     variant: str
     rows: str
@@ -21,14 +21,14 @@ class Task(NamedTuple):
 
 
 class Job(NamedTuple):
-    """One program with its rows in hand: `fit` is timed, `check(fit())` is not."""
+    """A program that has read its rows: `fit` is timed, `check(fit())` is not."""
 
     fit: Callable[[], Any]
     check: Callable[[Any], dict[str, float]]
 
 
 def timed(action: Callable[[], Any]) -> tuple[Any, float]:
-    """Return what an action returns, and its seconds."""
+    """Return the result of an action and its seconds."""
     start = time.perf_counter()
     result = action()
     return result, time.perf_counter() - start

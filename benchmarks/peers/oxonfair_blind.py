@@ -21,7 +21,9 @@ def main() -> None:
     update.fit(gm.accuracy, gm.disparate_impact, 0.8)
     new = rows["X_test"]
     if variant == "given":
-        new = DataDict(np.zeros(len(new)), new, rows["s_test"])  # it asks for labels, unused
+        new = DataDict(
+            np.zeros(len(new)), new, rows["s_test"]
+        )  # OxonFair requires labels but does not use them here
     np.save(target, np.asarray(update.predict(new), dtype=float).ravel())
 
 

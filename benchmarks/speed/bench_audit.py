@@ -1,7 +1,8 @@
 """An audit of many rows x 20 columns in 5 groups, and its report.
 
-Decisions and scores before and after, true labels; the columns are given, so segments and subgroups
-are sought. Memory is over what the arrays and the frame hold.
+The audit gets decisions and scores before and after, and true labels. It also gets the columns, so
+it searches for segments and subgroups. `peak_over_data` is the peak of memory divided by what the
+arrays and the frame hold.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.speed.cases import case
-from benchmarks.speed.kept import kept
 from benchmarks.speed.memory import measure
 from benchmarks.speed.names import audit_of
 from benchmarks.speed.settings import current, turns_of
-from benchmarks.speed.tables import Rows, load
+from benchmarks.speed.shared_file import shared_file
+from benchmarks.speed.tables import BenchmarkRows, load
 
 from commod import audit, report
 
 SETTINGS = current()
-FEW = 2000
+FEW = 2000  # rows of a first call, which loads modules
 
 
-class Given:
-    """What an audit is given."""
+class AuditInputs:
+    """The inputs of an audit."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: BenchmarkRows) -> None:
         n, X = len(rows.X), rows.X
         random = np.random.default_rng(1)
         group = random.choice(list("abcde"), size=n, p=[0.4, 0.3, 0.15, 0.1, 0.05])
@@ -49,29 +50,29 @@ class Given:
 
     def audit(self, n: int) -> Any:
         """Return the audit of the first n rows."""
-        some = {name: values[:n] for name, values in self.arrays.items()}
-        return audit(**some, X=self.X[:n], request={"target": 0.8})
+        first = {name: values[:n] for name, values in self.arrays.items()}
+        return audit(**first, X=self.X[:n], request={"target": 0.8})
 
     @property
     def n_bytes(self) -> int:
-        """Return what is held by what is passed in."""
+        """Return how many bytes the inputs hold."""
         frame = int(self.X.memory_usage(deep=True).sum())
         return frame + sum(values.nbytes for values in self.arrays.values())
 
 
-def audit_it(given: Given, folder: Path) -> Callable[[], Any]:
-    """Return the audit of every row."""
+def audit_action(given: AuditInputs, folder: Path) -> Callable[[], Any]:
+    """Return an action that audits every row."""
     given.audit(FEW)
     return partial(given.audit, len(given.X))
 
 
-def report_it(given: Given, folder: Path) -> Callable[[], Any]:
-    """Return the report of an audit of every row."""
+def report_action(given: AuditInputs, folder: Path) -> Callable[[], Any]:
+    """Return an action that writes the report of an audit of every row."""
     report(given.audit(FEW), folder / "few.html")
     return partial(report, given.audit(len(given.X)), folder / "report.html")
 
 
-ACTIONS = {"audit": audit_it, "report": report_it}
+ACTIONS = {"audit": audit_action, "report": report_action}
 
 
 def cases() -> list[Any]:
@@ -87,7 +88,7 @@ def cases() -> list[Any]:
 @pytest.mark.parametrize(("n", "kind", "name"), cases())
 def test_audits(benchmark: Any, tmp_path: Path, n: int, kind: str, name: str) -> None:
     """Time an audit or its report."""
-    given = Given(load(kept("tables.rows", n, kind)))
+    given = AuditInputs(load(shared_file("tables.rows", n, kind)))
     result = measure(benchmark, ACTIONS[name](given, tmp_path), SETTINGS.repeats)
     info = benchmark.extra_info
     info["data_mb"] = given.n_bytes / 1e6

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 from benchmarks.speed.cases import case
-from benchmarks.speed.kept import kept
 from benchmarks.speed.memory import measure
 from benchmarks.speed.names import categories_of
 from benchmarks.speed.settings import current, turns_of
-from benchmarks.speed.tables import Rows, load
+from benchmarks.speed.shared_file import shared_file
+from benchmarks.speed.tables import BenchmarkRows, load
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn
 from commod.exceptions import CommodWarning
 
 SETTINGS = current()
 SCORED = ScoreColumn("score")
-EPOCHS = 5  # how long it trains is no subject here
+EPOCHS = 5  # few: the length of training is not the subject here
 
 
-def controlled(rows: Rows) -> Callable[[], Any]:
+def controlled(rows: BenchmarkRows) -> Callable[[], Any]:
     """Return a fit of ControlledDebiaser."""
     update = ControlledDebiaser(SCORED, target=0.8, random_state=0, progress=False)
     few = rows.first(1000)
@@ -31,15 +31,15 @@ def controlled(rows: Rows) -> Callable[[], Any]:
     return partial(update.fit, rows.scored, rows.y, sensitive_features=rows.group)
 
 
-def trained(rows: Rows) -> Callable[[], Any]:
-    """Return a fit of COMMOD after its first, which compiles."""
+def trained(rows: BenchmarkRows) -> Callable[[], Any]:
+    """Return a fit of COMMOD; a first fit has compiled already."""
     update = COMMOD(SCORED, epochs=EPOCHS, warmup_epochs=0, random_state=0, progress=False)
     fit = partial(update.fit, rows.scored, rows.y, sensitive_features=rows.group)
     fit()
     return fit
 
 
-def predict(rows: Rows) -> Callable[[], Any]:
+def predict(rows: BenchmarkRows) -> Callable[[], Any]:
     """Return the predictions of COMMOD, which has points for every category."""
     return partial(trained(rows)().predict, rows.scored)
 
@@ -52,7 +52,7 @@ ACTIONS = {
 
 
 def often(n_levels: int, times: int) -> int:
-    """Return how often something is repeated: once where it may take minutes."""
+    """Return `times`, or 1 if a fit with so many categories may take minutes."""
     return times if n_levels < 1000 else 1
 
 
@@ -71,7 +71,7 @@ def often(n_levels: int, times: int) -> int:
     ],
 )
 def test_categories(benchmark: Any, n_levels: int, name: str) -> None:
-    """Time one action with a column of so many categories."""
+    """Time one action on rows with a column of `n_levels` categories."""
     warnings.simplefilter("ignore", CommodWarning)
-    rows = load(kept("tables.wide_rows", SETTINGS.category_rows, n_levels))
+    rows = load(shared_file("tables.wide_rows", SETTINGS.category_rows, n_levels))
     measure(benchmark, ACTIONS[name](rows), often(n_levels, SETTINGS.repeats))

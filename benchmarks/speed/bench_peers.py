@@ -1,10 +1,14 @@
-"""One fit, and a whole frontier, against other libraries.
+"""Compare one fit, and a whole frontier, with other libraries.
 
-COMMOD against Fairlearn's and AIF360's adversarial classifiers: same epochs, batch size and rows,
-one adversary step for each step of the model, each with its own adversary. ControlledDebiaser
-against OxonFair with inferred groups, and a frontier of its models against ONE adversarial fit.
-The first call of a process counts the imports, the next calls are fits after it. Peers get encoded
-features, ours the raw frame, which they encode themselves; reading the rows is not timed.
+- COMMOD is compared with the adversarial classifiers of Fairlearn and AIF360. All have the same
+  epochs, batch size and rows, and one adversary step per step of the model. Each has its own
+  adversary.
+- ControlledDebiaser is compared with OxonFair with inferred groups.
+- A frontier of ControlledDebiaser's models is compared with ONE adversarial fit.
+
+The first call of a process includes the imports; the next calls are the fits after it. Peers get
+encoded features. Our programs get the raw frame and encode it themselves. Reading the rows is not
+timed.
 """
 
 from __future__ import annotations
@@ -15,11 +19,11 @@ from typing import Any, NamedTuple
 import pytest
 from benchmarks.peers.job import Job, Task, timed
 from benchmarks.speed.cases import case
-from benchmarks.speed.kept import kept
 from benchmarks.speed.settings import current
+from benchmarks.speed.shared_file import shared_file
 
 SETTINGS = current()
-EVENTS = {  # what JAX says about the time before a program runs
+EVENTS = {  # the events in which JAX reports the time before a program runs
     "/jax/core/compile/jaxpr_trace_duration": "tracing",
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lowering",
     "/jax/core/compile/backend_compile_duration": "compiling",
@@ -27,7 +31,7 @@ EVENTS = {  # what JAX says about the time before a program runs
 
 
 class Program(NamedTuple):
-    """A fit that is timed: its environment, script and variant, and fits after the first."""
+    """A timed fit: its environment, script and variant, and the number of fits after the first."""
 
     environment: str
     script: str
@@ -52,11 +56,11 @@ PROGRAMS = {
 
 
 def prepared(prepare: Any, program: Program, table: str) -> Job:
-    """Return a program with its rows read."""
+    """Read the rows and return the job of a program."""
     if program.environment == "commod":
-        rows = kept("tables.raw_split", table)
+        rows = shared_file("tables.raw_split", table)
     else:
-        rows = kept("tables.encoded_split", table, suffix=".npz")
+        rows = shared_file("tables.encoded_split", table, suffix=".npz")
     sizes = (SETTINGS.epochs, SETTINGS.batch_size, SETTINGS.n_models)
     return prepare(Task(program.variant, str(rows), *sizes))
 
@@ -95,7 +99,7 @@ def test_fits(benchmark: Any, table: str, name: str) -> None:
     [case(table, group=table, name="COMMOD, first fit in parts") for table in SETTINGS.tables],
 )
 def test_first_fit_in_parts(benchmark: Any, table: str) -> None:
-    """Time what a first fit of COMMOD is made of; JAX is imported before, to be listened to."""
+    """Time the parts of a first fit of COMMOD; JAX is imported before, to receive its events."""
     program = PROGRAMS["COMMOD"]
     script = importlib.import_module(f"benchmarks.peers.{program.script}")
     prepare, importing = timed(script.import_program)

@@ -1,10 +1,9 @@
 """Many rows: fits, audits and predictions on 10 numbers and 10 columns of 8 categories.
 
-Updates read their scores from a column, so that nothing but the update is measured, and on up to
-1,000,000 rows also from a fitted pipeline, whose predictions they ask for. Beside them: one copy of
-the frame, and scikit-learn's LogisticRegression on the same columns, scaled and one-hot encoded
-beforehand as a sparse matrix. Memory is what the first round holds at most beyond what was held
-before it.
+Updates read their scores from a column, so that only the update is measured. On up to 1,000,000
+rows they also call a fitted pipeline for its predictions. They are compared with one copy of the
+frame, and with scikit-learn's LogisticRegression on the same columns, scaled and one-hot encoded
+beforehand as a sparse matrix. Memory is the peak of the first round, beyond what was held before.
 """
 
 from __future__ import annotations
@@ -16,93 +15,93 @@ from typing import Any
 
 import pytest
 from benchmarks.speed.cases import case
-from benchmarks.speed.kept import kept
 from benchmarks.speed.memory import measure
 from benchmarks.speed.names import rows_of
 from benchmarks.speed.settings import current, repeats_of, turns_of
-from benchmarks.speed.tables import Rows, base_model, encoder, load
+from benchmarks.speed.shared_file import shared_file
+from benchmarks.speed.tables import BenchmarkRows, base_model, encoder, load
 from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser, ScoreColumn, audit
 from commod.exceptions import CommodWarning
 
 SETTINGS = current()
-FEW = 2000  # rows of a call that loads what a first call loads
+FEW = 2000  # rows of a first call, which loads modules
 MOST_ROWS_OF_A_MODEL = 1_000_000
 SCORED = ScoreColumn("score")
 
 Action = Callable[[], Any]
 
 
-def fit_update(estimator: Any, X: Any, rows: Rows, **asked: Any) -> Any:
+def fit_update(estimator: Any, X: Any, rows: BenchmarkRows, **params: Any) -> Any:
     """Return one fitted update."""
-    update = ControlledDebiaser(estimator, target=0.8, random_state=0, progress=False, **asked)
+    update = ControlledDebiaser(estimator, target=0.8, random_state=0, progress=False, **params)
     return update.fit(X, rows.y, sensitive_features=rows.group)
 
 
-def fit_with_scores(rows: Rows, **asked: Any) -> Action:
+def fit_with_scores(rows: BenchmarkRows, **params: Any) -> Action:
     """Return a fit on scores in a column."""
     few = rows.first(FEW)
-    fit_update(SCORED, few.scored, few, **asked)
-    return partial(fit_update, SCORED, rows.scored, rows, **asked)
+    fit_update(SCORED, few.scored, few, **params)
+    return partial(fit_update, SCORED, rows.scored, rows, **params)
 
 
-def fit_with_model(rows: Rows) -> Action:
-    """Return a fit that asks a pipeline for its predictions."""
+def fit_with_model(rows: BenchmarkRows) -> Action:
+    """Return a fit that calls a pipeline for its predictions."""
     model, few = base_model(rows.first(SETTINGS.base_rows)), rows.first(FEW)
     fit_update(model, few.X, few)
     return partial(fit_update, model, rows.X, rows)
 
 
-def model_alone(rows: Rows) -> Action:
+def model_alone(rows: BenchmarkRows) -> Action:
     """Return the pipeline's own predictions."""
     model = base_model(rows.first(SETTINGS.base_rows))
     model.predict_proba(rows.X[:FEW])
     return partial(model.predict_proba, rows.X)
 
 
-def fitted_on_some(rows: Rows) -> Any:
+def fit_on_first_rows(rows: BenchmarkRows) -> Any:
     """Return an update for rows that are predicted or audited."""
-    some = rows.first(SETTINGS.fit_rows)
-    return fit_update(SCORED, some.scored, some)
+    fit_rows = rows.first(SETTINGS.fit_rows)
+    return fit_update(SCORED, fit_rows.scored, fit_rows)
 
 
-def predict(rows: Rows) -> Action:
-    """Return `update.predict`, scores given."""
-    return partial(fitted_on_some(rows).predict, rows.scored)
+def predict(rows: BenchmarkRows) -> Action:
+    """Return `update.predict` on rows that have scores."""
+    return partial(fit_on_first_rows(rows).predict, rows.scored)
 
 
-def apply(rows: Rows) -> Action:
+def apply(rows: BenchmarkRows) -> Action:
     """Return `Patch.apply`."""
-    return partial(fitted_on_some(rows).to_patch().apply, rows.scored)
+    return partial(fit_on_first_rows(rows).to_patch().apply, rows.scored)
 
 
-def audit_changes(rows: Rows) -> Action:
-    """Return an audit with segments and subgroups: the columns are given."""
-    after = fitted_on_some(rows).predict(rows.scored)
+def audit_changes(rows: BenchmarkRows) -> Action:
+    """Return an audit that gets the columns and so searches for segments and subgroups."""
+    after = fit_on_first_rows(rows).predict(rows.scored)
 
-    def of(n: int) -> Any:
-        some = rows.first(n)
-        before = (some.score > 0.5).astype(int)
-        told = {"y_true": some.y, "scores_before": some.score, "X": some.X}
-        return audit(before, after[:n], sensitive_features=some.group, **told)
+    def audit_first(n: int) -> Any:
+        first = rows.first(n)
+        before = (first.score > 0.5).astype(int)
+        inputs = {"y_true": first.y, "scores_before": first.score, "X": first.X}
+        return audit(before, after[:n], sensitive_features=first.group, **inputs)
 
-    of(FEW)
-    return partial(of, len(rows.X))
+    audit_first(FEW)
+    return partial(audit_first, len(rows.X))
 
 
-def copy(rows: Rows) -> Action:
+def copy(rows: BenchmarkRows) -> Action:
     """Return one copy of the frame."""
     return partial(rows.X.copy, deep=True)
 
 
-def logistic_regression(rows: Rows) -> Action:
+def logistic_regression(rows: BenchmarkRows) -> Action:
     """Return scikit-learn's fit on the encoded columns; encoding is not timed."""
     encoded = encoder().fit_transform(rows.X)
     return partial(LogisticRegression(max_iter=1000).fit, encoded, rows.y)
 
 
-ACTIONS: dict[str, Callable[[Rows], Action]] = {
+ACTIONS: dict[str, Callable[[BenchmarkRows], Action]] = {
     "fit": fit_with_scores,
     "fit, every row": partial(fit_with_scores, sample="all"),
     "fit, model's predictions included": fit_with_model,
@@ -118,7 +117,7 @@ ON_TEXT = ("fit", *OF_MODELS, "copy", "LogisticRegression")
 
 
 def cases() -> list[Any]:
-    """Return every action on rows of every size, and some on text."""
+    """Return every action on rows of every size, and several actions on text."""
     small = [name for name in ACTIONS if name not in OF_MODELS]
     chosen = [
         (n, "category", name)
@@ -134,9 +133,9 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize(("n", "kind", "name"), cases())
 def test_rows(benchmark: Any, n: int, kind: str, name: str) -> None:
-    """Time one action on rows of one size, with its memory and what it does."""
+    """Time one action on `n` rows; record its memory, fairness and changes."""
     warnings.simplefilter("ignore", CommodWarning)
-    rows = load(kept("tables.rows", n, kind))
+    rows = load(shared_file("tables.rows", n, kind))
     result = measure(benchmark, ACTIONS[name](rows), repeats_of(n, SETTINGS))
     info = benchmark.extra_info
     info["data_mb"] = int(rows.X.memory_usage(deep=True).sum()) / 1e6

@@ -1,7 +1,7 @@
-"""`commod apply` on a Parquet file beside DuckDB copying it, and `commod debias` on a CSV file.
+"""Time `commod apply` on a Parquet file beside a copy by DuckDB, and `commod debias` on a CSV file.
 
-The tables are those of the other benchmarks with a score. Each is a command of its own; memory is
-the largest resident set of the whole process.
+The tables are those of the other benchmarks with a score. Each benchmark is a command of its own.
+Memory is the largest resident set of the whole process.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from benchmarks.speed.cases import case
-from benchmarks.speed.files import TOLD
-from benchmarks.speed.kept import kept
+from benchmarks.speed.files import COLUMN_OPTIONS
 from benchmarks.speed.names import files_of
 from benchmarks.speed.processes import COMMOD, measure_command
 from benchmarks.speed.settings import current
+from benchmarks.speed.shared_file import shared_file
 
 SETTINGS = current()
 COPY = """
@@ -37,14 +37,14 @@ connection.execute(f"COPY (FROM read_parquet('{source}')) TO '{target}' (FORMAT 
 )
 def test_apply(benchmark: Any, tmp_path: Path, name: str) -> None:
     """Time the patch on a file, or the copy of the file."""
-    rows = str(kept("files.scored_parquet", SETTINGS.apply_rows, suffix=".parquet"))
+    rows = str(shared_file("files.scored_parquet", SETTINGS.apply_rows, suffix=".parquet"))
     target = str(tmp_path / "out.parquet")
     if name == "commod apply":
-        patch = str(kept("files.patch", suffix=".json"))
+        patch = str(shared_file("files.patch", suffix=".json"))
         measure_command(benchmark, COMMOD, "apply", patch, rows, target, "--quiet")
     else:
         measure_command(benchmark, sys.executable, "-c", COPY, rows, target)
-    Path(target).unlink()  # gigabytes that the next turn may need
+    Path(target).unlink()  # the next turn may need these gigabytes
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,9 @@ def test_apply(benchmark: Any, tmp_path: Path, name: str) -> None:
 )
 def test_debias(benchmark: Any, tmp_path: Path, n: int) -> None:
     """Time a whole fit from a CSV file to a patch."""
-    rows = str(kept("files.scored_csv", n, suffix=".csv"))
+    rows = str(shared_file("files.scored_csv", n, suffix=".csv"))
     patch = str(tmp_path / "patch.json")
-    # 1: the target was not reached, which is an answer too
-    measure_command(benchmark, COMMOD, "debias", rows, *TOLD, "--out", patch, codes=(0, 1))
+    # code 1 means that the target was not reached, which is a valid result
+    measure_command(
+        benchmark, COMMOD, "debias", rows, *COLUMN_OPTIONS, "--out", patch, codes=(0, 1)
+    )

@@ -1,4 +1,4 @@
-"""What it costs to start: the command line's help, and imports in a fresh process.
+"""Time to start: the help of the command line, and imports in a fresh process.
 
 The start of Python is included. `import commod` must not load JAX.
 """
@@ -29,7 +29,7 @@ COMMANDS = {
     "name", [case(name, group=START, name=name, turns=SETTINGS.turns) for name in COMMANDS]
 )
 def test_start(benchmark: Any, name: str) -> None:
-    """Time a command; the first of a run may read from the disk, so it has several rounds."""
+    """Time a command in several rounds, because the first round may read from the disk."""
     if name == "import commod":
         run(sys.executable, "-c", WITHOUT_JAX)
     measure_command(benchmark, *COMMANDS[name], rounds=SETTINGS.fits)

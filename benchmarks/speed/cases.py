@@ -1,6 +1,6 @@
-"""What one benchmark is called, where it runs and how often: a pytest parameter with a marker.
+"""The description of a benchmark: a pytest parameter with a marker.
 
-Standard library and pytest only: it is read in the environment of every peer.
+The module needs only the standard library and pytest: every peer's environment imports it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ def case(
     turns: int = 1,
     cache: str = "none",
 ) -> Any:
-    """Return a parameter set; benchmarks of one group are compared, and take turns.
+    """Return a parameter set; benchmarks of one group are compared and take turns.
 
     Parameters
     ----------
     *values
         The arguments of the benchmark.
     group, name : str
-        The rows it is measured on, and what is measured on them.
+        The rows that it is measured on, and the action that is measured.
     environment : str
-        The library whose interpreter runs it.
+        The library whose interpreter runs the benchmark.
     turns : int
-        Fresh processes it gets.
+        The number of fresh processes.
     cache : str
-        "none": nothing compiled before may be found; "filled": by one earlier process.
+        "none": no compiled program is reused; "filled": one earlier process fills the cache.
     """
     mark = pytest.mark.case(
         group=group, name=name, environment=environment, turns=turns, cache=cache

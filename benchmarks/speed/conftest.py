@@ -1,6 +1,6 @@
-"""Pytest as the harness uses it: it lists the benchmarks, and says which versions were measured.
+"""Pytest hooks for the harness: list the benchmarks, and report the measured versions.
 
-Standard library and pytest only: it is loaded in the environment of every peer.
+The module needs only the standard library and pytest: every peer's environment loads it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-# what decides how fast something is, whichever environment it is found in
+# packages whose version matters for speed, in any environment
 PACKAGES = {
     "aif360",
     "commod-debiasing",
@@ -42,7 +42,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_collection_finish(session: Any) -> None:
-    """Write what was collected where it is asked for."""
+    """Write the collected benchmarks to the file of `--list-cases`, if given."""
     path = session.config.getoption("--list-cases")
     if path:
         Path(path).write_text(json.dumps([_described(item) for item in session.items]))
@@ -52,17 +52,17 @@ def _described(item: Any) -> dict[str, Any]:
     part = item.path.stem.removeprefix("bench_")
     marker = item.get_closest_marker("case")
     if marker is None:
-        raise pytest.UsageError(f"{item.nodeid} has no case: nobody knows how to run it.")
+        raise pytest.UsageError(f"{item.nodeid} has no case, so the harness cannot run it.")
     return {"part": part, "node": item.nodeid, **marker.kwargs}
 
 
 def pytest_benchmark_generate_machine_info() -> dict[str, Any]:
-    """Return versions; the machine itself is described once, by the harness."""
+    """Return the versions; the harness describes the machine once."""
     versions = {d.name.lower().replace("_", "-"): d.version for d in distributions()}
-    found = {name: version for name, version in sorted(versions.items()) if name in PACKAGES}
-    return {"python": platform.python_version(), "packages": found}
+    packages = {name: versions[name] for name in sorted(versions) if name in PACKAGES}
+    return {"python": platform.python_version(), "packages": packages}
 
 
 def pytest_benchmark_generate_commit_info() -> dict[str, Any]:
-    """Return nothing: the harness asks for the commit once."""
+    """Return nothing: the harness stores the commit once."""
     return {}

@@ -1,6 +1,6 @@
 """Files that the command line reads: scored rows as CSV or Parquet, and a patch for them.
 
-Makers for `kept` take a path and write one file.
+The functions that `shared_file` calls take a path and write one file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.speed.processes import COMMOD, run
 from benchmarks.speed.settings import current
 from benchmarks.speed.tables import make_rows
 
-TOLD = ("--label", "y", "--sensitive", "group", "--score-column", "score", "--quiet")
+COLUMN_OPTIONS = ("--label", "y", "--sensitive", "group", "--score-column", "score", "--quiet")
 BLOCK = 1_000_000
 
 
@@ -33,7 +33,7 @@ def scored_csv(path: Path, n: int) -> None:
 
 
 def scored_parquet(path: Path, n: int) -> None:
-    """Write rows that `commod apply` reads, in blocks: there may be more than memory holds."""
+    """Write rows that `commod apply` reads, in blocks, because memory may not hold them all."""
     import duckdb
 
     block = min(n, BLOCK)
@@ -50,9 +50,9 @@ def scored_parquet(path: Path, n: int) -> None:
 
 
 def patch(path: Path) -> None:
-    """Write a patch fitted on fewer such rows."""
+    """Write a patch that is fitted on `fit_rows` such rows."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         source, made = Path(folder) / "fit.csv", Path(folder) / "patch.json"
         make_scored(current().fit_rows, 1).to_csv(source, index=False)
-        run(COMMOD, "debias", str(source), *TOLD, "--out", str(made), codes=(0, 1))
+        run(COMMOD, "debias", str(source), *COLUMN_OPTIONS, "--out", str(made), codes=(0, 1))
         made.replace(path)

@@ -1,4 +1,4 @@
-"""Fitted models and their updates that predictions are measured with: a maker for `kept`."""
+"""Write fitted base models and their updates for the benchmarks of predictions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.speed.settings import current
-from benchmarks.speed.tables import N_NUMBERS, Rows, base_model, make_rows, save
+from benchmarks.speed.tables import N_NUMBERS, BenchmarkRows, base_model, make_rows, save
 from lightgbm import LGBMClassifier
 
 from commod import ControlledDebiaser
@@ -21,13 +21,13 @@ class Fitted(NamedTuple):
     update: Any
 
 
-def features(kind: str, rows: Rows) -> Any:
+def features(kind: str, rows: BenchmarkRows) -> Any:
     """Return the columns of a kind: all of them as a frame, or the numbers as an array."""
     return rows.X.iloc[:, :N_NUMBERS].to_numpy() if kind.endswith("array") else rows.X
 
 
 def fitted(path: Path, kind: str) -> None:
-    """Write a base model fitted on some rows, and its update."""
+    """Write a base model fitted on `base_rows` rows, and its update."""
     rows = make_rows(SETTINGS.base_rows, "category")
     X = features(kind, rows)
     if kind.startswith("LightGBM"):

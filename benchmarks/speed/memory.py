@@ -1,4 +1,4 @@
-"""Memory that something needs at most beyond what is held before it, as Linux counts it (VmHWM)."""
+"""Peak memory of an action beyond what the process held before, as Linux counts it (VmHWM)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def held(field: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024
-    raise RuntimeError(f"This system does not tell {field}.")
+    raise RuntimeError(f"This system does not report {field}.")
 
 
 class Meter:
-    """What an action needs beyond what is held before it, and the most the process held."""
+    """The peak memory of an action beyond what was held before, and of the whole process."""
 
     def __init__(self) -> None:
         self.peak: int | None = None
@@ -26,15 +26,15 @@ class Meter:
         self._most = 0
 
     def open(self) -> None:
-        """Begin: from here on the peak is the action's."""
+        """Start to measure: from here on the peak belongs to the action."""
         gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)  # what is free already must not hide what is needed
+        ctypes.CDLL(None).malloc_trim(0)  # free memory would hide what the action needs
         self._most = held("VmHWM")
         Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
         self._before = held("VmRSS")
 
     def close(self) -> None:
-        """Take down the peak of the action."""
+        """Store the peak of the action."""
         if self._before is not None and self.peak is None:
             self.peak = held("VmHWM") - self._before
 
@@ -50,7 +50,7 @@ def measure(
     rounds: int,
     before: Callable[[], Any] = lambda: None,
 ) -> Any:
-    """Time an action with pytest-benchmark, write down its memory, and return its last result.
+    """Time an action with pytest-benchmark, record its memory, and return its last result.
 
     `before` is called before every round; neither its time nor its memory counts.
     """
@@ -58,7 +58,7 @@ def measure(
 
     def opened() -> None:
         meter.close()  # memory is that of the first round
-        results.clear()  # what an earlier round returned is not what the next one needs
+        results.clear()  # the next round must not count the result of an earlier one
         before()
         if meter.peak is None:
             meter.open()

@@ -1,4 +1,4 @@
-"""What groups of benchmarks are called: bars and pictures find their values by these names."""
+"""Names of groups of benchmarks, by which bars and pictures look up their values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How large every benchmark is: the full run, and the quick one that only shows that all runs.
+"""Sizes of the benchmarks: for the full run, and for the quick run, which judges no bar.
 
-Standard library only: it is read in the environment of every peer.
+The module needs only the standard library: every peer's environment imports it.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ QUICK_VARIABLE = "COMMOD_BENCH_QUICK"
 
 
 class Settings(NamedTuple):
-    """Sizes, and how often things are repeated."""
+    """Sizes and numbers of repetitions."""
 
     tables: tuple[str, ...]
     epochs: int
     batch_size: int
     turns: int  # fresh processes of each program that is compared
-    fits: int  # most fits of a program after its first one in a process
-    repeats: int  # rounds in a process, where one takes seconds
+    fits: int  # most fits of a program in one process after its first fit
+    repeats: int  # rounds in a process, if a round takes seconds
     n_models: int  # of a frontier or a grid
     rows: tuple[int, ...]
     text_rows: tuple[int, ...]
     category_rows: int
     categories: tuple[int, ...]
-    base_rows: int  # what a base model is fitted on
+    base_rows: int  # rows that a base model is fitted on
     n_trees: int
     base_models: tuple[str, ...]
     predict_rows: tuple[int, ...]
     audit_kinds: tuple[str, ...]
     audit_rows: int
     report_rows: int
-    fit_rows: int  # what updates that predict, are applied or audited are fitted on
+    fit_rows: int  # rows that an update is fitted on before it predicts, applies or is audited
     apply_rows: int
     debias_rows: int
 
@@ -61,7 +61,7 @@ FULL = Settings(
     debias_rows=1_000_000,
 )
 QUICK = Settings(
-    tables=("COMPAS",),  # the one that comes with the library
+    tables=("COMPAS",),  # this table comes with the library
     epochs=2,
     batch_size=128,
     turns=1,
@@ -91,11 +91,11 @@ def current() -> Settings:
 
 
 def turns_of(n: int, settings: Settings) -> int:
-    """Return how many fresh processes rows of this number are worth."""
+    """Return the number of fresh processes for a benchmark on `n` rows."""
     return min(2 if n <= 1_000_000 else 1, settings.turns)
 
 
 def repeats_of(n: int, settings: Settings) -> int:
-    """Return how many rounds a process has on rows of this number."""
+    """Return the number of rounds in a process for a benchmark on `n` rows."""
     most = 3 if n <= 100_000 else 2 if n <= 1_000_000 else 1
     return min(most, settings.repeats)

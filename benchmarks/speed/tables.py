@@ -1,6 +1,6 @@
-"""The tables that are measured on: drawn at random, or the training rows of split 0.
+"""The tables of the benchmarks: drawn at random, or the training rows of split 0.
 
-Makers for `kept` take a path and write one file.
+The functions that `shared_file` calls take a path and write one file.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 N_NUMBERS, N_CATEGORIES, N_LEVELS = 10, 10, 8
 
 
-class Rows(NamedTuple):
-    """Columns, labels, groups, and the chance of label 1 that the labels were drawn with."""
+class BenchmarkRows(NamedTuple):
+    """Columns, labels, groups, and the probability of label 1 that the labels were drawn with."""
 
     X: pd.DataFrame
     y: np.ndarray
     group: np.ndarray
     score: np.ndarray
 
-    def first(self, n: int) -> Rows:
+    def first(self, n: int) -> BenchmarkRows:
         """Return the first n rows."""
-        return Rows(*(part[:n] for part in self))
+        return BenchmarkRows(*(part[:n] for part in self))
 
     @property
     def scored(self) -> pd.DataFrame:
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
         return self.X.assign(score=self.score)
 
 
-def make_rows(n: int, kind: str) -> Rows:
+def make_rows(n: int, kind: str) -> BenchmarkRows:
     """Return 10 numbers and 10 columns of 8 categories, as "text" or as pandas "category"."""
     random = np.random.default_rng(0)
     group = (random.random(n) < 0.35).astype(int)
@@ -56,7 +56,7 @@ def make_rows(n: int, kind: str) -> Rows:
     return _drawn(pd.DataFrame(columns), logit, group, random)
 
 
-def make_wide_rows(n: int, n_levels: int) -> Rows:
+def make_wide_rows(n: int, n_levels: int) -> BenchmarkRows:
     """Return 10 numbers and one column of many categories, most of them rare."""
     random = np.random.default_rng(0)
     group = (random.random(n) < 0.35).astype(int)
@@ -74,14 +74,14 @@ def _categories(codes: np.ndarray, n_levels: int, kind: str) -> pd.Series:
     return column if kind == "category" else column.astype(str)
 
 
-def _drawn(X: pd.DataFrame, logit: np.ndarray, group: np.ndarray, random: Any) -> Rows:
+def _drawn(X: pd.DataFrame, logit: np.ndarray, group: np.ndarray, random: Any) -> BenchmarkRows:
     score = 1 / (1 + np.exp(-logit))
     y = (random.random(len(X)) < score).astype(int)
-    return Rows(X, y, np.where(group == 1, "b", "a"), score)
+    return BenchmarkRows(X, y, np.where(group == 1, "b", "a"), score)
 
 
 def encoder() -> Any:
-    """Return what makes a sparse matrix of the columns."""
+    """Return an encoder that makes a sparse matrix of the columns."""
     return make_column_transformer(
         (StandardScaler(), make_column_selector(dtype_include="number")),
         (
@@ -92,12 +92,12 @@ def encoder() -> Any:
     )
 
 
-def base_model(rows: Rows) -> Any:
-    """Return a logistic regression of some rows, encoding included."""
+def base_model(rows: BenchmarkRows) -> Any:
+    """Return a pipeline of the encoder and a logistic regression, fitted on the rows."""
     return make_pipeline(encoder(), LogisticRegression(max_iter=1000)).fit(rows.X, rows.y)
 
 
-# -- makers -----------------------------------------------------------------------------------
+# -- files ------------------------------------------------------------------------------------
 
 
 def rows(path: Path, n: int, kind: str) -> None:
@@ -111,13 +111,13 @@ def wide_rows(path: Path, n: int, n_levels: int) -> None:
 
 
 def raw_split(path: Path, table: str) -> None:
-    """Write the training rows of split 0 as ours read them: a frame and its fitted model."""
+    """Write the training rows of split 0 for our programs: a frame and its fitted model."""
     split = make_split(table, 0)
     save({"model": split.model, "n_concepts": N_CONCEPTS[table], **split.train}, path)
 
 
 def encoded_split(path: Path, table: str) -> None:
-    """Write the same rows as peers read them: encoded by the base model's encoder."""
+    """Write the same rows for peers, encoded by the base model's encoder."""
     split = make_split(table, 0)
     encoded = split.model[0].transform(split.train.X)
     encoded = encoded.toarray() if hasattr(encoded, "toarray") else np.asarray(encoded)

@@ -1,4 +1,4 @@
-"""What became of each claim of the paper: one entry per table or figure, from the CSVs alone."""
+"""The entries of docs/paper.md: one per table or figure, computed from the CSVs alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from experiments.entries.architectures import architectures
 from experiments.entries.base_points import base_points
 from experiments.entries.concepts import concepts
 from experiments.entries.deciding import deciding
-from experiments.entries.entry import NOT_THERE, Entry, Frames
+from experiments.entries.entry import NOT_IN_PAPER, Entry, Frames
 from experiments.entries.figure_1 import figure_1, robustness
 from experiments.entries.gains_only import gains_only
 from experiments.entries.illustration import illustration
@@ -21,7 +21,7 @@ from experiments.entries.post_hoc import post_hoc
 from experiments.entries.sensitivity import sensitivity
 from experiments.entries.table_1 import table_1
 
-__all__ = ["ENTRIES", "NOT_THERE", "Entry", "Frames"]
+__all__ = ["ENTRIES", "NOT_IN_PAPER", "Entry", "Frames"]
 
 ENTRIES: tuple[Callable[[Frames, str], Entry], ...] = (
     base_points,

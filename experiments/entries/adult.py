@@ -1,4 +1,4 @@
-"""The third table."""
+"""Entry: Adult, a table that the paper does not have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pandas as pd
 
 from experiments.entries.entry import (
     BEYOND,
-    NOT_THERE,
+    NOT_IN_PAPER,
     NOTIONS,
     Entry,
     Frames,
@@ -20,48 +20,50 @@ from experiments.protocol import ADULT
 
 
 def adult(frames: Frames, base: str) -> Entry:
-    """Say whether the ordering holds on a table the paper does not have."""
+    """Say whether the ordering of the methods holds on Adult."""
     ordering = frames["ordering"]
     part = ordering[(ordering["table"] == ADULT) & (ordering["definition"] == 1)]
     if part.empty:
-        words = "The table could not be fetched for this run."
+        verdict = "The table could not be fetched for this run."
         title = f"A third table: {ADULT}"
-        return Entry(title, NOT_THERE, NOTHING, NOTHING, NOTHING, words, ())
-    told = [_of_notion(frames, notion) for notion in (DP, EO)]
+        return Entry(title, NOT_IN_PAPER, NOTHING, NOTHING, NOTHING, verdict, ())
+    texts = [_texts_of_notion(frames, notion) for notion in (DP, EO)]
     return Entry(
         f"A third table: {ADULT}",
-        f"{NOT_THERE}: incomes of a census, groups by sex",
+        f"{NOT_IN_PAPER}: incomes of a census, groups by sex",
         NOTHING,
-        "; ".join(ours for ours, _ in told),
+        "; ".join(ours for ours, _ in texts),
         BEYOND,
-        " ".join(verdict for _, verdict in told),
+        " ".join(verdict for _, verdict in texts),
         (
-            "Its tables and pictures stand with the others above: Table 1 with our own quartiles, "
-            "the deciding table, Figure 1, fairness against accuracy, the limits and gains only. "
-            "Methods that train take fewer epochs here, as many steps as on the paper's tables.",
+            "The entries above show the tables and pictures of Adult: Table 1 (with our own "
+            "quartiles), the deciding table, Figure 1, fairness and accuracy, the limits and gains "
+            "only. Methods that train use fewer epochs here, so that they take as many steps as on "
+            "the paper's tables.",
         ),
     )
 
 
-def _of_notion(frames: Frames, notion: str) -> tuple[str, str]:
-    """Return for one notion what the summary and what the verdict says."""
+def _texts_of_notion(frames: Frames, notion: str) -> tuple[str, str]:
+    """Return the text of the summary and the text of the verdict for one notion."""
     steps, duels = frames["figure_1"], frames["duels"]
     most = int(frames["deciding"]["n_splits"].max())
     first, n, alone = fewest_steps(steps[(steps["table"] == ADULT) & (steps["notion"] == notion)])
-    here = duels[(duels["table"] == ADULT) & (duels["notion"] == notion)]
-    ours = contests(here, "ControlledDebiaser", "COMMOD", most)
-    rivals = pd.concat([contests(here, "COMMOD", name, most) for name in BLIND])
+    duels_here = duels[(duels["table"] == ADULT) & (duels["notion"] == notion)]
+    ours = contests(duels_here, "ControlledDebiaser", "COMMOD", most)
+    rivals = pd.concat([contests(duels_here, "COMMOD", name, most) for name in BLIND])
     curve = frames["pareto"]
     curve = curve[(curve["table"] == ADULT) & (curve["notion"] == notion)]
-    short = f"{NOTIONS[notion]}: COMMOD fewest in {first} of {n} points"
-    long = (
-        f"{NOTIONS[notion].capitalize()}: COMMOD has the fewest changes of the blind methods in "
-        f"{first} of {n} points of Figure 1 ({alone} further ones have no update of it) and no "
-        f"more than a rival in {rivals['won'].sum()} of {len(rivals)} combinations of the deciding "
-        f"table; ControlledDebiaser no more than COMMOD in {ours['won'].sum()} of {len(ours)}. "
-        f"Their price is accuracy: {_accuracies(curve)}."
+    summary = f"{NOTIONS[notion]}: COMMOD fewest in {first} of {n} points"
+    verdict = (
+        f"For {NOTIONS[notion]}, COMMOD has the fewest changes of the blind methods in "
+        f"{first} of {n} points of Figure 1; {alone} further points have no update of COMMOD. In "
+        "the deciding table, COMMOD needs no more changes than a rival in "
+        f"{rivals['won'].sum()} of {len(rivals)} combinations, and ControlledDebiaser no more than "
+        f"COMMOD in {ours['won'].sum()} of {len(ours)}. The price is accuracy: "
+        f"{_accuracies(curve)}."
     )
-    return short, long
+    return summary, verdict
 
 
 def _accuracies(curve: pd.DataFrame) -> str:
@@ -71,7 +73,7 @@ def _accuracies(curve: pd.DataFrame) -> str:
     wide = full.pivot_table(index="level", columns="method", values="accuracy", sort=False)
     common = wide.reindex(columns=methods).dropna()
     if common.empty:
-        return "no level is reached by all in every split"
-    level, line = common.index[-1], common.iloc[-1]
-    told = ", ".join(f"{label_of(name)} {number(value)}" for name, value in line.items())
-    return f"at a level of {level:g} {told}"
+        return "not all methods reach a common level in every split"
+    level, accuracies = common.index[-1], common.iloc[-1]
+    text = ", ".join(f"{label_of(name)} {number(value)}" for name, value in accuracies.items())
+    return f"at a level of {level:g}, the best accuracies are {text}"

@@ -1,4 +1,4 @@
-"""The deciding table."""
+"""Entry: the deciding table, the fewest changes at a level of fairness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pandas as pd
 
 from experiments.entries.entry import (
     BEYOND,
-    NOT_THERE,
+    NOT_IN_PAPER,
     NOTIONS,
     Entry,
     Frames,
@@ -31,17 +31,18 @@ def deciding(frames: Frames, base: str) -> Entry:
         for notion in (DP, EO)
     )
     verdict = (
-        "On the splits in which both reach a level, ControlledDebiaser needs no more changes than "
-        f"COMMOD in these of the different combinations of table, level and floor: {ours}; COMMOD "
-        f"no more than LPP, AdvDebias and FRAPPE in {_count(rivals, DP)} (P-rule) and "
-        f"{_count(rivals, EO)} (DM). Lost by ControlledDebiaser: {lost_levels(first)}. Lost by "
-        f"COMMOD: {lost_levels(rivals)}."
+        "Two methods are compared on the splits in which both reach a level. ControlledDebiaser "
+        "needs no more changes than COMMOD in this many different combinations of table, level "
+        f"and floor: {ours}. COMMOD needs no more changes than LPP, AdvDebias and FRAPPE in "
+        f"{_count(rivals, DP)} combinations (P-rule) and {_count(rivals, EO)} (DM). "
+        f"ControlledDebiaser needs more changes than COMMOD at: {lost_levels(first)}. COMMOD needs "
+        f"more changes than a rival at: {lost_levels(rivals)}."
     )
     return Entry(
         "The deciding table",
-        f"{NOT_THERE}: changes at a level of fairness and a floor on accuracy, without edges",
+        f"{NOT_IN_PAPER}: the fewest changes at a level of fairness and a floor on accuracy",
         NOTHING,
-        f"ControlledDebiaser at most COMMOD's changes, of combinations: {ours}",
+        f"combinations in which ControlledDebiaser needs no more changes than COMMOD: {ours}",
         BEYOND,
         verdict,
         tuple(_deciding_body(summary, frames["sweeps"], base)),
@@ -49,7 +50,7 @@ def deciding(frames: Frames, base: str) -> Entry:
 
 
 def _count(contested: pd.DataFrame, notion: str) -> str:
-    """Return how many different combinations were won; floors that bind nobody are no others."""
+    """Return how many combinations were won; floors that change no result count once."""
     part = contested[contested["notion"] == notion]
     part = part.drop_duplicates(["table", "level", "one", "other", "one_changes", "other_changes"])
     return f"{part['won'].sum()} of {len(part)}"
@@ -57,26 +58,31 @@ def _count(contested: pd.DataFrame, notion: str) -> str:
 
 def _deciding_body(summary: pd.DataFrame, sweeps: pd.DataFrame, base: str) -> list[str]:
     lengths = sweeps.groupby(["method", "table", "notion", "split"]).size().groupby("method").max()
-    told = ", ".join(f"{label_of(name)} {lengths[name]}" for name in METHODS if name in lengths)
+    n_updates = ", ".join(
+        f"{label_of(name)} {lengths[name]}" for name in METHODS if name in lengths
+    )
     losses = sorted(summary["max_loss"].unique())
     floors = " / ".join("any" if loss >= 1 else f"{loss:g}" for loss in losses)
     body = [
         picture("deciding", "Changes needed for a level of fairness, every method", base),
-        "Each entry is the mean over splits of the fewest changes, on the test rows, of an update "
-        f"of the sweep that reaches the level and loses at most {floors} of accuracy; in brackets "
-        "the number of splits in which there is one, where not all have one; the exact limit is "
-        "that of somebody who sees group and label. The best of a sweep on the rows it is measured "
-        "on flatters every method, and longer sweeps more: ControlledDebiaser also stands here "
-        "with 31 targets, as many updates as LPP and ROC have, and with errors counted beside "
-        f"changes. Updates of a sweep: {told}. Where splits are missing, means are over other "
-        "splits, and must not be compared with one another or with the limit; the verdict compares "
-        "on common splits. Levels that the black box reaches by itself are no contest.",
-        "Few changes have a price: where accuracy must stay near the black box's, methods that "
-        "change few people often have no update at all. For equalized odds ControlledDebiaser "
-        "meets its target on the fit rows and pays on new ones: errors of four small cells are "
-        "noisier than two rates, and an exact fit to them does not carry over. Where a mean is far "
-        "above its neighbours (some below, with a large spread), the only updates of the sweep "
-        "that reach the level on the test rows go far past parity on the fit rows.",
+        "The table needs no edges. For each split, it takes the updates of a sweep that reach the "
+        f"level and lose at most {floors} of accuracy (the floors). Among them it takes the fewest "
+        "changes on the test rows. Each entry is the mean over splits. A number in brackets counts "
+        "the splits that have such an update, where not all splits have one. The exact limit is "
+        "that of somebody who sees group and true label.",
+        "The best update of a sweep is chosen on the rows it is measured on. This choice flatters "
+        "every method, and longer sweeps more. So ControlledDebiaser also appears with 31 targets, "
+        "as many updates as LPP and ROC have, and with errors counted beside changes. Updates of a "
+        f"sweep: {n_updates}. Where splits are missing, means are over different splits. Do not "
+        "compare such means with one another or with the limit. The verdict compares methods on "
+        "common splits only. It leaves out levels that the black box reaches by itself.",
+        "Few changes have a price. Where accuracy must stay near the black box's, methods that "
+        "change few people often have no update at all. For equalized odds, ControlledDebiaser "
+        "meets its target on the fit rows but does worse on new rows. The error rates of four "
+        "small cells are noisier than two selection rates, and an exact fit to them does not hold "
+        "on new rows. Some means below are far above their neighbours and have a large spread. "
+        "There, the only updates of the sweep that reach the level on the test rows go far past "
+        "parity on the fit rows.",
     ]
     for name in tables_in(summary):
         for notion in (DP, EO):
@@ -106,7 +112,7 @@ def _levels_table(part: pd.DataFrame) -> str:
 
 
 def _reached(line: dict[str, float]) -> str:
-    """Return the changes, with their spread where accuracy is free, and how many splits reach."""
+    """Return the changes, their spread if there is no floor, and how many splits reach."""
     free = line["max_loss"] >= 1
     text = spread(line["changes"], line["sd"]) if free else number(line["changes"])
     partly = 0 < line["n_reached"] < line["n_splits"]

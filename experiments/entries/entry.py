@@ -1,4 +1,4 @@
-"""What an entry is, and the counts that several entries make."""
+"""The record of an entry, and the counts that several entries share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from experiments.table_1 import ENOUGH
 Frames = dict[str, pd.DataFrame]
 
 HOLDS, PARTLY, FAILS, BEYOND = "reproduced", "in part", "not reproduced", "beyond the paper"
-NOT_THERE = "Not in the paper"
+NOT_IN_PAPER = "Not in the paper"
 NOTIONS = {DP: "demographic parity", EO: "equalized odds"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the summary and one section of the page."""
+    """One row of the summary table and one section of the page."""
 
     title: str
     claim: str
@@ -33,7 +33,7 @@ class Entry:
 
 
 def slug(name: str) -> str:
-    """Return a table's name as part of a file's."""
+    """Return a table's name as part of a file name."""
     return name.lower().replace(" ", "_")
 
 
@@ -43,14 +43,15 @@ def tables_in(frame: pd.DataFrame) -> list[str]:
 
 
 def on_moved_edges(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the lines for the paper's edges, moved by the difference of base accuracies."""
+    """Return the rows whose accuracy edges are moved by the difference of base accuracies."""
     return frame[frame["edges"] == "shifted"]
 
 
 def contests(duels: pd.DataFrame, one: str, other: str, most: int) -> pd.DataFrame:
-    """Return the levels that enough splits of two methods share; `won` where `one` changes less.
+    """Return the levels that two methods reach in enough common splits.
 
-    `most` is the largest number of splits of the run: quick ones have fewer than three.
+    Column `won` is true where `one` needs no more changes than `other`. `most` is the largest
+    number of splits of the run; quick runs have fewer than three.
     """
     part = duels[(duels["one"] == one) & (duels["other"] == other)]
     part = part[part["n_splits"] >= min(ENOUGH, most)]
@@ -58,21 +59,22 @@ def contests(duels: pd.DataFrame, one: str, other: str, most: int) -> pd.DataFra
 
 
 def lost_levels(contested: pd.DataFrame) -> str:
-    """Return in words the levels that were lost, with both shares of changes."""
+    """Return the levels that were lost as text, with both shares of changes."""
     lost = contested[~contested["won"]].groupby(["table", "notion", "level"], sort=False)
-    words = [
+    texts = [
         f"{table} {METRIC[notion]} {level:g} ({number(part['one_changes'].mean())} against "
         f"{number(part['other_changes'].mean())})"
         for (table, notion, level), part in lost
     ]
-    return ", ".join(words) or "none"
+    return ", ".join(texts) or "none"
 
 
 def fewest_steps(steps: pd.DataFrame) -> tuple[int, int, int]:
-    """Return in how many points COMMOD has the fewest changes of the blind methods, of how many.
+    """Count the points of Figure 1: COMMOD has the fewest changes, all shared, without COMMOD.
 
-    A point is a segment of fairness and a step of accuracy that enough splits have. The last
-    number counts points in which other blind methods have updates and COMMOD has none.
+    A point is a segment of fairness and a step of accuracy that enough splits have. Shared points
+    have updates of COMMOD and of another blind method. The last number counts points in which
+    other blind methods have updates and COMMOD has none.
     """
     keys = ["table", "notion", "definition", "fairness_q", "accuracy_change"]
     most = steps.groupby(["table", "notion"])["n_splits"].transform("max")
@@ -85,7 +87,7 @@ def fewest_steps(steps: pd.DataFrame) -> tuple[int, int, int]:
     return int((wide["COMMOD"] <= others)[both].sum()), int(both.sum()), int(alone.sum())
 
 
-def nothing_found(title: str, claim: str) -> Entry:
+def entry_without_updates(title: str, claim: str) -> Entry:
     """Return the entry of an experiment that had no updates to compare."""
-    words = "No split has updates of all methods at similar fairness: too few points were run."
-    return Entry(title, claim, "in words", NOTHING, NOTHING, words, ())
+    verdict = "No split has updates of all methods at similar fairness: too few points were run."
+    return Entry(title, claim, "in words", NOTHING, NOTHING, verdict, ())

@@ -1,10 +1,10 @@
-"""The distance to the exact limit."""
+"""Entry: the distance to the exact limit."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from experiments.entries.entry import BEYOND, NOT_THERE, NOTIONS, Entry, Frames
+from experiments.entries.entry import BEYOND, NOT_IN_PAPER, NOTIONS, Entry, Frames
 from experiments.markdown import NOTHING, number, picture, spread, table
 from experiments.methods import LIMIT, METHODS, label_of
 from experiments.paper import DP, EO, METRIC
@@ -12,8 +12,8 @@ from experiments.paper import DP, EO, METRIC
 
 def limits(frames: Frames, base: str) -> Entry:
     """Say how far every method is from the fewest changes possible."""
-    found = frames["deciding"]
-    free = found[(found["max_loss"] >= 1) & (found["method"] != LIMIT)]
+    fewest = frames["deciding"]
+    free = fewest[(fewest["max_loss"] >= 1) & (fewest["method"] != LIMIT)]
     ours = "; ".join(f"{METRIC[notion]}: {_medians(free, notion)}" for notion in (DP, EO))
     body = [picture("limits", "Changes as a multiple of the exact limit, by level", base)]
     for notion in (DP, EO):
@@ -21,12 +21,12 @@ def limits(frames: Frames, base: str) -> Entry:
         body += [_times_table(free[free["notion"] == notion])]
     return Entry(
         "Distance to the exact limit",
-        f"{NOT_THERE}: the fewest changes possible, even with the group in hand",
+        f"{NOT_IN_PAPER}: the fewest changes possible, even with the group in hand",
         NOTHING,
-        f"times the limit, {ours}",
+        f"multiples of the limit, {ours}",
         BEYOND,
-        f"Changes in times the limit, medians over the tables and levels that both reach in every "
-        f"split: {ours}.",
+        "The changes are these multiples of the limit (medians over the tables and levels that "
+        f"both methods reach in every split): {ours}.",
         tuple(body),
     )
 

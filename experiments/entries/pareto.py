@@ -1,4 +1,4 @@
-"""Fairness against accuracy."""
+"""Entry: fairness against accuracy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from experiments.markdown import NOTHING, picture, spread, table
 from experiments.methods import label_of
 from experiments.protocol import ADULT
 
-SIMILAR = 0.01  # of accuracy
+SIMILAR = 0.01  # largest gap of accuracy that counts as similar
 
 
 def pareto(frames: Frames, base: str) -> Entry:
@@ -22,22 +22,23 @@ def pareto(frames: Frames, base: str) -> Entry:
         n_true += answers.count("yes")
         n_known += sum(answer != NOTHING for answer in answers)
         gaps = [spread(line[f"gap_{short}"], line[f"sd_{short}"]) for short in ("dp", "eo")]
-        what = f"{line['table']}: COMMOD against {label_of(line['rival'])}"
-        lines.append([what, line["claim"], gaps[0], answers[0], gaps[1], answers[1]])
+        comparison = f"{line['table']}: COMMOD against {label_of(line['rival'])}"
+        lines.append([comparison, line["claim"], gaps[0], answers[0], gaps[1], answers[1]])
     share = n_true / max(n_known, 1)
     status = HOLDS if share == 1 else PARTLY if share >= 0.5 else FAILS
-    header = ["claim", "paper", "accuracy gap, DP", "so", "accuracy gap, EO", "so"]
-    why = (
-        "Gaps are COMMOD's accuracy minus the other's, means over the splits and levels of "
-        f'fairness that both reach, ± over splits; "similar" is taken as within {SIMILAR:g}. '
-        "A likely reason where COMMOD is less accurate is what it is made for: it inverts the "
-        "decisions of whole regions, and people there were not all in doubt. Tried: a network for "
-        "the ratio, which is no more accurate (entry on architectures)."
+    header = ["claim", "paper", "accuracy gap, DP", "holds", "accuracy gap, EO", "holds"]
+    reason = (
+        "A gap is COMMOD's accuracy minus the other method's. It is the mean over the splits and "
+        "levels of fairness that both reach, ± the standard deviation over splits. Accuracies "
+        f"within {SIMILAR:g} of each other count as similar. Where COMMOD is less accurate, the "
+        "likely reason is its purpose. It inverts the decisions of whole regions, and not all "
+        "people there are near the threshold. We also tried a network for the ratio. It is no more "
+        "accurate (entry on architectures)."
     )
     body = [
         picture("pareto", "Accuracy against fairness, both tables, both notions", base),
         table(header, lines),
-        why,
+        reason,
     ]
     if ADULT in tables_in(curve):
         body += [f"**{ADULT}**", picture("pareto_adult", "Accuracy against fairness, Adult", base)]
@@ -46,7 +47,7 @@ def pareto(frames: Frames, base: str) -> Entry:
         "COMMOD is better than LPP on Law School and than FRAPPE on COMPAS, similar to the other "
         "blind methods, and worse than the oracles",
         "in words",
-        f"{n_true} of {n_known} comparisons on {' and '.join(names)} come out",
+        f"{n_true} of {n_known} comparisons on {' and '.join(names)} hold",
         status,
         f"{n_true} of the paper's {n_known} comparisons (both notions) hold at equal fairness.",
         tuple(body),
@@ -54,8 +55,8 @@ def pareto(frames: Frames, base: str) -> Entry:
 
 
 def _answer(claim: str, gap: float) -> str:
-    """Return whether a gap of accuracy is what the paper says, or how it is not."""
+    """Return whether a gap of accuracy is what the paper says, or how it differs."""
     if np.isnan(gap):
         return NOTHING
-    found = "similar" if abs(gap) <= SIMILAR else "better" if gap > 0 else "worse"
-    return "yes" if found == claim else f"no, {found}"
+    observed = "similar" if abs(gap) <= SIMILAR else "better" if gap > 0 else "worse"
+    return "yes" if observed == claim else f"no, {observed}"

@@ -1,21 +1,21 @@
-"""Post-hoc against self-explainable."""
+"""Entry: a post-hoc explanation against a self-explainable update."""
 
 from __future__ import annotations
 
-from experiments.entries.entry import FAILS, HOLDS, PARTLY, Entry, Frames, nothing_found
+from experiments.entries.entry import FAILS, HOLDS, PARTLY, Entry, Frames, entry_without_updates
 from experiments.markdown import number, picture, spread, table
 
-HEAVY = 0.05  # of the P-rule
+HEAVY = 0.05  # loss of P-rule that counts as heavy
 
 
 def post_hoc(frames: Frames, base: str) -> Entry:
     """Say what explaining FRAPPE afterwards costs in fairness."""
-    found = frames["post_hoc"]
-    claim = "Replacing FRAPPE's term by a tree of any depth loses much fairness; COMMOD loses none"
-    if found.empty:
-        return nothing_found("Post-hoc against self-explainable", claim)
-    alone = found[found["depth"] == 0].set_index("model")
-    trees = found[found["depth"] > 0]
+    models = frames["post_hoc"]
+    claim = "FRAPPE loses much fairness if a tree of any depth replaces its term; COMMOD loses none"
+    if models.empty:
+        return entry_without_updates("Post-hoc against self-explainable", claim)
+    alone = models[models["depth"] == 0].set_index("model")
+    trees = models[models["depth"] > 0]
     loss = alone.loc["FRAPPE", "p_rule"] - trees["p_rule"]
     heavy, below = int((loss > HEAVY).sum()), int((loss > 0).sum())
     status = HOLDS if heavy == len(trees) else PARTLY if heavy >= len(trees) / 2 else FAILS
@@ -29,7 +29,7 @@ def post_hoc(frames: Frames, base: str) -> Entry:
             line["model"] + (f", depth {line['depth']:.0f}" if line["depth"] else ""),
             *(spread(line[n], line[f"{n}_sd"]) for n in ("p_rule", "accuracy", "changes")),
         ]
-        for line in found.to_dict("records")
+        for line in models.to_dict("records")
     ]
     return Entry(
         "Post-hoc against self-explainable",
@@ -38,13 +38,14 @@ def post_hoc(frames: Frames, base: str) -> Entry:
         f"P-rule {p_rule['FRAPPE']} falls to {number(trees['p_rule'].min())} to "
         f"{number(trees['p_rule'].max())}; COMMOD {p_rule['COMMOD']}",
         status,
-        f"With a tree for its term FRAPPE loses more than {HEAVY:g} of its P-rule of "
-        f"{p_rule['FRAPPE']} at {heavy} of {len(trees)} depths, and some at {below}; COMMOD, which "
-        f"is its own explanation, has {p_rule['COMMOD']}. The match in changes is missing.",
+        f"FRAPPE has a P-rule of {p_rule['FRAPPE']}. If a tree replaces its term, the P-rule falls "
+        f"by more than {HEAVY:g} at {heavy} of {len(trees)} depths, and it falls at all at "
+        f"{below}. COMMOD is its own explanation and has a P-rule of {p_rule['COMMOD']}. The two "
+        "methods are not matched in changes.",
         (
             picture("post_hoc", "P-rule of FRAPPE with a tree for its term, by depth", base),
             table(["model", "P-rule", "accuracy", "changes"], lines),
-            "The paper matched fairness, accuracy and changes of the two; matched here are the "
-            f"first two only ({matched}, COMMOD and FRAPPE).",
+            "The paper matched the two methods in fairness, accuracy and changes. Here they are "
+            f"matched in the first two only (COMMOD and FRAPPE: {matched}).",
         ),
     )

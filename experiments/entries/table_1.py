@@ -1,4 +1,4 @@
-"""Table 1."""
+"""Entry: Table 1 of the paper."""
 
 from __future__ import annotations
 
@@ -25,24 +25,23 @@ from experiments.table_1 import ENOUGH, TOLERANCE
 def table_1(frames: Frames, base: str) -> Entry:
     """Say whether COMMOD's rows and the ordering of the methods are the paper's."""
     cells, ordering = frames["table_1"], frames["ordering"]
-    told = {name: _against_paper(cells, name) for name in (LAW_SCHOOL, COMPAS)}
+    law, compas = (_against_paper(cells, name) for name in (LAW_SCHOOL, COMPAS))
     shifted = on_moved_edges(ordering[(ordering["notion"] == DP) & (ordering["definition"] == 1)])
     shifted = shifted[shifted["table"].isin((LAW_SCHOOL, COMPAS))]
     n_first = int(shifted["commod_fewest"].sum())
-    law, compas = told[LAW_SCHOOL], told[COMPAS]
     holds = law["n_within"] == law["n"] and n_first >= 10
     status = HOLDS if holds else PARTLY if law["n_within"] else FAILS
     if not law["n"]:
         status = NOTHING
     verdict = (
-        f"On Law School {law['n_within']} of {law['n']} counted cells are at most {TOLERANCE} "
-        f"times the paper's value ({law['best']:.2f} to {law['worst']:.2f} times), on COMPAS "
-        f"{compas['n_within']} of {compas['n']} ({compas['best']:.2f} to {compas['worst']:.2f} "
-        f"times, {compas['n_half']} of them at half of it or less). COMMOD has the fewest changes "
-        f"of the paper's blind methods in {n_first} of {len(shifted)} cells. A sweep begins with "
-        f"updates that change nobody: {law['n_null']} of COMMOD's {law['n_there']} in "
-        f"{law['worst_cell']} on Law School; without them that cell is "
-        f"{law['worst_changing']:.2f} times the paper's."
+        f"On Law School, {law['n_within']} of {law['n']} counted cells have at most {TOLERANCE} "
+        f"times the paper's changes ({law['best']:.2f} to {law['worst']:.2f} times). On COMPAS, "
+        f"{compas['n_within']} of {compas['n']} do ({compas['best']:.2f} to {compas['worst']:.2f} "
+        f"times; {compas['n_half']} of them have half the paper's changes or fewer). COMMOD has "
+        f"the fewest changes of the paper's blind methods in {n_first} of {len(shifted)} cells. A "
+        f"sweep begins with updates that change nobody. In cell {law['worst_cell']} on Law School, "
+        f"{law['n_null']} of COMMOD's {law['n_updates']} updates are of this kind. Without them, "
+        f"the cell has {law['worst_changing']:.2f} times the paper's changes."
     )
     return Entry(
         "Table 1: changes per segment",
@@ -70,12 +69,12 @@ def _against_paper(cells: pd.DataFrame, name: str) -> dict[str, float]:
         "worst_changing": changing.max() if len(part) else np.nan,
         "worst_cell": f"Q{cell['fairness_q']}/Q{cell['accuracy_q']}" if len(part) else NOTHING,
         "n_null": int(cell["n_updates"] - cell["n_changing"]) if len(part) else 0,
-        "n_there": int(cell["n_updates"]) if len(part) else 0,
+        "n_updates": int(cell["n_updates"]) if len(part) else 0,
     }
 
 
 def _others(cells: pd.DataFrame) -> str:
-    """Return how far the other methods are from the paper's rows, in its words nothing is said."""
+    """Return how far the other methods are from the paper's values, as a paragraph."""
     fair = on_moved_edges(cells[(cells["notion"] == DP) & (cells["n_splits"] >= ENOUGH)])
     known = fair.dropna(subset="paper")
     known = known.assign(ratio=known["changes"] / known["paper"])
@@ -93,16 +92,16 @@ def _others(cells: pd.DataFrame) -> str:
         for line in over.to_dict("records")
     )
     return (
-        f"The other methods against the paper's rows, in times its value: {'; '.join(parts)}. They "
-        "are our implementations with our sweeps (the paper takes AdvDebias from AIF360, whose "
-        "adversary is of another kind, and prints no grids), so that COMMOD's lead is over these "
-        f"rivals. With the edges as printed COMMOD is above {TOLERANCE} times in: "
-        f"{unmoved or 'no cell'}."
+        "The other methods have these multiples of the paper's changes: "
+        f"{'; '.join(parts)}. They are our implementations with our sweeps. The paper takes "
+        "AdvDebias from AIF360, whose adversary is of another kind, and prints no grids. So "
+        "COMMOD's lead here is a lead over our implementations. With the edges as printed, COMMOD "
+        f"has more than {TOLERANCE} times the paper's changes in: {unmoved or 'no cell'}."
     )
 
 
 def _ours(cells: pd.DataFrame) -> str:
-    """Return in how many cells ControlledDebiaser has no more changes than COMMOD."""
+    """Return a paragraph: in how many cells ControlledDebiaser changes no more than COMMOD."""
     fair = cells[(cells["edges"] == "shifted") & (cells["definition"] == 1)]
     fair = fair[fair["n_splits"] >= ENOUGH]
     keys = ["table", "notion", "fairness_q", "accuracy_q"]
@@ -113,25 +112,26 @@ def _ours(cells: pd.DataFrame) -> str:
         .groupby(["table", "notion"])
         .agg(["sum", "size"])
     )
-    told = [f"{t} {METRIC[n]} {w} of {k}" for (t, n), (w, k) in won.iterrows()]
+    counts = [f"{t} {METRIC[n]} {w} of {k}" for (t, n), (w, k) in won.iterrows()]
     return (
-        "ControlledDebiaser's mean is no higher than COMMOD's in (cells with enough splits of "
-        f"both, moved edges): {', '.join(told) or 'no cell'}. Its sweep has hardly an update that "
-        "changes nobody, and means inside a cell depend on where a sweep has its points; the "
-        "deciding table does not."
+        "ControlledDebiaser's mean is no higher than COMMOD's in this many cells (moved edges, "
+        f"enough splits of both): {', '.join(counts) or 'no cell'}. The sweep of "
+        "ControlledDebiaser has hardly any update that changes nobody. The mean inside a cell "
+        "depends on where a sweep has its points; the deciding table does not."
     )
 
 
 def _table_1_body(cells: pd.DataFrame, n_collapsed: int, base: str) -> list[str]:
     body = [
         picture("table_1", "Share of changes per cell of Table 1, every method", base),
-        "Each entry is the mean ± standard deviation over splits of the mean share of changes of "
-        "the updates in the cell, then the paper's value in brackets; *italics*: fewer than "
-        f"{ENOUGH} splits have one. The exact limit is that at the fairness of COMMOD's updates in "
-        "the cell. ROC and the first LPP see the group when they decide.",
+        "For each split, the mean share of changes of the updates in a cell is taken. Each entry "
+        "is the mean ± standard deviation of these means over splits. The paper's value follows in "
+        f"brackets. *Italics* mean that fewer than {ENOUGH} splits have an update in the cell. The "
+        "exact limit is taken at the fairness of COMMOD's updates in the cell. ROC and the first "
+        "LPP see the group when they decide.",
     ]
     body += [_others(cells), _ours(cells)]
-    words = {
+    edge_texts = {
         "paper": "the paper's edges",
         "shifted": "accuracy edges moved by the difference of the base accuracies",
         "ours": "our quartiles of AdvDebias",
@@ -142,12 +142,13 @@ def _table_1_body(cells: pd.DataFrame, n_collapsed: int, base: str) -> list[str]
             for kind in ("paper", "shifted") if name != ADULT else ("ours",):
                 here = part[(part["edges"] == kind) & (part["definition"] == 1)]
                 if len(here):
-                    body.append(f"**{name}, {NOTIONS[notion]}**, {words[kind]}:")
+                    body.append(f"**{name}, {NOTIONS[notion]}**, {edge_texts[kind]}:")
                     body.append(_cells_table(here, notion))
     body.append(
-        "The paper prints Table 1 for demographic parity alone; for equalized odds the cells are "
-        "those in which at least two splits have updates of COMMOD. Updates without a defined "
-        f"fairness (nobody is decided positively) are left out: {n_collapsed} of all sweeps. "
+        "The paper prints Table 1 for demographic parity only. For equalized odds, a cell is shown "
+        "if at least two splits have updates of COMMOD in it. The fairness of an update is "
+        "undefined if nobody gets a positive decision. Such updates are left out: "
+        f"{n_collapsed} of all sweeps. "
         "`table_1.csv` has every cell, also with our own quartiles and with definitions 2 and 3."
     )
     return body
@@ -169,8 +170,8 @@ def _cells_table(part: pd.DataFrame, notion: str) -> str:
 def _cell(of_method: pd.DataFrame, cell: tuple[int, int]) -> str:
     if cell not in of_method.index:
         return NOTHING
-    found = of_method.loc[cell]
-    text = spread(found["changes"], found["sd"])
-    if found["n_splits"] < ENOUGH:
+    values = of_method.loc[cell]
+    text = spread(values["changes"], values["sd"])
+    if values["n_splits"] < ENOUGH:
         text = f"*{text}*"
-    return text if pd.isna(found["paper"]) else f"{text} ({found['paper']:.2f})"
+    return text if pd.isna(values["paper"]) else f"{text} ({values['paper']:.2f})"

@@ -1,6 +1,6 @@
-"""The pictures of the experiments, drawn from the tables they left in a folder and nothing else.
+"""Draw the pictures of the experiments from the tables in a folder.
 
-`draw_all` writes every picture of `FIGURES` as SVG and PNG; the same tables give the same bytes.
+`draw_all` writes every picture of `FIGURES` as SVG and PNG. The same tables give the same bytes.
 """
 
 from __future__ import annotations
@@ -82,17 +82,17 @@ def draw_all(folder: Path) -> list[str]:
 
 
 def _save(figure: Figure, stem: Path) -> None:
-    """Write a figure without the time, which would make every file another one."""
+    """Write a figure without the time, so that the same figure gives the same file."""
     with matplotlib.rc_context(RC):
         figure.get_layout_engine().execute(figure)
-        figure.set_layout_engine("none")  # found once, it serves both files
+        figure.set_layout_engine("none")  # computed once for both files
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
         figure.savefig(stem.with_suffix(".png"), dpi=DPI)
     _make_small(stem.with_suffix(".png"))
 
 
 def _make_small(path: Path) -> None:
-    """Keep the few colours a picture has: a third of the size, and nobody sees it."""
+    """Reduce the palette to `N_COLOURS`: a third of the size, without a visible difference."""
     with Image.open(path) as picture:
         small = picture.convert("RGB").quantize(N_COLOURS, method=Image.Quantize.FASTOCTREE)
     small.save(path, optimize=True)

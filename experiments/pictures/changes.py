@@ -32,8 +32,8 @@ from experiments.pictures.style import (
     panels,
     percent,
     rows,
-    say_nothing,
     styled,
+    write_empty_note,
 )
 from experiments.protocol import ADULT
 from experiments.table_1 import ENOUGH
@@ -63,8 +63,8 @@ def draw_table_1(frames: Frames) -> Figure:
     """Draw the share of changes in the seven cells of Table 1, a slot for every method."""
     figure, axes = panels(2, 1, 7.6, sharex=True)
     for ax, table in zip(axes[:, 0], (LAW_SCHOOL, COMPAS), strict=True):
-        asked = {"table": table, "notion": DP, "definition": 1, "edges": "shifted"}
-        cells = rows(frames, "table_1", **asked)
+        values = {"table": table, "notion": DP, "definition": 1, "edges": "shifted"}
+        cells = rows(frames, "table_1", **values)
         ax.set_title(table, loc="left")
         ax.set_ylabel(CHANGES)
         percent(ax.yaxis)
@@ -81,7 +81,7 @@ def draw_table_1(frames: Frames) -> Figure:
 
 
 def _shade(ax: Axes) -> None:
-    """Set segments of fairness apart."""
+    """Shade every second segment of fairness."""
     ax.grid(False, axis="x")
     for i, (fairness, _) in enumerate(CELLS):
         if fairness % 2:
@@ -125,22 +125,22 @@ def draw_robustness(frames: Frames, table: str, definition: int) -> Figure:
 
 
 def _draw_segments(frames: Frames, name: str, table: str, notion: str, definition: int) -> Figure:
-    found = rows(frames, name, table=table, notion=notion, definition=definition)
-    edges = _edges(frames, found, table, notion, definition)
-    found, cut = _shown(found)
-    width = 0.0 if found.empty else float(np.ptp(found["accuracy_change"]))
+    selected = rows(frames, name, table=table, notion=notion, definition=definition)
+    edges = _edges(frames, selected, table, notion, definition)
+    selected, cut = _shown(selected)
+    width = 0.0 if selected.empty else float(np.ptp(selected["accuracy_change"]))
     figure, axes = panels(2, 2, 6.8, sharex=True, sharey=True)
     for segment, ax in enumerate(axes.flat, start=1):
         ax.set_title(_title(segment, edges, notion), loc="left")
-        _draw_methods(ax, of(found, "fairness_q", segment), width)
+        _draw_methods(ax, of(selected, "fairness_q", segment), width)
         ax.axvline(0, color=GREY, linewidth=0.8, zorder=1)
     percent(ax.yaxis)
     ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_formatter(FuncFormatter(_points))
-    if found.empty:
+    if selected.empty:
         ax.set(xticks=[], yticks=[])
     else:
-        ax.set_ylim(bottom=-0.02 * found["changes"].max(), top=1.05 * found["changes"].max())
+        ax.set_ylim(bottom=-0.02 * selected["changes"].max(), top=1.05 * selected["changes"].max())
     label = "accuracy minus the base model's, in points   better →"
     if cut:
         label += f"\n(losses of more than {100 * cut:.0f} points are off the picture)"
@@ -149,7 +149,7 @@ def _draw_segments(frames: Frames, name: str, table: str, notion: str, definitio
     for ax in axes[:, 0]:
         ax.set_ylabel(CHANGES)
     definer = label_of(DEFINERS[definition - 1])
-    ours = found.empty or (found["edges"] == "ours").all()
+    ours = selected.empty or (selected["edges"] == "ours").all()
     whose = "our" if ours else "the paper's"
     figure.suptitle(f"{table}: segments by {whose} quartiles of {definer}", fontsize=11)
     legend_below(figure, keys_of(SHOWN))
@@ -161,32 +161,32 @@ def _points(value: float, _: object) -> str:
     return f"{points:+g}".replace("-", "−") if points else "0"
 
 
-def _shown(found: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """Return what is drawn, and the loss from which updates are left out, 0 where none is.
+def _shown(selected: pd.DataFrame) -> tuple[pd.DataFrame, float]:
+    """Return the rows to draw, and the loss beyond which updates are left out (0 if none is).
 
-    Steps that too few splits have are left out, and losses beyond those of every other method,
-    at most `LARGEST_LOSS`: the sweep of ROC goes on to where no model is of use.
+    Steps that too few splits have are left out. So are losses beyond those of all methods but ROC,
+    and beyond `LARGEST_LOSS`: the sweep of ROC continues to models of no use.
     """
-    if found.empty:
-        return found, 0.0
-    found = found[found["n_splits"] >= min(ENOUGH, found["n_splits"].max())]
-    found = found[found["method"].isin(SHOWN)]
-    useful = found[found["accuracy_change"] >= -LARGEST_LOSS - ROUNDING]
+    if selected.empty:
+        return selected, 0.0
+    selected = selected[selected["n_splits"] >= min(ENOUGH, selected["n_splits"].max())]
+    selected = selected[selected["method"].isin(SHOWN)]
+    useful = selected[selected["accuracy_change"] >= -LARGEST_LOSS - ROUNDING]
     others = useful.loc[useful["method"] != "RejectOption", "accuracy_change"]
     lowest = (others.min() if len(others) else -LARGEST_LOSS) - ROUNDING
-    inside = found["accuracy_change"] >= lowest
-    return found[inside], 0.0 if inside.all() else -lowest
+    inside = selected["accuracy_change"] >= lowest
+    return selected[inside], 0.0 if inside.all() else -lowest
 
 
 def _edges(
-    frames: Frames, found: pd.DataFrame, table: str, notion: str, definition: int
+    frames: Frames, selected: pd.DataFrame, table: str, notion: str, definition: int
 ) -> list[float]:
-    """Return the edges between segments of fairness: the paper's, or ours where it has none."""
+    """Return the edges between segments of fairness: the paper's, or ours if it prints none."""
     definer = DEFINERS[definition - 1]
-    if "shifted" in column(found, "edges"):
+    if "shifted" in column(selected, "edges"):
         return list(EDGES[table, notion, definer][0])
-    asked = {"table": table, "notion": notion, "definition": definition, "figure": "fairness"}
-    ours = rows(frames, "quartiles", **asked)
+    values = {"table": table, "notion": notion, "definition": definition, "figure": "fairness"}
+    ours = rows(frames, "quartiles", **values)
     return [] if ours.empty else ours["ours"].tolist()
 
 
@@ -202,12 +202,12 @@ def _title(segment: int, edges: list[float], notion: str) -> str:
     return f"{name}: {metric} {edges[segment - 2]:.2f} to {edges[segment - 1]:.2f}"
 
 
-def _draw_methods(ax: Axes, found: pd.DataFrame, width: float) -> None:
+def _draw_methods(ax: Axes, selected: pd.DataFrame, width: float) -> None:
     x, y = "accuracy_change", "changes"
-    if found.empty:
-        say_nothing(ax)
+    if selected.empty:
+        write_empty_note(ax)
     for i, method in enumerate(reversed(SHOWN)):
-        part = of(found, "method", method)
+        part = of(selected, "method", method)
         if len(part):
             part = _with_gaps(part.sort_values(x), x)
             beside = (i - (len(SHOWN) - 1) / 2) * BESIDE * width
@@ -215,7 +215,7 @@ def _draw_methods(ax: Axes, found: pd.DataFrame, width: float) -> None:
 
 
 def _with_gaps(part: pd.DataFrame, x: str) -> pd.DataFrame:
-    """Break the line where a method has nothing for a long stretch: it would claim something."""
+    """Break the line where a method has no update for a long stretch of accuracy."""
     far = part[x].diff() > LONGEST_STRETCH
     breaks = pd.DataFrame({x: part.loc[far, x] - 1e-6})  # and nothing else: not a number
     return pd.concat([part, breaks]).sort_values(x)
@@ -232,8 +232,8 @@ def draw_deciding(frames: Frames) -> Figure:
     columns = [(notion, loss) for notion in (DP, EO) for loss in (1.0, 0.05)]
     for table, line in zip(TABLES, axes, strict=True):
         for (notion, loss), ax in zip(columns, line, strict=True):
-            found = rows(frames, "deciding", table=table, notion=notion, max_loss=loss)
-            _draw_levels(ax, found, notion, "changes")
+            selected = rows(frames, "deciding", table=table, notion=notion, max_loss=loss)
+            _draw_levels(ax, selected, notion, "changes")
             percent(ax.yaxis)
         line[0].set_ylabel(f"{table}\n{CHANGES}")
         if rows(frames, "deciding", table=table).empty:
@@ -241,8 +241,8 @@ def draw_deciding(frames: Frames) -> Figure:
         else:
             line[0].set_ylim(bottom=-0.008)
     for (notion, loss), top, bottom in zip(columns, axes[0], axes[-1], strict=True):
-        asked = "any accuracy" if loss == 1.0 else "accuracy loss ≤ 0.05"
-        top.set_title(f"{METRIC[notion]}\n{asked}")
+        floor = "any accuracy" if loss == 1.0 else "accuracy loss ≤ 0.05"
+        top.set_title(f"{METRIC[notion]}\n{floor}")
         bottom.set_xlabel(FAIRER[notion].replace(", times", ",\ntimes"))
     limit = key(LOOKS[LIMIT], label_of(LIMIT), line=False)
     legend_below(figure, [*keys_of(SHOWN), limit, hollow_key()])
@@ -251,13 +251,13 @@ def draw_deciding(frames: Frames) -> Figure:
 
 @styled
 def draw_limits(frames: Frames) -> Figure:
-    """Draw how many times the exact limit every method changes."""
+    """Draw the changes of every method as a multiple of the exact limit."""
     figure, axes = panels(2, 3, 7.2, sharey="row")
     for notion, line in zip((DP, EO), axes, strict=True):
         for table, ax in zip(TABLES, line, strict=True):
-            found = rows(frames, "deciding", table=table, notion=notion, max_loss=1.0)
+            selected = rows(frames, "deciding", table=table, notion=notion, max_loss=1.0)
             ax.set_yscale("log")
-            _draw_levels(ax, found, notion, "times_limit")
+            _draw_levels(ax, selected, notion, "times_limit")
             ax.axhline(1, color="black", linewidth=1.6, zorder=1)
             ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
             ax.yaxis.set_minor_formatter(NullFormatter())
@@ -271,12 +271,12 @@ def draw_limits(frames: Frames) -> Figure:
     return figure
 
 
-def _draw_levels(ax: Axes, found: pd.DataFrame, notion: str, y: str) -> None:
-    """Draw a line per method, each a little beside the others, fairer to the right."""
-    levels = [] if found.empty else sorted(set(found["level"]), reverse=notion != DP)
+def _draw_levels(ax: Axes, selected: pd.DataFrame, notion: str, y: str) -> None:
+    """Draw one line per method, slightly shifted against the others; fairer is to the right."""
+    levels = [] if selected.empty else sorted(set(selected["level"]), reverse=notion != DP)
     ax.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
     ax.set_xlim(-0.4, max(len(levels) - 0.6, 0.4))
-    known = often_reached(found)
+    known = often_reached(selected)
     known = known if known.empty else known.dropna(subset=y)
     drawn = False
     for i, method in enumerate(reversed(SHOWN)):
@@ -293,7 +293,7 @@ def _draw_levels(ax: Axes, found: pd.DataFrame, notion: str, y: str) -> None:
         i = levels.index(line.level)
         ax.hlines(line.changes, i - 0.36, i + 0.36, color="black", linewidth=2.0, zorder=1.5)
     if not drawn:
-        say_nothing(ax)
+        write_empty_note(ax)
 
 
 @styled
@@ -301,16 +301,16 @@ def draw_gains_only(frames: Frames) -> Figure:
     """Draw the changes needed when everybody may change and when nobody may lose."""
     figure, axes = panels(1, 3, 4.2, sharey=True)
     for table, ax in zip(TABLES, axes[0], strict=True):
-        found = rows(frames, "gains_only", table=table)
+        selected = rows(frames, "gains_only", table=table)
         ax.set_title(table)
-        levels = sorted(column(found, "level"))
+        levels = sorted(column(selected, "level"))
         ax.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
         ax.set_xlim(-0.5, max(len(levels) - 0.5, 0.5))
         ax.set_xlabel(FAIRER[DP])
         for side, direction in zip((-0.16, 0.16), DIRECTIONS, strict=True):
-            _draw_direction(ax, of(found, "direction", direction), direction, levels, side)
-        if found.empty or not found["changes"].notna().any():
-            say_nothing(ax)
+            _draw_direction(ax, of(selected, "direction", direction), direction, levels, side)
+        if selected.empty or not selected["changes"].notna().any():
+            write_empty_note(ax)
     percent(ax.yaxis)
     ax.set_ylim(bottom=0)
     axes[0, 0].set_ylabel(CHANGES)
@@ -326,10 +326,10 @@ def draw_gains_only(frames: Frames) -> Figure:
 
 
 def _draw_direction(
-    ax: Axes, found: pd.DataFrame, direction: str, levels: list[float], side: float
+    ax: Axes, selected: pd.DataFrame, direction: str, levels: list[float], side: float
 ) -> None:
     look = DIRECTIONS[direction]
-    for line in found.itertuples():
+    for line in selected.itertuples():
         x = levels.index(line.level) + side
         ax.hlines(line.limit, x - 0.13, x + 0.13, color="black", linewidth=2.5)
         if line.n_reached:

@@ -27,8 +27,8 @@ from experiments.pictures.style import (
     panels,
     percent,
     rows,
-    say_nothing,
     styled,
+    write_empty_note,
 )
 
 N_POINTS = 8  # of a concept
@@ -74,9 +74,9 @@ def draw_illustration(frames: Frames) -> Figure:
 
 
 def _draw_points(ax: Axes, lines: pd.DataFrame) -> None:
-    """Draw what each line moves, by its spread over people: points per unit cannot be compared."""
+    """Draw points times spread over people for each term: points per unit cannot be compared."""
     if lines.empty:
-        return say_nothing(ax, "no line in this concept")
+        return write_empty_note(ax, "no line in this concept")
     points = lines["points"].to_numpy()
     strength = lines["spread"] if "spread" in lines else np.abs(points)
     push = np.sign(points) * np.asarray(strength, dtype=float)
@@ -99,7 +99,7 @@ _BESIDE = {"textcoords": "offset points", "fontsize": 9, "color": GREY}
 
 
 def _term(term: str) -> str:
-    """Return the term on two lines, as narrow as the panel leaves room for."""
+    """Return the term on two lines, as narrow as the panel requires."""
     name, _, value = str(term).partition(" = ")
     value = textwrap.shorten(value, 28, placeholder="…")
     return (f"{name} =\n{value}" if value else name).replace("$", r"\$")
@@ -136,16 +136,16 @@ def _draw_share(ax: Axes, share: float, y: float, label: str, drawn: dict[str, A
 def draw_concepts(frames: Frames) -> Figure:
     """Draw redundancy and sparsity of concepts against the share of changes."""
     figure, axes = panels(1, 2, 4.6)
-    found = rows(frames, "concepts")
+    selected = rows(frames, "concepts")
     better = {"redundancy": "← lower is better", "sparsity": "higher is better →"}
     for ax, (figure_of, direction) in zip(axes[0], better.items(), strict=True):
         ax.set_title(f"{figure_of} of two concepts, Law School", loc="left")
         ax.set_ylabel(f"{figure_of}\n{direction}")
         ax.set_xlabel("← fewer is better   decisions changed")
-        if found.empty:
-            say_nothing(ax)
+        if selected.empty:
+            write_empty_note(ax)
         for i, (kind, look) in enumerate(KINDS.items()):
-            part = of(found, "kind", kind)
+            part = of(selected, "kind", kind)
             if len(part):
                 x = part["mean_changes"] + (i - 1.5) * 0.002  # bars side by side
                 draw_line(ax, x, part[figure_of], look, kind, sd=part[f"{figure_of}_sd"])
@@ -157,20 +157,20 @@ def draw_concepts(frames: Frames) -> Figure:
 
 @styled
 def draw_locality(frames: Frames) -> Figure:
-    """Draw how well a tree of each depth tells who changed."""
+    """Draw how well a tree of each depth predicts who changed."""
     figure, axes = panels(1, 2, 4.6, sharey=True)
     for ax, table in zip(axes[0], (LAW_SCHOOL, COMPAS), strict=True):
-        found = rows(frames, "locality", table=table)
+        selected = rows(frames, "locality", table=table)
         ax.set_title(table, loc="left")
         ax.set_xlabel("depth of the tree that tells who changed")
-        if found.empty:
-            say_nothing(ax)
-        for i, method in enumerate(column(found, "method")):
-            part = of(found, "method", method)
+        if selected.empty:
+            write_empty_note(ax)
+        for i, method in enumerate(column(selected, "method")):
+            part = of(selected, "method", method)
             x = part["depth"] + (i - 1.5) * 0.07  # bars side by side
             draw_line(ax, x, part["f1"], _look_of(method), label_of(method), sd=part["f1_sd"])
-        if len(found):
-            ax.set_xticks(column(found, "depth"))
+        if len(selected):
+            ax.set_xticks(column(selected, "depth"))
     axes[0, 0].set_ylabel("F1 score of the tree\neasier to tell →")
     ax.set_ylim(-0.03, 1.05)
     methods = column(rows(frames, "locality"), "method")
@@ -179,7 +179,7 @@ def draw_locality(frames: Frames) -> Figure:
 
 
 def _look_of(method: str) -> Look:
-    """Return the look: with 31 targets ControlledDebiaser is still ours."""
+    """Return the look of a method; with 31 targets ControlledDebiaser keeps its own look."""
     return LOOKS["ControlledDebiaser" if method == FEWER else method]
 
 
@@ -191,16 +191,16 @@ def _look_of(method: str) -> Look:
 def draw_sensitivity(frames: Frames) -> Figure:
     """Draw three readings of R² for every outcome, table and weight, beside the paper's one."""
     figure, axes = panels(1, 3, 4.6, sharex=True, sharey=True)
-    found = rows(frames, "sensitivity")
-    tables = sorted(column(found, "table"), key=TABLES.index)
+    selected = rows(frames, "sensitivity")
+    tables = sorted(column(selected, "table"), key=TABLES.index)
     groups = [(table, weight) for table in tables for weight in WEIGHTS]
     for ax, (outcome, title) in zip(axes[0], OUTCOMES.items(), strict=True):
         ax.set_title(title, loc="left")
         ax.set_xlabel("R²   more is explained →")
-        if found.empty:
-            say_nothing(ax)
+        if selected.empty:
+            write_empty_note(ax)
         for y, (table, weight) in enumerate(groups):
-            part = of(of(of(found, "outcome", outcome), "table", table), "weight", weight)
+            part = of(of(of(selected, "outcome", outcome), "table", table), "weight", weight)
             for i, (reading, (label, look)) in enumerate(READINGS.items()):
                 if len(part):
                     ax.plot(part[reading], [y + (i - 1) * 0.2], label=label, **marks(look))
@@ -228,7 +228,7 @@ def draw_agreement(frames: Frames) -> Figure:
         ax.set_title(label_of(method), loc="left")
         ax.set_xlabel("score before (base model)")
         if part.empty:
-            say_nothing(ax)
+            write_empty_note(ax)
             continue
         middle = [(part[name] + 0.5) / N_BINS for name in ("bin_before", "bin_after")]
         size = 260 * part["count"] / grid["count"].max()
@@ -254,11 +254,11 @@ def draw_agreement(frames: Frames) -> Figure:
 
 
 def _draw_closeness(ax: Axes, frames: Frames, method: str) -> None:
-    """Say in numbers how close the scores are."""
+    """Write below the axis how close the scores are."""
     lines = rows(frames, "agreement", method=method)
-    told = [
+    texts = [
         f"{PEOPLE.get(line.people, line.people)}: correlation {line.correlation:.2f}, "
         f"mean difference {line.mean_absolute_difference:.2f}"
         for line in lines.itertuples()
     ]
-    ax.set_xlabel("\n".join([ax.get_xlabel(), *told]))
+    ax.set_xlabel("\n".join([ax.get_xlabel(), *texts]))

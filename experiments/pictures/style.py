@@ -1,4 +1,4 @@
-"""What all pictures share: how a method looks, how axes speak, and frames with parts missing."""
+"""Shared helpers of the pictures: looks of methods, axes, legends, and selection of rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RC = {
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.6,
     "svg.fonttype": "none",
-    "svg.hashsalt": "commod",  # ids would be drawn at random: another file every time
+    "svg.hashsalt": "commod",  # random ids would change the file every time
 }
 NOTHING = "no update in this range"
 GREY = "#555555"
@@ -50,7 +50,7 @@ CHANGES = f"decisions changed\n{FEWER_CHANGES}"
 
 @dataclass(frozen=True)
 class Look:
-    """Colour, marker and line of a method, the same in every picture; told apart in grey too."""
+    """Colour, marker and line of a method in every picture; distinct in grey, too."""
 
     color: str
     marker: str
@@ -76,7 +76,7 @@ SHOWN = tuple(method for method in LOOKS if method not in (LIMIT, FEWER, WEIGHED
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw under our settings of matplotlib, and leave everybody else's as they are."""
+    """Draw with our settings of matplotlib, and restore the user's settings afterwards."""
 
     @functools.wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Figure:
@@ -91,7 +91,7 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 
 def rows(frames: Frames, name: str, **values: Any) -> pd.DataFrame:
-    """Return the lines of a table in which columns have these values; none where it is empty."""
+    """Return the rows of a table in which columns have these values."""
     frame = frames.get(name, pd.DataFrame())
     if frame.empty:
         return frame
@@ -102,17 +102,17 @@ def rows(frames: Frames, name: str, **values: Any) -> pd.DataFrame:
 
 
 def column(frame: pd.DataFrame, name: str) -> list[Any]:
-    """Return the different values of a column in the order they come; none of an empty frame."""
+    """Return the distinct values of a column in order; an empty frame has none."""
     return [] if frame.empty else list(dict.fromkeys(frame[name]))
 
 
 def of(frame: pd.DataFrame, name: str, value: Any) -> pd.DataFrame:
-    """Return the lines of a frame in which a column has a value."""
+    """Return the rows of a frame in which a column has a value."""
     return frame if frame.empty else frame[frame[name] == value]
 
 
 def often_reached(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the lines that at least half of the splits reach."""
+    """Return the rows that at least half of the splits reach."""
     if frame.empty:
         return frame
     return frame[(frame["n_reached"] > 0) & (2 * frame["n_reached"] >= frame["n_splits"])]
@@ -131,14 +131,14 @@ def panels(
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **shared)
 
 
-def say_nothing(ax: Axes, text: str = NOTHING) -> None:
+def write_empty_note(ax: Axes, text: str = NOTHING) -> None:
     """Write into a panel why it is empty."""
     ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY)
     ax.grid(False)
 
 
 def percent(axis: Any) -> None:
-    """Show shares as percents, at round ones: steps of 2.5 would be rounded to wrong numbers."""
+    """Show shares as percents at round steps; steps of 2.5 would be rounded to wrong numbers."""
     axis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda share, _: f"{round(100 * share, 1) + 0.0:g}%"))
 
@@ -152,11 +152,11 @@ def draw_line(
     sd: Any = None,
     full: Any = None,
 ) -> None:
-    """Draw a line with markers; hollow ones where `full` is not, bars where a spread is known."""
+    """Draw a line with markers: hollow where `full` is false, with bars if `sd` is given."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     full = np.ones(len(x), dtype=bool) if full is None else np.asarray(full, dtype=bool)
     order = 3 if look.width > 2 else 2
-    joined = np.where(full, y, np.nan)  # means over fewer splits are means over other splits
+    joined = np.where(full, y, np.nan)  # means over different splits are not joined
     drawn = {"color": look.color, "linestyle": look.line, "linewidth": look.width}
     ax.plot(x, joined, **drawn, zorder=order, label=label)
     if sd is not None:
@@ -168,7 +168,7 @@ def draw_line(
 
 
 def marks(look: Look, face: str | None = None) -> dict[str, Any]:
-    """Return how markers alone are drawn; a white rim keeps close ones apart."""
+    """Return the style of markers; a white rim separates close markers."""
     filled = face in (None, look.color)
     return {
         "linestyle": "none",
@@ -193,18 +193,18 @@ def key(look: Look, label: str, hollow: bool = False, line: bool = True) -> Line
 
 
 def hollow_key(label: str = "hollow: not in every split\n(fewer than half: not drawn)") -> Line2D:
-    """Return the entry that says what hollow markers are."""
+    """Return the legend entry that explains hollow markers."""
     return key(Look(GREY, "o"), label, hollow=True, line=False)
 
 
 def keys_of(methods: Iterable[str], line: bool = True) -> list[Line2D]:
-    """Return the entries of methods, in the same order in every picture."""
+    """Return the legend entries of methods, in the same order in every picture."""
     here = set(methods)
     return [key(LOOKS[name], label_of(name), line=line) for name in LOOKS if name in here]
 
 
 def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> None:
-    """Put one legend for all panels under them."""
+    """Put one legend for all panels below them."""
     only_marks = all(entry.get_linestyle() == "None" for entry in entries)
     figure.legend(
         handles=list(entries),

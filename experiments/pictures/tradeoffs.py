@@ -1,4 +1,4 @@
-"""Pictures of fairness against accuracy, and of what else an update is made of or explained by."""
+"""Pictures of fairness against accuracy, of ratio architectures and of post-hoc trees."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from experiments.pictures.style import (
     panels,
     percent,
     rows,
-    say_nothing,
     styled,
+    write_empty_note,
 )
 from experiments.protocol import ADULT
 
@@ -64,30 +64,30 @@ def _draw_pareto(frames: Frames, tables: tuple[str, ...], height: float) -> Figu
 
 
 def _draw_attained(ax: Axes, frames: Frames, table: str, notion: str) -> None:
-    found = often_reached(rows(frames, "pareto", table=table, notion=notion))
-    found = found if found.empty else found[found["method"].isin(SHOWN)]
+    selected = often_reached(rows(frames, "pareto", table=table, notion=notion))
+    selected = selected if selected.empty else selected[selected["method"].isin(SHOWN)]
     ax.set_title(f"{table}, {NOTIONS[notion]}", loc="left")
     ax.set_xlabel(FAIRNESS[notion])
     percent(ax.yaxis)
-    if found.empty:
-        say_nothing(ax)
+    if selected.empty:
+        write_empty_note(ax)
         ax.set(xticks=[], yticks=[])
     for method in reversed(SHOWN):
-        part = of(found, "method", method)
+        part = of(selected, "method", method)
         if len(part):
             full = part["n_reached"] == part["n_splits"]
             look = LOOKS[method]
             draw_line(ax, part["level"], part["accuracy"], look, label_of(method), full=full)
     if notion == EO:
         ax.invert_xaxis()
-    if len(found):
-        _cut_off(ax, found)
+    if len(selected):
+        _cut_off(ax, selected)
 
 
-def _cut_off(ax: Axes, found: pd.DataFrame) -> None:
-    """Leave out where our accuracy falls so far that nothing else could be told apart."""
-    ours = found["method"] == "ControlledDebiaser"
-    lowest, others = found.loc[ours, "accuracy"].min(), found.loc[~ours, "accuracy"]
+def _cut_off(ax: Axes, selected: pd.DataFrame) -> None:
+    """Cut the axis if our accuracy falls so far that other methods could not be distinguished."""
+    ours = selected["method"] == "ControlledDebiaser"
+    lowest, others = selected.loc[ours, "accuracy"].min(), selected.loc[~ours, "accuracy"]
     room = others.max() - others.min()
     if others.min() - lowest > room:
         ax.set_ylim(others.min() - 0.25 * room, others.max() + 0.1 * room)
@@ -99,18 +99,18 @@ def _cut_off(ax: Axes, found: pd.DataFrame) -> None:
 @styled
 def draw_architectures(frames: Frames) -> Figure:
     """Draw the best accuracy at each level of the P-rule for every architecture of the ratio."""
-    found = often_reached(rows(frames, "architectures"))
+    selected = often_reached(rows(frames, "architectures"))
     figure, axes = panels(1, 1, 4.6, 8.0)
     ax = axes[0, 0]
     names = column(rows(frames, "architectures"), "architecture")
     entries = []
     for name, look in reversed(list(zip(names, ARCHITECTURES, strict=False))):
-        part = of(found, "architecture", name)
+        part = of(selected, "architecture", name)
         full = part["n_reached"] == part["n_splits"]
         draw_line(ax, part["level"], part["accuracy"], look, name, full=full)
         entries.insert(0, key(look, name))
-    if found.empty:
-        say_nothing(ax)
+    if selected.empty:
+        write_empty_note(ax)
     ax.set_title("COMMOD with other ratios, Law School", loc="left")
     ax.set_xlabel(FAIRNESS[DP])
     ax.set_ylabel(ACCURACY)
@@ -143,7 +143,7 @@ def draw_post_hoc(frames: Frames) -> Figure:
             )
     tree = rows(frames, "post_hoc", model="FRAPPE + tree")
     if tree.empty:
-        say_nothing(ax)
+        write_empty_note(ax)
     else:
         draw_line(ax, tree["depth"], tree["p_rule"], TREE, "FRAPPE + tree", sd=tree["p_rule_sd"])
         ax.set_xticks(tree["depth"])

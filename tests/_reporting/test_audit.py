@@ -505,7 +505,7 @@ def test_an_update_that_reads_the_group_or_is_randomised_is_called_so_first():
         "This update reads each person's group, or a column that determines it, to decide. "
         "This update is randomised"
     )
-    assert (result.provenance.reads_group, result.provenance.draws_lots) == (True, True)
+    assert (result.provenance.reads_group, result.provenance.is_randomised) == (True, True)
     states = {check.code: check.state for check in result.checks}
     assert states["CM302"] == "failed"
     assert small().provenance.reads_group is None
@@ -587,7 +587,7 @@ def test_columns_that_determine_the_group_are_in_the_ledger_only_on_request():
     model = ScoreColumn("score")
     scored = X.assign(score=np.where(before == 1, 0.8, 0.2) + 0.01 * X.w)
     update = ControlledDebiaser(model, target=0.9, random_state=0, progress=False)
-    with pytest.warns(DataWarning, match="tells the sensitive group"):
+    with pytest.warns(DataWarning, match="determines the sensitive group"):
         update.fit(scored, sensitive_features=sex)
     why = explain(update, scored)
     quiet, asked = (

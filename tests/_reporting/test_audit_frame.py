@@ -266,10 +266,10 @@ def test_rows_without_any_decision_are_left_out_and_counted(kind, as_nan):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ("old", "before: column 'old' is missing (NaN or null) in 2 row(s) that have a decision"),
-        ("new", "after: column 'new' is missing (NaN or null) in 2 row(s)"),
-        ("truth", "y_true: column 'truth' is missing (NaN or null) in 2 row(s)"),
-        ("score", "scores_before: column 'score' is missing (NaN or null) in 2 row(s)"),
+        ("old", "before: column 'old' is missing (NaN or null) in 2 rows that have a decision"),
+        ("new", "after: column 'new' is missing (NaN or null) in 2 rows"),
+        ("truth", "y_true: column 'truth' is missing (NaN or null) in 2 rows"),
+        ("score", "scores_before: column 'score' is missing (NaN or null) in 2 rows"),
         ("code", "sensitive_features has 2 missing values in 600 rows"),
     ],
 )
@@ -397,7 +397,7 @@ def test_a_report_is_written(name, options, tmp_path):
         ({"before": "edited"}, "compare scores with the threshold first"),
         ({"y_true": "sex"}, "4 different values"),
         ({"scores_after": "race"}, "must hold numbers; column 'race' is String. Cast it"),
-        ({"scores_after": "points"}, "scores_after has 600 value(s) outside [0, 1]"),
+        ({"scores_after": "points"}, "scores_after has 600 values outside [0, 1]"),
         ({"pos_label": 7}, "pos_label=7"),
         ({"favorable_label": 3}, "favorable_label=3"),
         ({"label_names": {5: "x"}}, "label_names"),

@@ -28,7 +28,7 @@ from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import BayesPlugIn, MinimalFlip, RejectOption
 from commod.scorecard import Scorecard
-from commod.updates._held_out import halves
+from commod.updates._held_out import split_in_halves
 
 N = 900
 
@@ -213,7 +213,7 @@ def test_concepts_are_centred_on_the_fit_rows(update, rows):
     values = update.concepts(X)
     if getattr(update, "confidence", None) is not None:  # one half finds the update
         search = clone(update)._prepare(X, y, s, None)
-        values = values[halves(search, search.random_state)[0]]
+        values = values[split_in_halves(search.rows, search.random_state)[0]]
         assert len(values) < N
     np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-6)
     assert np.abs(values).max() > 0.1
@@ -279,7 +279,7 @@ def on_fit_rows(update, rows):
     X, y, s = rows
     if getattr(update, "confidence", None) is not None:  # one half finds the update
         search = clone(update)._prepare(X, y, s, None)
-        X = X.iloc[halves(search, search.random_state)[0]]
+        X = X.iloc[split_in_halves(search.rows, search.random_state)[0]]
     columns = update._read_rows(X)[1]
     added = {c.name: values for c, values in contributions_by_column(update.scorecard_, columns)}
     return added, update.raw_ratio(X)

@@ -52,7 +52,7 @@ def test_an_error_while_storing_in_parallel_is_raised(data, monkeypatch):
 
 def test_concepts_told_apart_on_a_sample_add_up_to_the_same_ratio(data, monkeypatch):
     [whole] = grid(data, {}, random_state=0, lambda_fair=4)
-    monkeypatch.setattr(base, "CONCEPT_ROWS", 100)
+    monkeypatch.setattr(base, "MAX_CONCEPT_ROWS", 100)
     [sampled] = grid(data, {}, random_state=0, lambda_fair=4)
     np.testing.assert_allclose(sampled.ratio(data[1]), whole.ratio(data[1]), atol=1e-12)
     assert sampled.concept_weights_.any()

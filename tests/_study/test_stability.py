@@ -20,9 +20,9 @@ from sklearn.linear_model import LogisticRegression
 from commod import COMMOD, ControlledDebiaser, ScoreColumn
 from commod._record import from_plain, to_plain
 from commod._study.stability import stability
-from commod._study.stability.plot import plain_text
 from commod._study.stability.resampling import RowSampler
 from commod._study.stability.result import agreement_of
+from commod._text.drawing import plain_text
 from commod.datasets import make_biased
 from commod.exceptions import InputError, InterruptionWarning, TargetWarning, TrainingWarning
 from commod.metrics import fairness_value

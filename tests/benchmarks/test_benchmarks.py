@@ -200,7 +200,7 @@ def test_every_figure_is_about_something_that_is_measured(tmp_path):
         for figure in figures(settings):
             values = [value for value in (figure.top, figure.bottom) if value is not None]
             missing = [v for v in values if (figure.part, v.group, v.name) not in names]
-            assert not missing, figure.words
+            assert not missing, figure.name
 
 
 def test_a_benchmark_that_fails_says_why_and_has_no_further_turns(tmp_path, capsys):
@@ -225,7 +225,7 @@ def test_what_is_running_ends_with_the_run(tmp_path):
         while not (started.exists() and started.read_text().strip()):
             time.sleep(0.01)
         processes.end()
-        code, _ = running.result(timeout=30)
+        code, _ = running.result()
     assert code != 0
     assert not is_running(int(started.read_text()))
     assert processes.run(["sleep", "60"], dict(os.environ)) == (1, "interrupted")

@@ -264,10 +264,10 @@ def test_columns_can_be_kept_from_the_update_but_not_from_the_model(folder, call
         assert {c.name for c in Patch.load("patch.json").content.ratio.columns} <= {"age"}
 
 
-def test_a_column_that_tells_the_group_is_refused(folder, call):
+def test_a_column_that_determines_the_group_is_refused(folder, call):
     table = people(2000, 0)
     table.assign(copy=table["race"]).to_csv("tell.csv", index=False)
-    assert_one_sentence(call("debias", "tell.csv", *TOLD, "-q"), "tells", "--ignore 'copy'")
+    assert_one_sentence(call("debias", "tell.csv", *TOLD, "-q"), "determines", "--ignore 'copy'")
     assert call("debias", "tell.csv", *TOLD, "-q", "--ignore", "copy")[0] == 0
 
 
@@ -373,7 +373,7 @@ def bad_tables(folder):
         "no_race.csv": (table.assign(race=None).to_csv(index=False), ["race", "missing"]),
         "some_race.csv": (some.to_csv(index=False), ["missing in 5 of 300", "--drop-missing"]),
         "no_score.csv": (table.assign(f=None).to_csv(index=False), ["missing in 300 of 300"]),
-        "text_score.csv": (table.assign(f="high").to_csv(index=False), ["a score is a number"]),
+        "text_score.csv": (table.assign(f="high").to_csv(index=False), ["between 0 and 1"]),
         "large_score.csv": (table.assign(f=50).to_csv(index=False), ["outside [0, 1]"]),
         "one_group.csv": (table.assign(race="white").to_csv(index=False), ["group"]),
         "no_column.csv": (table.drop(columns="race").to_csv(index=False), ["--sensitive 'race'"]),
@@ -425,7 +425,7 @@ def test_ten_thousand_columns_are_refused(folder, call):
     [
         (["--threshold", "2"], ["threshold"]),
         (["--confidence", "3"], ["confidence"]),
-        (["--max-changes", "-1"], ["--max-changes"]),
+        (["--max-changes", "-1"], ["--max-changes: ", "max_changes=-1.0"]),
         (["--at-least", "7"], ["--at-least 7"]),
         (["--gains-only", "--losses-only"], ["exclude each other"]),
         (["--positive", "maybe"], ["--positive 'maybe'", "0, 1"]),
@@ -440,7 +440,7 @@ def test_ten_thousand_columns_are_refused(folder, call):
         (["--out", "train.csv"], ["train.csv"]),
         (["--out", "."], ["folder"]),
         (["--report", "r.xyz"], ["r.xyz"]),
-        (["--min-group-size", "5000"], ["--min-group-size 5000"]),
+        (["--min-group-size", "5000"], ["--min-group-size: ", "min_group_size=5000"]),
     ],
 )
 def test_a_bad_option_is_one_sentence(folder, call, options, words):
@@ -548,7 +548,7 @@ def test_a_patch_for_other_columns_is_refused(folder, call, patch_file):
         told = (patch_file, name, "--score", "f", "--sensitive", "race")
         assert_one_sentence(call("check", *told), "'income'", words)
     wrong = ("apply", patch_file, "new.csv", "o.csv", "--score", "g")
-    assert_one_sentence(call(*wrong), "no column 'g'", "--score")
+    assert_one_sentence(call(*wrong), "--score: ", "no column 'g'")
     assert not Path("out.csv").exists()
 
 
@@ -622,14 +622,13 @@ def test_an_apply_that_is_stopped_leaves_the_earlier_file(folder, patch_file, ho
     )
     Path("out.csv").write_text("earlier")
     before = {p.name for p in folder.iterdir()}
-    told = ["apply", patch_file, "many.parquet", "out.csv", "--score", "f", "--force"]
-    child = subprocess.Popen([COMMAND, *told], stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 60
-    while time.monotonic() < end and {p.name for p in folder.iterdir()} == before:
+    arguments = ["apply", patch_file, "many.parquet", "out.csv", "--score", "f", "--force"]
+    child = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.PIPE, text=True)
+    while child.poll() is None and {p.name for p in folder.iterdir()} == before:
         time.sleep(0.01)
     assert child.poll() is None, "it was writing when it was stopped"
     child.send_signal(getattr(signal, how))
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate()
     assert child.returncode not in (0, 1), err
     assert Path("out.csv").read_text() == "earlier"
     assert "Traceback" not in err

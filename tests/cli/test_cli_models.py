@@ -112,10 +112,10 @@ def test_what_is_no_file_of_a_model(tmp_path):
     (tmp_path / "m.json").write_text("{}")
     for path, message in [
         (tmp_path, "is a folder"),
-        (tmp_path / "none.skops", "There is no file"),
+        (tmp_path / "none.skops", "cannot be opened: No such file"),
         (tmp_path / "pipe.pkl", "pipe, socket or device"),
         (tmp_path / "empty.skops", r"is empty \(0 bytes\)"),
-        (tmp_path / "m.json", r"none of the names of models: .skops, .onnx, .pkl"),
+        (tmp_path / "m.json", r"does not end in one of .skops, .onnx, .pkl"),
     ]:
         with pytest.raises(InputError, match=message):
             load_model(path, trust_pickle=True)

@@ -112,7 +112,7 @@ def test_an_update_must_be_fitted_and_linear(quick_compilation):
         ControlledDebiaser(ScoreColumn("score")).to_patch()
     data = make_biased(300, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
-    bent = COMMOD(model, ratio="mlp", epochs=0)
+    bent = COMMOD(model, architecture="mlp", epochs=0)
     bent.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     with pytest.raises(InputError, match="needs a linear ratio"):
         bent.to_patch()

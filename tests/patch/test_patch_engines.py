@@ -508,7 +508,6 @@ def test_spark_applies_a_patch_in_several_processes(tmp_path, spark):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

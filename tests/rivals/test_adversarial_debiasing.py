@@ -145,7 +145,9 @@ def shape_of(problem, hidden=(), pieces=None):
     sizes = (3, *hidden, 1)
     inputs = 3 if problem.adversary_sees_label else 1
     pieces = pieces or (sum(layer_lengths(sizes)),)
-    return solver.Shape(sizes, (inputs, problem.n_groups), problem.adversary_sees_label, pieces)
+    return solver.DebiasingSpec(
+        sizes, (inputs, problem.n_groups), problem.adversary_sees_label, pieces
+    )
 
 
 def adversary_inputs(problem, t):
@@ -231,12 +233,10 @@ def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
     problem = make_problem(sees_label=sees_label)
     plan = schedule(projects_whole=whole)
     strengths = np.array([0.2, 2.0], np.float32)
-    found = solver.train(problem, strengths, np.array([5, 6]), plan)
-    starts = solver._initial_states(
-        jnp.array([5, 6], jnp.uint32), shape_of(problem, pieces=None if whole else (3, 1))
-    )
+    found = solver.train_predictor(problem, strengths, np.array([5, 6]), plan)
+    spec = shape_of(problem, pieces=None if whole else (3, 1))
     for i, strength in enumerate(strengths):
-        start = jax.tree.map(lambda leaf, i=i: leaf[i], starts)
+        start = solver._initial_state(5 + i, spec)
         expected = numpy_training(problem, start, strength, plan, [] if whole else [3])
         matrix, bias = found.layers[0]
         np.testing.assert_allclose([*matrix[i][:, 0], *bias[i]], expected, atol=5e-4)
@@ -245,7 +245,9 @@ def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
 def test_while_warming_up_the_predictor_sees_labels_only():
     problem = make_problem()
     plan = schedule(epochs=1, warmup_epochs=9)
-    found = solver.train(problem, np.array([0.1, 50.0], np.float32), np.zeros(2, int), plan)
+    found = solver.train_predictor(
+        problem, np.array([0.1, 50.0], np.float32), np.zeros(2, int), plan
+    )
     matrix, _ = found.layers[0]
     assert 0 < abs(matrix[0] - matrix[1]).max() < 0.12, "nine epochs of ten are the same"
 
@@ -331,7 +333,7 @@ def test_the_adversary_sees_only_rows_of_the_constraint(data, constraints, count
     def look(*given):
         raise SeenError(given)
 
-    monkeypatch.setattr(solver, "train", look)
+    monkeypatch.setattr(solver, "train_predictor", look)
     _, y, group = data
     with pytest.warns(DataWarning, match="left out"), pytest.raises(SeenError) as seen:
         fit(data, constraints=constraints, min_group_size=120, adversary_hidden=[4])
@@ -412,7 +414,7 @@ def test_rows_without_weight_do_not_matter(rows):
 
 def test_a_column_that_tells_the_group_is_warned_about(rows):
     X, y, group = rows
-    with pytest.warns(DataWarning, match="'sex' of X tells the sensitive group"):
+    with pytest.warns(DataWarning, match="'sex' of X determines the sensitive group"):
         fit((X.assign(sex=group), y, group), epochs=0)
 
 

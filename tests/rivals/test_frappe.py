@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from commod import ScoreColumn
-from commod._solvers.problem import AdditivePenalties, AdditiveProblem, Pacing
+from commod._solvers.problem import AdditivePenalties, AdditiveProblem, Schedule
 from commod._solvers.training import loop as training
-from commod._solvers.training.networks import Form
+from commod._solvers.training.networks import Architecture
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TrainingWarning
 from commod.rivals import FRAPPE, fit_strengths
@@ -76,13 +76,13 @@ def numpy_discrepancy(problem, scores):
                 for g in range(problem.n_groups)
             ]
         )
-        for k in range(problem.n_lines)
+        for k in range(problem.n_rate_rows)
     )
 
 
-def make_problem(n=90, n_groups=2, n_lines=1, length=0.1, seed=0):
+def make_problem(n=90, n_groups=2, n_rate_rows=1, length=0.1, seed=0):
     rng = np.random.default_rng(seed)
-    cell = rng.integers(n_groups * n_lines, size=n)
+    cell = rng.integers(n_groups * n_rate_rows, size=n)
     numeric = rng.normal(size=(n, 3)) + (cell % n_groups)[:, None] * [1.0, 0.0, -1.0]
     single = np.float32
     return AdditiveProblem(
@@ -95,17 +95,19 @@ def make_problem(n=90, n_groups=2, n_lines=1, length=0.1, seed=0):
         weight=rng.uniform(0.5, 2, n).astype(single),
         fairness_weight=rng.uniform(0.5, 2, n).astype(single),
         offset=-0.4,
-        n_lines=n_lines,
+        n_rate_rows=n_rate_rows,
         n_groups=n_groups,
         kernel_length=length,
     )
 
 
 def shape_of(problem, hidden=()):
-    return solver.Shape(Form(0, (3, *hidden, 1)), problem.n_lines, problem.n_groups)
+    return solver.AdditiveSpec(
+        Architecture(0, (3, *hidden, 1)), problem.n_rate_rows, problem.n_groups
+    )
 
 
-discrepancy = jax.jit(solver._discrepancy, static_argnames="shape")
+discrepancy = jax.jit(solver._discrepancy, static_argnames="spec")
 
 
 def found_discrepancy(problem, scores):
@@ -136,9 +138,9 @@ def test_the_discrepancy_is_that_of_the_library_the_authors_used(logits, weight,
 
 
 @pytest.mark.parametrize("length", [0.03, 0.1, 0.7])
-@pytest.mark.parametrize(("n_groups", "n_lines"), [(2, 1), (3, 2)])
-def test_a_whole_table_has_the_biased_discrepancy(n_groups, n_lines, length):
-    problem = make_problem(n_groups=n_groups, n_lines=n_lines, length=length)
+@pytest.mark.parametrize(("n_groups", "n_rate_rows"), [(2, 1), (3, 2)])
+def test_a_whole_table_has_the_biased_discrepancy(n_groups, n_rate_rows, length):
+    problem = make_problem(n_groups=n_groups, n_rate_rows=n_rate_rows, length=length)
     scores = expit(problem.margin.astype(float))
     scores[:2] = 0.0, 1.0  # as far apart as scores can be
     expected = numpy_discrepancy(problem, scores)
@@ -204,9 +206,8 @@ def test_training_takes_the_steps_that_numpy_takes():
     problem = make_problem()
     strengths = np.array([0.5, 4.0], np.float32)
     none = np.zeros(2, np.float32)
-    found = solver.train_layers(
-        problem, AdditivePenalties(strengths, none, none), np.arange(2), Pacing(12, 90, 0, 0.05), ()
-    )
+    penalties = AdditivePenalties(strengths, none, none)
+    found = solver.train_additive_term(problem, penalties, np.arange(2), Schedule(12, 90, 0, 0.05))
     for i, strength in enumerate(strengths):
         expected = numpy_descent(problem, strength, 12, 0.05)
         matrix, bias = found.layers[0]
@@ -316,10 +317,10 @@ def test_only_rows_of_the_constraint_are_compared(data, constraints, counted, mo
     class SeenError(Exception):
         pass
 
-    def look(*given):
+    def look(*given, **_):
         raise SeenError(given)
 
-    monkeypatch.setattr(solver, "train_layers", look)
+    monkeypatch.setattr(solver, "train_additive_term", look)
     _, y, group = data
     with pytest.warns(DataWarning, match="left out"), pytest.raises(SeenError) as seen:
         fit(data, constraints=constraints, min_group_size=60)
@@ -332,7 +333,7 @@ def test_only_rows_of_the_constraint_are_compared(data, constraints, counted, mo
     if constraints == "equalized_odds":
         cell = cell + 2 * (y == 0)
     assert (problem.cell[inside] == cell[inside]).all()
-    assert problem.n_lines == 1 + (constraints == "equalized_odds")
+    assert problem.n_rate_rows == 1 + (constraints == "equalized_odds")
 
 
 def test_a_group_left_out_trains_the_divergence_alone(data):
@@ -471,7 +472,7 @@ def test_locked_columns_of_an_array_are_not_read_either(rows):
 
 def test_a_column_that_tells_the_group_is_warned_about(rows):
     X, y, group = rows
-    with pytest.warns(DataWarning, match="'sex' of X tells the sensitive group"):
+    with pytest.warns(DataWarning, match="'sex' of X determines the sensitive group"):
         fit((X.assign(sex=group), y, group), epochs=0)
     fit((X.assign(sex=group), y, group), locked_features=["sex"], epochs=0)
 

@@ -1,4 +1,4 @@
-"""COMMOD(ratio="mlp"): a ratio that bends, on people whose bias no half-space describes."""
+"""COMMOD(architecture="mlp"): a ratio that bends, on people whose bias no half-space describes."""
 
 import math
 import pickle
@@ -22,7 +22,13 @@ from commod.metrics import disparate_mistreatment, p_rule
 from commod.updates.commod import fit_grid
 
 N = 600  # one size for nearly all tests: one compilation
-QUICK = {"ratio": "mlp", "epochs": 60, "lambda_fair": 0.3, "lambda_ratio": 0.02, "random_state": 0}
+QUICK = {
+    "architecture": "mlp",
+    "epochs": 60,
+    "lambda_fair": 0.3,
+    "lambda_ratio": 0.02,
+    "random_state": 0,
+}
 
 
 def crossed(seed, n=N):
@@ -131,18 +137,18 @@ def test_numpy_runs_what_was_trained(rows, monkeypatch):
     from commod._solvers.training import adversarial, networks
 
     seen = []
-    original = adversarial.train_layers
+    original = adversarial.train_ratio
 
     def spy(problem, *others):
         seen.append((problem, original(problem, *others)))
         return seen[0][1]
 
-    monkeypatch.setattr(adversarial, "train_layers", spy)
+    monkeypatch.setattr(adversarial, "train_ratio", spy)
     update = fit(rows)
     [(problem, trained)] = seen
     parts = [part[0].ravel() for layer in trained.layers for part in layer]
-    form = networks.Form(0, (problem.n_terms, 64, 1))
-    on_device = form.run(np.concatenate(parts).astype(np.float32), problem)
+    architecture = networks.Architecture(0, (problem.n_terms, 64, 1))
+    on_device = architecture.apply(np.concatenate(parts).astype(np.float32), problem)
     ratio = update.ratio(rows[0])
     assert ratio.std() > 0.5
     np.testing.assert_allclose(ratio, on_device, atol=1e-5)
@@ -177,7 +183,7 @@ def test_it_takes_what_the_linear_one_takes():
     group = np.where(X["town"] == "Rome", "c", group)
     update = COMMOD(
         ScoreColumn("score"),
-        **{**QUICK, "lambda_fair": 3, "ratio_hidden": (8,)},
+        **{**QUICK, "lambda_fair": 3, "hidden": (8,)},
         constraints="equalized_odds",
         condition_on_logit=True,
         locked_features=["town"],
@@ -222,45 +228,50 @@ def test_it_has_layers_and_no_scorecard(rows, fitted):
     assert fitted.term_names_ == [
         *("x0", "x1", "x2", "x2 is missing", "town = Bern", "town = Oslo", "town = Rome")
     ]
-    with pytest.raises(InputError, match=r"ratio='mlp' has no concepts.*ratio=\"concepts\""):
+    with pytest.raises(
+        InputError, match=r"architecture='mlp' has no concepts.*architecture=\"concepts\""
+    ):
         fitted.concepts(rows[0])
 
 
 def test_layers_are_no_patch(fitted):
     with pytest.raises(
-        InputError, match=r"ratio='mlp' has no scorecard.*linear ratio.*ControlledDebiaser"
+        InputError, match=r"architecture='mlp' has no scorecard.*linear ratio.*ControlledDebiaser"
     ):
         fitted.to_patch()
-    renamed = pickle.loads(pickle.dumps(fitted)).set_params(ratio="concepts")
+    renamed = pickle.loads(pickle.dumps(fitted)).set_params(architecture="concepts")
     with pytest.raises(InputError, match="has no scorecard"):
         renamed.to_patch()  # what was fitted counts, until it is fitted again
 
 
-def test_the_kind_of_ratio_is_a_parameter_beside_the_method(rows, fitted):
-    assert fitted.get_params()["ratio"] == clone(fitted).get_params()["ratio"] == "mlp"
-    assert "ratio='mlp'" in repr(fitted)
-    other = fit(rows, clone(fitted).set_params(ratio="concepts", epochs=0))
+def test_the_architecture_is_a_parameter_and_a_refit_may_change_it(rows, fitted):
+    assert fitted.architecture == clone(fitted).get_params()["architecture"] == "mlp"
+    assert "architecture='mlp'" in repr(fitted)
+    other = fit(rows, clone(fitted).set_params(architecture="concepts", epochs=0))
     assert other.network_ is None
     assert other.to_patch().content.ratio.columns == ()
     assert other.concepts(rows[0]).shape == (N, 2)
-    again = fit(rows, other.set_params(ratio="mlp"))
+    again = fit(rows, other.set_params(architecture="mlp"))
     assert again.scorecard_ is None
     assert not hasattr(again, "concept_weights_"), "nothing is left of the first fit"
-    again.ratio = "concepts"
-    with pytest.raises(InputError, match=r"hides the method ratio\(X\).*set_params"):
-        fit(rows, again)
 
 
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"ratio": "tree"}, r"ratio='tree' is not known; choose one of concepts, mlp"),
-        ({"ratio": None}, r"ratio=None is not known"),
-        ({"ratio_hidden": 5}, r"ratio_hidden=5 must be a tuple or list of the sizes"),
-        ({"ratio_hidden": (8, 0)}, r"ratio_hidden=\(8, 0\) must be a tuple or list"),
-        ({"ratio_hidden": np.array([8])}, r"must be a tuple or list"),
-        ({"ratio_hidden": (10**12,)}, r"a layer of 1,000,000,000,000 units; at most 10,000"),
-        ({"ratio": np.array(["mlp", "concepts"])}, r"is not known; choose one of concepts, mlp"),
+        (
+            {"architecture": "tree"},
+            r"architecture='tree' is not known; choose one of concepts, mlp",
+        ),
+        ({"architecture": None}, r"architecture=None is not known"),
+        ({"hidden": 5}, r"hidden=5 must be a tuple or list of the sizes"),
+        ({"hidden": (8, 0)}, r"hidden=\(8, 0\) must be a tuple or list"),
+        ({"hidden": np.array([8])}, r"must be a tuple or list"),
+        ({"hidden": (10**12,)}, r"a layer of 1,000,000,000,000 units; at most 10,000"),
+        (
+            {"architecture": np.array(["mlp", "concepts"])},
+            r"is not known; choose one of concepts, mlp",
+        ),
     ],
 )
 def test_bad_parameters_are_refused_in_words(rows, params, words):
@@ -271,7 +282,7 @@ def test_bad_parameters_are_refused_in_words(rows, params, words):
 def test_it_is_not_fitted_before_it_is(rows):
     for method in ("ratio", "concepts", "predict", "changes"):
         with pytest.raises(NotFittedError):
-            getattr(COMMOD(ScoreColumn("score"), ratio="mlp"), method)(rows[0])
+            getattr(COMMOD(ScoreColumn("score"), architecture="mlp"), method)(rows[0])
 
 
 def test_an_interrupt_leaves_a_usable_update(rows, monkeypatch):
@@ -336,10 +347,10 @@ def test_an_explanation_describes_its_decisions(rows, fitted, why):
     assert np.array_equal(why.changed, fitted.changes(rows[0]).changed)
     assert np.array_equal(why.scores_after, fitted.predict_proba(rows[0])[:, 1])
     assert why.segments.segments
-    assert why.settings["ratio"] == "mlp"
+    assert why.settings["architecture"] == "mlp"
     assert why.concept_of([0]).tolist() == [-1]
     assert why.reasons([0]) == [""]
-    with pytest.raises(InputError, match=r"COMMOD has no scorecard.*ratio=\"concepts\""):
+    with pytest.raises(InputError, match=r"COMMOD has no scorecard.*architecture=\"concepts\""):
         why.person(0)
 
 

@@ -100,10 +100,10 @@ def test_rivals_have_figures_and_no_points(model, data):
     assert "Scorecard" not in text and "Concepts" not in text
 
 
-def test_an_update_that_changes_nothing_says_that_no_line_has_points(model, data):
+def test_an_update_that_changes_nothing_says_that_no_term_has_points(model, data):
     update = COMMOD(model, epochs=0, random_state=0)
     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
-    assert "no line has points" in " ".join(read(update._repr_html_()).words)
+    assert "no term has points" in " ".join(read(update._repr_html_()).words)
 
 
 @pytest.fixture(scope="module")
@@ -118,19 +118,19 @@ def hostile():
     return update.fit(X, sensitive_features=s)
 
 
-def test_names_are_inert_and_only_the_strongest_lines_are_listed(hostile):
+def test_names_are_inert_and_only_the_strongest_terms_are_listed(hostile):
     html = hostile._repr_html_()
     assert "<script>alert" not in html and "<b>1" not in html
     assert "\u202e" not in html.split("<details>")[0]
     text = " ".join(read(html).words)
-    n_lines = hostile.scorecard_.n_terms_used
-    assert n_lines > 15 and f"15 strongest of {n_lines} lines" in text
+    n_terms = hostile.scorecard_.n_terms_used
+    assert n_terms > 15 and f"15 strongest of {n_terms} terms" in text
     assert "<script>alert(1)</script>" in text  # as it is called
     assert len(text) < 5000
 
 
 def test_strength_is_told_per_standard_deviation_not_per_unit():
-    """A column in large units has few points per unit and may still be the strongest line."""
+    """A column in large units has few points per unit and may still be the strongest term."""
     random = np.random.RandomState(0)
     s = np.where(random.rand(1000) < 0.5, "a", "b")
     hint = random.randn(1000) + 2 * (s == "b")

@@ -1,4 +1,4 @@
-"""The sample of many rows on which a direction is sought, and its verification on all of them."""
+"""The search sample of a large table, and the verification of updates on all rows."""
 
 import warnings
 
@@ -9,18 +9,19 @@ from sklearn.utils import check_random_state
 
 from commod import ControlledDebiaser, ScoreColumn
 from commod.exceptions import InputError, TargetWarning
-from commod.updates import _sample, _search
+from commod.updates import _sample
 from commod.updates._sample import (
-    CELL_ROWS,
-    Compared,
-    carries_over,
+    MIN_CELL_ROWS,
+    SampleComparison,
+    agrees_with_sample,
     draw_sample,
-    evenness_of,
-    path_carries_over,
+    path_agrees_with_samples,
     sample_sizes,
+    weight_evenness,
 )
 
 N = 40_000
+AGREES = "the share of changed decisions agrees with the sample within sampling error"
 
 
 def test_the_fewer_have_to_change_the_more_rows_are_looked_at():
@@ -47,20 +48,20 @@ def test_a_sample_has_the_base_rates_of_all_rows_and_stands_for_them():
     assert len(np.unique(index)) == len(index)
     assert people.sum() == pytest.approx(N, rel=1e-3)
     for code in (0, 1, 2):
-        there, drawn = cell == code, cell[index] == code
-        assert drawn.sum() >= min(CELL_ROWS, there.sum())
+        in_cell, drawn = cell == code, cell[index] == code
+        assert drawn.sum() >= min(MIN_CELL_ROWS, in_cell.sum())
         rate = np.average(decisions[index][drawn], weights=people[drawn])
-        assert rate == pytest.approx(decisions[there].mean(), abs=2 / drawn.sum())
-        assert people[drawn].sum() == pytest.approx(there.sum(), rel=0.01)
+        assert rate == pytest.approx(decisions[in_cell].mean(), abs=2 / drawn.sum())
+        assert people[drawn].sum() == pytest.approx(in_cell.sum(), rel=0.01)
 
 
-def test_a_path_carries_over_unless_it_is_dearer_throughout_or_far_dearer_somewhere():
+def test_a_path_agrees_unless_it_costs_more_throughout_or_far_more_at_one_target():
     def path(*shares_of_all):
-        return [Compared(0.1, share, 1_000, 0.0, 0.3) for share in shares_of_all]
+        return [SampleComparison(0.1, share, 1_000, 0.0, 0.3) for share in shares_of_all]
 
-    assert path_carries_over(path(0.1, 0.1, 0.12, 0.1, 0.1))
-    assert not path_carries_over(path(0.11, 0.11, 0.11, 0.11, 0.11))
-    assert not path_carries_over(path(0.09, 0.09, 0.14, 0.09, 0.09))
+    assert path_agrees_with_samples(path(0.1, 0.1, 0.12, 0.1, 0.1))
+    assert not path_agrees_with_samples(path(0.11, 0.11, 0.11, 0.11, 0.11))
+    assert not path_agrees_with_samples(path(0.09, 0.09, 0.14, 0.09, 0.09))
 
 
 def test_rare_decisions_keep_their_rate():
@@ -83,25 +84,27 @@ def test_a_sample_that_is_half_of_the_rows_is_all_of_them():
 def test_uneven_weights_ask_for_more_rows():
     cell = np.zeros(N, dtype=int)
     weight = np.ones(N)
-    assert evenness_of(cell, weight) == 1
+    assert weight_evenness(cell, weight) == 1
     weight[:40] = 1_000.0  # which hold half of the weight
-    assert evenness_of(cell, weight) == pytest.approx(0.004, rel=0.01)
-    assert evenness_of(np.where(np.arange(N) < 40, -1, 0), weight) == 1  # in no cell
+    assert weight_evenness(cell, weight) == pytest.approx(0.004, rel=0.01)
+    assert weight_evenness(np.where(np.arange(N) < 40, -1, 0), weight) == 1  # in no cell
 
 
-def test_what_costs_no_more_than_chance_explains_carries_over():
-    def carries(share, share_of_all, n_changed, further=0.0, progress=0.3):
-        return carries_over(Compared(share, share_of_all, n_changed, further, progress))
+def test_an_update_agrees_with_its_sample_within_sampling_error():
+    def agrees(share, share_of_all, n_changed, distance=0.0, progress=0.3):
+        return agrees_with_sample(
+            SampleComparison(share, share_of_all, n_changed, distance, progress)
+        )
 
-    assert carries(0.05, 0.05, 1_000)
-    assert carries(0.05, 0.052, 1_000)
-    assert not carries(0.05, 0.06, 1_000)
-    assert not carries(0.05, 0.052, 100_000)
-    assert carries(0.0, 0.0, 0)
-    assert carries(0.05, 0.05, 1_000, further=-0.2)  # closer to the target than in the sample
-    assert not carries(0.05, 0.05, 1_000, further=0.05)
-    assert carries(0.01, 0.01, 1_000, further=0.005, progress=0.1)
-    assert not carries(0.01, 0.01, 1_000, further=0.005, progress=0.03)  # a sixth of it is lost
+    assert agrees(0.05, 0.05, 1_000)
+    assert agrees(0.05, 0.052, 1_000)
+    assert not agrees(0.05, 0.06, 1_000)
+    assert not agrees(0.05, 0.052, 100_000)
+    assert agrees(0.0, 0.0, 0)
+    assert agrees(0.05, 0.05, 1_000, distance=-0.2)  # closer to the target than in the sample
+    assert not agrees(0.05, 0.05, 1_000, distance=0.05)
+    assert agrees(0.01, 0.01, 1_000, distance=0.005, progress=0.1)
+    assert not agrees(0.01, 0.01, 1_000, distance=0.005, progress=0.03)  # a sixth of it is lost
 
 
 # -- fitting --------------------------------------------------------------------------------------
@@ -113,7 +116,7 @@ def rows():
     group = rng.random(N) < 0.4
     X = pd.DataFrame(
         {
-            "told": group + rng.normal(size=N),
+            "informative": group + rng.normal(size=N),
             "noise": rng.normal(size=N),
             "town": [f"t{k}" for k in rng.integers(0, 6, N) + 2 * group],
         }
@@ -129,21 +132,20 @@ def fit(rows, **settings):
     return update.fit(rows[0], sensitive_features=rows[1])
 
 
-def test_many_rows_are_sampled_verified_on_all_and_it_is_said(rows):
+def test_a_large_table_is_sampled_and_verified_and_the_status_says_so(rows):
     update = fit(rows)
     assert update.reached_
     assert update.n_rows_ == N
     assert update.n_search_rows_ < N / 2
-    words = f"sought on {update.n_search_rows_:,} of the {N:,} rows that the update was fitted on"
-    assert words in update.status_
-    assert "changes no larger share than in the sample" in update.status_
+    assert f"sample of {update.n_search_rows_:,} of the {N:,} rows that" in update.status_
+    assert AGREES in update.status_
     assert update.fairness_ >= 0.8  # on all rows, not on the sample
 
 
 def test_all_rows_are_searched_where_that_is_asked_for(rows):
     every = fit(rows, sample="all")
     assert every.n_search_rows_ == N
-    assert "sought on" not in every.status_
+    assert "sample" not in every.status_
     assert every.reached_
     some = fit(rows)
     assert every.change_rate_ == pytest.approx(some.change_rate_, rel=0.05)
@@ -175,7 +177,7 @@ def test_few_rows_are_searched_whole_and_both_ways_agree(rows):
 
 def test_a_sample_that_misleads_grows(rows, monkeypatch):
     sizes = []
-    draw = _search.draw_sample
+    draw = _sample.draw_sample
 
     def misleading(cell, decisions, size, random_state):
         sizes.append(size)
@@ -184,7 +186,7 @@ def test_a_sample_that_misleads_grows(rows, monkeypatch):
             index = index[np.arange(len(index)) % 12]
         return index, people
 
-    monkeypatch.setattr(_search, "draw_sample", misleading)
+    monkeypatch.setattr(_sample, "draw_sample", misleading)
     update = fit(rows)
     assert len(sizes) > 1 or update.n_search_rows_ == N
     assert update.reached_
@@ -200,8 +202,8 @@ def test_a_frontier_of_many_rows_is_cut_on_all_of_them(rows):
     assert (curve.frame()["fairness"] >= [0.7, 0.8, 0.9]).all()
     chosen = curve.select(target=0.8)
     assert chosen.n_search_rows_ < N
-    assert "sought on" in chosen.status_
-    assert "no larger share" in chosen.status_
+    assert "The search ran on a sample of" in chosen.status_
+    assert AGREES in chosen.status_
     assert chosen.change_rate_ <= 1.1 * fit(rows).change_rate_
 
 
@@ -211,18 +213,17 @@ def test_a_budget_or_a_target_out_of_reach_is_verified_too_and_needs_no_more_row
         warnings.simplefilter("ignore", TargetWarning)
         update = fit(rows, **settings)
     assert update.n_search_rows_ < N
-    assert "no larger share than in the sample" in update.status_
+    assert AGREES in update.status_
     assert update.change_rate_ <= settings["max_changes"]
 
 
 def test_the_half_that_finds_updates_is_what_a_promise_samples(rows, monkeypatch):
-    monkeypatch.setattr(_sample, "FEWEST_ROWS", 8_000)
-    monkeypatch.setattr(_sample, "CHANGED_ROWS", 300)
+    monkeypatch.setattr(_sample, "MIN_ROWS", 8_000)
+    monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 300)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)
         update = fit(rows, confidence=0.9, target=0.6)
     assert f"of the {N // 2:,} rows that the update was fitted on" in update.status_
-    assert not hasattr(update, "_sampled")
 
 
 def test_another_sample_is_refused(rows):

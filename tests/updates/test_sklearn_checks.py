@@ -58,8 +58,10 @@ class SelfMadeUpdate(SelfMade, COMMOD):
 class SelfMadeNetwork(SelfMade, COMMOD):
     """COMMOD with layers that stay at r = 1: training is that of `SelfMadeUpdate`."""
 
-    def __init__(self, estimator=None, *, ratio="mlp", epochs=0, random_state=0):
-        super().__init__(estimator, ratio=ratio, epochs=epochs, random_state=random_state)
+    def __init__(self, estimator=None, *, architecture="mlp", epochs=0, random_state=0):
+        super().__init__(
+            estimator, architecture=architecture, epochs=epochs, random_state=random_state
+        )
         self.min_group_size = 1
         self.progress = False
 

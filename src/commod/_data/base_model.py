@@ -22,8 +22,6 @@ from commod._data.labels import distinct_labels
 from commod._data.tables import take_rows
 from commod.exceptions import BaseModelError, BaseModelWarning
 
-__all__ = ["BaseScores", "ScoreColumn", "base_classes", "base_scores", "warn_about_base_model"]
-
 MOST_COMPARED = 1_000  # rows of the first comparison with the decisions of the model itself
 
 

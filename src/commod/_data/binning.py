@@ -20,8 +20,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ROUNDING", "bin_edges", "roundest_number"]
-
 FloatArray = NDArray[np.float64]
 
 ROUNDING = 1e-12  # relative difference of values that count as equal, such as 0.3 and 0.1 + 0.2

@@ -16,8 +16,6 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Coded", "code_array", "code_list", "code_series", "is_numeric", "joint_codes", "plain"]
-
 MOST_COUNTED = 65_536  # whole numbers in a wider range are counted only if rows are as many
 
 

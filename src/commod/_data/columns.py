@@ -18,9 +18,8 @@ from commod._data.tables import (
     from_native,
     unreadable_type,
 )
+from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
-
-__all__ = ["Column", "Kind", "Scalar", "iter_columns", "read_columns"]
 
 Kind = Literal["numeric", "category"]
 Scalar = str | bool | int | float
@@ -228,7 +227,7 @@ def _finite(values: NDArray[Any], name: str) -> NDArray[Any]:
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         raise InputError(
-            f"{name} contains {n_infinite} infinite value(s) (inf); a scorecard needs finite "
+            f"{name} contains {n_of(n_infinite, 'infinite value')} (inf); a scorecard needs finite "
             "numbers. Clip them, or make them missing.",
             parameter="X",
         )

@@ -12,11 +12,9 @@ from commod._data.groups import Groups, read_groups
 from commod._data.labels import binary_outcome, binary_outcomes, read_label_pair, read_labels
 from commod._data.weights import check_weights
 
-__all__ = ["DecisionRows", "read_decisions"]
-
 
 @dataclass(frozen=True)
-class DecisionRows:
+class GroupedDecisions:
     """Checked decisions of n ≥ 1 rows; every array has shape (n,).
 
     `y_pred` and `y_true` hold the labels as they were passed. `decisions` and `outcomes` say where
@@ -33,7 +31,7 @@ class DecisionRows:
 
 def read_decisions(
     y_true: Any, y_pred: Any, sensitive_features: Any, pos_label: Any, sample_weight: Any = None
-) -> DecisionRows:
+) -> GroupedDecisions:
     """Return checked decisions; `y_true` may be None, and otherwise uses the same two labels."""
     labels: NDArray[Any] | None = None
     outcomes: NDArray[np.bool_] | None = None
@@ -45,4 +43,4 @@ def read_decisions(
         outcomes, decisions = binary_outcomes((labels, pred), ("y_true", "y_pred"), pos_label)
     groups = read_groups(sensitive_features, len(pred))
     weight = check_weights(sample_weight, len(pred))
-    return DecisionRows(pred, decisions, labels, outcomes, groups, weight)
+    return GroupedDecisions(pred, decisions, labels, outcomes, groups, weight)

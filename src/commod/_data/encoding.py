@@ -20,17 +20,6 @@ from commod._data.binning import ROUNDING, bin_edges
 from commod._data.columns import Column, Kind, Scalar
 from commod.exceptions import InputError
 
-__all__ = [
-    "LARGEST",
-    "BinTerms",
-    "CategoryTerms",
-    "Encoding",
-    "NumericTerms",
-    "TermTable",
-    "learn_encoding",
-    "matching_column",
-]
-
 LARGEST = 1e100  # numbers are clipped to ±LARGEST, so that points times numbers cannot overflow
 
 

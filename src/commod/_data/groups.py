@@ -14,9 +14,8 @@ from commod._data.codes import Coded, code_array, code_series, joint_codes
 from commod._data.columns import Column
 from commod._data.labels import check_length, one_dimensional
 from commod._data.tables import from_native
+from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
-
-__all__ = ["Groups", "determines_group", "read_groups", "sensitive_names"]
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,8 @@ def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
         check_length(coded.codes, "sensitive_features", n_rows)
     n_missing = int(np.any([coded.codes < 0 for coded in columns], axis=0).sum())
     if n_missing:
-        plural = "s" if n_missing > 1 else ""
         raise InputError(
-            f"sensitive_features has {n_missing} missing value{plural} in {n_rows} rows. Drop "
+            f"sensitive_features has {n_of(n_missing, 'missing value')} in {n_rows} rows. Drop "
             "those rows, or give them a group of their own, e.g. with fillna('unknown').",
             parameter="sensitive_features",
         )

@@ -11,18 +11,8 @@ from numpy.typing import NDArray
 
 from commod._data.codes import code_series, plain
 from commod._data.tables import as_array, from_native
+from commod._text import n_of
 from commod.exceptions import InputError
-
-__all__ = [
-    "binary_outcome",
-    "binary_outcomes",
-    "check_length",
-    "distinct_labels",
-    "one_dimensional",
-    "read_label_pair",
-    "read_labels",
-    "read_scores",
-]
 
 BoolArray = NDArray[np.bool_]
 
@@ -53,7 +43,7 @@ def _known_labels(scalars: list[Any], name: str) -> NDArray[Any]:
         scalars = [plain(v) for v in scalars]
         n_missing = scalars.count(None)
         if n_missing:
-            raise _missing_labels(name, f"NaN or None in {n_missing} row(s)")
+            raise _missing_labels(name, f"NaN or None in {n_of(n_missing, 'row')}")
     return _typed(scalars)
 
 
@@ -93,8 +83,8 @@ def read_scores(values: Any, name: str) -> NDArray[np.float64]:
     n_outside = int(np.sum((numbers < 0) | (numbers > 1)))
     if n_outside:
         raise InputError(
-            f"{name} has {n_outside} value(s) outside [0, 1]; pass probabilities. Margins become "
-            "scores through the sigmoid 1 / (1 + exp(-z)).",
+            f"{name} has {n_of(n_outside, 'value')} outside [0, 1]; pass probabilities. "
+            "Margins become scores through the sigmoid 1 / (1 + exp(-z)).",
             parameter=name,
         )
     return numbers

@@ -13,18 +13,6 @@ from numpy.typing import NDArray
 
 from commod.exceptions import InputError, InputTypeError
 
-__all__ = [
-    "as_array",
-    "as_matrix",
-    "check_not_empty",
-    "duplicate_names",
-    "from_native",
-    "index_of",
-    "n_rows_of",
-    "take_rows",
-    "unreadable_type",
-]
-
 
 def from_native(values: Any, name: str) -> nw.DataFrame[Any] | nw.Series[Any] | None:
     """Return a frame or a series through narwhals; None for anything that is neither.

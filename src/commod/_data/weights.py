@@ -12,8 +12,6 @@ from commod._data.codes import is_numeric, plain
 from commod._data.labels import check_length, one_dimensional
 from commod.exceptions import InputError
 
-__all__ = ["check_weights"]
-
 
 def check_weights(
     sample_weight: Any, n_rows: int, name: str = "sample_weight"

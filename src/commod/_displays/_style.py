@@ -12,8 +12,6 @@ from commod.updates._check import check_update
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_or_new", "check_fitted_update", "group_argument", "width_in_inches"]
-
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the axes given, or those of a new figure; sizes are in inches."""

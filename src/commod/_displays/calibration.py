@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["CalibrationDisplay", "Reliability"]
-
 N_BARS = 20  # of the histogram
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["ChangeDisplay"]
-
 COUNT_WIDTH = 0.95  # inches that a count and its share take beside a bar
 
 

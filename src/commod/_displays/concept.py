@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ConceptDisplay"]
-
 
 class ConceptDisplay:
     """Each concept with its strongest terms, and how often people change where it is active.
@@ -77,7 +75,7 @@ class ConceptDisplay:
         Parameters
         ----------
         update : fitted update with a scorecard
-            ControlledDebiaser, or COMMOD with ratio="concepts".
+            ControlledDebiaser, or COMMOD with architecture="concepts".
         X : table of shape (n, n_features)
         ax : matplotlib Axes, default=None
             As in `plot`.

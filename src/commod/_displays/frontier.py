@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["FrontierDisplay"]
-
 
 class FrontierDisplay:
     """Share of changed decisions against fairness: many updates beside the fewest possible.

@@ -20,8 +20,6 @@ try:
 except ImportError:  # Windows: without locks, no temporary file is ever called stale
     fcntl = None  # type: ignore[assignment, unused-ignore]
 
-__all__ = ["private_folder", "replacement_file", "write_whole"]
-
 _GRACE = 60.0  # seconds that a process has to lock the temporary file it created
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from commod.exceptions import InputError
 
-__all__ = ["import_optional"]
-
 
 def import_optional(package: str, extra: str, purpose: str) -> Any:
     """Return a package; if it is missing, the error says what needs it and how to install it.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TRUSTED_TYPES"]
-
 TRUSTED_TYPES = (
     "commod._data.base_model.ScoreColumn",
     "commod._data.encoding.BinTerms",

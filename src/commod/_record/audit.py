@@ -11,27 +11,6 @@ from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.plain import ADDED_LATER, from_plain, to_plain
 from commod.exceptions import InputError
 
-__all__ = [
-    "SCHEMA",
-    "Agreement",
-    "Audit",
-    "Calibration",
-    "CalibrationBin",
-    "ChangeSummary",
-    "Check",
-    "Fairness",
-    "Group",
-    "Limit",
-    "Provenance",
-    "Proxy",
-    "Quality",
-    "Request",
-    "SmallGroup",
-    "StabilitySummary",
-    "Subgroup",
-    "Subgroups",
-]
-
 SCHEMA = "commod.audit/1"
 
 
@@ -295,7 +274,7 @@ class Provenance:
     """Where the figures come from: versions, settings, digests (SHA-256).
 
     `reads_group`: whether the update reads each person's group, or a column that determines the
-    group, to decide. `draws_lots`: whether it decides by random draws. None where not known.
+    group, to decide. `is_randomised`: whether it decides by random draws. None where not known.
     """
 
     created: str
@@ -303,7 +282,7 @@ class Provenance:
     method: str | None
     settings: dict[str, str]
     reads_group: bool | None
-    draws_lots: bool | None
+    is_randomised: bool | None
     data_digest: str
     ledger_digest: str
     ledger_lines: int

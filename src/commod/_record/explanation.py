@@ -5,17 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "Card",
-    "CardLine",
-    "Concept",
-    "Condition",
-    "Direction",
-    "Estimate",
-    "Segment",
-    "Segments",
-]
-
 Value = str | bool | int | float
 Direction = Literal["gain", "loss"]
 

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from commod._text import shorten
 from commod.exceptions import InputError
 
-__all__ = ["ADDED_LATER", "from_plain", "to_plain"]
-
 Record = TypeVar("Record")
 ADDED_LATER = {"optional": True}  # metadata of a field that files of earlier versions lack
 

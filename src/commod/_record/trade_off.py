@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from commod._record.explanation import Card, Segments
 from commod._record.plain import ADDED_LATER
 
-__all__ = ["Step", "TradeOff"]
-
 
 @dataclass(frozen=True)
 class Step:

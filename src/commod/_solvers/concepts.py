@@ -1,8 +1,8 @@
-"""One way of writing a trained ratio: exact zeros, unit concepts, sorted; by raw columns if wanted.
+"""Write a trained ratio in one standard way: exact zeros, unit concepts, sorted by size.
 
-r = b + v'Wx is the same update for every factorisation of w = v'W, and even the penalties leave
-concepts free: any split of w over disjoint supports has the same path norm and diversity. So
-concepts are chosen, by a rule that depends on nothing but w and the rows.
+r = b + v'Wx is the same update for every factorisation of w = v'W. The penalties do not decide
+either: every split of w over disjoint terms has the same path norm and diversity. So a rule that
+depends on w and the rows only chooses the concepts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-__all__ = ["Concepts", "partition_by_column", "tidy_concepts"]
-
-NEGLIGIBLE_WEIGHT = 0.01  # of a concept's norm: the paper's ε, below which a weight counts as zero
-NEGLIGIBLE_CONCEPT = 1e-3  # standard deviations of r: below, a concept cannot be seen in r
+NEGLIGIBLE_WEIGHT = 0.01  # of a concept's norm: a smaller weight counts as zero (the paper's ε)
+NEGLIGIBLE_CONCEPT = 1e-3  # standard deviations of r: a smaller concept has no visible effect
 
 
 @dataclass(frozen=True)
@@ -33,10 +31,11 @@ class Concepts:
 def tidy_concepts(
     weights: NDArray[np.float64], contributions: NDArray[np.float64], intercept: float
 ) -> Concepts:
-    """Return the same ratio with exact zeros and one way of writing it.
+    """Return the same ratio in its standard form.
 
-    W → aW, v → v/a leaves r unchanged, so concepts are scaled to norm 1, their largest weight made
-    positive, and sorted by the size of their contribution. Weights that cannot be seen become zero.
+    W → aW, v → v/a leaves r unchanged. Concepts are therefore scaled to norm 1, their largest
+    weight is made positive, and they are sorted by the size of their contribution. Negligible
+    weights and concepts become zero.
 
     Examples
     --------
@@ -47,27 +46,23 @@ def tidy_concepts(
     >>> tidy.contributions
     array([ 0.5, -0.2])
     """
-    rows = _without_specks(weights)
-    seen = np.abs(contributions) * np.linalg.norm(rows, axis=1) > NEGLIGIBLE_CONCEPT
-    return _canonical(rows * seen[:, None], contributions, intercept)
+    norm = np.linalg.norm(weights, axis=1, keepdims=True)
+    kept = np.where(np.abs(weights) > NEGLIGIBLE_WEIGHT * norm, weights, 0.0)
+    is_visible = np.abs(contributions) * np.linalg.norm(kept, axis=1) > NEGLIGIBLE_CONCEPT
+    return _standard_form(kept * is_visible[:, None], contributions, intercept)
 
 
-def _canonical(
-    rows: NDArray[np.float64], contributions: NDArray[np.float64], intercept: float
+def _standard_form(
+    weights: NDArray[np.float64], contributions: NDArray[np.float64], intercept: float
 ) -> Concepts:
-    """Scale, sign and sort; rows of zeros are concepts that are not used."""
-    norm = np.linalg.norm(rows, axis=1)
-    unit = rows / np.where(norm > 0, norm, 1.0)[:, None]
+    """Return scaled, signed and sorted concepts; rows of zeros are concepts that are not used."""
+    norm = np.linalg.norm(weights, axis=1)
+    unit = weights / np.where(norm > 0, norm, 1.0)[:, None]
     strongest = np.take_along_axis(unit, np.abs(unit).argmax(axis=1, keepdims=True), axis=1)
     sign = np.where(strongest < 0, -1.0, 1.0)
     sizes = contributions * norm * sign[:, 0] + 0.0
     order = np.argsort(-np.abs(sizes), kind="stable")
     return Concepts((unit * sign + 0.0)[order], sizes[order], intercept)
-
-
-def _without_specks(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    norm = np.linalg.norm(weights, axis=-1, keepdims=True)
-    return np.where(np.abs(weights) > NEGLIGIBLE_WEIGHT * norm, weights, 0.0)
 
 
 def partition_by_column(
@@ -78,8 +73,9 @@ def partition_by_column(
 ) -> Concepts:
     """Return the same ratio with each raw column in one concept.
 
-    Columns whose contributions to r rise and fall together share a concept: average linkage on
-    1 − correlation, cut into k groups. Fewer than k columns give fewer concepts, the rest are zero.
+    Columns whose contributions to r are correlated share a concept: average linkage on
+    1 − correlation, cut into k clusters. With fewer than k columns, the remaining concepts are
+    zero.
 
     Parameters
     ----------
@@ -88,22 +84,22 @@ def partition_by_column(
     columns : sequence of str, of length d
         The raw column of each term.
     contributions : ndarray of shape (n, c)
-        What each of the c columns with points adds to r on the fit rows, in order of appearance.
+        What each of the c columns with points adds to r, row by row, in order of appearance.
     sample_weight : ndarray of shape (n,)
     """
     total = concepts.contributions @ concepts.weights
     used = list(dict.fromkeys(c for c, w in zip(columns, total, strict=True) if w))
     k = len(concepts.contributions)
-    groups = _groups(contributions, sample_weight, k)
-    where = dict(zip(used, groups.tolist(), strict=True))
+    clusters = _clusters(contributions, sample_weight, k)
+    concept_of = dict(zip(used, clusters.tolist(), strict=True))
     split = np.zeros((k, len(total)))
     for term, column in enumerate(columns):
-        if column in where:
-            split[where[column], term] = total[term]
-    return _canonical(split, np.ones(k), concepts.intercept)
+        if column in concept_of:
+            split[concept_of[column], term] = total[term]
+    return _standard_form(split, np.ones(k), concepts.intercept)
 
 
-def _groups(
+def _clusters(
     contributions: NDArray[np.float64], sample_weight: NDArray[np.float64], k: int
 ) -> NDArray[np.intp]:
     """Return the concept, 0 to k − 1, of each column of `contributions`, shape (c,)."""

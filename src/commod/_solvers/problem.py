@@ -1,8 +1,9 @@
-"""What a solver is given and what it gives back; NumPy only, so that it can be built anywhere."""
+"""The records that trained solvers take and return; NumPy only, so that importing needs no JAX."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,27 +12,8 @@ from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts
 from commod.scorecard import Scorecard, margins
 
-__all__ = [
-    "AdditivePenalties",
-    "AdditiveProblem",
-    "DebiasingProblem",
-    "DebiasingSchedule",
-    "Layers",
-    "Pacing",
-    "Penalties",
-    "Problem",
-    "Schedule",
-    "Solution",
-    "TermArrays",
-    "Training",
-    "raw_scorecard",
-    "solver_position",
-    "standardise",
-    "training_margins",
-]
-
-ROWS_AT_ONCE = 8192  # in double precision: all of them at once would be the largest thing in memory
-TRAINING_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
+CHUNK_ROWS = 8192  # at a time in double precision; all rows would be the largest array in memory
+MAX_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
 
 
 # ---------------------------------------------------------------------------------------------
@@ -40,11 +22,12 @@ TRAINING_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping k
 
 @dataclass(frozen=True)
 class TermArrays:
-    """The terms of n rows, standardised, numeric ones first; d = p + c of them.
+    """The d = p + c standardised terms of n rows: p numeric ones first, then c of categories.
 
-    `numeric` (n, p) are z-scores; `codes` (n, q) name the one term of each column of categories
-    that is present, numbered from 0 to c − 1 behind the numeric terms, c meaning none;
-    `code_mean` and `code_scale` (c,) standardise those.
+    - `numeric` (n, p) holds z-scores.
+    - `codes` (n, q) holds, for each of q columns of categories, the term that is present: 0 to
+      c − 1, counted behind the numeric terms, or c where there is none.
+    - `code_mean` and `code_scale` (c,) standardise the terms of categories.
     """
 
     numeric: NDArray[np.float32]
@@ -63,9 +46,9 @@ def standardise(
     weight: NDArray[np.float64],
     moments: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> TermArrays:
-    """Return the terms in float32, by their weighted mean and standard deviation.
+    """Return the terms in float32, standardised by weighted mean and standard deviation.
 
-    `moments` are these two, each of shape (d,), where they are known.
+    `moments` are these two, each of shape (d,), where the caller knows them.
     """
     mean, scale = moments or terms.moments(weight)
     scale = np.where(scale > 0, scale, 1.0)
@@ -74,9 +57,9 @@ def standardise(
     position = np.append(np.cumsum(~is_numeric) - 1, (~is_numeric).sum()).astype(np.int32)
     single = np.float32
     numeric = np.empty(terms.numeric.shape, dtype=single)
-    for start in range(0, len(numeric), ROWS_AT_ONCE):
-        some = slice(start, start + ROWS_AT_ONCE)
-        numeric[some] = (terms.numeric[some] - mean[is_numeric]) / scale[is_numeric]
+    for start in range(0, len(numeric), CHUNK_ROWS):
+        chunk = slice(start, start + CHUNK_ROWS)
+        numeric[chunk] = (terms.numeric[chunk] - mean[is_numeric]) / scale[is_numeric]
     return TermArrays(
         numeric=numeric,
         codes=position[terms.codes],
@@ -86,9 +69,9 @@ def standardise(
 
 
 def solver_position(terms: TermTable) -> NDArray[np.intp]:
-    """Return where the solver, which puts numeric terms first, has each of our terms, (d,)."""
-    rest = np.setdiff1d(np.arange(terms.n_terms), terms.numeric_terms)
-    return np.argsort(np.concatenate([terms.numeric_terms, rest]))
+    """Return the position of each term in `TermArrays`, which has numeric terms first, (d,)."""
+    others = np.setdiff1d(np.arange(terms.n_terms), terms.numeric_terms)
+    return np.argsort(np.concatenate([terms.numeric_terms, others]))
 
 
 def raw_scorecard(
@@ -97,30 +80,30 @@ def raw_scorecard(
     mean: NDArray[np.float64],
     scale: NDArray[np.float64],
 ) -> Scorecard:
-    """Return what was learned on standardised terms as points on raw ones."""
+    """Return a scorecard on raw terms from concepts on standardised ones."""
     points = concepts.weights / scale
-    starts = -(points @ mean) + 0.0
+    intercepts = -(points @ mean) + 0.0
     return Scorecard(
         encoding=encoding,
-        intercept=float(concepts.intercept + concepts.contributions @ starts),
+        intercept=float(concepts.intercept + concepts.contributions @ intercepts),
         contributions=concepts.contributions,
         concept_points=points,
-        concept_intercepts=starts,
+        concept_intercepts=intercepts,
     )
 
 
 def training_margins(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
     """Return z = logit(score) − logit(threshold), clipped at ±10, shape (n,)."""
-    return np.clip(margins(scores, threshold), -TRAINING_MARGIN, TRAINING_MARGIN)
+    return np.clip(margins(scores, threshold), -MAX_MARGIN, MAX_MARGIN)
 
 
 # ---------------------------------------------------------------------------------------------
-# What all trainings share
+# Shared by all trained methods
 
 
 @dataclass(frozen=True)
-class Pacing:
-    """How long and how fast to train; shared by all models of a batch."""
+class Schedule:
+    """How long and how fast to train; all models that are trained together share it."""
 
     epochs: int
     batch_size: int
@@ -129,11 +112,11 @@ class Pacing:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingRecord:
     """How m models were trained.
 
-    `history` maps the name of a loss term to (m, epochs done); `epochs_done` is less than asked
-    for where `interrupted`.
+    `history` maps the name of a loss term to its mean per epoch, shape (m, epochs done). Where
+    `interrupted`, `epochs_done` is less than the schedule's `epochs`.
     """
 
     history: dict[str, NDArray[np.float64]]
@@ -141,16 +124,38 @@ class Training:
     interrupted: bool
 
 
+@dataclass(frozen=True)
+class TrainedConcepts(TrainingRecord):
+    """Trained functions intercept + contributions @ (W @ x) of standardised terms, of m models.
+
+    `weights` holds W, (m, k, d); `contributions` (m, k); `intercept` (m,).
+    """
+
+    weights: NDArray[np.float64]
+    contributions: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TrainedLayers(TrainingRecord):
+    """Trained layers on standardised terms, of m models.
+
+    `layers` holds, for each layer, a matrix (m, inputs, outputs) and a bias (m, outputs).
+    """
+
+    layers: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
 # ---------------------------------------------------------------------------------------------
 # COMMOD
 
 
 @dataclass(frozen=True)
-class Problem(TermArrays):
-    """Rows to train on; every array but the terms' moments has one entry per row.
+class RatioProblem(TermArrays):
+    """Rows to train a ratio on; all arrays but the terms' moments have one entry per row.
 
-    `margin` is z, clipped, and `offset` the logit of the threshold: r·z + offset is the logit of
-    g. `label` lies in [0, 1]; a row whose group is left out of the constraint has
+    `margin` is z, clipped, and `offset` the logit of the threshold: r·z + offset is the edited
+    logit. `label` lies in [0, 1]. A row whose group is left out of the constraint has
     `adversary_weight` 0.
     """
 
@@ -165,39 +170,26 @@ class Problem(TermArrays):
     adversary_sees_label: bool
 
 
+class RatioPenalties(NamedTuple):
+    """Weights of the loss terms: arrays of shape (m,), or scalars of one model."""
+
+    fair: Any
+    ratio: Any
+    sparsity: Any
+    diversity: Any
+
+
 @dataclass(frozen=True)
-class Penalties:
-    """Weights of the loss terms, one entry per model: arrays of shape (m,)."""
-
-    fair: NDArray[np.float32]
-    ratio: NDArray[np.float32]
-    sparsity: NDArray[np.float32]
-    diversity: NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Schedule(Pacing):
-    """How COMMOD is trained: a ratio of `n_concepts`, or one with layers of `ratio_hidden`."""
+class RatioSchedule(Schedule):
+    """How COMMOD is trained: a ratio of `n_concepts`, or of `hidden` layers where that is 0."""
 
     n_concepts: int
-    ratio_hidden: tuple[int, ...]
+    hidden: tuple[int, ...]
     ramp_epochs: int
     adversary_hidden: tuple[int, ...]
     adversary_steps: int
     adversary_learning_rate: float
     adaptive_fairness: bool
-
-
-@dataclass(frozen=True)
-class Solution(Training):
-    """Trained ratios of m models in standardised terms: r = intercept + contributions @ (W @ x).
-
-    `weights` (m, k, d), `contributions` (m, k), `intercept` (m,).
-    """
-
-    weights: NDArray[np.float64]
-    contributions: NDArray[np.float64]
-    intercept: NDArray[np.float64]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -206,10 +198,10 @@ class Solution(Training):
 
 @dataclass(frozen=True)
 class AdditiveProblem(TermArrays):
-    """Rows to train an additive term on; every array but the terms' moments has one per row.
+    """Rows to train an additive term T on; all arrays but the moments have one entry per row.
 
-    `margin` is z, clipped, and `offset` the logit of the threshold: z + T + offset is the logit of
-    q. `cell` numbers the pairs (line, group) of the constraint, line by line; a row outside of it
+    `margin` is z, clipped, and `offset` the logit of the threshold: z + T + offset is the edited
+    logit. `cell` is the constraint's cell of a row, rate row · n_groups + group. A row in no cell
     has `fairness_weight` 0.
     """
 
@@ -218,25 +210,17 @@ class AdditiveProblem(TermArrays):
     weight: NDArray[np.float32]
     fairness_weight: NDArray[np.float32]
     offset: float
-    n_lines: int
+    n_rate_rows: int
     n_groups: int
     kernel_length: float
 
 
-@dataclass(frozen=True)
-class AdditivePenalties:
-    """Weights of the loss terms beside the divergence, one entry per model: shape (m,)."""
+class AdditivePenalties(NamedTuple):
+    """Weights of the loss terms beside the divergence: arrays of shape (m,), or scalars."""
 
-    fair: NDArray[np.float32]
-    sparsity: NDArray[np.float32]
-    diversity: NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Layers(Training):
-    """Trained layers of m models in standardised terms: matrix (m, rows, columns), bias."""
-
-    layers: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+    fair: Any
+    sparsity: Any
+    diversity: Any
 
 
 # ---------------------------------------------------------------------------------------------
@@ -245,10 +229,10 @@ class Layers(Training):
 
 @dataclass(frozen=True)
 class DebiasingProblem(TermArrays):
-    """Rows to train a predictor on; every array but the terms' moments has one per row.
+    """Rows to train a predictor on; all arrays but the terms' moments have one entry per row.
 
-    `decision` is the base model's, for the record; a logit above `offset` decides positively. A
-    row outside of the constraint has `adversary_weight` 0.
+    `decision` is the base model's, for the history. A logit above `offset` is a positive decision.
+    A row in no cell of the constraint has `adversary_weight` 0.
     """
 
     label: NDArray[np.float32]
@@ -262,8 +246,12 @@ class DebiasingProblem(TermArrays):
 
 
 @dataclass(frozen=True)
-class DebiasingSchedule(Pacing):
-    """How predictor and adversary are trained; `projects_whole` or tensor by tensor."""
+class DebiasingSchedule(Schedule):
+    """How predictor and adversary are trained.
+
+    `projects_whole`: the gradient is projected as one vector; otherwise matrix by matrix, bias by
+    bias.
+    """
 
     hidden: tuple[int, ...]
     adversary_hidden: tuple[int, ...]

@@ -20,16 +20,6 @@ from scipy.special import ndtri
 
 from commod._record.explanation import Estimate
 
-__all__ = [
-    "difference_interval",
-    "difference_null_variance",
-    "difference_upper_bound",
-    "ratio_lower_bound",
-    "ratio_null_variance",
-    "share_estimate",
-    "share_interval",
-]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

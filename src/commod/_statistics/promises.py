@@ -28,14 +28,6 @@ from commod._statistics.intervals import (
 )
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
-__all__ = [
-    "fairness_interval",
-    "promise_along",
-    "promise_holds",
-    "promised_fairness",
-    "rows_factor",
-]
-
 FloatArray = NDArray[np.float64]
 
 N_DRAWS = 4000  # draws of noise in `rows_factor`; they give the factor to about 2 %

@@ -24,15 +24,6 @@ from commod.metrics._fairness import fairness_of
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
-__all__ = [
-    "ANY_CHANGE",
-    "EvaluationRows",
-    "as_decisions",
-    "choose_evaluated",
-    "compared_groups",
-    "read_evaluation_rows",
-]
-
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from commod._text import shorten
 
-__all__ = ["AFTER", "BEFORE", "LOSS", "LOSS_STYLE", "plain_text"]
-
 BEFORE, AFTER, LOSS = "#9aa5b1", "#1f6f8b", "#c44536"
 LOSS_STYLE: dict[str, Any] = {  # hatched, so that losses can be recognised without colours
     "color": LOSS,

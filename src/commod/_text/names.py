@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["plain", "shorten"]
-
 # Control characters, lone surrogates, and characters that are invisible or that reverse the
 # reading direction: with them, one name can look like another.
 _INVISIBLE = re.compile(

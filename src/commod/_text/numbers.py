@@ -5,17 +5,6 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-__all__ = [
-    "NOT_KNOWN",
-    "count",
-    "estimate",
-    "number",
-    "of_hundred",
-    "percent",
-    "percentage_points",
-    "points",
-]
-
 NOT_KNOWN = "not known"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from commod._text.names import shorten
 from commod._text.numbers import count
 
-__all__ = ["at_bound", "distinct", "label_text", "n_of", "plural", "target_formula", "verb"]
-
 _IRREGULAR = {"person": "people", "loss": "losses"}
 _LONGEST_LABEL = 30  # characters
 _MOST_DIGITS = 8  # of `distinct`, before the number is written in full

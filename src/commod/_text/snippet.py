@@ -11,8 +11,6 @@ from typing import Any
 from commod._text.names import LIMIT, shorten
 from commod._text.numbers import NOT_KNOWN
 
-__all__ = ["snippet"]
-
 # Colours are inherited from the notebook, so that the text is readable in light and dark themes.
 _STYLE = """
 .commod-snippet{font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:inherit;

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.labels import check_length
+from commod._text import n_of
 from commod.exceptions import InputError
 
 FloatArray = NDArray[np.float64]
@@ -227,7 +228,7 @@ def _probabilities(values: Any, name: str, n_rows: int | None = None) -> FloatAr
     n_wrong = int((~((array >= 0) & (array <= 1))).sum())  # NaN is wrong too
     if n_wrong:
         raise InputError(
-            f"{name} has {n_wrong} value(s) outside [0, 1] or NaN; probabilities are needed.",
+            f"{name} has {n_of(n_wrong, 'value')} outside [0, 1] or NaN; probabilities are needed.",
             parameter=name,
         )
     return array.astype(np.float64)

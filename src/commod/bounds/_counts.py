@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._text import n_of
 from commod.bounds._fewest import solve_one_rate_row
 from commod.bounds._levels import (
     Floor,
@@ -262,7 +263,7 @@ def _read_table(values: Any, name: str, n_rows: int) -> IntArray:
     is_table = counts.ndim == 2 and counts.shape[0] == n_rows and counts.shape[1] >= 2
     if not is_table or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise InputError(
-            f"{name} must hold whole numbers, 0 or more, in {n_rows} row(s) for two or more "
+            f"{name} must hold whole numbers, 0 or more, in {n_of(n_rows, 'row')} for two or more "
             f"groups; got {counts.dtype} of shape {counts.shape}.",
             parameter=name,
         )

@@ -63,7 +63,7 @@ def solve_two_rate_rows(
     return search.best
 
 
-class _Step(NamedTuple):
+class _AllowanceStep(NamedTuple):
     """A step of one row's staircase: its changes, the smallest gap they allow, its positives."""
 
     n_changes: int
@@ -120,7 +120,7 @@ class _AllowanceSearch:
                 return
             allowance = step.gap - smallest_step(step.gap, self.rows[i].sizes)
 
-    def try_pair(self, i: int, allowance: Fraction, limit: float) -> _Step | None:
+    def try_pair(self, i: int, allowance: Fraction, limit: float) -> _AllowanceStep | None:
         """Return the step of row i at an allowance; record the pair if it is the best so far."""
         other = self.rows[1 - i]
         allowance = min(max(allowance, Fraction(0)), self.ceiling)
@@ -138,13 +138,13 @@ class _AllowanceSearch:
             self.best = pair if i == 0 else pair[::-1]
         return step
 
-    def _step(self, row: RateRowCounts, allowance: Fraction, limit: float) -> _Step | None:
+    def _step(self, row: RateRowCounts, allowance: Fraction, limit: float) -> _AllowanceStep | None:
         floor = gap_floor(row.sizes, allowance)
         positives = solve_one_rate_row(row, floor, limit=limit, prefer_high=self.prefer_high)
         if positives is None:
             return None
         n_changes = int(np.abs(positives - row.positives).sum())
-        return _Step(n_changes, row.exact_gap(positives), positives)
+        return _AllowanceStep(n_changes, row.exact_gap(positives), positives)
 
 
 def _boundary(search: _AllowanceSearch, inside: float, outside: float, cost: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.decisions import DecisionRows, read_decisions
+from commod._data.decisions import GroupedDecisions, read_decisions
 from commod.bounds._counts import CountProblem
 from commod.bounds._levels import IntArray
 from commod.exceptions import InputError
@@ -66,7 +66,7 @@ def _read_table(
     return CountTable(groups, labels, _count_cells(rows), favorable_label in (None, labels[1]))
 
 
-def _count_cells(rows: DecisionRows) -> IntArray:
+def _count_cells(rows: GroupedDecisions) -> IntArray:
     n_groups, n_labels = len(rows.groups.labels), 1 if rows.outcomes is None else 2
     cells = 2 * rows.groups.codes + rows.decisions
     if rows.outcomes is not None:
@@ -75,7 +75,7 @@ def _count_cells(rows: DecisionRows) -> IntArray:
     return counts.reshape(n_labels, n_groups, 2).swapaxes(1, 2)
 
 
-def _two_labels(rows: DecisionRows, pos_label: Any, favorable_label: Any) -> tuple[Any, Any]:
+def _two_labels(rows: GroupedDecisions, pos_label: Any, favorable_label: Any) -> tuple[Any, Any]:
     """Return the negative and the positive label as they are written in the data."""
     written: dict[bool, Any] = {}
     for values, is_positive in ((rows.y_pred, rows.decisions), (rows.y_true, rows.outcomes)):

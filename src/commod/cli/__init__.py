@@ -1,4 +1,4 @@
-"""The command line, one module per command; heavy packages are imported when a command runs."""
+"""Define the command line: one module per command. Heavy packages are imported on use."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import typer
 
 from commod import __version__
 from commod.cli import apply, audit, check, compare, debias, demo, show, sql
-from commod.cli._options import in_options
 from commod.cli._signals import ending_on_sigterm
+from commod.exceptions import CommodError
 
 __all__ = ["app", "main"]
 
-INTERRUPTED, CRASHED = 130, 70  # exit codes besides 0, 1 and 2
+INTERRUPTED, CRASHED = 130, 70  # exit codes beside 0, 1 and 2
 
 app = typer.Typer(
     name="commod",
@@ -30,8 +30,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"commod {__version__}")
         raise typer.Exit
 
@@ -49,67 +49,59 @@ def _root(
 
 
 def _examples(module: ModuleType) -> str:
-    """Return the examples of a command, each a line of its own below its help."""
+    """Return the text below the help of a command: one example per line."""
     return "\n\n".join(["Examples:", *(f"$ {line}" for line in module.EXAMPLES)])
 
 
-for name, module in {
-    "debias": debias,
-    "audit": audit,
-    "apply": apply,
-    "check": check,
-    "show": show,
-    "sql": sql,
-    "compare": compare,
-    "demo": demo,
-}.items():
-    app.command(name, epilog=_examples(module))(module.command)
+for module in (debias, audit, apply, check, show, sql, compare, demo):
+    app.command(module.__name__.rpartition(".")[2], epilog=_examples(module))(module.command)
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user is one line on standard error and exit code 2."""
-    from commod.exceptions import CommodError
+    """Run the command line.
 
+    A mistake of the user is one line on standard error and exit code 2.
+    """
     _make_printable()
     try:
         with ending_on_sigterm():
             code = app(standalone_mode=False)
     except (CommodError, OSError) as error:
-        _fail(in_options(_words(error)))
+        _fail(_message(error))
     except MemoryError:
         _fail("There is not enough memory for this table. Pass fewer columns or rows.")
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
     except Exception as error:
-        if "interrupted" in str(error):  # as DuckDB says it
+        if "interrupted" in str(error):  # the text of DuckDB
             sys.exit(INTERRUPTED)
         if hasattr(error, "format_message"):
             _fail_usage(error)
         if type(error).__module__.lstrip("_").startswith("duckdb"):
-            _fail(f"The table cannot be read: {_words(error)}.")
-        traceback.print_exc()  # a mistake of ours: neither bad input nor an unmet constraint
+            _fail(f"The table cannot be read: {_message(error)}.")
+        traceback.print_exc()  # a bug of commod: neither bad input nor an unmet constraint
         sys.exit(CRASHED)
     sys.exit(code or 0)
 
 
 def _make_printable() -> None:
-    """Let a stream that is not in UTF-8 show what it cannot hold, instead of failing."""
+    """Escape characters that a stream cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename!r} cannot be used: {error.strerror}."
     return " ".join(str(error).split())
 
 
 def _fail_usage(error: Any) -> NoReturn:
-    """Say what is wrong with the arguments, as typer found it."""
+    """Print what typer found wrong with the arguments, and stop."""
     message = str(error.format_message())
     context = getattr(error, "ctx", None)
-    if not message or "Usage:" in message:  # a command without arguments: its help
+    if not message or "Usage:" in message:  # a command without arguments prints its help
         typer.echo(message or (context.get_help() if context is not None else ""), err=True)
         sys.exit(2)
     path = "commod" if context is None else context.command_path
@@ -119,6 +111,6 @@ def _fail_usage(error: Any) -> NoReturn:
 def _fail(sentence: str) -> NoReturn:
     typer.echo(f"commod: error: {sentence}", err=True)
     if "--json" in sys.argv:
-        with contextlib.suppress(OSError):  # it may be standard output that failed
+        with contextlib.suppress(OSError):  # standard output itself may have failed
             typer.echo(json.dumps({"error": sentence}, ensure_ascii=False))
     sys.exit(2)

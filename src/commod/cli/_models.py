@@ -1,4 +1,4 @@
-"""A model in a file → a base model that an update can edit, or one sentence why not."""
+"""Load a base model from a file, or refuse the file in one sentence."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from commod._io.optional import import_optional
+from commod._io.tables.sources import check_file
 from commod.exceptions import InputError
-
-__all__ = ["MODEL_SUFFIXES", "load_model"]
 
 _PICKLES = (".pkl", ".pickle", ".joblib")
 MODEL_SUFFIXES = (".skops", ".onnx", *_PICKLES)
@@ -20,24 +19,29 @@ MODEL_SUFFIXES = (".skops", ".onnx", *_PICKLES)
 def load_model(
     path: str | os.PathLike[str], *, trust_pickle: bool = False, trust: Sequence[str] = ()
 ) -> Any:
-    """Return the model in a file: something with `predict_proba` or `decision_function`.
+    """Return the model in a file; it has `predict_proba` or `decision_function`.
 
     Parameters
     ----------
     path : str or path
         Ends in .skops, .onnx, .pkl, .pickle or .joblib.
     trust_pickle : bool, default=False
-        Whether a pickle may be loaded: loading one runs whatever code it holds.
+        Whether to load a pickle. Loading a pickle runs any code that it holds.
     trust : sequence of str, default=()
-        Types in a .skops file to allow besides those of scikit-learn, NumPy and commod.
+        Further types to allow in a .skops file. Classes of scikit-learn and commod are allowed.
 
     Raises
     ------
     InputError
-        What came, what was expected and the way out.
+        The file cannot be used. The message says why, and how to correct it.
     """
     name, suffix = str(path), Path(path).suffix.lower()
-    _check_file(name, suffix)
+    check_file(name, "a model")
+    if suffix not in MODEL_SUFFIXES:
+        raise InputError(
+            f"{name!r} does not end in one of {', '.join(MODEL_SUFFIXES)}. Save the model with "
+            "skops.io.dump, or use a column of its scores."
+        )
     if suffix == ".skops":
         model = _load_skops(name, trust)
     elif suffix == ".onnx":
@@ -50,33 +54,10 @@ def load_model(
     return model
 
 
-def _check_file(name: str, suffix: str) -> None:
-    if os.path.isdir(name):
-        raise InputError(f"{name!r} is a folder; name the file of the model in it.")
-    if not os.path.exists(name):
-        raise InputError(f"There is no file {name!r}. Check the name and the folder you are in.")
-    if not os.path.isfile(name):
-        raise InputError(f"{name!r} is a pipe, socket or device. Name the file of a model.")
-    if suffix not in MODEL_SUFFIXES:
-        raise InputError(
-            f"{name!r} ends in none of the names of models: {', '.join(MODEL_SUFFIXES)}. Save the "
-            "model with skops.io.dump, or use a column of its scores."
-        )
-    try:
-        with open(name, "rb") as file:
-            is_empty = not file.read(1)
-    except OSError as error:
-        raise InputError(
-            f"{name!r} cannot be opened: {error.strerror}. Ask for the right to read it."
-        ) from error
-    if is_empty:
-        raise InputError(f"{name!r} is empty (0 bytes); expected a model. Save it again.")
-
-
 def _load_skops(name: str, trust: Sequence[str]) -> Any:
     skops = import_optional("skops.io", "skops", "Reading a .skops file")
     trust = [kind.strip() for text in trust for kind in text.split(",")]
-    unknown = _loaded(name, lambda: skops.get_untrusted_types(file=name))
+    unknown = _call_loader(name, lambda: skops.get_untrusted_types(file=name))
     allowed = [kind for kind in unknown if kind in trust or _is_own_class(kind)]
     refused = sorted(set(unknown) - set(allowed))
     if refused:
@@ -84,14 +65,14 @@ def _load_skops(name: str, trust: Sequence[str]) -> Any:
             f"{name!r} holds types that are not known to be safe: {', '.join(refused)}. If you "
             f"trust where the file comes from, allow them: --trust {','.join(refused)}."
         )
-    return _loaded(name, lambda: skops.load(name, trusted=allowed))
+    return _call_loader(name, lambda: skops.load(name, trusted=allowed))
 
 
 def _is_own_class(kind: str) -> bool:
-    """Return whether a name is that of a class (no function) of scikit-learn or commod.
+    """Return whether a name is that of a class of scikit-learn or commod, not of a function.
 
-    A class is filled with data here, never called on it; functions, of NumPy above all, could be
-    put where a model calls them.
+    skops fills a class with data and calls nothing. A function could be put where a model calls
+    it, so no function is trusted.
     """
     module, _, name = kind.rpartition(".")
     if kind == "numpy.dtype":
@@ -99,11 +80,11 @@ def _is_own_class(kind: str) -> bool:
     if module.partition(".")[0] not in ("sklearn", "commod"):
         return False
     try:
-        found = getattr(import_module(module), name, None)
+        member = getattr(import_module(module), name, None)
     except ImportError:
         return False
-    # a module holds classes of others too, such as threads and sockets
-    return isinstance(found, type) and f"{found.__module__}.{found.__qualname__}" == kind
+    # a module also holds imported classes, such as threads and sockets
+    return isinstance(member, type) and f"{member.__module__}.{member.__qualname__}" == kind
 
 
 def _load_pickle(name: str, trust_pickle: bool) -> Any:
@@ -112,12 +93,12 @@ def _load_pickle(name: str, trust_pickle: bool) -> Any:
             f"{name!r} is a pickle, and loading a pickle can run any code. If you trust where it "
             "comes from, pass --trust-pickle; better, save the model with skops.io.dump."
         )
-    joblib = import_module("joblib")  # comes with scikit-learn, and reads plain pickles too
-    return _loaded(name, lambda: joblib.load(name))
+    joblib = import_module("joblib")  # scikit-learn installs joblib, which reads plain pickles too
+    return _call_loader(name, lambda: joblib.load(name))
 
 
-def _loaded(name: str, load: Callable[[], Any]) -> Any:
-    """Return what `load` returns; whatever it raises becomes one sentence."""
+def _call_loader(name: str, load: Callable[[], Any]) -> Any:
+    """Return the result of `load`; turn any error into an InputError of one sentence."""
     try:
         return load()
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""An ONNX classifier as a base model: `classes_` and `predict_proba`, run by onnxruntime."""
+"""Use an ONNX classifier as a base model with `classes_` and `predict_proba`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._io.optional import import_optional
+from commod._text import n_of
 from commod.exceptions import BaseModelError, InputError
-
-__all__ = ["OnnxModel"]
 
 _TYPES: dict[str, Any] = {
     "tensor(float)": np.float32,
@@ -28,16 +27,19 @@ _SCORES = ("tensor(float)", "tensor(double)", "seq(map(")
 class OnnxModel:
     """A classifier in an ONNX file.
 
-    It takes one matrix of numbers with a column for every column of the table, or one input for
-    each column, under the column's name. It gives probabilities, as a tensor or as a list of
-    dictionaries (skl2onnx's ZipMap).
+    The graph has one of two kinds of input:
+
+    - one matrix of numbers with a column for every column of the table;
+    - one input for each column, under the column's name.
+
+    The graph returns probabilities, as a tensor or as a list of dictionaries (ZipMap of skl2onnx).
 
     Parameters
     ----------
     content : bytes
-        What the file holds.
+        The bytes of the file.
     name : str
-        What messages call it.
+        Name of the model in messages.
     """
 
     def __init__(self, content: bytes, name: str) -> None:
@@ -53,22 +55,23 @@ class OnnxModel:
     def _start(self) -> None:
         runtime = import_optional("onnxruntime", "onnx", "Running an .onnx file")
         options = runtime.SessionOptions()
-        options.log_severity_level = 4  # what goes wrong is raised, and said once
+        options.log_severity_level = 4  # errors are raised; do not print them as well
         try:
             self._session = runtime.InferenceSession(
                 self._content, options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # onnxruntime has a class for each of its states
+        except Exception as error:  # onnxruntime has one class per error state
             reason = " ".join(str(error).split())[:200]
             raise InputError(
                 f"{self.name!r} cannot be loaded as an ONNX model ({reason}). It may be damaged or "
                 "of another format; save it again."
             ) from error
         self._inputs = self._session.get_inputs()
-        self._output = self._probabilities()
+        self._output = self._probability_output()
         self.classes_ = _classes(self._content)
 
-    def _probabilities(self) -> str:
+    def _probability_output(self) -> str:
+        """Return the name of the output that holds probabilities."""
         outputs = self._session.get_outputs()
         scores = [o for o in outputs if o.type.startswith(_SCORES)]
         if not scores:
@@ -81,26 +84,27 @@ class OnnxModel:
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, shape (n_rows, n_classes)."""
-        feed = self._feed(X)
+        inputs = self._model_inputs(X)
         try:
-            (found,) = self._session.run([self._output], feed)
+            (output,) = self._session.run([self._output], inputs)
         except Exception as error:
             reason = " ".join(str(error).split())[:200]
             raise BaseModelError(f"{self.name!r} could not score the rows ({reason}).") from error
-        if isinstance(found, list):
-            found = [[row[label] for label in self.classes_.tolist()] for row in found]
-        proba = np.asarray(found, dtype=np.float64)
+        if isinstance(output, list):
+            output = [[row[label] for label in self.classes_.tolist()] for row in output]
+        proba = np.asarray(output, dtype=np.float64)
         if proba.ndim == 1 or proba.shape[1] == 1:
             score = proba.reshape(-1)
             proba = np.column_stack([1 - score, score])
-        is_near = (proba > -1e-6) & (proba < 1 + 1e-6)  # single precision ends beside 0 and 1
+        is_near = (proba > -1e-6) & (proba < 1 + 1e-6)  # float32 may miss 0 and 1 by rounding
         return np.where(is_near, np.clip(proba, 0, 1), proba)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the more probable class of each row."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def _feed(self, X: Any) -> dict[str, NDArray[Any]]:
+    def _model_inputs(self, X: Any) -> dict[str, NDArray[Any]]:
+        """Return the value of each input of the graph."""
         columns = _columns(X)
         names = [i.name for i in self._inputs]
         if len(names) == 1 and names[0] not in columns:
@@ -116,24 +120,24 @@ class OnnxModel:
         return {i.name: self._tensor(i, columns[i.name]).reshape(-1, 1) for i in self._inputs}
 
     def _matrix(self, columns: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        (only,) = self._inputs
-        width = only.shape[-1] if only.shape else None
+        (matrix,) = self._inputs
+        width = matrix.shape[-1] if matrix.shape else None
         if isinstance(width, int) and width != len(columns):
             raise BaseModelError(
                 f"{self.name!r} reads a matrix of {width} columns, but the table has "
                 f"{len(columns)} ({', '.join(list(columns)[:10])}). Pass the columns it was "
                 "trained on, in their order."
             )
-        return np.column_stack([self._tensor(only, v, name) for name, v in columns.items()])
+        return np.column_stack([self._tensor(matrix, v, name) for name, v in columns.items()])
 
-    def _tensor(self, taken: Any, values: NDArray[Any], column: str | None = None) -> NDArray[Any]:
-        """Return a column as the type an input takes; missing text is the empty text."""
-        name = taken.name if column is None else column
-        dtype = _TYPES.get(taken.type)
+    def _tensor(self, model_input: Any, values: NDArray[Any], column: str = "") -> NDArray[Any]:
+        """Return a column in the type of an input; missing text becomes the empty text."""
+        name = column or model_input.name
+        dtype = _TYPES.get(model_input.type)
         if dtype is None:
             raise BaseModelError(
-                f"{self.name!r} reads {taken.type} as input {taken.name!r}; expected numbers, "
-                "text or booleans."
+                f"{self.name!r} reads {model_input.type} as input {model_input.name!r}; expected "
+                "numbers, text or booleans."
             )
         if dtype is object:
             texts = [("" if v is None or v != v else str(v)) for v in values.tolist()]
@@ -148,8 +152,8 @@ class OnnxModel:
         is_float = np.issubdtype(dtype, np.floating)
         if not is_float and np.isnan(numbers).any():
             raise BaseModelError(
-                f"{self.name!r} reads {name!r} as {taken.type}, but it has "
-                f"{int(np.isnan(numbers).sum())} missing value(s). Fill them first."
+                f"{self.name!r} reads {name!r} as {model_input.type}, but it has "
+                f"{n_of(int(np.isnan(numbers).sum()), 'missing value')}. Fill them first."
             )
         return (numbers if is_float else values).astype(dtype)
 
@@ -160,7 +164,7 @@ class OnnxModel:
         return self
 
     def __deepcopy__(self, memo: Any) -> OnnxModel:
-        return self  # nothing about it can change
+        return self  # the model cannot change
 
     def __getstate__(self) -> dict[str, Any]:
         return {"name": self.name, "_content": self._content}
@@ -181,10 +185,10 @@ def _columns(X: Any) -> dict[str, NDArray[Any]]:
 
 
 def _classes(content: bytes) -> NDArray[Any]:
-    """Return the labels in the order of the probabilities, from the graph; else 0 and 1.
+    """Return the labels in the order of the probabilities; 0 and 1 where the graph has none.
 
-    Classifiers carry them as an attribute; what skl2onnx builds from plain operators picks the
-    label out of a constant.
+    A classifier node holds the labels as an attribute. Where skl2onnx uses plain operators
+    instead, a constant holds them.
     """
     onnx = import_optional("onnx", "onnx", "Reading the classes of an .onnx file")
     graph = onnx.load_model_from_string(content).graph

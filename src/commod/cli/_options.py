@@ -1,203 +1,226 @@
-"""Options that several commands share, and what they mean for a fit."""
+"""Options that several commands share, each defined once and grouped by subject."""
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-__all__ = [
-    "REPORTS",
-    "AtLeast",
-    "AtMost",
-    "Constraint",
-    "ConstraintName",
-    "Delimiter",
-    "DropMissing",
-    "Encoding",
-    "Favorable",
-    "Features",
-    "Files",
-    "Force",
-    "Identifier",
-    "Ignore",
-    "Label",
-    "Model",
-    "Positive",
-    "Score",
-    "ScoreColumn",
-    "Sensitive",
-    "Sha256",
-    "Threshold",
-    "Trust",
-    "TrustPickle",
-    "Types",
-    "in_options",
-    "label_named",
-    "target_of",
-    "types_of",
-]
+from commod.cli._command import option
+from commod.exceptions import InputError
+
+if TYPE_CHECKING:
+    from commod import Patch
 
 REPORTS = (".html", ".md", ".json")
 
-ConstraintName = Literal[
-    "demographic_parity",
-    "equalized_odds",
-    "true_positive_rate_parity",
-    "false_positive_rate_parity",
-]
-PARAMETERS = {  # of the library, as its sentences name them
-    "max_changes": "--max-changes",
-    "max_accuracy_loss": "--max-accuracy-loss",
-    "max_volume_change": "--max-volume-change",
-    "min_group_size": "--min-group-size",
-    "locked_features": "--ignore",
-    "pos_label": "--positive",
-    "favorable_label": "--favorable",
-    "sensitive_features": "--sensitive",
-    "y_true": "--label",
-    "y_before": "--before",
-    "y_after": "--after",
-}
-ASSIGNED = {  # words of their own, and parameters only where a value follows
-    "target": "--at-least or --at-most",
-    "confidence": "--confidence",
-    "threshold": "--threshold",
-    "sparsity": "--sparsity",
-    "prefix": "--prefix",
-    "score": "--score",
-}
 
+def _check_constraint(name: str) -> str:
+    """Return the name of a constraint; refuse others. The import is too slow for --help."""
+    from commod.metrics._constraint import CONSTRAINTS
+
+    if name not in CONSTRAINTS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(CONSTRAINTS)}")
+    return name
+
+
+CONSTRAINT_SETTINGS: dict[str, Any] = {
+    "callback": _check_constraint,
+    "metavar": "NAME",
+    "help": "What to compare between groups: demographic_parity, equalized_odds, "
+    "true_positive_rate_parity or false_positive_rate_parity.",
+}
 Files = Annotated[
     list[str],
-    typer.Argument(help="CSV, TSV or Parquet files, also .gz, or a pattern in quotes."),
+    typer.Argument(help="CSV, TSV or Parquet files, or a pattern in quotes. Text may be .gz."),
 ]
-Label = Annotated[str | None, typer.Option(help="Column of the true labels, of two kinds.")]
-Sensitive = Annotated[
-    list[str], typer.Option(help="Column of the sensitive attribute; several: intersections.")
+MinGroupSize = Annotated[
+    int, typer.Option(help="Groups with fewer rows are listed, but not compared.")
 ]
-Model = Annotated[
-    Path | None, typer.Option(help="The base model: a .skops or .onnx file (or a pickle).")
-]
-ScoreColumn = Annotated[
-    str | None, typer.Option(help="Column of the base model's scores, instead of --model.")
-]
-TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Load a pickled model, which can run any code.")
-]
-Trust = Annotated[
-    list[str] | None, typer.Option(help="Type in a .skops file to trust, besides the usual ones.")
-]
-Constraint = Annotated[ConstraintName, typer.Option(help="Which unfairness is meant.")]
-AtLeast = Annotated[float | None, typer.Option(help="Floor on the P-rule, for demographic_parity.")]
-AtMost = Annotated[
-    float | None, typer.Option(help="Ceiling on the disparity, for the other constraints.")
-]
-Favorable = Annotated[
-    str | None, typer.Option(help="Label that is good for the person. \\[default: --positive]")
-]
-Positive = Annotated[
-    str | None, typer.Option(help="Label whose rates and scores count. \\[default: the larger one]")
-]
-Threshold = Annotated[
-    float, typer.Option(help="The base decision is positive where the score is above this.")
-]
-Features = Annotated[
-    list[str] | None, typer.Option(help="Column the update may read. \\[default: all others]")
-]
-Ignore = Annotated[list[str] | None, typer.Option(help="Column to leave out, such as an id.")]
-Types = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--type", help="Correct a type: COLUMN=text, number, integer or boolean; can be repeated."
-    ),
-]
-Delimiter = Annotated[
-    str | None, typer.Option(help="What separates the fields of a text file. \\[default: a comma]")
-]
-Encoding = Annotated[str | None, typer.Option(help="Of a text file. \\[default: utf-8]")]
-Identifier = Annotated[
-    str | None, typer.Option("--id", help="Column that names a row in the ledger; not a feature.")
-]
-DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Drop rows without label, group or score.")
-]
-Score = Annotated[
-    str | None, typer.Option(help="Column of the base model's scores. \\[default: the patch's]")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
-Sha256 = Annotated[
-    str | None, typer.Option(help="SHA-256 of the patch that was signed off; no other is used.")
+PatchFile = Annotated[Path, typer.Argument(help="The patch file.")]
+Prefix = Annotated[str, typer.Option(help="Text that begins the names of the new columns.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
+TestSize = Annotated[
+    float, typer.Option(help="Share of the rows to hold out from fitting, and to measure on.")
 ]
 
 
-def types_of(given: list[str] | None) -> dict[str, str]:
-    """Return the types a user corrects.
+# ---------------------------------------------------------------------------------------------
+# Input
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """How to read the files of a table."""
+
+    PANEL: ClassVar[str] = "Reading the table"
+
+    types: list[str] = option(
+        [], "--type", help="COLUMN=text, number, integer or boolean. Can be repeated."
+    )
+    delimiter: str | None = option(
+        None, help="Character between the fields of a text file. \\[default: comma]"
+    )
+    encoding: str | None = option(None, help="Encoding of a text file. \\[default: utf-8]")
+
+    def corrected_types(self) -> dict[str, str]:
+        """Return the type that the user gives to each column.
+
+        Examples
+        --------
+        >>> TableOptions(types=["zip=text", "a=b=number"]).corrected_types()
+        {'zip': 'text', 'a=b': 'number'}
+        """
+        pairs = {text: text.rpartition("=") for text in self.types}
+        for text, (name, _, _) in pairs.items():
+            if not name:
+                raise InputError(
+                    f"--type {text!r} is not of the form COLUMN=TYPE, such as zip=text."
+                )
+        return {name: kind for name, _, kind in pairs.values()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeopleOptions:
+    """Which columns hold the group and the true label of a person."""
+
+    PANEL: ClassVar[str] = "Columns"
+
+    sensitive: list[str] = option(
+        help="Column of the sensitive feature. Repeat it for intersections.",
+        sets=("sensitive_features",),
+        is_column=True,
+    )
+    label: str | None = option(
+        None, help="Column of the true labels (two values).", sets=("y", "y_true"), is_column=True
+    )
+    drop_missing: bool = option(False, help="Drop rows without label, group or score.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions(PeopleOptions):
+    """Which columns a fit reads, and for what."""
+
+    features: list[str] = option(
+        [], help="Column that the update may read. \\[default: all others]", is_column=True
+    )
+    ignore: list[str] = option(
+        [],
+        help="Column that the update must not read, such as an id.",
+        sets=("locked_features",),
+        is_column=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """The base model, or the column of its scores."""
+
+    PANEL: ClassVar[str] = "Base model"
+
+    model: Path | None = option(None, help="File of the base model: .skops, .onnx or a pickle.")
+    score_column: str | None = option(
+        None, help="Column of the base model's scores, instead of --model.", is_column=True
+    )
+    trust_pickle: bool = option(False, help="Load a pickled model. It can run any code.")
+    trust: list[str] = option([], help="Another type in a .skops file to trust. Can be repeated.")
+    threshold: float = option(
+        0.5, help="The base decision is positive where the score is above this."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchOptions:
+    """Which patch is accepted."""
+
+    PANEL: ClassVar[str] = "Patch"
+
+    sha256: str | None = option(None, help="SHA-256 of the signed-off patch. Any other is refused.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(PatchOptions):
+    """Which patch is accepted, and which column of scores it edits."""
+
+    score: str | None = option(
+        None, help="Column of the base model's scores. \\[default: as in the patch]"
+    )
+
+    def score_column(self, patch: Patch) -> str:
+        """Return the column of scores: as stated, else the one that the update was fitted on."""
+        return self.score or patch.content.base.score or "score"
+
+
+# ---------------------------------------------------------------------------------------------
+# Constraint
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions:
+    """The floor or the ceiling that the metric of a constraint must keep."""
+
+    PANEL: ClassVar[str] = "Constraint"
+
+    at_least: float | None = option(
+        None, help="Lowest allowed P-rule, for demographic_parity.", sets=("target",)
+    )
+    at_most: float | None = option(
+        None, help="Highest allowed disparity, for the other constraints.", sets=("target",)
+    )
+
+    def target(self, name: str) -> float | None:
+        """Return the target of the constraint `name`; refuse a bound of the other kind."""
+        from commod.metrics._constraint import get_constraint
+
+        constraint = get_constraint(name)
+        metric, is_floor, most = constraint.metric, constraint.higher_is_fairer, constraint.largest
+        for bound, value in (("--at-least", self.at_least), ("--at-most", self.at_most)):
+            if value is not None and not 0 <= value <= most:
+                raise InputError(f"{bound} {value:g} is no {metric}: give 0 to {most:g}.")
+        wrong = self.at_most if is_floor else self.at_least
+        if wrong is not None:
+            given, expected = ("most", "least") if is_floor else ("least", "most")
+            raise InputError(
+                f"--at-{given} {wrong:g} does not go with --constraint {name}: a "
+                f"{'high' if is_floor else 'low'} {metric} is fair. State --at-{expected}."
+            )
+        return self.at_least if is_floor else self.at_most
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstraintOptions(TargetOptions):
+    """What is compared between groups, and which label counts."""
+
+    constraint: str = option("demographic_parity", sets=("constraints",), **CONSTRAINT_SETTINGS)
+    positive: str | None = option(
+        None,
+        help="Label whose rates and scores count. \\[default: the larger label]",
+        sets=("pos_label",),
+    )
+    favorable: str | None = option(
+        None,
+        help="Label that is good for the person. \\[default: as --positive]",
+        sets=("favorable_label",),
+    )
+
+    def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:
+        """Return `pos_label` (`default` unless stated) and `favorable_label`, out of `known`."""
+        return {
+            "pos_label": _find_label("--positive", self.positive, known, default),
+            "favorable_label": _find_label("--favorable", self.favorable, known),
+        }
+
+
+def _find_label(name: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
+    """Return the label that a text means; `default` where there is no text.
 
     Examples
     --------
-    >>> types_of(["zip=text", "a=b=number"])
-    {'zip': 'text', 'a=b': 'number'}
-    """
-    from commod.exceptions import InputError
-
-    found: dict[str, str] = {}
-    for text in given or []:
-        name, sign, kind = text.rpartition("=")
-        if not sign or not name:
-            raise InputError(f"--type {text!r} is not of the form COLUMN=TYPE, such as zip=text.")
-        found[name] = kind
-    return found
-
-
-def in_options(sentence: str) -> str:
-    """Return a sentence of the library with the names that the command line has for parameters.
-
-    Examples
-    --------
-    >>> in_options("max_changes=2.0 must be <= 1")
-    '--max-changes 2.0 must be <= 1'
-    """
-    for name, option in (*PARAMETERS.items(), *ASSIGNED.items()):
-        sentence = re.sub(rf"\b{name}(=| == )(?=[\w'\"-])", f"{option} ", sentence)
-    for name, option in PARAMETERS.items():
-        sentence = re.sub(rf"\b{name}\b=?", option, sentence)
-    return sentence.replace("score=...", "--score")
-
-
-def target_of(constraint: str, at_least: float | None, at_most: float | None) -> float | None:
-    """Return the target; the bound that does not belong to the constraint is refused."""
-    from commod.exceptions import InputError
-    from commod.metrics._constraint import get_constraint
-
-    asked = get_constraint(constraint)
-    metric, is_floor, most = asked.metric, asked.higher_is_fairer, asked.largest
-    for option, value in (("--at-least", at_least), ("--at-most", at_most)):
-        if value is not None and not 0 <= value <= most:
-            raise InputError(f"{option} {value:g} is no {metric}: it lies between 0 and {most:g}.")
-    wrong = at_most if is_floor else at_least
-    if wrong is not None:
-        given, meant = ("most", "least") if is_floor else ("least", "most")
-        raise InputError(
-            f"--at-{given} {wrong:g} does not go with --constraint {constraint}: the "
-            f"{metric} is fair where it is {'high' if is_floor else 'low'}. State "
-            f"--at-{meant}."
-        )
-    return at_least if is_floor else at_most
-
-
-def label_named(option: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
-    """Return the label that a user's text means; `default` where nothing was said.
-
-    Examples
-    --------
-    >>> label_named("--positive", "1", [0, 1]), label_named("--positive", "True", [False, True])
+    >>> _find_label("--positive", "1", [0, 1]), _find_label("--positive", "True", [False, True])
     (1, True)
     """
-    from commod.exceptions import InputError
-
     if text is None:
         return default
     for label in labels:
@@ -207,7 +230,7 @@ def label_named(option: str, text: str | None, labels: list[Any], default: Any =
         is_number = isinstance(label, int | float) and not isinstance(label, bool)
         if is_number and _is_number(text) and float(text) == label:
             return label
-    raise InputError(f"{option} {text!r} is not one of the labels: {', '.join(map(str, labels))}.")
+    raise InputError(f"{name} {text!r} is not one of the labels: {', '.join(map(str, labels))}.")
 
 
 def _is_number(text: str) -> bool:
@@ -216,3 +239,31 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# ---------------------------------------------------------------------------------------------
+# Output
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What a command prints."""
+
+    PANEL: ClassVar[str] = "Output"
+
+    as_json: bool = option(False, "--json", help="Print one JSON object instead of sentences.")
+    quiet: bool = option(False, "--quiet", "-q", help="Print nothing but errors.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(OutputOptions):
+    """What a command prints, and whether it may replace files."""
+
+    force: bool = option(False, help="Replace files that exist.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(FileOptions):
+    """What a command prints, and the report that it writes."""
+
+    report: Path | None = option(None, help="File for a report (.html, .md or .json).")

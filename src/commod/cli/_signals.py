@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-__all__ = ["ending_on_sigterm"]
-
 
 @contextmanager
 def ending_on_sigterm() -> Iterator[None]:

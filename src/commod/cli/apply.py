@@ -1,4 +1,4 @@
-"""`commod apply`: a patch on a table in files, streaming, in bounded memory."""
+"""`commod apply`: edit a table with a patch, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say
-
-__all__ = ["EXAMPLES", "command"]
+from commod.cli._command import with_options
+from commod.cli._printing import Printer
 
 EXAMPLES = (
     "commod apply patch.json scores.parquet edited.parquet --score f",
@@ -19,63 +18,56 @@ EXAMPLES = (
 )
 
 
+@with_options
 def command(
-    patch: Annotated[Path, typer.Argument(help="The patch file.")],
+    patch: options.PatchFile,
     source: Annotated[str, typer.Argument(help="CSV, TSV or Parquet file, or a quoted pattern.")],
     out: Annotated[Path, typer.Argument(help="The file to write: .csv, .csv.gz or .parquet.")],
-    score: options.Score = None,
-    prefix: Annotated[str, typer.Option(help="Before the names of the new columns.")] = "commod_",
-    sha256: options.Sha256 = None,
-    types: options.Types = None,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
+    scores: options.ScoreOptions,
+    table: options.TableOptions,
+    output: options.FileOptions,
+    prefix: options.Prefix = "commod_",
     memory_limit: Annotated[
-        str | None, typer.Option(help="For the rows in work. \\[default: 1GB]")
+        str | None, typer.Option(help="Memory for the rows being edited. \\[default: 1GB]")
     ] = None,
-    force: options.Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
 ) -> None:
-    """Add the edited score, the decision, whether it changed and the direction to a table.
+    """Add four columns to a table: edited score, decision, whether it changed, and direction.
 
-    The rows pass through in bounded memory and keep their order; the base score stays.
+    The rows keep their order and all their columns. Memory is bounded, however many rows there are.
     """
     from commod import Patch
-    from commod._io.tables import TABLE_SUFFIXES, check_output, open_tables, write_table
-    from commod.cli._patches import kinds_of, score_of
+    from commod._io.tables import TABLE_SUFFIXES, check_output, write_table
+    from commod.cli._tables import open_table, patch_column_kinds
 
-    say = Say(as_json, quiet)
-    loaded = Patch.load(patch, sha256)
-    check_output(out, force, inputs=[source, patch], suffixes=TABLE_SUFFIXES)
-    column = score_of(loaded, score)
+    printer = Printer(output)
+    loaded = Patch.load(patch, scores.sha256)
+    check_output(out, output.force, inputs=[source, patch], suffixes=TABLE_SUFFIXES)
+    score = scores.score_column(loaded)
     is_parquet = out.suffix.lower() in (".parquet", ".pq")
-    with say.progress("reading") as progress:
-        table = open_tables(
-            [source],
-            types=options.types_of(types),
-            expected=kinds_of(loaded, column),
-            others=None if is_parquet else "text",  # from text to text other columns stay as is
-            delimiter=delimiter,
-            encoding=encoding,
-            memory_limit=memory_limit,
-            progress=progress,
-        )
-    with table:
-        edited = loaded.apply(table.relation, column, prefix=prefix)
-        with say.progress("editing") as progress:
-            write_table(table.with_relation(edited), out, force=force, progress=progress)
-        if quiet and not as_json:  # nobody wants the numbers
+    opened = open_table(
+        [source],
+        table,
+        printer,
+        expected=patch_column_kinds(loaded, score),
+        others=None if is_parquet else "text",  # from text to text other columns stay as they are
+        memory_limit=memory_limit,
+    )
+    with opened:
+        edited = loaded.apply(opened.relation, score, prefix=prefix)
+        with printer.progress("editing") as progress:
+            write_table(opened.with_relation(edited), out, force=output.force, progress=progress)
+        if output.quiet and not output.as_json:  # nobody reads the counts
             return
-        with say.waiting("counting"):
-            # what was written is read back fast; text would have to be parsed anew
-            back = table.connection.read_parquet(glob.escape(str(out))) if is_parquet else edited
-            counts = loaded.count(back, prefix=prefix)
-    say.line(
+        with printer.spinner("counting"):
+            # Parquet is read back fast; text would have to be parsed again
+            rows = opened.connection.read_parquet(glob.escape(str(out))) if is_parquet else edited
+            counts = loaded.count(rows, prefix=prefix)
+    printer.sentence(
         f"{counts.n_changed:,} of {counts.n_rows:,} decisions changed ({counts.n_gains:,} gains, "
         f"{counts.n_losses:,} losses of the favourable outcome): {out}"
     )
     if counts.n_without_score:
-        say.note(
+        printer.note(
             f"{counts.n_without_score:,} rows have no score between 0 and 1, and so no decision."
         )
-    say.result({"written": str(out), **vars(counts)})
+    printer.json({"written": str(out), **vars(counts)})

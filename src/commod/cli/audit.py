@@ -1,20 +1,19 @@
-"""`commod audit`: two columns of decisions in files, compared by group."""
+"""`commod audit`: compare two columns of decisions by group."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say, audit_lines, is_met
+from commod.cli._command import named_columns, option, with_options
+from commod.cli._printing import Printer, print_audit, target_holds, write_report
 
 if TYPE_CHECKING:
     from commod import Audit
-    from commod._io.tables import Table
-
-__all__ = ["EXAMPLES", "command"]
+    from commod._io.tables import SourceTable
 
 EXAMPLES = (
     "commod audit decisions.csv --before old --after new --sensitive race --label y",
@@ -23,126 +22,117 @@ EXAMPLES = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class AuditColumns(options.PeopleOptions):
+    """Which columns hold decisions, scores, groups and labels."""
+
+    before: str = option(
+        help="Column of the earlier decisions.", sets=("y_before",), is_column=True
+    )
+    after: str = option(help="Column of the later decisions.", sets=("y_after",), is_column=True)
+    score_before: str | None = option(
+        None, help="Column of the earlier scores.", sets=("scores_before",), is_column=True
+    )
+    score_after: str | None = option(
+        None, help="Column of the later scores.", sets=("scores_after",), is_column=True
+    )
+
+    @property
+    def parameters(self) -> dict[str, str | None]:
+        """Return the column for each parameter of `commod.audit_frame`."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "y_true": self.label,
+            "scores_before": self.score_before,
+            "scores_after": self.score_after,
+        }
+
+
+@with_options
 def command(
     files: options.Files,
-    sensitive: options.Sensitive,
-    before: Annotated[str, typer.Option(help="Column of the decisions before.")],
-    after: Annotated[str, typer.Option(help="Column of the decisions after.")],
-    label: options.Label = None,
-    score_before: Annotated[str | None, typer.Option(help="Column of the scores before.")] = None,
-    score_after: Annotated[str | None, typer.Option(help="Column of the scores after.")] = None,
-    constraint: options.Constraint = "demographic_parity",
-    at_least: options.AtLeast = None,
-    at_most: options.AtMost = None,
-    positive: options.Positive = None,
-    favorable: options.Favorable = None,
-    min_group_size: Annotated[
-        int, typer.Option(help="Smaller groups are named, and compared with nothing.")
-    ] = 30,
+    columns: AuditColumns,
+    constraint: options.ConstraintOptions,
+    table: options.TableOptions,
+    output: options.ReportOptions,
+    min_group_size: options.MinGroupSize = 30,
     counts_only: Annotated[
         bool,
         typer.Option(
             "--counts-only",
-            help="Count inside the engine, for tables larger than memory: no segments, no AUC.",
+            help="Count in DuckDB, for tables larger than memory. No segments and no AUC.",
         ),
     ] = False,
-    drop_missing: options.DropMissing = False,
-    report: Annotated[Path | None, typer.Option(help="Where a report is written (.html).")] = None,
-    types: options.Types = None,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    force: options.Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
 ) -> None:
-    """Say who changed between two columns of decisions, for better or worse, and at what cost.
+    """Report who changed between two columns of decisions, for better or worse, at what cost.
 
-    Exit code 1 where --at-least or --at-most is stated and does not hold after.
+    Exit code 1: --at-least or --at-most is stated, and the later decisions do not keep it.
     """
-    import commod
-    from commod._io.tables import check_output, open_tables
-    from commod.cli._rows import check_columns, known_rows
+    from commod._io.tables import check_outputs
+    from commod.cli import _tables
 
-    say = Say(as_json, quiet)
-    target = options.target_of(constraint, at_least, at_most)
-    if report is not None:
-        check_output(report, force, inputs=files, suffixes=options.REPORTS)
-    columns = {"before": before, "after": after, "y_true": label}
-    scores = {"scores_before": score_before, "scores_after": score_after}
-    with say.progress("reading") as progress:
-        table = open_tables(
-            files,
-            types=options.types_of(types),
-            delimiter=delimiter,
-            encoding=encoding,
-            progress=progress,
-        )
-    with table, say.checked(), say.waiting("auditing"):
-        named = {"--before": [before], "--after": [after], "--sensitive": sensitive}
-        told = {"--label": label, "--score-before": score_before, "--score-after": score_after}
-        check_columns(table, named | {option: [c] for option, c in told.items() if c is not None})
-        needed = [*sensitive, *([label] if label else [])]
-        kept = known_rows(table, needed, [before, after], drop_missing, say)
-        labels = _labels(kept, [before, after])
+    printer = Printer(output)
+    target = constraint.target(constraint.constraint)
+    check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
+    source = _tables.open_table(files, table, printer)
+    with source, printer.library_call(), printer.spinner("auditing"):
+        decisions = [columns.before, columns.after]
+        _tables.check_columns(source, named_columns(columns))
+        kept = _tables.complete_rows(source, columns, printer, decisions)
+        labels = _decision_labels(kept, decisions)
         larger = labels[-1] if len(labels) == 2 else None
-        asked = {
-            "request": {"constraints": constraint, "target": target},
-            "pos_label": options.label_named("--positive", positive, labels, larger),
-            "favorable_label": options.label_named("--favorable", favorable, labels),
+        parameters = {
+            "request": {"constraints": constraint.constraint, "target": target},
+            **constraint.labels(labels, larger),
             "min_group_size": min_group_size,
-            "rows": f"rows of {', '.join(table.files[:3])}",
+            "rows": f"rows of {', '.join(source.files[:3])}",
         }
-        how = _counted if counts_only else _audited
-        found = how(kept, {**columns, **scores}, sensitive, asked)
-    audit_lines(say, found)
-    if report is not None:
-        commod.report(found, report)
-        say.line(f"Report: {report}")
-    met = is_met(found)
-    say.result({"constraint_met": met, "audit": found.to_dict()})
-    if met is False:
+        measure = _audit_in_duckdb if counts_only else _audit_in_memory
+        audit = measure(kept, columns, parameters)
+    print_audit(printer, audit)
+    write_report(printer, audit, output.report)
+    is_met = target_holds(audit)
+    printer.json({"constraint_met": is_met, "audit": audit.to_dict()})
+    if is_met is False:
         raise typer.Exit(1)
 
 
-def _labels(table: Table, columns: list[str]) -> list[Any]:
-    """Return the values of the columns of decisions, a few at most."""
+def _decision_labels(table: SourceTable, columns: list[str]) -> list[Any]:
+    """Return a few different values of the columns of decisions, sorted."""
     import narwhals as nw
 
-    found: dict[Any, None] = {}
+    labels: set[Any] = set()
     for name in columns:
         frame: Any = nw.from_native(table.relation)
-        values = frame.select(name).unique().head(5).collect()[name].drop_nulls().to_list()
-        found.update(dict.fromkeys(values))
-    return sorted(found, key=lambda value: (str(type(value)), value))
+        labels.update(frame.select(name).unique().head(5).collect()[name].drop_nulls().to_list())
+    return sorted(labels, key=lambda value: (str(type(value)), value))
 
 
-def _counted(
-    table: Table, columns: dict[str, str | None], sensitive: list[str], asked: dict[str, Any]
+def _audit_in_duckdb(
+    table: SourceTable, columns: AuditColumns, parameters: dict[str, Any]
 ) -> Audit:
     import commod
 
-    named: dict[str, Any] = {**columns, **asked}
-    return commod.audit_frame(table.relation, sensitive_features=sensitive, **named)
+    named: dict[str, Any] = {**columns.parameters, **parameters}
+    return commod.audit_frame(table.relation, sensitive_features=columns.sensitive, **named)
 
 
-def _audited(
-    table: Table, columns: dict[str, str | None], sensitive: list[str], asked: dict[str, Any]
+def _audit_in_memory(
+    table: SourceTable, columns: AuditColumns, parameters: dict[str, Any]
 ) -> Audit:
     import commod
     from commod._io.tables import read_frame
 
-    frame = read_frame(table)
-    told = [name for name in (*columns.values(), *sensitive) if name is not None]
-    read: dict[str, Any] = {
-        name: None if column is None else frame[column] for name, column in columns.items()
-    }
-    X = frame.drop(columns=list(dict.fromkeys(told)))
-    groups = frame[sensitive] if len(sensitive) > 1 else frame[sensitive[0]]
+    frame, sensitive = read_frame(table), columns.sensitive
+    named = {name: column for name, column in columns.parameters.items() if column is not None}
+    values: dict[str, Any] = {name: frame[column] for name, column in named.items()}
+    X = frame.drop(columns=list({*named.values(), *sensitive}))
     return commod.audit(
-        read.pop("before"),
-        read.pop("after"),
-        sensitive_features=groups,
+        values.pop("before"),
+        values.pop("after"),
+        sensitive_features=frame[sensitive] if len(sensitive) > 1 else frame[sensitive[0]],
         X=X if len(X.columns) else None,
-        **read,
-        **asked,
+        **values,
+        **parameters,
     )

@@ -1,19 +1,19 @@
-"""`commod check`: does a patch still hold on new rows, or on a retrained score? For CI."""
+"""`commod check`: test in CI whether a patch still holds on new rows or for a retrained model."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from commod._text import at_bound
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say, audit_lines, is_met
+from commod.cli._command import named_columns, with_options
+from commod.cli._printing import Printer, print_audit, target_holds, write_report
+from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Audit, Patch
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "commod check patch.json new.csv --sensitive race --score f",
@@ -21,121 +21,85 @@ EXAMPLES = (
     "--max-changes 0.06 --sha256 $SIGNED",
 )
 
-PREFIX = "_commod_check_"  # so that a table that was edited before can be checked
+PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
 
 
+@with_options
 def command(
-    patch: Annotated[Path, typer.Argument(help="The patch file.")],
+    patch: options.PatchFile,
     files: options.Files,
-    sensitive: options.Sensitive,
-    score: options.Score = None,
-    label: options.Label = None,
-    at_least: options.AtLeast = None,
-    at_most: options.AtMost = None,
+    scores: options.ScoreOptions,
+    people: options.PeopleOptions,
+    bound: options.TargetOptions,
+    table: options.TableOptions,
+    output: options.ReportOptions,
     max_changes: Annotated[
-        float | None, typer.Option(help="Share of decisions that may change. \\[default: no limit]")
+        float | None, typer.Option(help="Cap on the share of decisions that change.")
     ] = None,
-    min_group_size: Annotated[
-        int, typer.Option(help="Smaller groups are named, and compared with nothing.")
-    ] = 30,
-    drop_missing: options.DropMissing = False,
-    sha256: options.Sha256 = None,
-    report: Annotated[Path | None, typer.Option(help="Where a report is written (.html).")] = None,
-    types: options.Types = None,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    force: options.Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    min_group_size: options.MinGroupSize = 30,
 ) -> None:
-    """Apply a patch to new rows and say whether what it was made for still holds.
+    """Apply a patch to new rows and test whether its target still holds.
 
-    The target is the patch's own unless another is stated. Exit code 0: it holds; 1: it does not;
-    2: bad input, a patch for other columns among it.
+    The target is the one in the patch unless you state another. Exit code 0: it holds. 1: it does
+    not hold. 2: bad input, for example a patch for other columns.
     """
-    import commod
-    from commod._io.tables import check_output, open_tables
-    from commod.cli._patches import kinds_of, score_of
-    from commod.cli._rows import check_columns, known_rows
-    from commod.exceptions import InputError
+    from commod import Patch
+    from commod._io.tables import check_outputs
+    from commod.cli import _tables
 
-    say = Say(as_json, quiet)
-    loaded = commod.Patch.load(patch, sha256)
-    asked = loaded.content.asked
-    target = options.target_of(asked.constraints, at_least, at_most)
-    target = asked.target if target is None else target
+    printer = Printer(output)
+    loaded = Patch.load(patch, scores.sha256)
+    request = loaded.content.asked
+    target = bound.target(request.constraints)
+    target = request.target if target is None else target
     if max_changes is not None and not 0 <= max_changes <= 1:
-        raise InputError(f"--max-changes {max_changes:g} is a share, between 0 and 1.")
-    if report is not None:
-        check_output(report, force, inputs=[*files, patch], suffixes=options.REPORTS)
-    column = score_of(loaded, score)
-    with say.progress("reading") as progress:
-        table = open_tables(
-            files,
-            types=options.types_of(types),
-            expected=kinds_of(loaded, column, label),
-            delimiter=delimiter,
-            encoding=encoding,
-            progress=progress,
-        )
-    with table, say.checked(), say.waiting("checking"):
-        told = {"--sensitive": sensitive, "--label": [label] if label else []}
-        check_columns(table, told)
-        kept = known_rows(table, [*sensitive, *told["--label"]], (), drop_missing, say)
-        found = _audit(
+        raise InputError(f"--max-changes {max_changes:g} is no share: give 0 to 1.")
+    check_outputs([(output.report, options.REPORTS)], output.force, inputs=[*files, patch])
+    score = scores.score_column(loaded)
+    kinds = _tables.patch_column_kinds(loaded, score, people.label)
+    source = _tables.open_table(files, table, printer, expected=kinds)
+    with source, printer.library_call(), printer.spinner("checking"):
+        _tables.check_columns(source, named_columns(people))
+        audit = _audit(
             loaded,
-            kept.relation,
-            column,
-            sensitive_features=sensitive,
-            y_true=label,
-            target=target,
+            _tables.complete_rows(source, people, printer).relation,
+            score,
+            target,
+            sensitive_features=people.sensitive,
+            y_true=people.label,
             min_group_size=min_group_size,
-            rows=f"rows of {', '.join(table.files[:3])}",
+            rows=f"rows of {', '.join(source.files[:3])}",
         )
-    audit_lines(say, found)
-    if report is not None:
-        commod.report(found, report)
-        say.line(f"Report: {report}")
-    failures = _failures(loaded, found, target, max_changes)
-    for sentence in failures or [_holds(found, target)]:
-        say.line(sentence, bold=True)
-    say.result({"holds": not failures, "failures": failures, "audit": found.to_dict()})
+    print_audit(printer, audit)
+    write_report(printer, audit, output.report)
+    failures = _failures(loaded, audit, max_changes)
+    for sentence in failures or [_success(audit)]:
+        printer.sentence(sentence, bold=True)
+    printer.json({"holds": not failures, "failures": failures, "audit": audit.to_dict()})
     if failures:
         raise typer.Exit(1)
 
 
 def _audit(
-    patch: Patch,
-    frame: Any,
-    score: str,
-    *,
-    sensitive_features: list[str],
-    y_true: str | None,
-    target: float | None,
-    **how: Any,
+    patch: Patch, relation: Any, score: str, target: float | None, **parameters: Any
 ) -> Audit:
-    """Return the audit of the patch on a frame, counted inside its engine."""
+    """Return the audit of the patch, counted in DuckDB."""
     import narwhals as nw
 
     from commod import audit_frame
 
-    content, prefix = patch.content, PREFIX
-    edited: Any = nw.from_native(patch.apply(frame, score, prefix=prefix))
-    decided, changed = nw.col(prefix + "decision"), nw.col(prefix + "changed")
-    labels = content.labels
-    is_positive = decided == labels.positive
+    content, labels = patch.content, patch.content.labels
+    edited: Any = nw.from_native(patch.apply(relation, score, prefix=PREFIX))
+    after, changed = nw.col(PREFIX + "decision"), nw.col(PREFIX + "changed")
+    is_positive = after == labels.positive
     other = nw.when(is_positive).then(nw.lit(labels.negative)).otherwise(nw.lit(labels.positive))
-    edited = edited.with_columns(
-        nw.when(changed).then(other).otherwise(decided).alias(prefix + "before")
-    )
+    before = nw.when(changed).then(other).otherwise(after)
     return audit_frame(
-        edited.to_native(),
-        before=prefix + "before",
-        after=prefix + "decision",
+        edited.with_columns(before.alias(PREFIX + "before")).to_native(),
+        before=PREFIX + "before",
+        after=PREFIX + "decision",
         scores_before=score,
-        scores_after=prefix + "score",
-        sensitive_features=sensitive_features,
-        y_true=y_true,
+        scores_after=PREFIX + "score",
         request={
             "constraints": content.asked.constraints,
             "target": target,
@@ -144,35 +108,39 @@ def _audit(
         },
         pos_label=labels.positive,
         favorable_label=labels.favorable,
-        **how,
+        **parameters,
     )
 
 
-def _failures(
-    patch: Patch, found: Audit, target: float | None, max_changes: float | None
-) -> list[str]:
-    said = []
-    asked, reached = found.fairness[0], patch.content.reached
-    if is_met(found) is False:
-        value = "is not defined" if asked.after.value is None else f"is {asked.after.value:.3f}"
-        sign = "≥" if asked.higher_is_fairer else "≤"
-        before = reached.fairness_after
-        then = "" if before is None else f" (it was {before:.3f} on the {reached.rows})"
-        said.append(
-            f"The patch no longer holds: {asked.metric} {value}{then}, not {sign} {target:g}."
+def _failures(patch: Patch, audit: Audit, max_changes: float | None) -> list[str]:
+    """Return a sentence for the target and one for the cap, each only if it does not hold."""
+    failures = []
+    fairness, reached = audit.fairness[0], patch.content.reached
+    if target_holds(audit) is False:
+        value, earlier = fairness.after.value, reached.fairness_after
+        now = "is not defined" if value is None else f"is {value:.3f}"
+        then = "" if earlier is None else f" (it was {earlier:.3f} on the {reached.rows})"
+        failures.append(
+            f"The patch no longer holds: {fairness.metric} {now}{then}; required: {_bound(audit)}."
         )
-    rate = found.changes.rate.value or 0.0
+    rate = audit.changes.rate.value or 0.0
     if max_changes is not None and not rate <= max_changes:
-        said.append(
+        failures.append(
             f"The patch changes more than allowed: {rate:.2%} of the decisions, at most "
             f"{max_changes:.2%}."
         )
-    return said
+    return failures
 
 
-def _holds(found: Audit, target: float | None) -> str:
-    asked = found.fairness[0]
-    if target is None or asked.after.value is None:
-        return "The patch states no target, so there is nothing to hold: pass --at-least."
-    sign = "≥" if asked.higher_is_fairer else "≤"
-    return f"The patch holds: {asked.metric} {asked.after.value:.3f} {sign} {target:g}."
+def _success(audit: Audit) -> str:
+    fairness = audit.fairness[0]
+    if audit.request.target is None or fairness.after.value is None:
+        return "The patch states no target, so there is nothing to check: pass --at-least."
+    return (
+        f"The patch holds: {fairness.metric} {fairness.after.value:.3f}; required: {_bound(audit)}."
+    )
+
+
+def _bound(audit: Audit) -> str:
+    asked = audit.fairness[0]
+    return at_bound(f"{audit.request.target:g}", asked.higher_is_fairer)

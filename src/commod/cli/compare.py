@@ -1,19 +1,23 @@
-"""`commod compare`: several methods on one table, side by side."""
+"""`commod compare`: fit several methods on one table and compare them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say
+from commod.cli._command import option, with_options
+from commod.cli._printing import Printer
+from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from commod import Comparison
+    import pandas as pd
 
-__all__ = ["EXAMPLES", "command"]
+    from commod import Comparison
+    from commod.cli._rows import LoadedRows
 
 EXAMPLES = (
     "commod compare train.csv --label y --sensitive race --score-column f",
@@ -25,133 +29,108 @@ PICTURES = (".png", ".svg", ".pdf")
 QUICK = ("ControlledDebiaser", "RejectOption", "MinimalFlip", "LPP", "RelaxedThresholdOptimizer")
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompareOutput(options.FileOptions):
+    """The files to write."""
+
+    out: Path | None = option(None, help="File for the figures of every update (.csv).")
+    picture: Path | None = option(None, help="File for a picture (.png, .svg or .pdf).")
+
+
+@with_options
 def command(
     files: options.Files,
-    sensitive: options.Sensitive,
-    label: options.Label = None,
-    model: options.Model = None,
-    score_column: options.ScoreColumn = None,
-    constraint: options.Constraint = "demographic_parity",
-    at_least: options.AtLeast = None,
-    at_most: options.AtMost = None,
+    columns: options.ColumnOptions,
+    model: options.ModelOptions,
+    constraint: options.ConstraintOptions,
+    table: options.TableOptions,
+    output: CompareOutput,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="A method by name; can be repeated. \\[default: those that are quick]"),
+        typer.Option(help="Name of a method. Can be repeated. \\[default: the quick methods]"),
     ] = None,
-    positive: options.Positive = None,
-    favorable: options.Favorable = None,
-    threshold: options.Threshold = 0.5,
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    test_size: Annotated[
-        float, typer.Option(help="Share of the rows held out, on which all is measured.")
-    ] = 0.3,
-    drop_missing: options.DropMissing = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Where every update's figures are written (.csv).")
-    ] = None,
-    picture: Annotated[Path | None, typer.Option(help="Where a picture is written (.png).")] = None,
-    trust_pickle: options.TrustPickle = False,
-    trust: options.Trust = None,
-    types: options.Types = None,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the methods.")] = 0,
-    force: options.Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    test_size: options.TestSize = 0.3,
+    seed: options.Seed = 0,
 ) -> None:
-    """Say how many decisions each method changes for the same fairness, beside the exact limit."""
+    """Print how many decisions each method changes for the same fairness, and the exact limit."""
     from commod._io.tables import check_outputs
-    from commod.cli._rows import Asked, check_test_size, labels_of, read_rows, split_rows
+    from commod.cli import _rows
 
-    say = Say(as_json, quiet)
-    target = options.target_of(constraint, at_least, at_most)
-    check_test_size(test_size)
-    _check_methods(method)
-    check_outputs([(out, (".csv",)), (picture, PICTURES)], force, inputs=[*files, model])
-    asked = Asked(
-        files=files,
-        label=label,
-        sensitive=sensitive,
-        model=model,
-        score_column=score_column,
-        trust_pickle=trust_pickle,
-        trust=trust or (),
-        features=features or (),
-        ignore=ignore or (),
-        types=types or (),
-        delimiter=delimiter,
-        encoding=encoding,
-        drop_missing=drop_missing,
+    printer = Printer(output)
+    target = constraint.target(constraint.constraint)
+    _rows.check_test_size(test_size)
+    _check_methods(method or [])
+    written = [(output.out, (".csv",)), (output.picture, PICTURES)]
+    check_outputs(written, output.force, inputs=[*files, model.model])
+    rows = _rows.TableReader(files, columns, model, table, printer).read()
+    fit_rows, test_rows = rows.split(test_size, seed)
+    updates = _updates(
+        rows,
+        method,
+        constraints=constraint.constraint,
+        threshold=model.threshold,
+        random_state=seed,
+        **constraint.labels(rows.labels),
     )
-    rows = read_rows(asked, say)
-    fit_rows, test_rows = split_rows(rows, test_size, seed)
-    labels = labels_of(rows)
-    shared = {
-        "constraints": constraint,
-        "threshold": threshold,
-        "pos_label": options.label_named("--positive", positive, labels),
-        "favorable_label": options.label_named("--favorable", favorable, labels),
-        "random_state": seed,
-    }
-    methods = _methods(rows, method, shared)
-    found = _compare(methods, fit_rows, test_rows if test_size else None, say)
-    needed = found.changes_needed(None if target is None else [target])
-    _print(say, needed, f"{len(test_rows):,} {'rows held out' if test_size else 'fit rows'}")
-    _write(found, out, picture, say)
-    say.result({"changes_needed": _plain(needed), "failures": found.failures})
+    is_held_out = bool(test_size)
+    comparison = _compare(updates, fit_rows, test_rows if is_held_out else None, printer)
+    needed = comparison.changes_needed(None if target is None else [target])
+    _print(printer, needed, f"{len(test_rows):,} {'rows held out' if is_held_out else 'fit rows'}")
+    _write(comparison, output, printer)
+    printer.json({"changes_needed": _records(needed), "failures": comparison.failures})
 
 
-def _check_methods(names: list[str] | None) -> None:
-    from commod.exceptions import InputError
+def _check_methods(names: list[str]) -> None:
+    """Refuse unknown methods; call this before any row is read."""
     from commod.rivals import lineup
 
-    every = lineup(None)
-    unknown = [name for name in names or [] if name not in every]
-    if unknown:
-        raise InputError(f"--method {unknown[0]!r} is not known; choose from {', '.join(every)}.")
+    known = lineup(None)
+    for name in names:
+        if name not in known:
+            raise InputError(f"--method {name!r} is not known; choose from {', '.join(known)}.")
 
 
-def _methods(rows: Any, names: list[str] | None, shared: dict[str, Any]) -> dict[str, Any]:
+def _updates(rows: LoadedRows, names: list[str] | None, **parameters: Any) -> dict[str, Any]:
     from commod.rivals import lineup
 
-    every = lineup(rows.estimator, **shared)
-    methods = {name: every[name] for name in names or [n for n in QUICK if n in every]}
-    for method in methods.values():
-        if "locked_features" in method.get_params():
-            method.set_params(locked_features=rows.locked)
-    return methods
+    known = lineup(rows.estimator, **parameters)
+    updates = {name: known[name] for name in names or [n for n in QUICK if n in known]}
+    for update in updates.values():
+        if "locked_features" in update.get_params():
+            update.set_params(locked_features=rows.locked)
+    return updates
 
 
-def _compare(methods: dict[str, Any], fit_rows: Any, test_rows: Any, say: Say) -> Comparison:
+def _compare(
+    updates: dict[str, Any], fit_rows: LoadedRows, test_rows: LoadedRows | None, printer: Printer
+) -> Comparison:
     import commod
 
-    measured = {}
+    evaluated: dict[str, Any] = {}
     if test_rows is not None:
-        measured = {
+        evaluated = {
             "X_eval": test_rows.X,
             "y_eval": test_rows.y,
             "sensitive_features_eval": test_rows.groups,
         }
-    with say.checked():
+    with printer.library_call():
         return commod.compare(
-            methods,
+            updates,
             fit_rows.X,
             fit_rows.y,
             sensitive_features=fit_rows.groups,
-            progress=None if not (say.as_json or say.quiet) else False,
-            **measured,
+            progress=printer.library_progress,
+            **evaluated,
         )
 
 
-def _print(say: Say, needed: Any, where: str) -> None:
+def _print(printer: Printer, needed: pd.DataFrame, rows: str) -> None:
     headings = [str(needed.index.name or "method"), *map(str, needed.columns)]
-    rows = [
+    cells = [
         [str(name), *map(_share, values)]
         for name, values in zip(needed.index, needed.to_numpy(), strict=True)
     ]
-    say.table(f"Share of decisions changed, by fairness reached, {where}", headings, rows)
+    printer.table(f"Share of decisions changed, by fairness reached, {rows}", headings, cells)
 
 
 def _share(value: Any) -> str:
@@ -160,21 +139,22 @@ def _share(value: Any) -> str:
     return "not reached" if value != value else f"{value:.2%}"
 
 
-def _plain(needed: Any) -> list[dict[str, Any]]:
+def _records(needed: pd.DataFrame) -> list[dict[str, Any]]:
     rows = needed.reset_index().to_dict("records")
     return [{str(k): None if v != v else v for k, v in row.items()} for row in rows]
 
 
-def _write(found: Comparison, out: Path | None, picture: Path | None, say: Say) -> None:
+def _write(comparison: Comparison, output: CompareOutput, printer: Printer) -> None:
     import io
 
     from commod._io.files import write_whole
 
-    if out is not None:
-        write_whole(out, found.frame().to_csv(index=False).encode())
-        say.line(f"Figures: {out}")
-    if picture is not None:
-        drawn = io.BytesIO()
-        found.plot().savefig(drawn, format=picture.suffix.lstrip(".") or "png", dpi=150)
-        write_whole(picture, drawn.getvalue())
-        say.line(f"Picture: {picture}")
+    if output.out is not None:
+        write_whole(output.out, comparison.frame().to_csv(index=False).encode())
+        printer.sentence(f"Figures: {output.out}")
+    if output.picture is not None:
+        buffer = io.BytesIO()
+        picture_format = output.picture.suffix.lstrip(".") or "png"
+        comparison.plot().savefig(buffer, format=picture_format, dpi=150)
+        write_whole(output.picture, buffer.getvalue())
+        printer.sentence(f"Picture: {output.picture}")

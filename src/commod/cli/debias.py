@@ -1,20 +1,21 @@
-"""`commod debias`: the fewest changes that meet a stated constraint, as a patch and a report."""
+"""`commod debias`: find the fewest changes that meet a constraint; write a patch and a report."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say, audit_lines, is_met
+from commod.cli._command import option, with_options
+from commod.cli._printing import Printer, print_audit, target_holds
+from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from commod import Audit, Patch
-    from commod.cli._rows import Rows
-
-__all__ = ["EXAMPLES", "command"]
+    from commod import Audit, ControlledDebiaser, Patch
+    from commod.cli._rows import LoadedRows
 
 EXAMPLES = (
     "commod debias train.csv --label y --sensitive race --score-column f --at-least 0.8",
@@ -24,236 +25,222 @@ EXAMPLES = (
     "--favorable 0 --test-size 0.3",
 )
 
-SUFFIXES = {"patch": (".json",), "report": options.REPORTS, "ledger": (".csv",)}
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasColumns(options.ColumnOptions):
+    """Which columns the fit reads, and which one names the rows."""
+
+    identifier: str | None = option(
+        None,
+        "--id",
+        help="Column that names a row in the ledger. It is no feature.",
+        is_column=True,
+    )
 
 
+@dataclass(frozen=True, kw_only=True)
+class DebiasConstraint(options.ConstraintOptions):
+    """What the update must reach, and the caps that it must keep."""
+
+    max_changes: float | None = option(None, help="Cap on the share of decisions that change.")
+    max_accuracy_loss: float | None = option(None, help="Cap on the loss of accuracy.")
+    max_volume_change: float | None = option(
+        None, help="Cap on the change of the overall positive rate."
+    )
+    gains_only: bool = option(False, help="Nobody loses the favourable outcome.")
+    losses_only: bool = option(False, help="Nobody gains the favourable outcome.")
+    confidence: float | None = option(
+        None, help="Promise the target for new people with this confidence, such as 0.95."
+    )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of `ControlledDebiaser` that these options set, without labels."""
+        return {
+            "constraints": self.constraint,
+            "target": self.target(self.constraint),
+            "max_changes": self.max_changes,
+            "max_accuracy_loss": self.max_accuracy_loss,
+            "max_volume_change": self.max_volume_change,
+            "direction": self.direction,
+            "confidence": self.confidence,
+        }
+
+    @property
+    def direction(self) -> str:
+        """Return the parameter `direction`; refuse both options at once."""
+        if self.gains_only and self.losses_only:
+            raise InputError("--gains-only and --losses-only exclude each other; pass one.")
+        return "gains_only" if self.gains_only else "losses_only" if self.losses_only else "any"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How to search for the update."""
+
+    PANEL: ClassVar[str] = "Search"
+
+    sparsity: float = option(
+        0.14, help="Extra changes, as a share, that may be spent on a shorter scorecard."
+    )
+    all_rows: bool = option(False, help="Search on all rows, even where a sample would do.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasOutput(options.ReportOptions):
+    """The files to write."""
+
+    out: Path = option(Path("patch.json"), help="File for the patch (.json).")
+    ledger: Path | None = option(None, help="File for the change ledger (.csv).")
+
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """Return the files by the name that the JSON object gives them."""
+        return {"patch": self.out, "report": self.report, "ledger": self.ledger}
+
+
+@with_options
 def command(
     files: options.Files,
-    sensitive: options.Sensitive,
-    label: options.Label = None,
-    model: options.Model = None,
-    score_column: options.ScoreColumn = None,
-    constraint: options.Constraint = "demographic_parity",
-    at_least: options.AtLeast = None,
-    at_most: options.AtMost = None,
-    max_changes: Annotated[
-        float | None, typer.Option(help="Hard limit on the share of decisions that change.")
-    ] = None,
-    max_accuracy_loss: Annotated[
-        float | None, typer.Option(help="Hard limit on the loss of accuracy.")
-    ] = None,
-    max_volume_change: Annotated[
-        float | None, typer.Option(help="Hard limit on the change of the overall positive rate.")
-    ] = None,
-    gains_only: Annotated[
-        bool, typer.Option("--gains-only", help="Nobody loses the favourable outcome.")
-    ] = False,
-    losses_only: Annotated[
-        bool, typer.Option("--losses-only", help="Nobody gains the favourable outcome.")
-    ] = False,
-    positive: options.Positive = None,
-    favorable: options.Favorable = None,
-    threshold: options.Threshold = 0.5,
-    confidence: Annotated[
-        float | None, typer.Option(help="Promise the target for new people, such as 0.95.")
-    ] = None,
-    sparsity: Annotated[
-        float, typer.Option(help="Extra changes, as a share, that a shorter scorecard may cost.")
-    ] = 0.14,
-    all_rows: Annotated[
-        bool, typer.Option("--all-rows", help="Seek on all of many rows, not on a sample of them.")
-    ] = False,
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    min_group_size: Annotated[
-        int, typer.Option(help="Rows a group needs to be part of the constraint.")
-    ] = 30,
-    identifier: options.Identifier = None,
-    drop_missing: options.DropMissing = False,
-    test_size: Annotated[
-        float, typer.Option(help="Share of the rows held out; the constraint must hold there, too.")
-    ] = 0.0,
-    out: Annotated[Path, typer.Option(help="Where the patch is written.")] = Path("patch.json"),
-    report: Annotated[Path | None, typer.Option(help="Where a report is written (.html).")] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Where the change ledger is written (.csv).")
-    ] = None,
-    trust_pickle: options.TrustPickle = False,
-    trust: options.Trust = None,
-    types: options.Types = None,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of samples and splits.")] = 0,
-    force: options.Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    columns: DebiasColumns,
+    model: options.ModelOptions,
+    constraint: DebiasConstraint,
+    search: SearchOptions,
+    table: options.TableOptions,
+    output: DebiasOutput,
+    min_group_size: options.MinGroupSize = 30,
+    test_size: options.TestSize = 0.0,
+    seed: options.Seed = 0,
 ) -> None:
     """Find the fewest changes that make a scored table fairer, and write them as a patch.
 
-    Exit code 0: the constraint is met; 1: it is not, and the closest update was written;
-    2: bad input.
+    Exit code 0: the constraint is met, with --test-size also on the held-out rows. 1: it is not
+    met, and the closest update was written. 2: bad input.
     """
     from commod._io.tables import check_outputs
-    from commod.cli._rows import (
-        Asked,
-        check_blind,
-        check_test_size,
-        labels_of,
-        read_rows,
-        split_rows,
-    )
+    from commod.cli import _rows
 
-    say = Say(as_json, quiet)
-    target = options.target_of(constraint, at_least, at_most)
-    direction = _direction(gains_only, losses_only)
-    check_test_size(test_size)
-    written = {"patch": out, "report": report, "ledger": ledger}
-    endings = [(path, SUFFIXES[name]) for name, path in written.items()]
-    check_outputs(endings, force, inputs=[*files, model])
-    asked = Asked(
-        files=files,
-        label=label,
-        sensitive=sensitive,
-        model=model,
-        score_column=score_column,
-        trust_pickle=trust_pickle,
-        trust=trust or (),
-        features=features or (),
-        ignore=ignore or (),
-        types=types or (),
-        delimiter=delimiter,
-        encoding=encoding,
-        drop_missing=drop_missing,
-        identifier=identifier,
-    )
-    rows = read_rows(asked, say)
-    check_blind(rows)
-    fit_rows, test_rows = split_rows(rows, test_size, seed)
-    labels = labels_of(rows)
+    printer = Printer(output)
+    parameters = constraint.parameters()
+    _rows.check_test_size(test_size)
+    endings = ((".json",), options.REPORTS, (".csv",))
+    outputs = zip(output.files.values(), endings, strict=True)
+    check_outputs(outputs, output.force, inputs=[*files, model.model])
+    rows = _rows.TableReader(files, columns, model, table, printer).read()
+    _rows.check_group_not_determined(rows)
+    fit_rows, test_rows = rows.split(test_size, seed)
     update = _fit(
         fit_rows,
-        say,
-        constraints=constraint,
-        target=target,
-        max_changes=max_changes,
-        max_accuracy_loss=max_accuracy_loss,
-        max_volume_change=max_volume_change,
-        direction=direction,
-        pos_label=options.label_named("--positive", positive, labels),
-        favorable_label=options.label_named("--favorable", favorable, labels),
-        threshold=threshold,
-        confidence=confidence,
-        sparsity=sparsity,
-        sample="all" if all_rows else "auto",
+        printer,
+        threshold=model.threshold,
+        sparsity=search.sparsity,
+        sample="all" if search.all_rows else "auto",
         min_group_size=min_group_size,
         random_state=seed,
+        **parameters,
+        **constraint.labels(rows.labels),
     )
-    patch = update.to_patch()
-    found = None
-    if report is not None or ledger is not None or test_size:
-        found = _audit(update, patch, test_rows, say, is_new=bool(test_size))
-    _write(patch, found, written)  # before anything is said: whoever listens may have gone
-    _verify(patch, fit_rows, say)
-    _tell(update, found, patch, written, say)
-    met = bool(update.reached_) and update.promised_ is not False
-    if found is not None and test_size:
-        met = met and is_met(found) is not False
-    say.result(_summary(update, patch, found, written, met))
-    if not met:
+    patch, audit = update.to_patch(), None
+    if output.report is not None or output.ledger is not None or test_size:
+        audit = _audit(update, patch, test_rows, printer, is_held_out=bool(test_size))
+    _write(patch, audit, output)  # before anything is printed: the reader of a pipe may be gone
+    for problem in patch.verify(fit_rows.X, fit_rows.groups).problems:
+        printer.warn(problem)
+    _print(update, audit, patch, output, printer)
+    is_met = bool(update.reached_) and update.promised_ is not False
+    if audit is not None and test_size:
+        is_met = is_met and target_holds(audit) is not False
+    printer.json(_summary(update, patch, audit, output, is_met))
+    if not is_met:
         raise typer.Exit(1)
 
 
-def _direction(gains_only: bool, losses_only: bool) -> str:
-    from commod.exceptions import InputError
-
-    if gains_only and losses_only:
-        raise InputError("--gains-only and --losses-only exclude each other; pass one.")
-    return "gains_only" if gains_only else "losses_only" if losses_only else "any"
-
-
-def _fit(rows: Rows, say: Say, **parameters: Any) -> Any:
+def _fit(rows: LoadedRows, printer: Printer, **parameters: Any) -> ControlledDebiaser:
     from commod import ControlledDebiaser
 
     update = ControlledDebiaser(
         rows.estimator,
         locked_features=rows.locked,
-        progress=None if not (say.as_json or say.quiet) else False,
+        progress=printer.library_progress,
         **parameters,
     )
-    words = f"looking for the fewest changes ({len(rows):,} rows)"
-    with say.checked(), say.waiting(words):
+    task = f"looking for the fewest changes ({len(rows):,} rows)"
+    with printer.library_call(), printer.spinner(task):
         return update.fit(rows.X, rows.y, sensitive_features=rows.groups)
 
 
-def _verify(patch: Patch, rows: Rows, say: Say) -> None:
-    """Say where the patch holds what it must not."""
-    for problem in patch.verify(rows.X, rows.groups).problems:
-        say.warn(problem)
-
-
-def _audit(update: Any, patch: Patch, rows: Rows, say: Say, *, is_new: bool) -> Audit:
+def _audit(
+    update: ControlledDebiaser,
+    patch: Patch,
+    rows: LoadedRows,
+    printer: Printer,
+    *,
+    is_held_out: bool,
+) -> Audit:
     import numpy as np
 
     import commod
 
     labels = patch.content.labels
-
-    with say.checked(), say.waiting("auditing"):
-        why = commod.explain(update, rows.X)
+    with printer.library_call(), printer.spinner("auditing"):
+        explanation = commod.explain(update, rows.X)
         return commod.audit(
-            np.where(why.before, labels.positive, labels.negative),
-            np.where(why.after, labels.positive, labels.negative),
+            np.where(explanation.before, labels.positive, labels.negative),
+            np.where(explanation.after, labels.positive, labels.negative),
             sensitive_features=rows.groups,
             y_true=rows.y,
             X=rows.X,
-            explanation=why,
-            rows="rows held out" if is_new else "rows the update was fitted on",
+            explanation=explanation,
+            rows="rows held out" if is_held_out else "rows the update was fitted on",
             title=f"What the update changes in {', '.join(rows.files[:3])}",
             min_group_size=update.min_group_size,
         )
 
 
-def _write(patch: Patch, found: Audit | None, written: dict[str, Path | None]) -> None:
+def _write(patch: Patch, audit: Audit | None, output: DebiasOutput) -> None:
     import commod
 
-    out, report, ledger = (written[name] for name in ("patch", "report", "ledger"))
-    assert out is not None
-    if found is not None and ledger is not None:
-        found.ledger.to_csv(ledger)
-    if found is not None and report is not None:
-        commod.report(found, report)
-    patch.save(out)  # last: where it is, the others are
+    if audit is not None and output.ledger is not None:
+        audit.ledger.to_csv(output.ledger)
+    if audit is not None and output.report is not None:
+        commod.report(audit, output.report)
+    patch.save(output.out)  # last: a patch file means that the other files exist too
 
 
-def _tell(
-    update: Any, found: Audit | None, patch: Patch, written: dict[str, Path | None], say: Say
+def _print(
+    update: ControlledDebiaser,
+    audit: Audit | None,
+    patch: Patch,
+    output: DebiasOutput,
+    printer: Printer,
 ) -> None:
-    say.line(update.status_, bold=True)
-    if found is not None:
-        audit_lines(say, found)
+    printer.sentence(update.status_, bold=True)
+    if audit is not None:
+        print_audit(printer, audit)
     elif update.confidence is None:
-        say.line(
-            "Measured on the rows the update was fitted on; --test-size 0.3 would keep some back."
-        )
-    say.line(f"Patch: {written['patch']} (SHA-256 {patch.sha256})")
-    if found is not None and written["ledger"] is not None:
-        say.line(f"Ledger of {len(found.ledger):,} changes: {written['ledger']}")
-    if written["report"] is not None:
-        say.line(f"Report: {written['report']}")
+        printer.sentence("Measured on the fit rows. --test-size 0.3 would hold out some rows.")
+    printer.sentence(f"Patch: {output.out} (SHA-256 {patch.sha256})")
+    if audit is not None and output.ledger is not None:
+        printer.sentence(f"Ledger of {len(audit.ledger):,} changes: {output.ledger}")
+    if output.report is not None:
+        printer.sentence(f"Report: {output.report}")
 
 
 def _summary(
-    update: Any, patch: Patch, found: Audit | None, written: dict[str, Path | None], met: bool
+    update: ControlledDebiaser,
+    patch: Patch,
+    audit: Audit | None,
+    output: DebiasOutput,
+    is_met: bool,
 ) -> dict[str, Any]:
     from commod._record import to_plain
 
     return {
-        "constraint_met": met,
+        "constraint_met": is_met,
         "status": update.status_,
         "asked": to_plain(patch.content.asked),
         "reached": to_plain(patch.content.reached),
         "columns": [column.name for column in patch.content.ratio.columns],
         "sha256": patch.sha256,
-        "written": {name: str(path) for name, path in written.items() if path is not None},
-        "audit": None if found is None else found.to_dict(),
+        "written": {name: str(path) for name, path in output.files.items() if path is not None},
+        "audit": None if audit is None else audit.to_dict(),
     }

@@ -1,4 +1,4 @@
-"""`commod show`: a patch as a scorecard on one page, or how it differs from another."""
+"""`commod show`: print a patch as a scorecard, or how it differs from another patch."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say
-
-__all__ = ["EXAMPLES", "command"]
+from commod.cli._command import with_options
+from commod.cli._printing import Printer
 
 EXAMPLES = (
     "commod show patch.json",
@@ -20,31 +19,31 @@ EXAMPLES = (
 )
 
 
+@with_options
 def command(
-    patch: Annotated[Path, typer.Argument(help="The patch file.")],
+    patch: options.PatchFile,
+    accepted: options.PatchOptions,
+    output: options.OutputOptions,
     diff: Annotated[
-        Path | None, typer.Option(help="Another patch: say what differs in it.")
+        Path | None, typer.Option(help="Another patch file: print how it differs from the first.")
     ] = None,
-    every_line: Annotated[
-        bool, typer.Option("--all", help="Every line of the scorecard, however many.")
+    every_term: Annotated[
+        bool, typer.Option("--all", help="Print every term of the scorecard, however many.")
     ] = False,
-    sha256: options.Sha256 = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
 ) -> None:
     """Print a patch as a scorecard that people can read."""
     from commod import Patch
 
-    say = Say(as_json, quiet)
-    loaded = Patch.load(patch, sha256)
+    printer = Printer(output)
+    loaded = Patch.load(patch, accepted.sha256)
     if diff is not None:
-        said = loaded.diff(Patch.load(diff))
-        for sentence in said or ["Both patches are alike."]:
-            say.line(sentence)
-        say.result({"differences": said})
+        differences = loaded.diff(Patch.load(diff))
+        for sentence in differences or ["Both patches are alike."]:
+            printer.sentence(sentence)
+        printer.json({"differences": differences})
         return
-    with open(patch, "rb") as file:  # as it is on disk, however it is laid out
+    with open(patch, "rb") as file:  # the file's own bytes, however its JSON is laid out
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    say.line(loaded.to_text(every_term=every_line))
-    say.line(f"SHA-256 of the file: {digest}")
-    say.result({"sha256": digest, "patch": json.loads(loaded.to_json())})
+    printer.sentence(loaded.to_text(every_term=every_term))
+    printer.sentence(f"SHA-256 of the file: {digest}")
+    printer.json({"sha256": digest, "patch": json.loads(loaded.to_json())})

@@ -1,16 +1,17 @@
-"""`commod sql`: a patch as one SELECT for a warehouse."""
+"""`commod sql`: print a patch as one SELECT statement for a database."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from commod.cli import _options as options
-from commod.cli._say import AsJson, Quiet, Say
-
-__all__ = ["EXAMPLES", "command"]
+from commod.cli._command import option, with_options
+from commod.cli._printing import Printer
+from commod.exceptions import InputError
 
 EXAMPLES = (
     "commod sql patch.json --dialect postgres --table scores --score f",
@@ -20,46 +21,49 @@ EXAMPLES = (
 Dialect = Literal["duckdb", "postgres", "spark", "snowflake", "bigquery", "tsql"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SqlOutput(options.FileOptions):
+    """Where the statement goes."""
+
+    out: Path | None = option(None, help="File for the statement, instead of printing it.")
+
+
+@with_options
 def command(
-    patch: Annotated[Path, typer.Argument(help="The patch file.")],
-    dialect: Annotated[Dialect, typer.Option(help="The last three are written, but not run.")],
-    table: Annotated[str, typer.Option(help="The table, as the dialect writes it.")],
-    score: options.Score = None,
-    prefix: Annotated[str, typer.Option(help="Before the names of the new columns.")] = "commod_",
+    patch: options.PatchFile,
+    scores: options.ScoreOptions,
+    output: SqlOutput,
+    dialect: Annotated[
+        Dialect, typer.Option(help="The last three dialects are not tested on a database.")
+    ],
+    table: Annotated[str, typer.Option(help="Name of the table, as the dialect writes it.")],
+    prefix: options.Prefix = "commod_",
     column: Annotated[
         list[str] | None,
-        typer.Option(help="PATCH=TABLE where a column has another name in the table."),
+        typer.Option(help="PATCH=TABLE where the table names a column differently."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write it to a file instead.")] = None,
-    sha256: options.Sha256 = None,
-    force: options.Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
 ) -> None:
-    """Print a SELECT that adds the edited score and decision to a table of a database."""
+    """Print a SELECT that adds the edited score and the decision to a table of a database."""
     from commod import Patch
     from commod._io.files import write_whole
     from commod._io.tables import check_output
-    from commod.cli._patches import score_of
 
-    say = Say(as_json, quiet)
-    loaded = Patch.load(patch, sha256)
+    printer = Printer(output)
+    loaded, out = Patch.load(patch, scores.sha256), output.out
     if out is not None:
-        check_output(out, force, inputs=[patch])
-    name = score_of(loaded, score)
-    text = loaded.to_sql(dialect, table, name, prefix=prefix, columns=_renamed(column))
+        check_output(out, output.force, inputs=[patch])
+    score = scores.score_column(loaded)
+    text = loaded.to_sql(dialect, table, score, prefix=prefix, columns=_column_names(column or []))
     if out is not None:
         write_whole(out, (text.rstrip() + "\n").encode())
-        say.line(f"SQL for {dialect}: {out}")
-    elif not (as_json or quiet):
+        printer.sentence(f"SQL for {dialect}: {out}")
+    elif printer.prints_text:
         typer.echo(text.rstrip())
-    say.result({"dialect": dialect, "sql": text, "written": None if out is None else str(out)})
+    printer.json({"dialect": dialect, "sql": text, "written": None if out is None else str(out)})
 
 
-def _renamed(column: list[str] | None) -> dict[str, str]:
-    from commod.exceptions import InputError
-
-    pairs = [text.partition("=") for text in column or []]
-    if any(not (ours and theirs) for ours, _, theirs in pairs):
-        raise InputError(f"--column {column} is not of the form PATCH=TABLE, such as age=AGE.")
-    return {ours: theirs for ours, _, theirs in pairs}
+def _column_names(pairs: list[str]) -> dict[str, str]:
+    names = [pair.partition("=") for pair in pairs]
+    if any(not (in_patch and in_table) for in_patch, _, in_table in names):
+        raise InputError(f"--column {pairs} is not of the form PATCH=TABLE, such as age=AGE.")
+    return {in_patch: in_table for in_patch, _, in_table in names}

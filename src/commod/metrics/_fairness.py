@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.decisions import DecisionRows, read_decisions
+from commod._data.decisions import GroupedDecisions, read_decisions
 from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
 
 FloatArray = NDArray[np.float64]
@@ -259,7 +259,7 @@ def fairness_value(
     return _fairness(constraint, rows)
 
 
-def _fairness(constraints: ConstraintLike, rows: DecisionRows) -> float:
+def _fairness(constraints: ConstraintLike, rows: GroupedDecisions) -> float:
     constraint = get_constraint(constraints)
     if rows.outcomes is None and constraint.needs_labels:
         raise missing_labels(constraint)
@@ -316,7 +316,7 @@ def group_rates(
     }
 
 
-def _rates_by_group(rows: DecisionRows) -> list[list[float]]:
+def _rates_by_group(rows: GroupedDecisions) -> list[list[float]]:
     """Return selection rates, true and false positive rates and accuracies of the groups."""
     decisions, outcomes, weight = rows.decisions, rows.outcomes, rows.weight
     known = np.zeros_like(weight) if outcomes is None else weight

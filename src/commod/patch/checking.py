@@ -23,8 +23,6 @@ from commod.patch.content import (
 )
 from commod.scorecard import SCORE_CLIP
 
-__all__ = ["check_content"]
-
 ROUNDING = 1e-9  # a sum of weights may exceed 1 by this much
 
 

@@ -22,29 +22,6 @@ from commod._data.encoding import (
 from commod._record import Value
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
-__all__ = [
-    "SCHEMA",
-    "Base",
-    "Bin",
-    "BinColumn",
-    "Category",
-    "CategoryColumn",
-    "Column",
-    "Content",
-    "Labels",
-    "MarginColumn",
-    "NumberColumn",
-    "PatchRequest",
-    "Ratio",
-    "Reached",
-    "Seen",
-    "TermPoints",
-    "ratio_of",
-    "scorecard_of",
-    "term_points_of",
-    "terms_of",
-]
-
 SCHEMA = "commod.patch/1"
 
 
@@ -241,7 +218,7 @@ def ratio_of(
     scorecard: Scorecard, *, may_raise: bool, may_lower: bool, reads_margin: bool = False
 ) -> Ratio:
     """Return a scorecard as columns of a patch; terms without any points are left out."""
-    table = _TermTable(scorecard)
+    table = _PointsByTerm(scorecard)
     start = 0
     columns: list[Column] = []
     for terms in scorecard.encoding.columns:
@@ -261,7 +238,7 @@ def ratio_of(
     )
 
 
-class _TermTable:
+class _PointsByTerm:
     """Look up the points of a term by its position in the scorecard."""
 
     def __init__(self, scorecard: Scorecard) -> None:
@@ -278,7 +255,7 @@ class _TermTable:
         return self[term] if term is not None and self.is_used(term) else None
 
 
-def _column(terms: ColumnTerms, positions: Sequence[int], table: _TermTable) -> Column:
+def _column(terms: ColumnTerms, positions: Sequence[int], table: _PointsByTerm) -> Column:
     if isinstance(terms, CategoryTerms):
         position = dict(zip(terms.categories, positions, strict=True))
         missing = table.used(position.pop(None, None))

@@ -20,8 +20,6 @@ from commod.patch.content import (
     terms_of,
 )
 
-__all__ = ["differences", "page_text"]
-
 MAX_TERMS = 12  # of one column on the page; the file has all of them
 WIDTH = 44
 MARGIN_TEXT = "margin of the base model"

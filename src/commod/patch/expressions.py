@@ -32,27 +32,6 @@ from commod.patch.content import (
 )
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
 
-__all__ = [
-    "OBJECT_TYPES",
-    "Frame",
-    "WorkColumns",
-    "category_points_of",
-    "changed",
-    "decided",
-    "direction",
-    "free_name",
-    "gated",
-    "in_range",
-    "is_all_missing_type",
-    "label",
-    "on_side_of_decision",
-    "restore_label_type",
-    "with_edited_score",
-    "with_margin",
-    "with_ratio",
-    "with_score",
-]
-
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 MAX_COLUMNS_PER_EXPRESSION = 20  # engines overflow on deep expressions

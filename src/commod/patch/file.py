@@ -19,8 +19,6 @@ from commod.exceptions import InputError
 from commod.patch.checking import check_content
 from commod.patch.content import SCHEMA, Content
 
-__all__ = ["MAX_BYTES", "content_digest", "from_bytes", "read_bytes", "to_bytes"]
-
 MAX_BYTES = 16 * 2**20  # a hundred thousand categories; most patches have a few kilobytes
 
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["columns_digest", "model_digest"]
-
 RANDOM = (np.random.RandomState, np.random.Generator, np.random.BitGenerator)
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
 

@@ -21,17 +21,6 @@ from commod.patch.content import (
 )
 from commod.patch.expressions import OBJECT_TYPES, Frame, category_points_of, is_all_missing_type
 
-__all__ = [
-    "ADDED_COLUMNS",
-    "PatchCounts",
-    "apply_to",
-    "check_columns",
-    "count_changes",
-    "from_frame",
-    "revert_from",
-    "schema_of",
-]
-
 ADDED_COLUMNS = ("score", "decision", "changed", "direction")
 
 
@@ -174,7 +163,8 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
     if score not in schema:
         raise InputError(
             f"The frame has no column {score!r} with the base model's scores (columns: "
-            f"{_listed(list(schema))}). Name it: score=..."
+            f"{_listed(list(schema))}). Name it: score=...",
+            parameter="score",
         )
     is_read = is_eager and schema[score] == nw.Object  # read_columns checks these values
     if not (schema[score].is_numeric() or is_all_missing_type(schema[score]) or is_read):

@@ -37,8 +37,6 @@ from commod.patch.file import content_digest
 from commod.patch.frames import check_columns, from_frame, schema_of
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
 
-__all__ = ["MISSING_TEXT", "OUTPUTS", "UNSEEN_TEXT", "input_name", "read_inputs", "write_onnx"]
-
 MISSING_TEXT = "\x1fmissing"  # stands for a missing category
 UNSEEN_TEXT = "\x1funseen"  # stands for a category without points
 SCORE_INPUT = "score"

@@ -19,8 +19,6 @@ from commod.patch.frames import PatchCounts, apply_to, count_changes, revert_fro
 from commod.patch.verification import Verification, verify_against
 from commod.scorecard import Scorecard
 
-__all__ = ["Patch"]
-
 PREFIX = "commod_"
 
 

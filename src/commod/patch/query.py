@@ -12,8 +12,6 @@ from typing import Any, Literal
 from commod._io.optional import import_optional
 from commod.exceptions import InputError
 
-__all__ = ["DIALECTS", "Dialect", "Query"]
-
 Node = Any  # a node of sqlglot; its operators build the tree: column * number + column
 
 

@@ -23,8 +23,6 @@ from commod.patch.file import content_digest
 from commod.patch.query import DIALECTS, Query
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, margins
 
-__all__ = ["write_sql"]
-
 MAX_BRANCHES = 50  # categories in one CASE; more of them become a joined table
 MAX_COLUMNS_PER_EXPRESSION = 50  # engines overflow on deep expressions
 FINITE = sys.float_info.max

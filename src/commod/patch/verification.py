@@ -21,8 +21,6 @@ from commod.patch.content import (
 )
 from commod.patch.fingerprint import columns_digest, model_digest
 
-__all__ = ["Verification", "verify_against"]
-
 FEW = 5  # people; a value that fewer people share could identify somebody
 ROUND = 3  # significant digits; a number with no more of them identifies nobody
 MOSTLY = 0.9  # of the people with a category are in the group of that name: it is the group

@@ -23,8 +23,9 @@ one parameter `strength`; 0 changes nothing.
 
 from commod.rivals._check import check_rival
 from commod.rivals._lineup import lineup
+from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
-from commod.rivals.base import AwareRival, DecisionRows, Rival, RivalFitRows, fit_strengths
+from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.lpp import LPP

@@ -12,9 +12,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from commod.exceptions import InputError
-from commod.rivals.base import DecisionRows, Rival
-
-__all__ = ["check_rival"]
+from commod.rivals._rows import DecisionRows
+from commod.rivals.base import Rival
 
 
 def check_rival(update: Rival, X: Any, y: Any = None, *, sensitive_features: Any) -> None:

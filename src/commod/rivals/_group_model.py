@@ -18,10 +18,8 @@ from commod._data.columns import Column
 from commod._data.encoding import BinTerms, Encoding, NumericTerms, learn_encoding
 from commod._solvers.search.design import Design
 from commod.exceptions import InputError
+from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.softmax_regression import softmax_regression
-from commod.rivals.base import DecisionRows, RivalFitRows
-
-__all__ = ["CustomGroupModel", "GroupModel", "LogisticGroupModel", "fit_group_model"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

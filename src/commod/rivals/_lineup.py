@@ -17,8 +17,6 @@ from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
 
-__all__ = ["lineup"]
-
 
 def lineup(
     estimator: Any,

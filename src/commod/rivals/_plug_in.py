@@ -13,11 +13,10 @@ from commod._data.base_model import BaseScores
 from commod.bounds import bayes_optimal_scores
 from commod.exceptions import InputError
 from commod.rivals._group_model import GroupModel, fit_group_model
+from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.plug_in import LinearProgramme, curved_gain, decide, fair_margins
-from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
+from commod.rivals.base import AwareRival
 from commod.updates.base import check_locked, check_number
-
-__all__ = ["PlugInRival"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

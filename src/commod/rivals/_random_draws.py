@@ -11,8 +11,6 @@ from sklearn.utils import check_random_state
 
 from commod._data.columns import Column
 
-__all__ = ["random_draws", "seed_from"]
-
 Bits = NDArray[np.uint64]
 
 

@@ -14,19 +14,12 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import read_groups, sensitive_names
 from commod._solvers.search.rates import Cells
+from commod._text import plural
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
-from commod.updates._interface import ReadRows
-from commod.updates.base import Decisions, FitRows
-
-__all__ = [
-    "DecisionRows",
-    "RivalFitRows",
-    "check_decisions",
-    "read_fitted_groups",
-    "rival_fit_rows",
-]
+from commod.updates._fit_rows import FitRows
+from commod.updates._interface import Decisions, ReadRows
 
 ROUNDING = 1e-9  # sums of probabilities may leave [0, 1] by this much
 
@@ -166,8 +159,8 @@ def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> NDA
         )
     if unknown:
         warnings.warn(
-            f"{method} learned nothing about the group(s) {', '.join(unknown[:6])}; rows of these "
-            "groups keep their base decisions.",
+            f"{method} learned nothing about the {plural(len(unknown), 'group')} "
+            f"{', '.join(unknown[:6])}; rows of these groups keep their base decisions.",
             DataWarning,
             stacklevel=5,
         )

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod._solvers.problem import Layers, Training
+from commod._solvers.problem import TrainedLayers, TrainingRecord
 from commod.exceptions import InputError, InterruptionWarning
-from commod.rivals.base import Rival, RivalFitRows
+from commod.rivals._rows import RivalFitRows
+from commod.rivals.base import Rival
 from commod.updates._network import Network, raw_network
 from commod.updates.base import check_number
-
-__all__ = ["TrainedRival", "TrainingTable"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class TrainingTable:
         """Return the weights scaled to mean 1, so that float32 sums stay accurate in any unit."""
         return self.rows.weight / self.rows.weight.mean()
 
-    def network(self, trained: Layers, i: int) -> Network:
+    def network(self, trained: TrainedLayers, i: int) -> Network:
         """Return the layers of the i-th trained model as a network on raw columns."""
         layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
         return raw_network(self.encoding, layers, self.terms, self.rows.weight)
@@ -58,7 +57,7 @@ class TrainedRival(Rival):
 
     @abstractmethod
     def _train(self, models: Sequence[Self], table: TrainingTable) -> Any:
-        """Return the solver's `Training`, with one result for each of `models`."""
+        """Return the solver's `TrainingRecord`, with one result for each of `models`."""
 
     @abstractmethod
     def _store(self, trained: Any, i: int, table: TrainingTable) -> None:
@@ -106,7 +105,7 @@ class TrainedRival(Rival):
         if trained.interrupted:
             warnings.warn(edited[0]._interruption(), InterruptionWarning, stacklevel=4)
 
-    def _store_training(self, training: Training, i: int) -> None:
+    def _store_training(self, training: TrainingRecord, i: int) -> None:
         self.history_ = {name: values[i].tolist() for name, values in training.history.items()}
         self.n_iter_ = training.epochs_done
         self._interrupted = training.interrupted

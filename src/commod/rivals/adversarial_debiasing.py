@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers, standardise
+from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.exceptions import InputError, TrainingWarning
 from commod.metrics._constraint import Constraint
+from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
-from commod.rivals.base import DecisionRows
+from commod.updates._fit_rows import FitRows
+from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
-from commod.updates.base import Decisions, FitRows, check_number
-
-__all__ = ["AdversarialDebiasing"]
+from commod.updates.base import check_number
 
 PROJECTIONS = ("whole", "tensor")
 
@@ -187,7 +187,7 @@ class AdversarialDebiasing(TrainedRival):
 
     # -- learning -------------------------------------------------------------------------------
 
-    def _train(self, models: Sequence[Self], table: TrainingTable) -> Layers:
+    def _train(self, models: Sequence[Self], table: TrainingTable) -> TrainedLayers:
         from commod.rivals._solvers import debiasing  # the first fit loads JAX, not the import
 
         strengths = np.array([model.strength for model in models], dtype=np.float32)
@@ -203,9 +203,11 @@ class AdversarialDebiasing(TrainedRival):
         )
         problem = _problem(table, self._constraint)
         with progress_bar("AdversarialDebiasing", self.progress) as report:
-            return debiasing.train(problem, strengths, draw_seeds(models), schedule, report)
+            return debiasing.train_predictor(
+                problem, strengths, draw_seeds(models), schedule, report
+            )
 
-    def _store(self, trained: Layers, i: int, table: TrainingTable) -> None:
+    def _store(self, trained: TrainedLayers, i: int, table: TrainingTable) -> None:
         if trained.epochs_done:
             self.network_ = table.network(trained, i)
 

@@ -34,7 +34,9 @@ from commod.rivals._rows import (
     rival_fit_rows,
 )
 from commod.scorecard import edited_scores
+from commod.updates._fit_rows import warn_about_group_columns
 from commod.updates._interface import (
+    Decisions,
     FittedCandidate,
     Grid,
     RawRows,
@@ -42,24 +44,7 @@ from commod.updates._interface import (
     Sweep,
     read_grid,
 )
-from commod.updates.base import (
-    BaseUpdate,
-    Changes,
-    Decisions,
-    UpdateTags,
-    check_locked,
-    check_number,
-    warn_about_group_columns,
-)
-
-__all__ = [
-    "AwareRival",
-    "DecisionRows",
-    "Rival",
-    "RivalFitRows",
-    "check_decisions",
-    "fit_strengths",
-]
+from commod.updates.base import BaseUpdate, ChangedDecisions, UpdateTags, check_locked, check_number
 
 
 class Rival(BaseUpdate):
@@ -188,7 +173,7 @@ class Rival(BaseUpdate):
         """Return the probability of a positive decision, shape (n,); 0 or 1 if not randomised."""
         return self._checked_decisions(self._read_rows(X)).astype(np.float64)
 
-    def changes(self, X: Any) -> Changes:
+    def changes(self, X: Any) -> ChangedDecisions:
         """Return which rows change, and whether they gain or lose; after the random draws."""
         return self._changes_on(self._read_rows(X))
 
@@ -234,7 +219,7 @@ class Rival(BaseUpdate):
         is_upper = self._final_decisions(rows) == (self.classes_[1] == self.pos_label_)
         return np.where(is_upper, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
 
-    def _changes_on(self, rows: DecisionRows) -> Changes:
+    def _changes_on(self, rows: DecisionRows) -> ChangedDecisions:
         return self._changes(rows.base.decisions, self._final_decisions(rows))
 
     # -- what users are told --------------------------------------------------------------------
@@ -325,7 +310,7 @@ class AwareRival(Rival):
         """Return the probability of a positive decision, shape (n,); 0 or 1 if not randomised."""
         return self._checked_decisions(self._read_rows(X, sensitive_features)).astype(np.float64)
 
-    def changes(self, X: Any, *, sensitive_features: Any = None) -> Changes:
+    def changes(self, X: Any, *, sensitive_features: Any = None) -> ChangedDecisions:
         """Return which rows change, and whether they gain or lose; after the random draws."""
         return self._changes_on(self._read_rows(X, sensitive_features))
 

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from commod._solvers.search.rates import Cells
 from commod.rivals._plug_in import PlugInRival
+from commod.rivals._rows import RivalFitRows
 from commod.rivals._solvers.plug_in import (
     LinearProgramme,
     MultiplierPath,
     best_multipliers,
     trace_path,
 )
-from commod.rivals.base import RivalFitRows
-from commod.updates.base import Decisions, FitRows
-
-__all__ = ["BayesPlugIn"]
+from commod.updates._fit_rows import FitRows
+from commod.updates._interface import Decisions
 
 Floats = NDArray[np.float64]
 

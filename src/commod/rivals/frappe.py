@@ -14,8 +14,8 @@ from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     AdditivePenalties,
     AdditiveProblem,
-    Layers,
-    Pacing,
+    Schedule,
+    TrainedLayers,
     raw_scorecard,
     solver_position,
     standardise,
@@ -23,9 +23,10 @@ from commod._solvers.problem import (
 )
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
+from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
-from commod.rivals.base import DecisionRows
 from commod.scorecard import Scorecard, on_their_side
+from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import (
@@ -34,9 +35,7 @@ from commod.updates._trained import (
     readable_concepts,
     safe_moments,
 )
-from commod.updates.base import Decisions, check_number
-
-__all__ = ["FRAPPE"]
+from commod.updates.base import check_number
 
 ARCHITECTURES = ("linear", "mlp", "concepts")
 
@@ -226,14 +225,18 @@ class FRAPPE(TrainedRival):
         penalties = AdditivePenalties(
             *(np.array([getattr(m, name) for m in models], dtype=np.float32) for name in names)
         )
-        pacing = Pacing(int(self.epochs), int(self.batch_size), 0, float(self.learning_rate))
+        schedule = Schedule(int(self.epochs), int(self.batch_size), 0, float(self.learning_rate))
         seeds = draw_seeds(models)
         with progress_bar("FRAPPE", self.progress) as report:
-            if self.architecture == "concepts":
-                k = int(self.n_concepts)
-                return frappe.train_concepts(problem, penalties, seeds, pacing, k, report)
-            hidden = tuple(map(int, self.hidden)) if self.architecture == "mlp" else ()
-            return frappe.train_layers(problem, penalties, seeds, pacing, hidden, report)
+            return frappe.train_additive_term(
+                problem,
+                penalties,
+                seeds,
+                schedule,
+                n_concepts=int(self.n_concepts) if self.architecture == "concepts" else 0,
+                hidden=tuple(map(int, self.hidden)) if self.architecture == "mlp" else (),
+                on_progress=report,
+            )
 
     def _store(self, trained: Any, i: int, table: TrainingTable) -> None:
         if self.network_ is not None:
@@ -304,7 +307,7 @@ class FRAPPE(TrainedRival):
         return self.scorecard_.concepts(rows.columns)
 
 
-def _one_concept(trained: Layers, i: int, table: TrainingTable) -> Concepts:
+def _one_concept(trained: TrainedLayers, i: int, table: TrainingTable) -> Concepts:
     """Return the i-th linear T as a single concept, in the order of the encoding's terms."""
     [(matrix, bias)] = trained.layers
     _, _, seen = safe_moments(table.terms, table.rows.weight)
@@ -325,7 +328,7 @@ def _problem(table: TrainingTable, constraint: Constraint, kernel_length: float)
         weight=weight.astype(single),
         fairness_weight=(weight * inside).astype(single),
         offset=float(logit(rows.base.threshold)),
-        n_lines=cells.shape[0],
+        n_rate_rows=cells.shape[0],
         n_groups=cells.shape[1],
         kernel_length=kernel_length,
     )

@@ -8,10 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from commod.rivals._plug_in import PlugInRival
+from commod.rivals._rows import RivalFitRows
 from commod.rivals._solvers.plug_in import LinearProgramme, best_multipliers
-from commod.rivals.base import RivalFitRows
-
-__all__ = ["LPP"]
 
 
 class LPP(PlugInRival):

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from commod._solvers.search.rates import count_cells
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
-from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
-from commod.updates.base import Decisions
-
-__all__ = ["MinimalFlip"]
+from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals.base import AwareRival
+from commod.updates._interface import Decisions
 
 
 class MinimalFlip(AwareRival):

@@ -15,10 +15,10 @@ from scipy.optimize import isotonic_regression, linprog
 
 from commod.metrics._constraint import Constraint
 from commod.rivals._curves import weight_above
-from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
-from commod.updates.base import Decisions, check_number
-
-__all__ = ["RelaxedThresholdOptimizer"]
+from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals.base import AwareRival
+from commod.updates._interface import Decisions
+from commod.updates.base import check_number
 
 Floats = NDArray[np.float64]
 

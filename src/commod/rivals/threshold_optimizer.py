@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from commod.exceptions import InputError
-from commod.rivals.base import AwareRival, DecisionRows, RivalFitRows
-from commod.updates.base import Decisions, check_number
-
-__all__ = ["ThresholdOptimizer"]
+from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals.base import AwareRival
+from commod.updates._interface import Decisions
+from commod.updates.base import check_number
 
 
 class ThresholdOptimizer(AwareRival):

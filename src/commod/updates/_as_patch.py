@@ -1,4 +1,4 @@
-"""A fitted update → the content of its patch."""
+"""Write a fitted update as a patch."""
 
 from __future__ import annotations
 
@@ -24,19 +24,17 @@ from commod.patch.content import (
 )
 from commod.patch.fingerprint import columns_digest, model_digest
 
-__all__ = ["patch_of"]
-
 PACKAGE = "commod-debiasing"
 
 
 def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
     """Return a fitted update with a scorecard as a patch."""
     labels = {name: plain(value) for name, value in _labels(update).items()}
-    odd = [value for value in labels.values() if not isinstance(value, str | bool | int | float)]
-    if odd:
+    refused = [x for x in labels.values() if not isinstance(x, str | bool | int | float)]
+    if refused:
         raise InputError(
-            f"A patch holds labels that are text, numbers or booleans; got {odd[0]!r} of type "
-            f"{type(odd[0]).__name__}. Fit the update with other labels."
+            f"A patch holds labels that are text, numbers or booleans; got {refused[0]!r} of type "
+            f"{type(refused[0]).__name__}. Fit the update with other labels."
         )
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Patch(
@@ -61,7 +59,7 @@ def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
 
 
 def _labels(update: Any) -> dict[str, Any]:
-    """Return the labels as the model has them: a user may say 1.0 for 1."""
+    """Return the labels in the base model's own type: a user may write 1.0 for 1."""
     positive = update.classes_ == update.pos_label_
     favorable = update.classes_ == update.favorable_label_
     return {
@@ -83,7 +81,7 @@ def _base(update: Any) -> Base:
 
 def _asked(update: Any) -> PatchRequest:
     limits = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
-    is_budget = getattr(update, "_is_budget", True)  # or no target at all
+    is_budget = getattr(update, "_is_budget", True)  # True also where there is no target
     return PatchRequest(
         constraints=update.constraints,
         target=None if is_budget else float(update.target_),

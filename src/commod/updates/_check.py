@@ -7,8 +7,6 @@ from typing import Any
 from commod.exceptions import InputError
 from commod.updates.base import BaseUpdate
 
-__all__ = ["check_update"]
-
 
 def check_update(update: Any, caller: str, alternative: str = "") -> None:
     """Refuse an object that is not an update; `alternative` says what to call for other models.

@@ -1,21 +1,21 @@
-"""Two halves of the rows, and the order in which updates are tested on the second."""
+"""Split rows into a half to fit on and a held-out half, and order updates for their test."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.updates._search import Search, Update
-from commod.updates.base import FitRows
+from commod.updates._fit_rows import FitRows
+from commod.updates._problem import FitProblem
+from commod.updates._search import SearchOutcome, changed_rows
 
-__all__ = ["fairest_first", "halves", "take"]
 
-
-def halves(
-    search: Search, random_state: np.random.RandomState
+def split_in_halves(
+    rows: FitRows, random_state: np.random.RandomState
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return two halves of the rows, stratified by group and, where known, label."""
-    rows = search.rows
+    """Return two halves of the rows, stratified by group and, where it is known, true label."""
     strata = rows.groups.codes * 2
     if rows.label is not None:
         strata = strata + rows.label
@@ -23,8 +23,8 @@ def halves(
     return np.sort(order[::2]), np.sort(order[1::2])
 
 
-def take(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
-    """Return some of the rows."""
+def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
+    """Return the rows `index` (m,)."""
     base = type(rows.base)(rows.base.proba[index], rows.base.threshold)
     groups = type(rows.groups)(rows.groups.codes[index], rows.groups.labels)
     label = None if rows.label is None else rows.label[index]
@@ -33,24 +33,24 @@ def take(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
     return FitRows(columns, base, label, groups, rows.in_constraint[index], weight)
 
 
-def fairest_first(search: Search, models: list[Update], is_floor: bool) -> list[Update]:
-    """Return the models in the order in which promises are tested, one for each fairness."""
-    seen: dict[float, tuple[int, Update]] = {}
-    base = search.rows.base.decisions
-    for update in models:
-        changed = (search.eta(update) > 0) & search.free
-        value = search.rows.fairness(search.constraint, base ^ changed)
-        if np.isnan(value):
-            continue
-        cost = int(changed.sum())
-        if value not in seen or cost < seen[value][0]:
-            seen[value] = (cost, update)
-    ordered = sorted(seen, reverse=is_floor)
-    kept: list[Update] = []
+def fairest_first(problem: FitProblem, outcomes: Sequence[SearchOutcome]) -> list[SearchOutcome]:
+    """Return the updates in the order in which promises are tested, each cheaper than the last.
+
+    Of updates with equal fairness the cheapest stays. An update that changes more than a fairer
+    one is left out. Where fairness is undefined for all, the first update is returned.
+    """
+    base, constraint = problem.rows.base.decisions, problem.constraint
+    tested = []
+    for outcome in outcomes:
+        changed = changed_rows(problem, outcome)
+        fairness = problem.rows.fairness(constraint, base ^ changed)
+        if not np.isnan(fairness):
+            unfairness = -fairness if constraint.higher_is_fairer else fairness
+            tested.append((unfairness, int(changed.sum()), outcome))
+    kept: list[SearchOutcome] = []
     fewest = np.inf
-    for value in ordered:  # a model that changes more than a fairer one would never be wanted
-        cost, update = seen[value]
-        if cost < fewest:
-            kept.append(update)
-            fewest = cost
-    return kept or models[:1]  # where fairness is undefined throughout
+    for _, n_changed, outcome in sorted(tested, key=lambda entry: entry[:2]):
+        if n_changed < fewest:
+            kept.append(outcome)
+            fewest = n_changed
+    return kept or list(outcomes[:1])

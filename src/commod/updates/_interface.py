@@ -26,20 +26,6 @@ from commod._data.encoding import TermTable
 from commod.exceptions import InputError
 from commod.scorecard import Scorecard
 
-__all__ = [
-    "AllowedChanges",
-    "Candidate",
-    "Decisions",
-    "FittedCandidate",
-    "Grid",
-    "RawRows",
-    "ReadRows",
-    "RowEvaluation",
-    "Sweep",
-    "read_grid",
-    "read_numbers",
-]
-
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Grid = Mapping[str, Sequence[float]]  # values of parameters, to be combined

@@ -1,4 +1,4 @@
-"""Trained layers that read raw columns; running them takes NumPy alone."""
+"""Trained layers that read raw columns; evaluating them needs NumPy only."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from commod._data.encoding import Encoding, TermTable
 from commod._solvers.problem import solver_position
 from commod.updates._trained import safe_moments
 
-__all__ = ["Network", "raw_network"]
-
-ROWS_AT_ONCE = 8192  # hidden units of many rows would be the largest thing in memory
+CHUNK_ROWS = 8192  # at a time; the hidden units of all rows would be the largest array in memory
 
 Layer = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Layers of ReLU units that end in one; the first reads terms in raw units.
+    """Layers of ReLU units with one output; the first layer reads terms in raw units.
 
     `layers` holds a matrix (inputs, units) and a bias (units,) for each layer.
 
@@ -39,24 +37,24 @@ class Network:
     layers: tuple[Layer, ...]
 
     def output(self, columns: Sequence[Column]) -> NDArray[np.float64]:
-        """Return the last unit's value for each row, shape (n,)."""
+        """Return the output for each row, shape (n,)."""
         return self.evaluate(self.encoding.encode(columns))
 
     def evaluate(self, terms: TermTable) -> NDArray[np.float64]:
-        """Return the same for rows that are terms already."""
-        total = np.empty(len(terms))
-        for start in range(0, len(terms), ROWS_AT_ONCE):
-            some = np.arange(start, min(start + ROWS_AT_ONCE, len(terms)))
-            total[some] = self._run(terms.take(some))
-        return total
+        """Return the output for rows that are encoded as terms, shape (n,)."""
+        output = np.empty(len(terms))
+        for start in range(0, len(terms), CHUNK_ROWS):
+            chunk = np.arange(start, min(start + CHUNK_ROWS, len(terms)))
+            output[chunk] = self._apply(terms.take(chunk))
+        return output
 
-    def _run(self, terms: TermTable) -> NDArray[np.float64]:
-        (matrix, bias), *rest = self.layers
+    def _apply(self, terms: TermTable) -> NDArray[np.float64]:
+        (matrix, bias), *later = self.layers
         x = bias + terms.numeric @ matrix[terms.numeric_terms]
-        present = np.vstack([matrix, np.zeros(matrix.shape[1])])  # the code of no term is d
+        table = np.vstack([matrix, np.zeros(matrix.shape[1])])  # code d is no term
         for codes in terms.codes.T:
-            x += present[codes]
-        for matrix, bias in rest:
+            x += table[codes]
+        for matrix, bias in later:
             x = np.maximum(x, 0.0) @ matrix + bias
         return x[:, 0]
 
@@ -64,8 +62,8 @@ class Network:
 def raw_network(
     encoding: Encoding, layers: Sequence[Layer], terms: TermTable, weight: NDArray[np.float64]
 ) -> Network:
-    """Return a solver's layers, trained on standardised terms of these rows, for raw columns."""
-    (matrix, bias), *rest = layers
-    mean, scale, seen = safe_moments(terms, weight)
-    raw = matrix[solver_position(terms)] * (seen / scale)[:, None]
-    return Network(encoding, ((raw, bias - mean @ raw), *rest))
+    """Return a network on raw columns from layers trained on standardised terms of these rows."""
+    (matrix, bias), *later = layers
+    mean, scale, varies = safe_moments(terms, weight)
+    raw = matrix[solver_position(terms)] * (varies / scale)[:, None]
+    return Network(encoding, ((raw, bias - mean @ raw), *later))

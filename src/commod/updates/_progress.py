@@ -1,4 +1,4 @@
-"""A progress bar on standard error that disappears when the work is done."""
+"""Show a progress bar on standard error that disappears when the work is done."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress_bar"]
-
 
 @contextmanager
 def progress_bar(
     label: str, show: bool | None, unit: str = "epochs"
 ) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield `report(done, total)`, or None where nothing is shown.
+    """Yield a function `report(done, total)`, or None where nothing is shown.
 
-    `show=None` means: only where somebody looks, on a terminal.
+    `show=None` shows progress on a terminal only.
     """
     if not (sys.stderr.isatty() if show is None else show):
         yield None
@@ -24,7 +22,7 @@ def progress_bar(
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):  # a log file: lines, no cursor movements
+    if not (console.is_terminal or console.is_jupyter):  # a log file gets lines only
         yield lambda done, total: console.print(f"{label}: {done} of {total} {unit}")
         return
     with Progress(console=console, transient=True) as progress:

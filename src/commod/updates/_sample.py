@@ -1,47 +1,93 @@
-"""Which of many rows a direction is sought on: how many, and which ones.
+"""Draw the search sample of a large table, and verify updates that were fitted on it.
 
-A direction that is right on a sample is right on all rows; what is promised, the cut and every
-figure, is counted on all of them.
+A direction is searched for on the sample. A direction that is good on a large enough sample is
+good on all rows. The offset and every figure are counted on all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Compared",
-    "carries_over",
-    "draw_sample",
-    "evenness_of",
-    "path_carries_over",
-    "sample_sizes",
-]
+from commod._solvers.search.annealing import SearchTask
+from commod._solvers.search.design import Design
+from commod._solvers.search.quasi_newton import Bounds
+from commod.updates._problem import FitProblem
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Counts = NDArray[np.int64]
 
-FEWEST_ROWS = 12_000
-CHANGED_ROWS = 1_000  # of a sample have to change: their number is then known to some 3 %
-CELL_ROWS = 1_000  # of a sample at least from each cell, as far as it has so many
-STRATUM_ROWS = 100  # of them at least of each decision: rates near 0 and 1 keep a meaning
-GROWTH = 4
-LARGEST = 0.5  # of all rows: a larger sample is hardly quicker than all of them
-EXTRA = 0.01  # of the changes: what a sample's direction may cost more on all rows, beside chance
-EXTRA_AT_TURNS = 0.25  # of the changes: the same for a single one of many targets
-FURTHER = 0.01  # from the target: how much further all rows may be than the sample
+MIN_ROWS = 12_000  # in a sample
+MIN_CHANGED_ROWS = 1_000  # of a sample: their number is then known to about 3 %
+MIN_CELL_ROWS = 1_000  # of a sample from each cell, or all rows of the cell
+MIN_STRATUM_ROWS = 100  # of each cell and decision: rates near 0 and 1 stay measurable
+GROWTH = 4  # from one sample to the next
+MAX_SHARE = 0.5  # of all rows: a larger sample is hardly quicker than all rows
+MIN_ERROR_WEIGHT = 0.02  # of a row whose change would introduce an error, in initial directions
+
+# Shares of the changes, or of the progress, that an update may lose on all rows beside chance.
+MAX_LOSS = 0.01
+MAX_LOSS_AT_ONE_TARGET = 0.25  # for a single update of a path
+MAX_DISTANCE = 0.01  # by which all rows may stay further from the target than the sample
+
+
+@dataclass(frozen=True)
+class SearchSample:
+    """Rows on which a direction is searched for, and the task of a search on them.
+
+    `index` (m,) are the rows. `people` (m,) is how many people each row stands for; None where
+    the sample is all rows. `task` is for one target; `task_for` returns that for another.
+    """
+
+    problem: FitProblem
+    index: NDArray[np.intp]
+    people: Floats | None
+    task: SearchTask
+
+    @property
+    def is_all_rows(self) -> bool:
+        """Return whether the sample is the whole table."""
+        return self.people is None
+
+    def task_for(self, target: float, sparsity: float | None = None) -> SearchTask:
+        """Return the task for another target and, if given, another sparsity."""
+        return replace(
+            self.task,
+            limits=self.problem.limits(target, self.task.effects),
+            worth_changing=_worth_changing(self.problem, target, self.index),
+            sparsity=self.task.sparsity if sparsity is None else sparsity,
+        )
+
+
+def search_samples(problem: FitProblem, target: float) -> Iterator[SearchSample]:
+    """Yield samples, smallest first; the last one is all rows."""
+    n = len(problem.rows)
+    shares = [problem.limit(target), problem.caps.changes]
+    sizes = sample_sizes(
+        n,
+        min((share for share in shares if share not in (None, np.inf)), default=None),
+        use_all=problem.use_all,
+        evenness=weight_evenness(problem.cells.index, problem.rows.weight),
+    )
+    for size in sizes:
+        index, people = np.arange(n), None
+        if size < n:
+            decisions = problem.rows.base.decisions
+            index, people = draw_sample(problem.cells.index, decisions, size, problem.random_state)
+        yield SearchSample(problem, index, people, _task(problem, target, index, people))
 
 
 def sample_sizes(n: int, limit: float | None, *, use_all: bool, evenness: float = 1.0) -> list[int]:
-    """Return on how many of n rows to search, first, next and last.
+    """Return the numbers of rows to search on, from the first sample to all n rows.
 
-    The fewer decisions have to change, the more rows it takes to see which: `limit` is the share
-    of changes that the target needs at least, None where that is not known. The less even the
-    weights, the more rows, too (see `evenness_of`). A size that proves too small is followed by
-    the next; with `use_all`, all rows come right after the first.
+    `limit` is the smallest share of changes that reaches the target, None where it is unknown.
+    The fewer decisions change, the more rows it takes to see which. Uneven weights also need more
+    rows (see `weight_evenness`). With `use_all`, all rows follow right after the first sample.
 
     Examples
     --------
@@ -54,33 +100,33 @@ def sample_sizes(n: int, limit: float | None, *, use_all: bool, evenness: float 
     >>> sample_sizes(20_000, 0.2, use_all=False)
     [20000]
     """
-    changed = CHANGED_ROWS / limit if limit else 0.0
-    wanted = int(np.ceil(max(FEWEST_ROWS, changed) / evenness))
+    n_for_changes = MIN_CHANGED_ROWS / limit if limit else 0.0
+    size = int(np.ceil(max(MIN_ROWS, n_for_changes) / evenness))
     sizes = []
-    while wanted <= LARGEST * n:
-        sizes.append(wanted)
-        wanted *= GROWTH
+    while size <= MAX_SHARE * n:
+        sizes.append(size)
+        size *= GROWTH
     return [*(sizes[:1] if use_all else sizes), n]
 
 
-def evenness_of(cell: NDArray[np.intp], weight: Floats) -> float:
-    """Return how many of a cell's rows would tell as much with equal weights, the least share.
+def weight_evenness(cell: NDArray[np.intp], weight: Floats) -> float:
+    """Return Kish's effective sample size over the number of rows, the least over the cells.
 
-    `cell` (n,) is −1 for rows in none. Kish's effective number over the number: 1 where weights
-    are equal, near 0 where a few rows hold most of the weight.
+    `cell` (n,) is −1 for rows in none. The result is 1 where weights are equal, and near 0 where
+    a few rows hold most of the weight.
 
     Examples
     --------
-    >>> float(evenness_of(np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 3.0, 1.0])))
+    >>> float(weight_evenness(np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 3.0, 1.0])))
     0.8
     """
     if weight.min() == weight.max():
         return 1.0
-    rows, total, squares = (
+    n_rows, totals, squares = (
         np.bincount(cell + 1, values)[1:] for values in (None, weight, weight**2)
     )
-    there = rows > 0
-    return float((total[there] ** 2 / (rows * squares)[there]).min(initial=1.0))
+    counted = n_rows > 0
+    return float((totals[counted] ** 2 / (n_rows * squares)[counted]).min(initial=1.0))
 
 
 def draw_sample(
@@ -88,53 +134,140 @@ def draw_sample(
 ) -> tuple[NDArray[np.intp], Floats]:
     """Return about `size` rows and how many people each stands for, both of shape (m,).
 
-    Drawn within each cell and decision and standing for as many as there are, so that base rates
-    in people are those of all rows. Small cells and rare decisions are drawn more densely.
+    Rows are drawn within strata of cell and decision. The rows of a stratum together stand for
+    all its people, so base rates in people are those of all rows. Small cells and rare decisions
+    are drawn more densely.
     """
-    chosen, people = [], []
+    drawn, people = [], []
     strata = 2 * (cell + 1) + decisions
     cell_sizes = np.bincount(cell + 1)
-    for code in np.flatnonzero(np.bincount(strata)):
-        rows = np.flatnonzero(strata == code)
-        rate = max(size / len(cell), CELL_ROWS / cell_sizes[code // 2])
-        n = min(len(rows), max(int(np.ceil(rate * len(rows))), STRATUM_ROWS))
-        chosen.append(random_state.choice(rows, n, replace=False))
+    for stratum in np.flatnonzero(np.bincount(strata)):
+        rows = np.flatnonzero(strata == stratum)
+        rate = max(size / len(cell), MIN_CELL_ROWS / cell_sizes[stratum // 2])
+        n = min(len(rows), max(int(np.ceil(rate * len(rows))), MIN_STRATUM_ROWS))
+        drawn.append(random_state.choice(rows, n, replace=False))
         people.append(np.full(n, len(rows) / n))
-    index, stands_for = np.concatenate(chosen), np.concatenate(people)
+    index = np.concatenate(drawn)
     order = np.argsort(index)
-    return index[order], stands_for[order]
+    return index[order], np.concatenate(people)[order]
 
 
-class Compared(NamedTuple):
-    """What a direction does to its sample and to all rows.
+# ---------------------------------------------------------------------------------------------
+# The task of a search on a sample
 
-    `share` of the people in the sample change, which are `n_changed` of its rows, and
-    `share_of_all` of all rows. `progress` is how much closer to the target the sample comes, and
-    `further` how much further from it all rows stay.
+
+def _task(
+    problem: FitProblem, target: float, index: NDArray[np.intp], people: Floats | None
+) -> SearchTask:
+    """Return the task of a search on the rows `index` (m,)."""
+    rows, terms = problem.rows, problem.terms
+    design = Design.of(terms if people is None else terms.take(index), *problem.moments)
+    names = np.array(problem.encoding.term_columns, dtype=object)[design.terms]
+    position = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    weight = rows.weight[index] * (1.0 if people is None else people)
+    if problem.accuracy_weight and rows.label is not None:
+        is_right = rows.base.decisions[index] == rows.label[index]
+        error_weight = max(1 - problem.accuracy_weight, MIN_ERROR_WEIGHT)
+        weight = weight * np.where(is_right, error_weight, 1.0)
+    effects = problem.effects if people is None else problem.effects_on(index, people)
+    return SearchTask(
+        design=design,
+        effects=effects,
+        limits=problem.limits(target, effects),
+        columns=np.array([position[name] for name in names], dtype=np.intp),
+        weight=weight,
+        worth_changing=_worth_changing(problem, target, index),
+        bounds=_bounds(problem, names),
+        sparsity=problem.sparsity,
+    )
+
+
+def _bounds(problem: FitProblem, names: NDArray[np.object_]) -> Bounds | None:
+    """Return the signs that each weight of η = −r may have; None where all are free."""
+    if not problem.monotone:
+        return None
+    bounds = {1: (None, 0.0), -1: (0.0, None), 0: (None, None)}
+    return [bounds[problem.monotone.get(name, 0)] for name in names]
+
+
+def _worth_changing(problem: FitProblem, target: float, index: NDArray[np.intp]) -> list[Mask]:
+    """Return masks (m,) of the rows worth changing, one for each way to begin.
+
+    These are rows of the cells that the exact limit changes. The limit is computed with all
+    changes, with raises only and with lowerings only.
+    """
+    masks: list[Mask] = []
+    for may_raise, may_lower in ((True, True), (True, False), (False, True)):
+        if (may_raise and not problem.may_raise) or (may_lower and not problem.may_lower):
+            continue
+        fewest = problem.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
+        for moves in [] if fewest is None else _ways_to_begin(problem, fewest):
+            mask = _rows_to_move(problem, moves)[index]
+            if 0 < mask.sum() < len(mask) and not any((mask == other).all() for other in masks):
+                masks.append(mask)
+    return masks or [problem.may_change[index]]
+
+
+def _ways_to_begin(problem: FitProblem, moves: Counts) -> list[Counts]:
+    """Return the moves of all cells and, for three or more groups, the furthest moves alone.
+
+    One direction cannot separate three groups. Where one of them must change far more than the
+    others, a search for this group alone often begins better.
+    """
+    if moves.shape[1] == 2:
+        return [moves]
+    sizes, positives = problem.counts(problem.rows.base.decisions)
+    room = np.where(moves > 0, sizes - positives, positives)
+    share = np.abs(moves) / np.maximum(room, 1)
+    return [moves, np.where(share >= 0.5 * share.max(), moves, 0)]
+
+
+def _rows_to_move(problem: FitProblem, moves: Counts) -> Mask:
+    """Return the rows (n,) whose change moves the count of their cell the right way."""
+    move = np.append(moves.ravel(), 0)[problem.cells.index]  # −1 points at the added zero
+    decisions = problem.rows.base.decisions
+    return np.asarray(np.where(decisions, move < 0, move > 0) & problem.may_change)
+
+
+# ---------------------------------------------------------------------------------------------
+# Verification on all rows
+
+
+class SampleComparison(NamedTuple):
+    """What an update does to its search sample and to all rows.
+
+    - `share`: the share of the people in the sample who change.
+    - `share_of_all`: the share of all rows that change.
+    - `n_changed`: the number of rows of the sample that change.
+    - `distance`: how much further from the target all rows stay than the sample.
+    - `progress`: how much closer to the target the sample comes than the base model.
     """
 
     share: float
     share_of_all: float
     n_changed: float
-    further: float
+    distance: float
     progress: float
 
 
-def carries_over(one: Compared, extra: float = EXTRA) -> bool:
-    """Return whether a direction does to all rows what it does to its sample, but for chance.
+def agrees_with_sample(comparison: SampleComparison, max_loss: float = MAX_LOSS) -> bool:
+    """Return whether an update does the same on all rows as on its sample, within sampling error.
 
-    `extra` is the share of changes, or of progress, that may be lost beside chance.
+    `max_loss` is the share of changes, or of progress, that may be lost beside sampling error.
     """
-    more = extra + 2 / np.sqrt(max(one.n_changed, 1))
-    lost = min(FURTHER, more * one.progress)
-    return bool(one.further <= lost and one.share_of_all <= one.share * (1 + more))
+    tolerance = max_loss + 2 / np.sqrt(max(comparison.n_changed, 1))
+    max_distance = min(MAX_DISTANCE, tolerance * comparison.progress)
+    max_share = comparison.share * (1 + tolerance)
+    return bool(comparison.distance <= max_distance and comparison.share_of_all <= max_share)
 
 
-def path_carries_over(several: Sequence[Compared]) -> bool:
-    """Return whether the directions of a path carry over, on average, and none of them fails badly.
+def path_agrees_with_samples(comparisons: Sequence[SampleComparison]) -> bool:
+    """Return whether the updates of a path agree with the sample on average, and none fails badly.
 
-    Where the best direction turns into another one, a target may fall on the other side of the
-    turn: dearer than it seemed, while those around it are not.
+    Along a path, the best direction may turn into another one. A target near such a turn may cost
+    more on all rows than on the sample, although its neighbours do not.
     """
-    mean = Compared(*np.mean(several, axis=0).tolist())
-    return carries_over(mean) and all(carries_over(one, EXTRA_AT_TURNS) for one in several)
+    mean = SampleComparison(*np.mean(comparisons, axis=0).tolist())
+    return agrees_with_sample(mean) and all(
+        agrees_with_sample(comparison, MAX_LOSS_AT_ONE_TARGET) for comparison in comparisons
+    )

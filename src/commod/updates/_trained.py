@@ -1,4 +1,4 @@
-"""What updates that are trained by gradients share: seeds, sizes of layers, readable concepts."""
+"""Helpers that updates trained by gradients share: seeds, sizes of layers, readable concepts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts, tidy_concepts
-from commod._solvers.problem import solver_position
+from commod._solvers.problem import RatioProblem, solver_position, standardise, training_margins
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
+from commod.updates._fit_rows import FitRows
 from commod.updates.base import by_column
 
-__all__ = ["Moments", "check_layers", "draw_seeds", "readable_concepts", "safe_moments"]
-
-MOST_UNITS = 10_000  # in a hidden layer
+MAX_UNITS = 10_000  # in a hidden layer
 
 Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
 
@@ -28,24 +29,24 @@ def draw_seeds(models: Sequence[Any]) -> NDArray[np.int64]:
 
 
 def check_layers(update: Any, name: str) -> None:
-    """Refuse sizes of hidden layers that are no positive whole numbers."""
-    given = getattr(update, name)
-    sizes = given if isinstance(given, Sequence) else [None]
+    """Raise InputError unless the sizes of hidden layers are positive whole numbers."""
+    value = getattr(update, name)
+    sizes = value if isinstance(value, Sequence) else [None]
     if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):
         raise InputError(
-            f"{name}={given!r} must be a tuple or list of the sizes of the hidden layers, such as "
+            f"{name}={value!r} must be a tuple or list of the sizes of the hidden layers, such as "
             "(32,) or (64, 32, 16)."
         )
-    if max(sizes, default=0) > MOST_UNITS:  # more would end the process, without an exception
+    if max(sizes, default=0) > MAX_UNITS:  # a larger layer could end the process without an error
         raise InputError(
-            f"{name}={given!r} asks for a layer of {max(sizes):,} units; at most {MOST_UNITS:,}."
+            f"{name}={value!r} asks for a layer of {max(sizes):,} units; at most {MAX_UNITS:,}."
         )
 
 
 def safe_moments(terms: TermTable, weight: NDArray[np.float64]) -> Moments:
-    """Return mean and scale of each term, and which have any spread, all of shape (d,).
+    """Return mean and scale of each term, and whether it varies, all of shape (d,).
 
-    A term without spread was never learned; its scale is 1.
+    A term that does not vary cannot be learned; its scale is 1.
     """
     mean, scale = terms.moments(weight)
     return mean, np.where(scale > 0, scale, 1.0), scale > 0
@@ -60,15 +61,45 @@ def readable_concepts(
     whole_columns: bool,
     moments: Moments | None = None,
 ) -> Concepts:
-    """Return what a solver trained, in the order of our terms and with exact zeros.
+    """Return trained concepts in the order of the encoding's terms, with exact zeros.
 
-    `whole_columns` tells the concepts apart by raw columns; the sum is the same either way.
-    `moments` are the `safe_moments` of the terms, where they are known.
+    `whole_columns` puts each raw column into one concept; the ratio is the same either way.
+    `moments` are the `safe_moments` of the terms, where the caller knows them.
     """
-    _, scale, seen = moments or safe_moments(terms, weight)
+    _, scale, varies = moments or safe_moments(terms, weight)
     concepts = tidy_concepts(
-        trained.weights[:, solver_position(terms)] * seen,
+        trained.weights[:, solver_position(terms)] * varies,
         trained.contributions,
         trained.intercept,
     )
     return by_column(concepts, encoding, terms, scale, weight) if whole_columns else concepts
+
+
+def ratio_problem(
+    rows: FitRows,
+    terms: TermTable,
+    moments: Moments,
+    distance_weight: NDArray[np.float64],
+    constraint: Constraint,
+) -> RatioProblem:
+    """Return the numbers that the training of a ratio needs, in float32."""
+    adversary_weight = rows.weight * rows.in_constraint
+    label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
+    if constraint.only_label is not None:
+        counted = label if constraint.only_label else 1 - label
+        adversary_weight = adversary_weight * counted
+    margin = training_margins(rows.base.scores, rows.base.threshold)
+    unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
+    single = np.float32
+    return RatioProblem(
+        **vars(standardise(terms, rows.weight, moments[:2])),
+        margin=margin.astype(single),
+        label=label.astype(single),
+        group=rows.groups.codes.astype(np.int32),
+        weight=(rows.weight / unit).astype(single),
+        adversary_weight=(adversary_weight / unit).astype(single),
+        ratio_weight=(distance_weight / unit).astype(single),
+        offset=float(logit(rows.base.threshold)),
+        n_groups=len(rows.groups.labels),
+        adversary_sees_label=len(constraint.rate_rows) > 1,
+    )

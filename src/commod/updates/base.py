@@ -1,16 +1,15 @@
-"""The contract every update shares: a fitted base model in, scikit-learn's methods out.
+"""The contract that all updates share: a fitted base model in, scikit-learn's methods out.
 
 `BaseUpdate` keeps the base model fitted through `clone`, reads the fit rows and counts changes.
+The fit rows themselves are in `_fit_rows.py`.
 """
 
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -29,14 +28,15 @@ from commod._data.base_model import (
 from commod._data.codes import plain
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
-from commod._data.groups import Groups, determines_group, read_groups
+from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
-from commod.exceptions import DataWarning, InputError
+from commod._text import count
+from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-from commod.metrics._fairness import fairness_of
+from commod.updates._fit_rows import FitRows, rows_of_large_groups
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
@@ -46,33 +46,23 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
-from commod.updates._notebook import notebook_html
+from commod.updates._notebook import Figures, ScorecardView, notebook_html
 
-__all__ = [
-    "BaseUpdate",
-    "Changes",
-    "Decisions",
-    "FitRows",
-    "UpdateTags",
-    "by_column",
-    "check_locked",
-    "check_number",
-    "determines_group",
-    "expected_moves",
-    "warn_about_group_columns",
-]
-
-CONCEPT_ROWS = 20_000  # rows on which columns are grouped into concepts
+READING_ATTRIBUTES = (
+    *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
+    "_columns_seen",
+)
+MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
 
 
 @dataclass(frozen=True)
-class Changes:
-    """Which decisions an update changes, and for better or worse; arrays of shape (n,).
+class ChangedDecisions:
+    """The decisions that an update changes: gains and losses, boolean arrays of shape (n,).
 
     Examples
     --------
     >>> import numpy as np
-    >>> changes = Changes(gain=np.array([True, False]), loss=np.array([False, False]))
+    >>> changes = ChangedDecisions(gain=np.array([True, False]), loss=np.array([False, False]))
     >>> changes.n_changes, changes.rate
     (1, 0.5)
     """
@@ -106,56 +96,16 @@ class Changes:
         return self.n_changes / len(self.gain)
 
 
-@dataclass(frozen=True)
-class FitRows:
-    """The checked rows an update is fitted on; `label` is None where y was not given."""
-
-    columns: list[Column]
-    base: BaseScores
-    label: NDArray[np.bool_] | None
-    groups: Groups
-    in_constraint: NDArray[np.bool_]
-    weight: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.weight)
-
-    def fairness(self, constraints: ConstraintLike, decisions: Decisions) -> float:
-        """Return the metric of `constraints` over the groups that are large enough."""
-        codes, n_groups = self.large_groups
-        kept = slice(None) if self.in_constraint.all() else self.in_constraint
-        label = None if self.label is None else self.label[kept]
-        weight = self.weight[kept]
-        return fairness_of(constraints, decisions[kept], label, codes[kept], n_groups, weight)
-
-    @cached_property
-    def large_groups(self) -> tuple[NDArray[np.intp], int]:
-        """Return the group of each row among those that are large enough, and how many they are.
-
-        A row whose group is left out of the constraint has −1.
-        """
-        codes = self.groups.codes
-        is_large = np.bincount(codes, self.in_constraint) > 0
-        number = np.cumsum(is_large) - 1
-        return np.where(self.in_constraint, number[codes], -1), int(is_large.sum())
-
-    def accuracy(self, decisions: Decisions) -> float:
-        """Return the weighted accuracy, NaN where labels are not known."""
-        if self.label is None:
-            return float("nan")
-        return float(np.average(1 - np.abs(decisions - self.label * 1.0), weights=self.weight))
-
-
 @dataclass(slots=True)
 class UpdateTags(Tags):  # type: ignore[misc]
-    """scikit-learn's tags, and what an update needs to decide on new rows."""
+    """scikit-learn's tags, and two of what an update needs to decide on new rows."""
 
     needs_sensitive_features: bool = False
     randomised: bool = False
 
 
 class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What all updates share. A subclass stores its parameters and defines `fit` and `predict`."""
+    """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`."""
 
     estimator: Any
     constraints: ConstraintLike
@@ -169,22 +119,22 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _constraint(self) -> Constraint:
-        """Return what `constraints` names."""
+        """Return the constraint that the parameter `constraints` names."""
         return get_constraint(self.constraints)
 
     # -- the base model stays as it is --------------------------------------------------------
 
     @property
     def estimator_(self) -> Any:
-        """Return the base model; it is never refitted, so it is the one that was passed."""
+        """Return the base model that was passed; it is never refitted."""
         return self.estimator
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the update; those of the base model are not the update's."""
+        """Return the parameters of the update, without those of the base model."""
         return dict(super().get_params(deep=False))
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the update; those of the base model, never refitted, are refused."""
+        """Set parameters of the update; parameters of the base model are refused."""
         nested = sorted(name for name in params if name.startswith("estimator__"))
         if nested:
             raise InputError(
@@ -196,24 +146,24 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_clone__(self) -> Self:
         params = self.get_params()
-        fresh = {
+        cloned = {
             name: clone(value, safe=False) for name, value in params.items() if name != "estimator"
         }
-        copied = type(self)(estimator=self.estimator, **fresh)
-        if hasattr(self, "_metadata_request"):  # what set_fit_request asked for
+        copied = type(self)(estimator=self.estimator, **cloned)
+        if hasattr(self, "_metadata_request"):  # stored by set_fit_request
             copied._metadata_request = copy.deepcopy(self._metadata_request)
         return copied
 
     def __sklearn_tags__(self) -> UpdateTags:
-        given = super().__sklearn_tags__()
-        tags = UpdateTags(**{f.name: getattr(given, f.name) for f in fields(given)})
+        inherited = super().__sklearn_tags__()
+        tags = UpdateTags(**{f.name: getattr(inherited, f.name) for f in fields(inherited)})
         tags.classifier_tags.multi_class = False
-        # we read mixed columns and missing values, but the base model gets X untouched
+        # updates read mixed columns and missing values, but the base model gets X untouched
         for name in ("allow_nan", "categorical", "string"):
-            takes = isinstance(self.estimator, ScoreColumn)
+            is_accepted = isinstance(self.estimator, ScoreColumn)
             if hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
-                takes = getattr(get_tags(self.estimator).input_tags, name)
-            setattr(tags.input_tags, name, takes)
+                is_accepted = getattr(get_tags(self.estimator).input_tags, name)
+            setattr(tags.input_tags, name, is_accepted)
         return tags
 
     # -- reading rows ---------------------------------------------------------------------------
@@ -221,7 +171,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read_fit_rows(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
     ) -> FitRows:
-        """Check everything before any work, set `classes_` and the labels, score the rows."""
+        """Return the checked and scored rows; also set `classes_` and the labels."""
         check_scalar(
             self.threshold,
             "threshold",
@@ -245,34 +195,28 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label = self._read_target(labels)
         base = self._base(X, columns)
         warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
-        kept = self._large_groups(groups, weight)
+        in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
-        return FitRows(features, base, label, groups, kept, weight)
+        return FitRows(features, base, label, groups, in_constraint, weight)
 
     def _take_reading(self, other: BaseUpdate) -> None:
-        """Take over what another update of the same kind learned from reading the rows."""
-        names = ("classes_", "pos_label_", "favorable_label_", "n_features_in_", "_columns_seen")
-        for name in names:
-            setattr(self, name, getattr(other, name))
-        if hasattr(other, "feature_names_in_"):
-            self.feature_names_in_ = other.feature_names_in_
+        """Copy the attributes that reading the fit rows has set on another update."""
+        for name in READING_ATTRIBUTES:
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
 
     def _set_labels(self) -> None:
-        self.pos_label_ = self.classes_[1] if self.pos_label is None else self.pos_label
-        if self.pos_label_ not in self.classes_:
+        self.pos_label_ = self._known_label("pos_label", self.classes_[1])
+        self.favorable_label_ = self._known_label("favorable_label", self.pos_label_)
+
+    def _known_label(self, parameter: str, default: Any) -> Any:
+        label = getattr(self, parameter)
+        if label is not None and label not in self.classes_:
             raise InputError(
-                f"pos_label={self.pos_label!r} is not a label of the base model: "
-                f"{self.classes_.tolist()}."
+                f"{parameter}={label!r} is not a label of the base model: {self.classes_.tolist()}."
             )
-        self.favorable_label_ = (
-            self.pos_label_ if self.favorable_label is None else self.favorable_label
-        )
-        if self.favorable_label_ not in self.classes_:
-            raise InputError(
-                f"favorable_label={self.favorable_label!r} is not a label of the base model: "
-                f"{self.classes_.tolist()}."
-            )
+        return default if label is None else label
 
     def _read_target(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
         if labels is None:
@@ -292,42 +236,18 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label = np.asarray(labels == self.pos_label_, dtype=bool)
         if label.all() or not label.any():
             raise InputError(
-                f"y holds one class only ({labels[:1].tolist()[0]!r}); both are needed to tell "
-                "errors from right decisions."
+                f"y holds one class only ({labels[:1].tolist()[0]!r}); telling errors from right "
+                "decisions needs both."
             )
         return label
 
-    def _large_groups(self, groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return the rows whose group has enough rows with weight to be part of the constraint."""
-        sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
-        large = sizes >= self.min_group_size
-        if large.sum() < 2:
-            counted = _some(
-                f"{label!r}: {size}"
-                for label, size in zip(groups.labels, sizes.tolist(), strict=True)
-            )
-            raise InputError(
-                f"sensitive_features has {int(large.sum())} group(s) of at least min_group_size="
-                f"{self.min_group_size} rows ({counted}), but fairness compares at least 2. Merge "
-                "groups (cut a number into bins), add rows or lower min_group_size."
-            )
-        if not large.all():
-            small = [repr(g) for g, kept in zip(groups.labels, large, strict=True) if not kept]
-            warnings.warn(
-                f"{len(small)} group(s) with fewer than min_group_size={self.min_group_size} rows "
-                f"are left out of the constraint: {_some(small)}. Nothing is promised for them.",
-                DataWarning,
-                stacklevel=5,
-            )
-        return np.asarray(large[groups.codes])
-
     def _unread(self) -> frozenset[str]:
-        """Return the columns that only the base model reads, whatever they hold."""
+        """Return the locked columns: only the base model reads them, so they may hold anything."""
         locked = getattr(self, "locked_features", ())
         return frozenset() if isinstance(locked, str) else frozenset(locked)
 
     def _features(self, columns: Sequence[Column]) -> list[Column]:
-        """Return the columns an update may use: a score column is not one of them."""
+        """Return the columns that an update may use: all but a column of scores."""
         if isinstance(self.estimator, ScoreColumn):
             columns = [c for c in columns if c.name != self.estimator.name]
         return list(columns if self._edit_column is None else map(self._edit_column, columns))
@@ -342,13 +262,13 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=float(self.threshold),
         )
 
-    # -- what was reached ---------------------------------------------------------------------
+    # -- figures on the fit rows ----------------------------------------------------------------
 
     def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
-        """Keep what was reached on the fit rows, in numbers and in a sentence.
+        """Store the figures on the fit rows and the status.
 
-        `positive` (n,) are decisions, or the chances of a positive one where lots are drawn; the
-        figures are then expected ones.
+        `positive` (n,) holds decisions or, where a method is randomised, the probability of a
+        positive one. The figures are then expected values.
         """
         before = rows.base.decisions
         raised, lowered = expected_moves(before, positive)
@@ -362,15 +282,19 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.status_ = self._sentence()
 
     def _sentence(self) -> str:
+        return self._figures_text("fit rows")
+
+    def _figures_text(self, rows: str) -> str:
+        """Return the figures in a sentence; `rows` names the rows that they were measured on."""
         metric = self._constraint.metric
         text = (
-            f"On the {self.n_rows_:,} fit rows: {metric} {self.base_fairness_:.3f} → "
+            f"On the {self.n_rows_:,} {rows}: {metric} {self.base_fairness_:.3f} → "
             f"{self.fairness_:.3f}, {self.change_rate_:.1%} of the decisions changed "
             f"({self.n_gains_:,.0f} gains, {self.n_losses_:,.0f} losses of the favourable outcome)"
         )
         if not np.isnan(self.accuracy_):
             text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
-        text += "; new rows may differ."
+        text += "; new rows may differ." if rows == "fit rows" else "."
         if np.isnan(self.base_fairness_):
             text += (
                 f" The {metric} of the base model is undefined here: nobody is above the "
@@ -383,7 +307,30 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
         diagram = str(super()._html_repr())
-        return notebook_html(self, diagram) if hasattr(self, "status_") else diagram
+        if not hasattr(self, "status_"):
+            return diagram
+        figures, view = self._notebook_figures(), self._scorecard_view()
+        return notebook_html(type(self).__name__, self.status_, figures, view, diagram)
+
+    def _notebook_figures(self) -> Figures:
+        is_held_out = getattr(self, "confidence", None) is not None
+        return Figures(
+            metric=self._constraint.metric,
+            base_fairness=self.base_fairness_,
+            fairness=self.fairness_,
+            base_accuracy=self.base_accuracy_,
+            accuracy=self.accuracy_,
+            change_rate=self.change_rate_,
+            n_gains=self.n_gains_,
+            n_losses=self.n_losses_,
+            rows=f"{count(self.n_rows_)} {'held-out' if is_held_out else 'fit'} rows",
+        )
+
+    def _scorecard_view(self) -> ScorecardView | None:
+        card = getattr(self, "scorecard_", None)
+        if card is None:
+            return None
+        return ScorecardView(card, self.concept_weights_, self.concept_contributions_)
 
     # -- changes --------------------------------------------------------------------------------
 
@@ -391,9 +338,10 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         negative = self.classes_[self.classes_ != self.pos_label_][0]
         return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
 
-    def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> Changes:
-        up, down = ~before & after, before & ~after
-        return Changes(up, down) if self._raising_is_a_gain() else Changes(down, up)
+    def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> ChangedDecisions:
+        raised, lowered = ~before & after, before & ~after
+        moved = (raised, lowered) if self._raising_is_a_gain() else (lowered, raised)
+        return ChangedDecisions(*moved)
 
     def _raising_is_a_gain(self) -> bool:
         return bool(self.favorable_label_ == self.pos_label_)
@@ -457,7 +405,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def expected_moves(before: NDArray[np.bool_], positive: Decisions) -> tuple[float, float]:
-    """Return how many rows are raised and how many lowered; whole numbers for made decisions.
+    """Return how many rows are raised and how many lowered; expected numbers for probabilities.
 
     Examples
     --------
@@ -465,16 +413,9 @@ def expected_moves(before: NDArray[np.bool_], positive: Decisions) -> tuple[floa
     (0.5, 0.0)
     """
     if positive.dtype == np.bool_:
-        made = positive.astype(np.bool_)
-        return int((made & ~before).sum()), int((before & ~made).sum())
+        after = positive.astype(np.bool_)
+        return int((after & ~before).sum()), int((before & ~after).sum())
     return float(positive[~before].sum()), float((1 - positive[before]).sum())
-
-
-def _some(items: Iterable[str], most: int = 6) -> str:
-    """Return the first few items in words: a message must not list everybody's values."""
-    every = list(items)
-    rest = f", and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + rest
 
 
 def by_column(
@@ -484,14 +425,14 @@ def by_column(
     scale: NDArray[np.float64],
     weight: NDArray[np.float64],
 ) -> Concepts:
-    """Return the same ratio with each raw column in one concept, told apart on the rows given.
+    """Return the same ratio with each raw column in one concept.
 
-    Of many rows some are taken: the correlations of columns need no more.
+    `partition_by_column` groups the columns by their correlation on at most MAX_CONCEPT_ROWS rows.
     """
-    there = np.flatnonzero(weight)
-    some = there[:: -(-len(there) // CONCEPT_ROWS)]
-    if len(some) < len(terms):
-        terms, weight = terms.take(some), weight[some]
+    weighted = np.flatnonzero(weight)
+    sample = weighted[:: -(-len(weighted) // MAX_CONCEPT_ROWS)]
+    if len(sample) < len(terms):
+        terms, weight = terms.take(sample), weight[sample]
     total = concepts.contributions @ concepts.weights
     columns = np.array(encoding.term_columns, dtype=object)
     used = dict.fromkeys(columns[total != 0])
@@ -510,7 +451,7 @@ def check_number(
     whole: bool = False,
     include: str = "left",
 ) -> None:
-    """Refuse a parameter that is no finite number from `low` to `high`."""
+    """Raise InputError unless a parameter is a finite number from `low` to `high`."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     value = check_scalar(getattr(update, name), name, kinds)
     if (
@@ -521,11 +462,12 @@ def check_number(
     ):
         sign = ">" if include == "right" else ">="
         most = f" and <= {high:g}" if high < np.inf else ""
-        raise InputError(f"{name}={value!r} must be a finite number {sign} {low:g}{most}.")
+        message = f"{name}={value!r} must be a finite number {sign} {low:g}{most}."
+        raise InputError(message, parameter=name)
 
 
 def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
-    """Refuse locked features that X does not have."""
+    """Raise InputError where locked features are not columns of X."""
     if isinstance(locked, str):
         raise InputError(f"locked_features={locked!r} is text; pass a list: [{locked!r}].")
     names = [c.name for c in columns]
@@ -534,20 +476,3 @@ def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
             f"locked_features={locked!r} names columns that X does not have "
             f"(columns: {', '.join(names)})."
         )
-
-
-def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
-    """Warn where a column of X is a sensitive attribute under this or another name."""
-    for column in rows.columns:
-        if column.name in locked:
-            continue
-        if any(
-            determines_group(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)
-        ):
-            warnings.warn(
-                f"Column {column.name!r} of X tells the sensitive group exactly, so the update "
-                "would use the sensitive attribute when it predicts. Put it into locked_features "
-                "to keep it out.",
-                DataWarning,
-                stacklevel=4,
-            )

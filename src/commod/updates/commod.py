@@ -1,4 +1,4 @@
-"""COMMOD: the paper's update, a ratio trained against an adversary that guesses the group."""
+"""COMMOD: the paper's update, a ratio trained against an adversary that predicts the group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,18 +19,16 @@ from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.weights import check_weights
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
-    Layers,
-    Penalties,
-    Problem,
-    Schedule,
-    Solution,
-    standardise,
-    training_margins,
+    RatioPenalties,
+    RatioProblem,
+    RatioSchedule,
+    TrainedConcepts,
+    TrainedLayers,
 )
 from commod.exceptions import InputError, InterruptionWarning
-from commod.metrics._constraint import Constraint
 from commod.patch import Patch
 from commod.scorecard import decide
+from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
@@ -39,37 +36,42 @@ from commod.updates._trained import (
     Moments,
     check_layers,
     draw_seeds,
+    ratio_problem,
     readable_concepts,
     safe_moments,
 )
-from commod.updates.base import (
-    FitRows,
-    check_locked,
-    check_number,
-    warn_about_group_columns,
-)
+from commod.updates.base import check_locked, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
-
-__all__ = ["COMMOD", "DEFAULT_GRID", "fit_grid"]
 
 DEFAULT_GRID = {
     "lambda_fair": (0.0, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0),
     "lambda_ratio": (0.05, 0.1, 0.2, 0.5),
 }
-BATCH = 64  # models of a sweep trained together: bounds memory
-RATIOS = ("concepts", "mlp")
-MANY_ROWS = 2_000_000  # of all models together
-MOST_THREADS = 4  # each holds a few numbers for every row
-OF_CONCEPTS = ("concept_weights_", "concept_contributions_", "intercept_")
+SWEEP_SIZE = 64  # models of a sweep that are trained together: bounds memory
+ARCHITECTURES = ("concepts", "mlp")
+MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads
+MAX_THREADS = 4  # each holds a few numbers for every row
+CONCEPT_ATTRIBUTES = ("concept_weights_", "concept_contributions_", "intercept_")
 
 
 class COMMOD(RatioUpdate):
     """The smallest explainable update of a fitted classifier, trained as in the COMMOD paper.
 
-    Learns g(x) = sigmoid(r(x)·z(x) + logit(threshold)) with z the margin of the base model and
-    r(x) = b + Σ_j v_j (W_j · x) a linear combination of k sparse concepts, or, to compare, a small
-    network. A decision changes exactly where r(x) < 0. The sensitive attribute is seen by `fit`
-    alone.
+    The edited score is g(x) = sigmoid(r(x)·z(x) + logit(threshold)) with z the margin of the base
+    model. The ratio r(x) = b + Σ_j v_j (W_j · x) is a linear combination of k sparse concepts or,
+    for comparison, a small network. A decision changes exactly where r(x) < 0. Only `fit` sees the
+    sensitive attribute.
+
+    Each epoch of `fit` does this:
+
+    1. Shuffle the rows and cut them into batches.
+    2. On each batch, train the adversary for `adversary_steps` steps to predict the group from the
+       edited margin r(x)·z(x).
+    3. Take one step on r: lower the loss of the labels, raise the adversary's loss (weight
+       `lambda_fair`), keep r near 1 (`lambda_ratio`), shrink the concepts (`lambda_sparsity`) and
+       keep them apart (`lambda_diversity`).
+
+    The first `warmup_epochs` train the adversary only.
 
     Parameters
     ----------
@@ -79,21 +81,20 @@ class COMMOD(RatioUpdate):
         What the adversary looks at: "demographic_parity" (the edited margin), "equalized_odds" (the
         margin and the true label), "true_positive_rate_parity" or "false_positive_rate_parity"
         (rows of one true label).
-    ratio : str, default="concepts"
-        What r is: the bottleneck of sparse "concepts", which is a scorecard, or an "mlp" of hidden
-        layers, which bends where no scorecard can and says nothing about itself. Read and set it
-        with `get_params` and `set_params`: `ratio(X)` is a method.
-    ratio_hidden : tuple of int, default=(64,)
-        Sizes of the hidden layers (ReLU) of the "mlp"; () makes r linear, without concepts.
+    architecture : str, default="concepts"
+        What r is. "concepts": a bottleneck of sparse concepts, which is a scorecard. "mlp": a
+        network of hidden layers, which need not be linear and has no scorecard.
+    hidden : tuple of int, default=(64,)
+        Sizes of the hidden layers (ReLU) of an "mlp"; () makes r linear, without concepts.
     n_concepts : int, default=2
         k, the number of concepts, for "concepts".
     lambda_fair : float, default=2.0
-        Weight of the adversary's loss: how much fairness matters. 0 leaves it out.
+        Weight of the adversary's loss: how much fairness matters. 0 ignores fairness.
     lambda_ratio : float, default=0.1
-        Weight of mean (r − 1)², which is never below the share of changed decisions.
+        Weight of mean (r − 1)², an upper bound of the share of changed decisions.
     lambda_sparsity : float, default=0.003
         Weight of the L1 path norm Σ_j |v_j| ‖W_j‖₁, in standard deviations of the terms. An "mlp"
-        has no concepts, and neither this weight nor the next means anything to it.
+        has no concepts and ignores this weight and the next.
     lambda_diversity : float, default=0.1
         Weight of the mean squared cosine between concepts.
     epochs : int, default=150
@@ -109,24 +110,25 @@ class COMMOD(RatioUpdate):
     adversary_learning_rate : float, default=0.003
         Adam's step for the adversary.
     adaptive_fairness : bool, default=True
-        Let the weight of fairness fall with what is left of the adversary's advantage, from
-        5 `lambda_fair` at the base model to `lambda_fair` where the group cannot be guessed: a
-        smooth trade-off. False keeps the paper's constant weight, which tends to jump.
+        Lower the weight of fairness with the adversary's advantage: from 5 `lambda_fair` at the
+        base model to `lambda_fair` where the group cannot be predicted. This gives a smooth
+        trade-off. False keeps the paper's constant weight, where the trade-off tends to jump.
     warmup_epochs : int, default=10
-        Epochs before the first in which the adversary alone learns.
+        Epochs before `epochs` in which only the adversary is trained.
     ramp_epochs : int, default=20
         Epochs over which `lambda_fair` grows from 0 to its value.
     concepts_by_column : bool, default=True
-        Tell the concepts apart by whole raw columns, grouped by the correlation of what they add
-        to r. False keeps the concepts as they were trained. The update is the same either way.
+        Put each raw column into one concept, grouped by the correlation of what columns add to r.
+        False keeps the concepts as they were trained. The update is the same either way.
     condition_on_logit : bool, default=False
-        Let r also read the base model's margin. The changed rows are then no half-space of X.
+        Let r also read the base model's margin. The changed rows then need not be a half-space
+        of X.
     locked_features : collection of str, default=()
-        Columns r must not read; the base model still gets them.
+        Columns that r must not read; the base model still gets them.
     min_category_size : int, default=20
-        Fit rows a category needs to have points of its own; rarer ones count as unseen.
+        Fit rows that a category needs to get points; rarer categories count as unseen.
     min_group_size : int, default=30
-        Fit rows a group needs to be part of the constraint; smaller ones are reported.
+        Fit rows that a group needs to be part of the constraint; smaller groups are reported.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
@@ -143,10 +145,10 @@ class COMMOD(RatioUpdate):
     scorecard_ : Scorecard or None
         r and its concepts as points on the raw columns; None for an "mlp".
     concept_weights_ : ndarray of shape (k, d)
-        W, per standard deviation of a term, rows of norm 1, exact zeros; as the next two, not
-        there for an "mlp".
+        W per standard deviation of a term: rows of norm 1, exact zeros. An "mlp" has neither this
+        attribute nor the next two.
     concept_contributions_ : ndarray of shape (k,)
-        v, sorted by size; a positive one raises r, that is, keeps decisions.
+        v, sorted by size; a positive contribution raises r, which keeps decisions.
     intercept_ : float
         Mean of r over the fit rows.
     network_ : Network or None
@@ -156,20 +158,20 @@ class COMMOD(RatioUpdate):
     history_ : dict of str to list of float
         Mean of each loss term and of the share of changes, per epoch.
     n_iter_ : int
-        Epochs done; less than `epochs` after an interrupt.
+        Epochs done; less than `epochs` after a keyboard interrupt.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
-        What was reached on the fit rows, beside the base model's.
+        Figures of the update and of the base model on the fit rows.
     n_gains_, n_losses_, n_rows_ : int
-        People who gain and who lose the favourable outcome, of how many, on the fit rows.
+        People who gain and who lose the favourable outcome, and the number of fit rows.
     status_ : str
-        The same in a sentence.
+        The same figures in sentences.
 
     Notes
     -----
-    Only the total w = v'W is identified by the data: other concepts with the same total are the
-    same update, so `scorecard_` shows the total beside them. The losses of the paper are read as
-    `docs/decisions` says. Without y (demographic parity only) the base model's scores stand in
-    for the labels.
+    The data identify only the total w = v'W: other concepts with the same total are the same
+    update. `scorecard_` therefore shows the total beside the concepts. `docs/decisions` explains
+    how the losses of the paper are read. Without y (demographic parity only) the base model's
+    scores replace the labels.
 
     References
     ----------
@@ -198,8 +200,8 @@ class COMMOD(RatioUpdate):
         estimator: Any,
         *,
         constraints: str = "demographic_parity",
-        ratio: str = "concepts",
-        ratio_hidden: Sequence[int] = (64,),
+        architecture: str = "concepts",
+        hidden: Sequence[int] = (64,),
         n_concepts: int = 2,
         lambda_fair: float = 2.0,
         lambda_ratio: float = 0.1,
@@ -227,8 +229,8 @@ class COMMOD(RatioUpdate):
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
-        self._ratio = ratio  # `ratio` is what returns r
-        self.ratio_hidden = ratio_hidden
+        self.architecture = architecture
+        self.hidden = hidden
         self.n_concepts = n_concepts
         self.lambda_fair = lambda_fair
         self.lambda_ratio = lambda_ratio
@@ -254,18 +256,6 @@ class COMMOD(RatioUpdate):
         self.progress = progress
         self.random_state = random_state
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the update; those of the base model are not the update's."""
-        params = super().get_params(deep)
-        return {**params, "ratio": self._ratio} if "ratio" in params else params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of the update; those of the base model, never refitted, are refused."""
-        kind = params.pop("ratio", self._ratio)  # as an attribute it would hide the method
-        super().set_params(**params)
-        self._ratio = kind
-        return self
-
     def fit(
         self,
         X: Any,
@@ -275,7 +265,7 @@ class COMMOD(RatioUpdate):
         sample_weight: Any = None,
         ratio_weight: Any = None,
     ) -> Self:
-        """Learn the update on rows that are, best, new to the base model.
+        """Fit the update, best on rows that are new to the base model.
 
         Parameters
         ----------
@@ -297,21 +287,17 @@ class COMMOD(RatioUpdate):
 
         Notes
         -----
-        A keyboard interrupt ends the training, not the program: the update keeps what it has
-        learned so far, `status_` and a warning say so.
+        A keyboard interrupt ends the training, not the program. The update keeps what it has
+        learned so far; `status_` and a warning say so.
         """
         _fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
     def _check_parameters(self) -> None:
-        if "ratio" in vars(self):
+        if not isinstance(self.architecture, str) or self.architecture not in ARCHITECTURES:
             raise InputError(
-                f"ratio={vars(self)['ratio']!r} was assigned and hides the method ratio(X). Use "
-                "set_params(ratio=...), on a clone."
-            )
-        if not isinstance(self._ratio, str) or self._ratio not in RATIOS:
-            raise InputError(
-                f"ratio={self._ratio!r} is not known; choose one of {', '.join(RATIOS)}."
+                f"architecture={self.architecture!r} is not known; choose one of "
+                f"{', '.join(ARCHITECTURES)}."
             )
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
             check_number(self, name, low=0.0)
@@ -321,13 +307,13 @@ class COMMOD(RatioUpdate):
             check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
             check_number(self, name, low=1, whole=True)
-        check_layers(self, "ratio_hidden")
+        check_layers(self, "hidden")
         check_layers(self, "adversary_hidden")
 
-    def _schedule(self) -> Schedule:
-        return Schedule(
-            n_concepts=int(self.n_concepts),
-            ratio_hidden=tuple(int(size) for size in self.ratio_hidden),
+    def _schedule(self) -> RatioSchedule:
+        return RatioSchedule(
+            n_concepts=0 if self.architecture == "mlp" else int(self.n_concepts),
+            hidden=tuple(int(size) for size in self.hidden),
             epochs=int(self.epochs),
             batch_size=int(self.batch_size),
             warmup_epochs=int(self.warmup_epochs),
@@ -345,11 +331,11 @@ class COMMOD(RatioUpdate):
         encoding: Encoding,
         terms: TermTable,
         moments: Moments,
-        trained: Solution | Layers,
+        trained: TrainedConcepts | TrainedLayers,
         i: int,
     ) -> None:
-        """Keep the i-th trained model: r, history and what it does to the fit rows."""
-        if isinstance(trained, Layers):
+        """Store the i-th trained model: r, history and figures on the fit rows."""
+        if isinstance(trained, TrainedLayers):
             self._store_network(rows, encoding, terms, trained, i)
         else:
             self._store_concepts(rows, encoding, terms, moments, trained, i)
@@ -373,7 +359,7 @@ class COMMOD(RatioUpdate):
         encoding: Encoding,
         terms: TermTable,
         moments: Moments,
-        trained: Solution,
+        trained: TrainedConcepts,
         i: int,
     ) -> None:
         mean, scale, _ = moments
@@ -389,13 +375,13 @@ class COMMOD(RatioUpdate):
         self._store_scorecard(encoding, concepts, mean, scale)
 
     def _store_network(
-        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: Layers, i: int
+        self, rows: FitRows, encoding: Encoding, terms: TermTable, trained: TrainedLayers, i: int
     ) -> None:
         layers = [(matrix[i], bias[i]) for matrix, bias in trained.layers]
         self.network_ = raw_network(encoding, layers, terms, rows.weight)
         self.term_names_ = encoding.term_names
         self.scorecard_ = None
-        for name in OF_CONCEPTS:  # of an earlier fit
+        for name in CONCEPT_ATTRIBUTES:  # an earlier fit may have set them
             self.__dict__.pop(name, None)
 
     # -- applying -----------------------------------------------------------------------------
@@ -406,27 +392,28 @@ class COMMOD(RatioUpdate):
     def concepts(self, X: Any) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
 
-        ratio(X) = intercept_ + concepts(X) @ concept_contributions_, up to rounding. Not for "mlp".
+        ratio(X) = intercept_ + concepts(X) @ concept_contributions_, up to rounding. An
+        "mlp" has no concepts.
         """
         check_is_fitted(self)
         if self.scorecard_ is None:
             raise InputError(
-                "ratio='mlp' has no concepts: they are parts of a linear ratio. Fit "
-                'COMMOD(ratio="concepts") or a ControlledDebiaser.'
+                "architecture='mlp' has no concepts: they are parts of a linear ratio. Fit "
+                'COMMOD(architecture="concepts") or a ControlledDebiaser.'
             )
         return super().concepts(X)
 
     def to_patch(self) -> Patch:
         """Return the update as a small file that edits a column of scores anywhere.
 
-        It holds the scorecard and what was asked and reached; no row and no sensitive value. Not
-        for "mlp", which has no scorecard.
+        The patch holds the scorecard, the request and the figures; no row, no sensitive value.
+        An "mlp" has no scorecard and cannot be a patch.
         """
         check_is_fitted(self)
         if self.scorecard_ is None:
             raise InputError(
-                "ratio='mlp' has no scorecard, and a patch is one: it needs a linear ratio. Fit "
-                'COMMOD(ratio="concepts") or a ControlledDebiaser.'
+                "architecture='mlp' has no scorecard, and a patch is one: it needs a linear ratio. "
+                'Fit COMMOD(architecture="concepts") or a ControlledDebiaser.'
             )
         return super().to_patch()
 
@@ -444,8 +431,8 @@ class COMMOD(RatioUpdate):
             raise InputError("grid is empty: give at least one value of one lambda.")
         X, y, groups = rows
         candidates: list[FittedCandidate] = []
-        for start in range(0, len(settings), BATCH):
-            batch = settings[start : start + BATCH]
+        for start in range(0, len(settings), SWEEP_SIZE):
+            batch = settings[start : start + SWEEP_SIZE]
             models = fit_grid(self, batch, X, y, sensitive_features=groups)
             candidates += map(FittedCandidate, batch, models)
         for candidate in candidates:
@@ -464,12 +451,12 @@ def fit_grid(
     sample_weight: Any = None,
     ratio_weight: Any = None,
 ) -> list[COMMOD]:
-    """Return fitted copies of `update`, one for each setting, trained on rows that are read once.
+    """Return fitted copies of `update`, one for each setting; the rows are read once.
 
     A setting may change `lambda_fair`, `lambda_ratio`, `lambda_sparsity`, `lambda_diversity` and
-    `random_state`; the rest is shared, what r is too. Each copy equals one fitted alone; on a GPU
-    only up to rounding, which strong weights of fairness make larger with each epoch. Copies whose
-    `random_state` is None share one random seed: give each its own to see what seeds change.
+    `random_state`; the copies share all other parameters. Each copy equals one fitted alone. On a
+    GPU this holds up to rounding, which strong weights of fairness amplify with each epoch. Copies
+    whose `random_state` is None share one random seed: give each its own to compare seeds.
 
     Examples
     --------
@@ -493,7 +480,7 @@ def fit_grid(
         if not allowed.issuperset(setting):
             raise InputError(
                 f"A grid may change {', '.join(sorted(allowed))}; got {', '.join(setting)}. "
-                "Fit the others one by one."
+                "Fit updates with other parameters one by one."
             )
         models.append(clone(update).set_params(**setting))
     if models:
@@ -509,7 +496,7 @@ def _fit_together(
     sample_weight: Any,
     ratio_weight: Any,
 ) -> None:
-    """Read the rows once, train all models in one computation and store each result."""
+    """Fit all models: read the rows once, train in one computation, store each result."""
     first = models[0]
     for model in models:
         model._check_parameters()
@@ -518,7 +505,7 @@ def _fit_together(
     if not distance_weight.any():
         raise InputError(
             "ratio_weight is zero wherever sample_weight is not, so no change would cost anything. "
-            "Give some of these rows a ratio_weight."
+            "Give some rows with sample_weight a ratio_weight."
         )
     columns = first._ratio_columns(rows.base, rows.columns)
     check_locked(first.locked_features, columns)
@@ -530,12 +517,12 @@ def _fit_together(
         locked=first.locked_features,
     )
     terms = encoding.encode(columns)
-    moments = safe_moments(terms, rows.weight)  # of all rows: once for all models
-    problem = _problem(rows, terms, moments, distance_weight, first._constraint)
+    moments = safe_moments(terms, rows.weight)  # computed once for all models
+    problem = ratio_problem(rows, terms, moments, distance_weight, first._constraint)
     trained = _train(models, problem)
     for model in models:
         model._take_reading(first)
-    _run_all(
+    _call_all(
         [
             partial(model._store, rows, encoding, terms, moments, trained, i)
             for i, model in enumerate(models)
@@ -546,24 +533,24 @@ def _fit_together(
         warnings.warn(first.status_, InterruptionWarning, stacklevel=3)
 
 
-def _run_all(stores: list[Callable[[], None]], n_rows: int) -> None:
-    """Store each model; many at once where there are so many rows that NumPy alone is at work."""
+def _call_all(stores: list[Callable[[], None]], n_rows: int) -> None:
+    """Call each function; by several threads where NumPy, which lets them run, does the work."""
     if len(stores) * n_rows < MANY_ROWS:
         for store in stores:
             store()
         return
-    pool = ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1))
+    pool = ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1))
     try:
-        for done in [pool.submit(store) for store in stores]:
-            done.result()
+        for future in [pool.submit(store) for store in stores]:
+            future.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
+def _train(models: list[COMMOD], problem: RatioProblem) -> TrainedConcepts | TrainedLayers:
     from commod._solvers.training import adversarial  # JAX is loaded by the first fit, never before
 
-    penalties = Penalties(
+    penalties = RatioPenalties(
         *(
             np.array([getattr(model, f"lambda_{name}") for model in models], dtype=np.float32)
             for name in ("fair", "ratio", "sparsity", "diversity")
@@ -571,38 +558,7 @@ def _train(models: list[COMMOD], problem: Problem) -> Solution | Layers:
     )
     first, seeds = models[0], draw_seeds(models)
     unseeded = [model.random_state is None for model in models]
-    # those without a seed see the rows in one order, which lets a GPU train them together
+    # models without a seed see the rows in one order, so that a GPU can train them together
     seeds[unseeded] = seeds[unseeded][:1]
-    train = adversarial.train_layers if first._ratio == "mlp" else adversarial.train_concepts
     with progress_bar("COMMOD", first.progress) as report:
-        return train(problem, penalties, seeds, first._schedule(), report)
-
-
-def _problem(
-    rows: FitRows,
-    terms: TermTable,
-    moments: Moments,
-    distance_weight: NDArray[np.float64],
-    constraint: Constraint,
-) -> Problem:
-    """Put the numbers the solver needs into float32."""
-    adversary_weight = rows.weight * rows.in_constraint
-    label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
-    if constraint.only_label is not None:
-        counted = label if constraint.only_label else 1 - label
-        adversary_weight = adversary_weight * counted
-    margin = training_margins(rows.base.scores, rows.base.threshold)
-    unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
-    single = np.float32
-    return Problem(
-        **vars(standardise(terms, rows.weight, moments[:2])),
-        margin=margin.astype(single),
-        label=label.astype(single),
-        group=rows.groups.codes.astype(np.int32),
-        weight=(rows.weight / unit).astype(single),
-        adversary_weight=(adversary_weight / unit).astype(single),
-        ratio_weight=(distance_weight / unit).astype(single),
-        offset=float(logit(rows.base.threshold)),
-        n_groups=len(rows.groups.labels),
-        adversary_sees_label=len(constraint.rate_rows) > 1,
-    )
+        return adversarial.train_ratio(problem, penalties, seeds, first._schedule(), report)

@@ -1,9 +1,9 @@
-"""ControlledDebiaser: the user states the constraint, the library finds the fewest changes."""
+"""Define `ControlledDebiaser`: the user states a target, the library finds the fewest changes."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.encoding import Encoding, learn_encoding
 from commod._record import Request
 from commod._solvers.concepts import Concepts
 from commod._solvers.search.rates import Caps
@@ -25,38 +25,32 @@ from commod._statistics.promises import (
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
-from commod.updates._held_out import fairest_first, halves, take
+from commod.updates import _status as status
+from commod.updates._fit_rows import FitRows, warn_about_group_columns
+from commod.updates._held_out import fairest_first, split_in_halves, take_fit_rows
 from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numbers
+from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._progress import progress_bar
-from commod.updates._search import Search, Update, check_monotone
-from commod.updates._sweep_targets import SearchCandidate, sweep_search
-from commod.updates._words import LimitsInWords, round_up
-from commod.updates.base import (
-    FitRows,
-    by_column,
-    check_locked,
-    check_number,
-    warn_about_group_columns,
-)
+from commod.updates._search import SearchOutcome, changed_rows, fit_path, fit_target
+from commod.updates._sweep_targets import SearchCandidate, sweep_targets
+from commod.updates.base import by_column, check_locked, check_number
 from commod.updates.ratio import RatioUpdate
-
-__all__ = ["ControlledDebiaser"]
 
 CHOICES = {
     "numeric": ("auto", "unit", "bins"),
     "direction": DIRECTIONS,
     "sample": ("auto", "all"),
 }
-N_PROMISED = 24  # models between the target and parity that a promise is sought among
+N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
 
 
 class ControlledDebiaser(RatioUpdate):
-    """The update with the fewest changes that meets a stated constraint.
+    """The update with the fewest changes that reaches a stated target.
 
-    Learns r(x), a scorecard on the raw columns, such that decisions change exactly where r(x) < 0,
-    the constraint holds on the fit rows, and as few decisions as possible change. Where no such
-    update is found, the closest one is kept and `status_` says why, with numbers. The sensitive
-    attribute is seen by `fit` alone. Needs NumPy and SciPy, not JAX.
+    It learns a scorecard r(x) on the raw columns. Decisions change exactly where r(x) < 0, the
+    target is reached on the fit rows, and as few decisions as possible change. Where no such
+    update is found, the closest one is kept and `status_` says why, with numbers. Only `fit` sees
+    the sensitive features. Needs NumPy and SciPy, not JAX.
 
     Parameters
     ----------
@@ -75,38 +69,38 @@ class ControlledDebiaser(RatioUpdate):
     max_volume_change : float, default=None
         Hard limit on the change, up or down, of the overall rate of `pos_label`, in [0, 1].
     direction : str, default="any"
-        "gains_only": nobody loses the favourable outcome, r is held at 1 where the base decision
-        is favourable already; "losses_only": the reverse; "any": r acts everywhere.
+        "gains_only": nobody loses the favourable outcome; r is held at 1 where the base decision
+        is favourable already. "losses_only": the reverse. "any": r acts everywhere.
     n_concepts : int, default=2
-        Concepts the scorecard is split into, by whole raw columns. The update is the same.
+        Number of concepts that the scorecard is split into, by whole raw columns. The decisions do
+        not depend on it.
     sparsity : float, default=0.14
-        Extra changes, as a share of the fewest found, that a shorter and steadier scorecard may
-        cost on the fit rows. 0: the fewest changes, every column and line.
+        Extra changes on the fit rows, as a share of the fewest found, that are allowed for a
+        shorter scorecard and for shrinkage. 0: the fewest changes, with every column and term.
     numeric : str, default="auto"
-        "unit": a numeric column has points per unit; "bins": points per bin, as credit scorecards.
-        "auto": per unit for demographic parity and with `monotone`; per bin for the constraints on
-        errors, where straight lines cost many more changes.
+        "unit": a numeric column has points per unit. "bins": it has points per bin, as in credit
+        scorecards. "auto": per unit for demographic parity and with `monotone`; per bin for the
+        constraints on errors, where points per unit cost many more changes.
     monotone : mapping of str to int, default=None
-        1: r may only rise with the column (a category may only have points ≥ 0), -1: only fall.
+        1: r may only rise with the column (a category may only have points ≥ 0). -1: only fall.
     locked_features : collection of str, default=()
-        Columns r must not read; the base model still gets them.
+        Columns that r must not read; the base model still gets them.
     accuracy_weight : float, default=0.0
-        What an error counts beside a change when the fewest are sought, in [0, 1]: at 0.5 a change
-        that makes an error costs three times one that mends an error. Needs y.
+        Weight of an error beside a change in the search, in [0, 1]. At 0.5 a change that
+        introduces an error costs three times a change that fixes one. Needs y.
     confidence : float, default=None
-        Promise the target for new people, with this confidence: half of the rows find updates, the
-        other half, which must be new to the base model too, says which keep the promise.
+        Promise the target for new people, with this confidence. Updates are fitted on one half of
+        the rows. The other half, which must also be new to the base model, tests their promises.
     sample : str, default="auto"
-        "auto": of many rows, the direction is sought on a stratified sample, large enough that
-        about 1,000 of its rows have to change, and verified on all rows; where it changes more of
-        them than chance explains, the sample grows. Uneven weights need more rows. The cut and
-        every figure are counted on all rows either way. The updates of a frontier and those of
-        `confidence` share one sample, which grows for all of them. "all": the direction is sought
-        on all rows.
+        "auto": on large tables the search runs on a stratified sample, large enough that about
+        1,000 of its rows have to change; uneven weights need more rows. The result is verified on
+        all rows. Where it changes a larger share of them than sampling error explains, the sample
+        grows. The updates of a frontier, and those of `confidence`, share one sample. "all": the
+        search runs on all rows. The offset and every figure are always counted on all rows.
     min_category_size : int, default=5
-        Fit rows a category needs to have points of its own; rarer ones count as unseen.
+        Fit rows that a category needs to have points of its own; rarer ones count as unseen.
     min_group_size : int, default=30
-        Fit rows a group needs to be part of the constraint; smaller ones are reported.
+        Fit rows that a group needs to be part of the constraint; smaller ones are reported.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
@@ -116,48 +110,48 @@ class ControlledDebiaser(RatioUpdate):
     progress : bool, default=None
         Show a progress bar; None shows it on a terminal only.
     random_state : int, RandomState or None, default=None
-        Draws the halves of `confidence`, and the sample of many rows, with which `sample="all"`
-        begins, too. If None, halves are drawn anew in each fit, the sample is always the same.
+        Seeds the held-out split (`confidence`) and the search sample, which `sample="all"` also
+        begins with. If None, every fit splits anew, and the search sample is always the same.
 
     Attributes
     ----------
     scorecard_ : Scorecard
         r and its concepts as points on the raw columns.
     reached_ : bool
-        Whether the target is met on the rows named in `status_`.
+        Whether the target is reached on the rows that `status_` names.
     promised_ : bool or None
         Whether the target is promised for new people; None without `confidence`.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
-        What was reached, beside the base model's: on the fit rows, with `confidence` on the half
-        that was held out.
+        Figures of the update and of the base model: on the fit rows, with `confidence` on the
+        held-out rows.
     fairness_interval_ : tuple of float
         Two-sided interval of the fairness for people like these rows, at `confidence` (0.95 if
-        None); on rows the update was fitted on it is too good. NaN with sample weights.
+        None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
     n_gains_, n_losses_, n_rows_ : int
-        People who gain and who lose the favourable outcome, of how many.
+        People who gain and who lose the favourable outcome, and the number of rows.
     n_search_rows_ : int
-        Rows on which the direction was sought: all, or a sample of them.
+        Size of the search sample; the number of fit rows where the search ran on all of them.
     limit_ : float
-        Fewest changes, as a share, that reach the same fairness in the same direction with the
-        sensitive attribute in hand. NaN with sample weights.
+        The smallest share of changes that reaches the same fairness in the same direction, for a
+        method that knows the sensitive features. NaN with sample weights.
     multiplier_ : float
-        How many more changes, as a share, one more unit of the constraint would cost: the price
-        at the cut. NaN where nothing changes.
+        Extra changes, as a share, that one more unit of the constraint would cost at the offset.
+        NaN where nothing changes.
     path_ : list of dict
-        The steps of the search: name, share of changes, lines; with `confidence` the models that
-        were tested, in order.
+        The steps of the search: name, share of changes, number of terms. With `confidence`: the
+        updates that were tested, in order.
     history_ : dict of str to list
-        The same as columns.
+        The steps of the search as columns.
     concept_weights_, concept_contributions_, intercept_, term_names_
         As in `COMMOD`.
     status_ : str
-        All of it in words.
+        All of this in sentences.
 
     Notes
     -----
-    Directions are found with soft changes by an augmented Lagrangian whose temperature is lowered,
-    from a logistic regression of the people worth changing; cuts are exact. r is scaled to minimise
-    mean((r − 1)²), which changes no decision.
+    A search begins with a logistic regression of the people worth changing. It then minimises soft
+    changes by an augmented Lagrangian whose temperature is lowered. Offsets are exact. r is scaled
+    to minimise mean((r − 1)²), which changes no decision.
 
     Examples
     --------
@@ -231,7 +225,7 @@ class ControlledDebiaser(RatioUpdate):
         sensitive_features: Any = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Find the update on rows that are, best, new to the base model.
+        """Fit the update, preferably on rows that are new to the base model.
 
         Parameters
         ----------
@@ -242,45 +236,44 @@ class ControlledDebiaser(RatioUpdate):
         sensitive_features : array-like of shape (n,) or (n, n_sensitive)
             The group of each row; several columns mean their intersections.
         sample_weight : array-like of shape (n,), default=None
-            Weight of each row in fairness and accuracy. Changes are counted in people, whatever
-            their weight. Not with `confidence`: its promise is about people counted once.
+            Weight of each row in fairness and accuracy. Changes count people, whatever their
+            weight. Not allowed with `confidence`: its promise counts every person once.
 
         Returns
         -------
         self
         """
-        search = self._prepare(X, y, sensitive_features, sample_weight)
+        problem = self._prepare(X, y, sensitive_features, sample_weight)
         if self.confidence is None:
-            self._fit_once(search)
+            self._store_fit(problem, fit_target(problem, self._target))
         else:
-            self._fit_promise(search)
+            self._fit_promise(problem)
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
 
-    def _prepare(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Search:
-        """Check everything and return the rows and requirements of a fit."""
+    def _prepare(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> FitProblem:
+        """Check all input and return the problem of the fit."""
         self._check_parameters()
         if self.confidence is not None and sample_weight is not None:
             raise InputError(
-                "confidence and sample_weight cannot be used together: the promise rests on counts "
-                "of independent people, and a weighted rate has another error. Leave one out."
+                "confidence and sample_weight cannot be used together: the promise counts "
+                "independent people, and a weighted rate has another error. Leave one out."
             )
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         self._check_labels_needed(rows)
         check_locked(self.locked_features, rows.columns)
         warn_about_group_columns(rows, self.locked_features)
-        if not rows.weight.all():  # a row without weight is as if it were not there
-            rows = take(rows, np.flatnonzero(rows.weight))
-        return self._search(rows)
+        if not rows.weight.all():  # a row without weight counts as absent
+            rows = take_fit_rows(rows, np.flatnonzero(rows.weight))
+        return self._problem(rows)
 
     # -- parameters ---------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        shares = {"max_changes": 1.0, "max_accuracy_loss": 1.0, "max_volume_change": 1.0}
-        for name, most in shares.items():
+        for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
             if getattr(self, name) is not None:
-                check_number(self, name, low=0.0, high=most)
+                check_number(self, name, low=0.0, high=1.0)
         check_number(self, "sparsity", low=0.0)
         check_number(self, "accuracy_weight", low=0.0, high=1.0)
         for name in ("n_concepts", "min_category_size"):
@@ -298,7 +291,8 @@ class ControlledDebiaser(RatioUpdate):
             if self._is_budget:
                 raise InputError(
                     "confidence promises a target, but target is None and max_changes alone names "
-                    "none. Pass target=, too."
+                    "none. Pass target= as well.",
+                    parameter="confidence",
                 )
         if self.monotone is not None and not isinstance(self.monotone, Mapping):
             raise InputError(
@@ -307,20 +301,17 @@ class ControlledDebiaser(RatioUpdate):
             )
 
     def _check_labels_needed(self, rows: FitRows) -> None:
-        needed = [
-            name
-            for name, used in (
-                ("max_accuracy_loss", self.max_accuracy_loss is not None),
-                ("accuracy_weight", bool(self.accuracy_weight)),
-            )
-            if used and rows.label is None
-        ]
-        if needed:
-            raise InputError(f"{needed[0]} compares decisions with labels, but y is None. Pass y.")
+        uses = {
+            "max_accuracy_loss": self.max_accuracy_loss is not None,
+            "accuracy_weight": bool(self.accuracy_weight),
+        }
+        for name, is_used in uses.items():
+            if is_used and rows.label is None:
+                raise InputError(f"{name} compares decisions with labels, but y is None. Pass y.")
 
     @property
     def _target(self) -> float:
-        """Return the target; the best there is where only a budget was given."""
+        """Return the target; nearly the ideal where only a budget was given."""
         is_floor = self._constraint.higher_is_fairer
         if self.target is not None:
             return max(float(self.target), 1e-9) if is_floor else float(self.target)
@@ -330,10 +321,11 @@ class ControlledDebiaser(RatioUpdate):
 
     @property
     def _numeric(self) -> Literal["unit", "bins"]:
-        if self.numeric == "bins":
+        """Return how numeric columns become terms, with "auto" resolved."""
+        is_auto_bins = self._constraint.needs_labels and not self.monotone
+        if self.numeric == "bins" or (self.numeric == "auto" and is_auto_bins):
             return "bins"
-        errors = self._constraint.needs_labels
-        return "bins" if self.numeric == "auto" and errors and not self.monotone else "unit"
+        return "unit"
 
     @property
     def _is_budget(self) -> bool:
@@ -341,14 +333,14 @@ class ControlledDebiaser(RatioUpdate):
         return self.target is None and self.max_changes is not None
 
     def _may_move(self) -> tuple[bool, bool]:
-        """Return whether decisions may become positive, and may cease to be."""
-        gains_raise = bool(self.favorable_label_ == self.pos_label_)
+        """Return whether decisions may become positive, and may become negative."""
         if self.direction == "any":
             return True, True
-        raises = gains_raise == (self.direction == "gains_only")
-        return raises, not raises
+        may_raise = self._raising_is_a_gain() == (self.direction == "gains_only")
+        return may_raise, not may_raise
 
-    def _search(self, rows: FitRows, encoding: Encoding | None = None) -> Search:
+    def _problem(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
+        """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
         if encoding is None:
             encoding = learn_encoding(
                 rows.columns,
@@ -360,7 +352,7 @@ class ControlledDebiaser(RatioUpdate):
         monotone = dict(self.monotone or {})
         check_monotone(monotone, encoding, [c.name for c in rows.columns])
         may_raise, may_lower = self._may_move()
-        search = Search(
+        problem = FitProblem(
             rows=rows,
             encoding=encoding,
             terms=encoding.encode(rows.columns),
@@ -374,152 +366,141 @@ class ControlledDebiaser(RatioUpdate):
             use_all=self.sample == "all",
             random_state=check_random_state(0 if self.random_state is None else self.random_state),
         )
-        search.check_cells()
-        return search
+        problem.check_cells()
+        return problem
 
-    # -- fitting ---------------------------------------------------------------------
+    # -- storing a fit ---------------------------------------------------------------------
 
-    def _fit_once(self, search: Search) -> None:
-        self._keep(search, search.best(self._target))
-
-    def _keep(self, search: Search, update: Update) -> None:
-        """Store an update and what it does to the rows of the search."""
+    def _store_fit(self, problem: FitProblem, outcome: SearchOutcome) -> None:
+        """Store an update and its figures on the rows of the problem."""
         self.promised_ = None
-        self._store_update(search, update)
-        self._store_figures(search)
+        self._store_update(problem, outcome)
+        self._store_figures(problem, outcome, len(problem.rows), float("nan"))
 
-    def _blank_scorecard(self, search: Search) -> None:
-        """Store r = 1, so that rows can be read before anything is found."""
-        mean, scale = search.moments
-        blank = _no_change(self.n_concepts, search.terms.n_terms)
-        self._store_scorecard(search.encoding, blank, mean, np.where(scale > 0, scale, 1.0))
+    def _store_no_change(self, problem: FitProblem) -> None:
+        """Store r = 1, so that rows can be read before a search."""
+        weights = np.zeros((self.n_concepts, problem.terms.n_terms))
+        concepts = Concepts(weights, np.zeros(self.n_concepts), 1.0)
+        self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
 
-    def _store_update(self, search: Search, update: Update) -> None:
-        """Keep an update as a scorecard, scaled so that r is 1 on average."""
-        mean, scale = search.moments
-        scale = np.where(scale > 0, scale, 1.0)
-        eta = search.eta(update)
-        there = search.free
-        changed = (eta > 0) & there
-        concepts = _no_change(self.n_concepts, search.terms.n_terms)
-        if changed.any():
-            factor = _scale_to_one(eta[there])
-            concepts = _one_concept(-factor * update.weights, self.n_concepts)
-            concepts = Concepts(concepts.weights, concepts.contributions, -factor * update.shift)
-            weight = search.rows.weight
-            concepts = by_column(concepts, search.encoding, search.terms, scale, weight)
-        self._store_scorecard(search.encoding, concepts, mean, scale)
-        self.multiplier_ = update.price if changed.any() else float("nan")
-        self.n_search_rows_ = update.n_sought
-        self._sampled = (update.n_sought, len(search.rows), update.verified)
-        self.path_ = [
-            {"step": step, "change_rate": cost, "n_terms": n_terms}
-            for step, cost, n_terms in update.found.steps
-        ]
-        self.history_ = {
-            name: [step[name] for step in self.path_] for name in ("step", "change_rate", "n_terms")
-        }
+    def _store_update(self, problem: FitProblem, outcome: SearchOutcome) -> None:
+        """Store an update as a scorecard, scaled so that r is 1 on average."""
+        self._store_no_change(problem)
+        self.multiplier_ = float("nan")
+        if changed_rows(problem, outcome).any():
+            concepts = _concepts(problem, outcome, self.n_concepts)
+            self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
+            self.multiplier_ = outcome.multiplier
+        self.n_search_rows_ = outcome.n_search_rows
+        self.path_ = [step._asdict() for step in outcome.steps]
+        names = ("step", "change_rate", "n_terms")
+        self.history_ = {name: [step[name] for step in self.path_] for name in names}
 
-    def _store_figures(self, search: Search) -> None:
-        """Measure the stored update on the rows of a search and say it in words."""
-        rows = search.rows
-        ratio = self._effective(rows.base.decisions, self._ratio_on(search.terms))
-        decisions = decide(rows.base.scores, ratio, rows.base.threshold)
+    def _decisions_on(self, problem: FitProblem) -> NDArray[np.bool_]:
+        """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
+        base = problem.rows.base
+        ratio = self._effective(base.decisions, self._ratio_function().evaluate(problem.terms))
+        return decide(base.scores, ratio, base.threshold)
+
+    def _store_figures(
+        self, problem: FitProblem, outcome: SearchOutcome, n_fit_rows: int, n_rows_needed: float
+    ) -> None:
+        """Measure the stored update on the rows of a problem and write `status_`.
+
+        `n_rows_needed` is the number of rows that a promise would need.
+        """
+        decisions = self._decisions_on(problem)
+        self._store_outcome(problem.rows, decisions)
         self.target_ = self._target
-        weighted = bool((rows.weight != rows.weight[0]).any())
-        sizes, positives = search.counts(decisions)
-        level = 0.95 if self.confidence is None else float(self.confidence)
-        self.fairness_interval_ = (
-            (float("nan"), float("nan"))
-            if weighted
-            else fairness_interval(self.constraints, sizes, positives, level)
-        )
-        fairness = rows.fairness(self.constraints, decisions)
-        self.reached_ = self._is_budget or bool(self._is_reached(fairness))
-        self._figures = LimitsInWords(self, search, decisions, weighted)
-        self.limit_ = self._figures.share
-        self._store_outcome(rows, decisions)
-        del self._figures, self._sampled
+        is_met = self._constraint.is_met(self.fairness_, self._target)
+        self.reached_ = self._is_budget or bool(is_met)
+        self.limit_ = float("nan")
+        self.fairness_interval_ = (self.limit_, self.limit_)
+        if not problem.is_weighted:
+            level = float(self.confidence or 0.95)
+            counts = problem.counts(decisions)
+            self.fairness_interval_ = fairness_interval(self.constraints, *counts, level)
+            if self.fairness_ > 0 and np.isfinite(limit := problem.limit(self.fairness_)):
+                self.limit_ = limit
+        sentences = self._sentences(problem, outcome, n_fit_rows, n_rows_needed)
+        self.status_ = " ".join(sentences)
 
-    def _is_reached(self, fairness: float) -> bool:
-        return bool(self._constraint.is_met(fairness, self._target))
-
-    def _ratio_on(self, terms: TermTable) -> NDArray[np.float64]:
-        return self._ratio_function().evaluate(terms)
+    def _sentences(
+        self, problem: FitProblem, outcome: SearchOutcome, n_fit_rows: int, n_rows_needed: float
+    ) -> Iterator[str]:
+        """Yield the sentences of `status_`, the most important first."""
+        metric = self._constraint.metric
+        goal = f"{metric} {self._constraint.sign} {self._target:g}"
+        if self.confidence is not None:
+            yield status.promise_text(goal, self.confidence, bool(self.promised_), n_rows_needed)
+        elif self._is_budget:
+            changes = f"at most {self.max_changes:.1%} of the decisions changed"
+            yield f"This is the best {metric} found with {changes}."
+        else:
+            yield status.target_text(goal, self.reached_)
+        yield self._figures_text("fit rows" if self.confidence is None else "held-out rows")
+        if outcome.n_search_rows < n_fit_rows:
+            yield status.sample_text(outcome, n_fit_rows)
+        if problem.is_weighted:
+            yield "With sample weights the limit is not given, because it counts people."
+            return
+        if self.limit_ >= 0 and self.change_rate_:
+            yield status.limit_text(self.limit_)
+        if not self.reached_ and self.promised_ is None:
+            limit = problem.limit(self._target)
+            yield status.missed_text(goal, limit, self.direction, problem.caps)
+        if self.n_losses_ > self.n_gains_ and self.direction == "any":
+            raise_only = self._raising_is_a_gain()
+            yield status.gains_text(problem.limit(self.fairness_, raise_only=raise_only))
 
     # -- promises ---------------------------------------------------------------------
 
-    def _fit_promise(self, search: Search) -> None:
-        """Fit a path on one half and keep the last model whose promise holds on the other."""
-        sizes, _ = search.counts(search.rows.base.decisions)
+    def _fit_promise(self, problem: FitProblem) -> None:
+        """Store the cheapest update whose promise holds.
+
+        1. Fit updates from the target up to parity on one half of the rows.
+        2. Test their promises on the held-out half, the fairest update first.
+        3. Keep the last update before the first failure, or the fairest one if all fail.
+        """
+        fit_half, held_out = self._halves(problem)
+        targets = np.linspace(self._target, self._constraint.near_ideal, N_TESTED_TARGETS)
+        with progress_bar("ControlledDebiaser", self.progress, "models") as report:
+            path = fit_path(fit_half, targets.tolist(), report)
+        tested = fairest_first(fit_half, [outcome for (outcome,) in path])
+        tables = []
+        for outcome in tested:
+            self._store_update(fit_half, outcome)
+            tables.append(held_out.counts(self._decisions_on(held_out)))
+        confidence = float(self.confidence or 0.95)
+        last = promise_along(self.constraints, tables, self._target, confidence)
+        kept = last or 0
+        self.promised_ = last is not None
+        self._store_update(fit_half, tested[kept])
+        self.path_ = [
+            {
+                **outcome.steps[-1]._asdict(),
+                "step": "tested" if last is not None and i <= last + 1 else "not tested",
+                "promised_fairness": promised_fairness(self.constraints, *table, confidence),
+            }
+            for i, (outcome, table) in enumerate(zip(tested, tables, strict=True))
+        ]
+        factor = rows_factor(self.constraints, *tables[kept], self._target, confidence)
+        n_rows_needed = factor * 2 * len(held_out.rows)
+        self._store_figures(held_out, tested[kept], len(fit_half.rows), n_rows_needed)
+
+    def _halves(self, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
+        """Return the problem on the half to fit on, and on the held-out half."""
+        sizes, _ = problem.counts(problem.rows.base.decisions)
         if (sizes < 2).any():
             raise InputError(
                 "confidence needs rows of every group in both halves, but a group has only "
                 f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows."
             )
-        first, second = halves(search, check_random_state(self.random_state))
-        train = self._search(take(search.rows, first), search.encoding)
-        test = self._search(take(search.rows, second), search.encoding)
-        is_floor = self._constraint.higher_is_fairer
-        targets = np.linspace(self._target, self._constraint.near_ideal, N_PROMISED).tolist()
-        with progress_bar("ControlledDebiaser", self.progress, "models") as report:
-            models = [update for (update,) in train.path(targets, report)]
-        tried = fairest_first(train, models, is_floor)
-        tables = []
-        for update in tried:
-            self._store_update(train, update)
-            ratio = self._effective(test.rows.base.decisions, self._ratio_on(test.terms))
-            base = test.rows.base
-            tables.append(test.counts(decide(base.scores, ratio, base.threshold)))
-        confidence = float(self.confidence or 0.95)
-        kept = promise_along(self.constraints, tables, self._target, confidence)
-        self.promised_ = kept is not None
-        self._store_update(train, tried[kept or 0])
-        self.path_ = [
-            {
-                "step": "tested" if kept is not None and i <= kept + 1 else "not tested",
-                "change_rate": update.found.direction.cost,
-                "n_terms": int(update.found.support.sum()),
-                "promised_fairness": promised_fairness(self.constraints, *table, confidence),
-            }
-            for i, (update, table) in enumerate(zip(tried, tables, strict=True))
-        ]
-        factor = rows_factor(self.constraints, *tables[kept or 0], self._target, confidence)
-        self._more_rows = factor * 2 * len(test.rows)
-        self._store_figures(test)
-        del self._more_rows
-
-    # -- words ---------------------------------------------------------------------
-
-    def _sentence(self) -> str:
-        text = super()._sentence()
-        if self.confidence is not None:
-            text = text.replace("fit rows", "held-out rows", 1).replace(
-                "; new rows may differ.", "."
-            )
-        return " ".join([self._verdict(), text, *self._figures.sentences()])
-
-    def _verdict(self) -> str:
-        metric = self._constraint.metric
-        goal = f"{metric} {self._constraint.sign} {self._target:g}"
-        if self.confidence is not None:
-            return self._promise_in_words(goal)
-        if self._is_budget:
-            return f"Best {metric} found with at most {self.max_changes:.1%} changed."
-        if self.reached_:
-            return f"{goal} is reached on the fit rows."
-        return f"{goal} was not reached; what comes closest was kept."
-
-    def _promise_in_words(self, goal: str) -> str:
-        sure = f"{float(self.confidence or 0):g}"
-        condition = "if the rows are new to the base model and new people come as they did"
-        if self.promised_:
-            return f"{goal} is promised for new people with confidence {sure}, {condition}."
-        if np.isfinite(self._more_rows):
-            need = f"about {round_up(self._more_rows):,} rows would be needed"
-        else:
-            need = "on the held-out rows no update tried is fairer than the target"
-        return f"Insufficient evidence that {goal} holds for new people ({sure}): {need}."
+        first, second = split_in_halves(problem.rows, check_random_state(self.random_state))
+        return (
+            self._problem(take_fit_rows(problem.rows, first), problem.encoding),
+            self._problem(take_fit_rows(problem.rows, second), problem.encoding),
+        )
 
     # -- applying ---------------------------------------------------------------------
 
@@ -544,28 +525,30 @@ class ControlledDebiaser(RatioUpdate):
         candidates = []
         for weight in weights:
             model = clone(self).set_params(accuracy_weight=weight, confidence=None)
-            search = model._prepare(*rows, None)
-            model._blank_scorecard(search)  # lets the model read new rows
+            problem = model._prepare(*rows, None)
+            model._store_no_change(problem)  # lets the model read new rows
             allowed = model.allowed_changes()
             with progress_bar("frontier", self.progress, "targets") as report:
-                swept = sweep_search(search, targets, model._target, report)
-            for settings, update in swept:
+                swept = sweep_targets(problem, targets, model._target, report)
+            for settings, outcome in swept:
                 if len(weights) > 1:
                     settings["accuracy_weight"] = weight
                 build = model._fitted_copy
-                candidates.append(SearchCandidate(settings, search, update, allowed, build))
+                candidates.append(SearchCandidate(settings, problem, outcome, allowed, build))
         return Sweep(candidates, model)
 
-    def _fitted_copy(self, search: Search, update: Update, target: float | None) -> Self:
-        """Return a copy with an update of a search; None as target: its points, no figures."""
+    def _fitted_copy(
+        self, problem: FitProblem, outcome: SearchOutcome, target: float | None
+    ) -> Self:
+        """Return a copy with the outcome of a search; None as target: its points, no figures."""
         fitted = clone(self)
         fitted._take_reading(self)
         if target is None:
-            fitted._store_update(search, update)
+            fitted._store_update(problem, outcome)
         else:
             is_known = not np.isnan(target)
             fitted.set_params(target=target if is_known else self._constraint.near_ideal)
-            fitted._keep(search, update)
+            fitted._store_fit(problem, outcome)
         return fitted
 
     def request(self) -> Request:
@@ -577,18 +560,16 @@ class ControlledDebiaser(RatioUpdate):
         return replace(super().request(), direction=self.direction, **asked)
 
 
-def _no_change(n_concepts: int, n_terms: int) -> Concepts:
-    return Concepts(np.zeros((n_concepts, n_terms)), np.zeros(n_concepts), 1.0)
+def _concepts(problem: FitProblem, outcome: SearchOutcome, n_concepts: int) -> Concepts:
+    """Return r of an update, scaled to 1 on average and split into concepts by raw column."""
+    factor = _factor_to_one(outcome.eta(problem.terms)[problem.may_change])
+    weights = np.zeros((n_concepts, problem.terms.n_terms))
+    weights[0] = -factor * outcome.weights
+    whole = Concepts(weights, np.eye(n_concepts)[0], -factor * outcome.offset)
+    return by_column(whole, problem.encoding, problem.terms, problem.scale, problem.rows.weight)
 
 
-def _one_concept(total: NDArray[np.float64], n_concepts: int) -> Concepts:
-    """Return the whole scorecard as the first of k concepts, to be split by column."""
-    weights = np.zeros((n_concepts, len(total)))
-    weights[0] = total
-    return Concepts(weights, np.eye(n_concepts)[0], 0.0)
-
-
-def _scale_to_one(eta: NDArray[np.float64]) -> float:
-    """Return c > 0 that minimises mean((−c·η − 1)²): r and c·r decide alike."""
+def _factor_to_one(eta: NDArray[np.float64]) -> float:
+    """Return c > 0 that minimises mean((−c·η − 1)²); r and c·r make the same decisions."""
     mean, square = float(eta.mean()), float(np.mean(eta**2))
     return -mean / square if mean < 0 else 1.0 / max(float(np.sqrt(square)), 1e-12)

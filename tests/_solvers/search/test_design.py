@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from commod._data.columns import read_columns
 from commod._data.encoding import learn_encoding
-from commod._solvers.search import design as room
-from commod._solvers.search.design import Design, blocks, unit
+from commod._solvers.search import design as design_module
+from commod._solvers.search.design import Design, row_blocks, unit_spread
 
 quick = settings(deadline=None, max_examples=40)
 
@@ -59,7 +59,7 @@ def test_lookups_say_what_columns_of_zeros_and_ones_say(seed, n, n_numbers, size
     np.testing.assert_allclose(design.times(w), dense @ w, atol=1e-9)
     np.testing.assert_allclose(design.gradient(g), dense.T @ g, atol=1e-9)
     keep = rng.random(design.width) < 0.6
-    part = design.columns(keep)
+    part = design.select(keep)
     np.testing.assert_allclose(part.times(w[keep]), dense[:, keep] @ w[keep], atol=1e-9)
     np.testing.assert_allclose(part.gradient(g), dense[:, keep].T @ g, atol=1e-9)
     p = int((keep[: design.numeric.shape[1]]).sum())
@@ -73,8 +73,8 @@ def test_lookups_say_what_columns_of_zeros_and_ones_say(seed, n, n_numbers, size
 def test_small_columns_share_a_lookup_and_large_ones_keep_their_own():
     terms = encoded(drawn(0, 4000, 1, [2, 3, 4, 5, 300], absent=False))
     design = Design.of(terms, *terms.moments(np.ones(4000)))
-    assert [each.n_entries for each in design.lookups] == [2 * 3 * 4 * 5, 300 + 1]
-    slots = np.sort(np.concatenate([each.slots for each in design.lookups]))
+    assert [lookup.n_entries for lookup in design.lookups] == [2 * 3 * 4 * 5, 300 + 1]
+    slots = np.sort(np.concatenate([lookup.slots for lookup in design.lookups]))
     assert np.array_equal(slots, np.arange(len(design.inverse)))
 
 
@@ -82,10 +82,10 @@ def test_many_rows_in_few_bytes_and_in_blocks_are_the_same_rows(monkeypatch):
     terms = encoded(drawn(1, 500, 2, [3, 4, 60], absent=True))
     moments = terms.moments(np.ones(500))
     few = Design.of(terms, *moments)
-    monkeypatch.setattr(room, "SMALL_CODES", 100)
-    monkeypatch.setattr(room, "BLOCK", 64)
+    monkeypatch.setattr(design_module, "MAX_ROWS_WITH_WIDE_CODES", 100)
+    monkeypatch.setattr(design_module, "BLOCK_SIZE", 64)
     many = Design.of(terms, *moments)
-    assert all(each.entry.dtype.itemsize == 1 for each in many.lookups)
+    assert all(lookup.entry.dtype.itemsize == 1 for lookup in many.lookups)
     w, g = np.linspace(-1, 1, few.width), np.linspace(0, 1, 500)
     np.testing.assert_allclose(many.times(w), few.times(w), atol=1e-12)
     np.testing.assert_allclose(many.gradient(g), few.gradient(g), atol=1e-12)
@@ -96,13 +96,13 @@ def test_many_rows_in_few_bytes_and_in_blocks_are_the_same_rows(monkeypatch):
     [([7, 8, 9], [2]), ([7, 8, 9, 300], [2, 2]), ([255], [1]), ([256], [2])],
 )
 def test_many_categories_take_two_bytes_and_none_is_lost(sizes, bytes_of_code, monkeypatch):
-    monkeypatch.setattr(room, "SMALL_CODES", 100)
+    monkeypatch.setattr(design_module, "MAX_ROWS_WITH_WIDE_CODES", 100)
     n = 20_000
     terms = encoded(drawn(2, n, 0, sizes, absent=True))
     mean, scale = terms.moments(np.ones(n))
     design = Design.of(terms, mean, scale)
     dense = written_out(terms, mean, scale)[:, design.terms]
-    assert [each.entry.dtype.itemsize for each in design.lookups] == bytes_of_code
+    assert [lookup.entry.dtype.itemsize for lookup in design.lookups] == bytes_of_code
     rng = np.random.default_rng(3)
     w, g = rng.normal(size=design.width), rng.normal(size=n)
     np.testing.assert_allclose(design.times(w), dense @ w, atol=1e-9)
@@ -113,9 +113,9 @@ def test_many_categories_take_two_bytes_and_none_is_lost(sizes, bytes_of_code, m
     np.testing.assert_allclose(design.gain_without(w, eta, g), gains, atol=1e-9)
 
 
-@pytest.mark.parametrize("n", [0, 1, room.BLOCK, room.BLOCK + 1])
+@pytest.mark.parametrize("n", [0, 1, design_module.BLOCK_SIZE, design_module.BLOCK_SIZE + 1])
 def test_blocks_cover_every_row_once(n):
-    rows = np.concatenate([np.arange(n)[some] for some in blocks(n)] or [np.zeros(0)])
+    rows = np.concatenate([np.arange(n)[rows] for rows in row_blocks(n)] or [np.zeros(0)])
     assert np.array_equal(rows, np.arange(n))
 
 
@@ -150,7 +150,7 @@ def test_the_sparse_design_is_the_dense_one(table):
     np.testing.assert_allclose(design.times(w), dense @ w, atol=1e-12)
     np.testing.assert_allclose(design.gradient(g), dense.T @ g, atol=1e-12)
     keep = rng.random(design.width) < 0.5
-    few = design.columns(keep)
+    few = design.select(keep)
     np.testing.assert_allclose(few.times(w[keep]), dense[:, keep] @ w[keep], atol=1e-12)
     assert np.array_equal(few.terms, design.terms[keep])
 
@@ -158,7 +158,7 @@ def test_the_sparse_design_is_the_dense_one(table):
 def test_a_design_of_no_columns_is_zero_everywhere(table):
     terms, weight = table
     design = Design.of(terms, *terms.moments(weight))
-    nothing = design.columns(np.zeros(design.width, dtype=bool))
+    nothing = design.select(np.zeros(design.width, dtype=bool))
     assert not nothing.times(np.zeros(0)).any()
     assert nothing.gradient(np.ones(len(design))).shape == (0,)
 
@@ -172,9 +172,9 @@ def test_terms_without_spread_are_left_out(table):
     assert sorted(design.terms) == list(range(1, terms.n_terms - 1))
 
 
-def test_unit_makes_the_spread_one_and_leaves_zero_alone(table):
+def test_unit_spread_makes_the_spread_one_and_leaves_zero_alone(table):
     terms, weight = table
     design = Design.of(terms, *terms.moments(weight))
-    w = unit(design, np.arange(1.0, design.width + 1))
+    w = unit_spread(design, np.arange(1.0, design.width + 1))
     assert design.times(w).std() == pytest.approx(1)
-    assert not unit(design, np.zeros(design.width)).any()
+    assert not unit_spread(design, np.zeros(design.width)).any()

@@ -7,10 +7,10 @@ import pytest
 from jax.test_util import check_grads
 from scipy.special import expit, log_softmax
 
-from commod._solvers.problem import Penalties, Problem, Schedule
+from commod._solvers.problem import RatioPenalties, RatioProblem, RatioSchedule
 from commod._solvers.training import adversarial
-from commod._solvers.training.adversarial import Shape, Weights
-from commod._solvers.training.networks import Form
+from commod._solvers.training.adversarial import RatioSpec
+from commod._solvers.training.networks import Architecture
 
 
 def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
@@ -21,7 +21,7 @@ def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
     mean = np.array([(codes == c).any(axis=1).mean() for c in range(3)])
     margin = numeric[:, 0] + 0.5 * rng.normal(size=n)
     single = np.float32
-    return Problem(
+    return RatioProblem(
         numeric=((numeric - numeric.mean(axis=0)) / numeric.std(axis=0)).astype(single),
         codes=codes.astype(np.int32),
         code_mean=mean.astype(single),
@@ -39,10 +39,10 @@ def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
 
 
 def schedule(**changes):
-    return Schedule(
+    return RatioSchedule(
         **{
             "n_concepts": 2,
-            "ratio_hidden": (5,),
+            "hidden": (5,),
             "epochs": 12,
             "batch_size": 32,
             "warmup_epochs": 1,
@@ -59,17 +59,17 @@ def schedule(**changes):
 
 def penalties(fair=1.0, ratio=0.1, sparsity=0.0, diversity=0.0):
     columns = np.broadcast_arrays(*np.atleast_1d(fair, ratio, sparsity, diversity))
-    return Penalties(*(c.astype(np.float32) for c in columns))
+    return RatioPenalties(*(c.astype(np.float32) for c in columns))
 
 
-def train(
-    problem, seeds=(0,), progress=None, weights=None, solver=adversarial.train_concepts, **changes
-):
-    return solver(problem, weights or penalties(), np.array(seeds), schedule(**changes), progress)
+def train(problem, seeds=(0,), progress=None, weights=None, **changes):
+    return adversarial.train_ratio(
+        problem, weights or penalties(), np.array(seeds), schedule(**changes), progress
+    )
 
 
 # compiled whole: one by one, its operations would be compiled for each shape
-ratio_loss = jax.jit(adversarial._ratio_loss, static_argnames="shape")
+ratio_loss = jax.jit(adversarial._ratio_loss, static_argnames="spec")
 
 
 def dense_terms(problem):
@@ -85,7 +85,7 @@ def dense_terms(problem):
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     problem = make_problem(sees_label=sees_label, n_groups=n_groups)
-    shape = Shape(Form(2, (problem.n_terms,)), n_groups, (4,), sees_label)
+    spec = RatioSpec(Architecture(2, (problem.n_terms,)), n_groups, (4,), sees_label)
     rng = np.random.default_rng(1)
     d = problem.n_terms
     W, v, b = rng.normal(size=(2, d)), rng.normal(size=2), 0.7
@@ -100,11 +100,11 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     inputs = (edited / spread)[:, None]
     if sees_label:
         inputs = np.column_stack([inputs, problem.label])
-    guess = log_softmax(np.maximum(inputs @ first + bias[0], 0) @ second + bias[1], axis=1)
+    log_proba = log_softmax(np.maximum(inputs @ first + bias[0], 0) @ second + bias[1], axis=1)
     cosine = W[0] @ W[1] / np.linalg.norm(W[0]) / np.linalg.norm(W[1])
     expected = [
         mean(np.logaddexp(0, edited - 0.4) - problem.label * (edited - 0.4), problem.weight),
-        mean(-guess[np.arange(96), problem.group], problem.adversary_weight),
+        mean(-log_proba[np.arange(96), problem.group], problem.adversary_weight),
         mean((r - 1) ** 2, problem.ratio_weight),
         np.abs(v) @ np.abs(W).sum(axis=1),
         cosine**2,
@@ -112,8 +112,8 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     ]
     ratio = jnp.concatenate([W.ravel(), v, jnp.array([b])])
     adversary = jnp.concatenate([first.T.ravel(), bias[0], second.T.ravel(), bias[1]])
-    weights = Weights(*map(jnp.float32, (2.0, 0.3, 0.2, 0.1)))
-    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, shape)
+    weights = RatioPenalties(*map(jnp.float32, (2.0, 0.3, 0.2, 0.1)))
+    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, spec)
     np.testing.assert_allclose(parts, expected, rtol=2e-5)
     total = np.array([1, -2.0, 0.3, 0.2, 0.1, 0]) @ expected
     assert float(loss) == pytest.approx(total, rel=1e-4)
@@ -121,15 +121,15 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
 
 def test_the_loss_of_layers_has_no_penalty_on_concepts():
     problem = make_problem()
-    shape = Shape(Form(0, (problem.n_terms, 5, 1)), 2, (4,), False)
+    spec = RatioSpec(Architecture(0, (problem.n_terms, 5, 1)), 2, (4,), False)
     rng = np.random.default_rng(1)
     A, a, B, b = rng.normal(size=(problem.n_terms, 5)), rng.normal(size=5), rng.normal(size=5), 0.7
     r = np.maximum(dense_terms(problem) @ A + a, 0) @ B + b
     ratio = jnp.concatenate([A.ravel(), a, B, jnp.array([b])])
     adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
-    weights = Weights(*map(jnp.float32, (2.0, 0.3, 5.0, 5.0)))
-    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, shape)
-    label, guess, distance, changed = parts.tolist()
+    weights = RatioPenalties(*map(jnp.float32, (2.0, 0.3, 5.0, 5.0)))
+    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, spec)
+    label, group, distance, changed = parts.tolist()
     edited = r * problem.margin - 0.4
     errors = np.logaddexp(0, edited) - problem.label * edited
     assert label == pytest.approx(np.average(errors, weights=problem.weight), rel=2e-5)
@@ -137,23 +137,23 @@ def test_the_loss_of_layers_has_no_penalty_on_concepts():
         np.average((r - 1) ** 2, weights=problem.ratio_weight), rel=1e-4
     )
     assert changed == pytest.approx(np.average(r < 0, weights=problem.weight), rel=1e-5)
-    assert float(loss) == pytest.approx(label - 2 * guess + 0.3 * distance, rel=1e-5)
+    assert float(loss) == pytest.approx(label - 2 * group + 0.3 * distance, rel=1e-5)
 
 
 def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
     problem = make_problem()
-    shape = Shape(Form(2, (problem.n_terms,)), 2, (4,), False)
+    spec = RatioSpec(Architecture(2, (problem.n_terms,)), 2, (4,), False)
     with jax.enable_x64(True):
         rows = adversarial._rows(problem)
         rows = jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, rows)
         rng = np.random.default_rng(2)
         ratio = jnp.asarray(rng.normal(size=2 * problem.n_terms + 3))
         adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
-        weights = Weights(*map(jnp.float64, (2.0, 0.3, 0.0, 0.1)))  # the L1 has its own step
+        weights = RatioPenalties(*map(jnp.float64, (2.0, 0.3, 0.0, 0.1)))  # the L1 has its own step
 
         @jax.jit
         def loss(x):
-            return adversarial._ratio_loss(x, adversary, rows, weights, shape)[0]
+            return adversarial._ratio_loss(x, adversary, rows, weights, spec)[0]
 
         check_grads(loss, (ratio,), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
 
@@ -189,8 +189,10 @@ def test_rows_without_weight_do_not_matter():
         name: getattr(problem, name) * half
         for name in ("weight", "adversary_weight", "ratio_weight")
     }
-    silent = Problem(**{**vars(problem), **off})
-    garbled = Problem(**{**vars(silent), "label": np.where(half, problem.label, 1 - problem.label)})
+    silent = RatioProblem(**{**vars(problem), **off})
+    garbled = RatioProblem(
+        **{**vars(silent), "label": np.where(half, problem.label, 1 - problem.label)}
+    )
     one, other = (train(p) for p in (silent, garbled))
     assert not np.array_equal(silent.label, garbled.label)
     assert np.array_equal(one.weights, other.weights)
@@ -236,19 +238,18 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
 
 def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
     problem = make_problem()
-    shape = Shape(Form(2, (problem.n_terms,)), 2, (4,), False)
-    start = adversarial._initial_states(np.zeros(1, int), shape)
-    state = jax.tree.map(lambda leaf: leaf[0], start)
+    spec = RatioSpec(Architecture(2, (problem.n_terms,)), 2, (4,), False)
+    state = adversarial._initial_state(0, spec)
 
     def weight(now, highest, adaptive=True):
         settings = adversarial._settings(schedule(adaptive_fairness=adaptive))
         known = state._replace(advantage=jnp.float32(now), highest_advantage=jnp.float32(highest))
-        return float(adversarial._fair_weight(known, settings))
+        return float(adversarial._fairness_factor(known, settings))
 
     assert weight(0.04, 0.04) == pytest.approx(5)
     assert weight(0.01, 0.04) == pytest.approx(2)
     assert weight(-0.01, 0.04) == 1
-    assert weight(1e-4, 1e-4) < 2, "a base model that tells nothing needs no extra push"
+    assert weight(1e-4, 1e-4) < 2, "where the score does not predict the group"
     assert weight(0.01, 0.04, adaptive=False) == 1
 
 

@@ -1,8 +1,11 @@
-"""Delimited text: its header, how DuckDB is told to read it, and what is wrong with a file.
+"""Open delimited text files with DuckDB.
 
-DuckDB's own guessing is left out on purpose: on a file with ragged rows it may take a later line
-for the header and skip all that come before it. The header is read here, every column comes as
-text, and the kinds are found afterwards from all rows.
+DuckDB does not detect the format: in a file with ragged rows it may take a later line for the
+header and skip all lines before. Instead:
+
+1. Python reads the header.
+2. DuckDB reads every column as text.
+3. The kinds of the columns are found from all rows.
 """
 
 from __future__ import annotations
@@ -13,116 +16,115 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commod._io.tables import kinds as _kinds
-from commod._io.tables.faults import MAX_LINE, find_fault, find_misfit, records
-from commod._io.tables.names import check_alike, check_names
-from commod._io.tables.running import Progress, out_of_memory, run_query, sentence_of
-from commod._io.tables.sources import Source, check_bytes
+from commod._io.tables.faults import MAX_LINE, find_fault, find_misfit_value, read_records
+from commod._io.tables.names import check_names, check_same_columns
+from commod._io.tables.queries import Progress, error_sentence, memory_error, run_query
+from commod._io.tables.sources import SourceFile, check_bytes
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Hints", "open_text"]
-
-_SAMPLE = 2_000  # rows that rule out most kinds before all rows are looked at
+_SAMPLE = 2_000  # rows that rule out most kinds before all rows are read
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _SPELLED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 
 
 @dataclass(frozen=True)
-class Hints:
-    """What is known of the kinds of columns before any row is read.
+class KindHints:
+    """Kinds of columns that are known before any row is read.
 
-    `given` by the user, `expected` where a column is there, `others` for the rest (None: found from
-    all rows).
+    The user gives the kinds in `given`. `expected` holds the kinds of columns that the file may
+    have. `others` is the kind of the remaining columns; None means that it is found from all rows.
     """
 
     given: Mapping[str, str]
     expected: Mapping[str, str]
     others: str | None
 
-    def of(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the kinds of those columns that need not be found."""
-        rest = {} if self.others is None else dict.fromkeys(names, self.others)
+    def known_kinds(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the kinds of the columns whose kind is known."""
+        remaining = {} if self.others is None else dict.fromkeys(names, self.others)
         expected = {name: kind for name, kind in self.expected.items() if name in names}
-        return {**rest, **expected, **self.given}
+        return {**remaining, **expected, **self.given}
 
 
 def open_text(
     connection: duckdb.DuckDBPyConnection,
-    sources: Sequence[Source],
-    hints: Hints,
+    sources: Sequence[SourceFile],
+    hints: KindHints,
     delimiter: str | None,
     progress: Progress | None,
 ) -> tuple[duckdb.DuckDBPyRelation, dict[str, str], int]:
-    """Return the rows of text files, the kinds of their columns, and how many rows there are."""
+    """Return the rows of text files, the kinds of their columns, and the number of rows."""
     for source in sources:
         check_bytes(source)
-    sign = _delimiter_of(sources[0], delimiter)
-    headers = {source.name: _read_header(source, sign) for source in sources}
+    character = _find_delimiter(sources[0], delimiter)
+    headers = {source.name: _read_header(source, character) for source in sources}
     names = headers[sources[0].name]
     check_names(names, sources[0].name)
-    check_alike(headers)
+    check_same_columns(headers)
     _kinds.check_corrections(hints.given, names, repr(sources[0].name))
-    types = hints.of(names)
-    with _explained(sources, len(names), sign):
-        texts = _scan(connection, sources, names, sign)
+    types = hints.known_kinds(names)
+    with _explained_errors(sources, len(names), character):
+        texts = _scan(connection, sources, names, character)
         kinds, n_rows = _find_kinds(connection, texts, types, progress)
     wrong = {name: types[name] for name, kind in kinds.items() if kind == ""}
     if wrong:
-        raise find_misfit(sources, names, sign, wrong)
-    return texts.project(", ".join(_kinds.cast(*item) for item in kinds.items())), kinds, n_rows
+        raise find_misfit_value(sources, names, character, wrong)
+    casts = ", ".join(_kinds.cast_expression(*item) for item in kinds.items())
+    return texts.project(casts), kinds, n_rows
 
 
-def _delimiter_of(source: Source, delimiter: str | None) -> str:
-    """Return what separates the fields: as given, else a tab in .tsv and a comma in .csv."""
+def _find_delimiter(source: SourceFile, delimiter: str | None) -> str:
+    """Return the character between fields: as given, else a tab in .tsv and a comma in .csv."""
     if delimiter is not None:
-        sign = _SPELLED.get(delimiter, delimiter)
-        if len(sign) != 1 or sign in '"\r\n\0':
+        character = _SPELLED.get(delimiter, delimiter)
+        if len(character) != 1 or character in '"\r\n\0':
             raise InputError(
                 f"The delimiter {delimiter!r} cannot separate fields. Give one character, such as "
                 "';' or '|', or the word tab."
             )
-        return sign
+        return character
     if source.suffix.startswith(".txt"):
         with source.open() as file:
             return "\t" if b"\t" in file.readline(MAX_LINE) else ","
     return "\t" if source.suffix.startswith(".tsv") else ","
 
 
-def _read_header(source: Source, delimiter: str) -> list[str]:
-    """Return the column names of a file; spaces around them are dropped."""
-    _, fields = next(records(source, delimiter), (1, []))
+def _read_header(source: SourceFile, delimiter: str) -> list[str]:
+    """Return the column names of a file without the spaces around them."""
+    _, fields = next(read_records(source, delimiter), (1, []))
     names = [field.strip() for field in fields]
     if not any(names):
         raise InputError(
-            f"{source.name!r} begins with an empty line; expected the names of the columns there."
+            f"{source.name!r} begins with an empty line; expected the names of the columns."
         )
     _check_delimiter(source, names, delimiter)
     return names
 
 
-def _check_delimiter(source: Source, names: Sequence[str], delimiter: str) -> None:
+def _check_delimiter(source: SourceFile, names: Sequence[str], delimiter: str) -> None:
     if len(names) > 1:
         return
-    for sign, word in _DELIMITERS.items():
-        if sign != delimiter and sign in names[0]:
-            shown = "tab" if sign == "\t" else f"'{sign}'"
+    for character, name in _DELIMITERS.items():
+        if character != delimiter and character in names[0]:
+            shown = "tab" if character == "\t" else f"'{character}'"
             raise InputError(
                 f"{source.name!r} has one column, {names[0][:60]!r}, if "
                 f"{_DELIMITERS.get(delimiter, repr(delimiter))} separates its fields; it looks as "
-                f"if {word} does. Pass --delimiter {shown}."
+                f"if {name} does. Pass --delimiter {shown}."
             )
 
 
 def _scan(
     connection: duckdb.DuckDBPyConnection,
-    sources: Sequence[Source],
+    sources: Sequence[SourceFile],
     names: Sequence[str],
     delimiter: str,
 ) -> duckdb.DuckDBPyRelation:
-    """Return the rows of the files, one after the other, every column as text."""
-    paths: Any = [str(source.path) for source in sources]  # the stubs know one path only
+    """Return the rows of the files in their order, every column as text."""
+    paths: Any = [str(source.path) for source in sources]  # the type stubs allow one path only
     return connection.read_csv(
         paths,
         auto_detect=False,
@@ -131,26 +133,28 @@ def _scan(
         sep=delimiter,
         quotechar='"',
         escapechar='"',
-        strict_mode=True,  # what is not as it should be is an error, not a guess
+        strict_mode=True,  # a malformed line is an error
         max_line_size=MAX_LINE,
         hive_partitioning=False,  # a folder "a=1" adds no column
     )
 
 
 @contextmanager
-def _explained(sources: Sequence[Source], n_columns: int, delimiter: str) -> Iterator[None]:
-    """Turn an error of DuckDB about a text file into the sentence that names the line."""
+def _explained_errors(
+    sources: Sequence[SourceFile], n_columns: int, delimiter: str
+) -> Iterator[None]:
+    """Turn a DuckDB error about a text file into an InputError that names the line."""
     import duckdb
 
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise out_of_memory() from error
+        raise memory_error() from error
     except duckdb.Error as error:
         fault = find_fault(sources, n_columns, delimiter)
         if fault is None:
             fault = InputError(
-                f"{sources[0].name!r} cannot be read as a table of text ({sentence_of(error)}). "
+                f"{sources[0].name!r} cannot be read as a table of text ({error_sentence(error)}). "
                 "Save it again as CSV."
             )
         raise fault from error
@@ -162,27 +166,27 @@ def _find_kinds(
     types: Mapping[str, str],
     progress: Progress | None,
 ) -> tuple[dict[str, str], int]:
-    """Return the kind of each column of text, "" where a given one does not fit; and the rows."""
-    first = run_query(connection, texts.limit(_SAMPLE).fetchall)
-    sample = zip(*first, strict=True) if first else ([] for _ in texts.columns)
+    """Return the kind of each column, "" where a given kind is wrong, and the number of rows."""
+    rows = run_query(connection, texts.limit(_SAMPLE).fetchall)
+    sample = zip(*rows, strict=True) if rows else ([] for _ in texts.columns)
     possible = {
         name: [types[name]] if name in types else _kinds.possible_kinds(values)
         for name, values in zip(texts.columns, sample, strict=True)
     }
-    asked = [
-        (name, kind, _kinds.misfits(name, kind, is_corrected=name in types))
+    candidates = [
+        (name, kind, _kinds.count_misfits(name, kind, is_corrected=name in types))
         for name, kinds in possible.items()
         for kind in kinds
     ]
-    # every column is counted, so that every field of every row is parsed and checked
+    # counting every column makes DuckDB parse and check every field
     counts = [
-        _kinds.known(name) if len(kinds) > 2 else _kinds.there(name)
+        _kinds.count_known(name) if len(kinds) > 2 else _kinds.count_nonempty(name)
         for name, kinds in possible.items()
     ]
-    query = texts.aggregate(", ".join(["count(*)", *counts, *(sql for _, _, sql in asked)]))
+    query = texts.aggregate(", ".join(["count(*)", *counts, *(sql for *_, sql in candidates)]))
     n_rows, *numbers = run_query(connection, query.fetchall, progress=progress)[0]
     n_known = dict(zip(texts.columns, numbers, strict=False))
-    n_misfits = {item[:2]: n for item, n in zip(asked, numbers[len(counts) :], strict=True)}
+    n_misfits = {item[:2]: n for item, n in zip(candidates, numbers[len(counts) :], strict=True)}
 
     def kind_of(name: str) -> str:
         fitting = [kind for kind in possible[name] if not n_misfits[name, kind]]

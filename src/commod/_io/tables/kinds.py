@@ -1,16 +1,15 @@
-r"""The kinds of columns in a text file: which one fits every value, and how it is read.
+r"""Find the kind of each column of a text file, and write the SQL that reads it.
 
-A kind is chosen from all values of a column, the first that fits:
+The kind of a column is the first in this list that fits all its values:
 
 - `integer`: digits, at most 18; `number`: also a decimal point, an exponent, or "inf";
 - `boolean`: true or false in any case; `date`: 2026-01-31; `timestamp`: 2026-01-31 12:00:00;
-- `text`: everything else. So are digits that begin with 0 or are longer than 18 (a postcode,
-  an account number): as a number they would come back different.
+- `text`: everything else. Digits that begin with 0 or are longer than 18 are text, too: as a
+  number, a postcode or an account number would change.
 
-An empty field is missing, quoted or not. The words NA, N/A, NaN, null and None, in any case,
-are missing in a column whose other values all fit one of the first kinds; in a text column they
-are text, as some people are called Null and some live in Namibia. A column without any value is
-`number`.
+An empty field is missing, with or without quotes. The words NA, N/A, NaN, null and None, in any
+case, are missing unless the column is text. In a text column they are text: some people are called
+Null, and some live in Namibia. A column without any value is `number`.
 """
 
 from __future__ import annotations
@@ -18,20 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from commod._io.tables.names import list_names
 from commod.exceptions import InputError
-
-__all__ = [
-    "CORRECTIONS",
-    "cast",
-    "check_corrections",
-    "fits",
-    "is_misfit",
-    "known",
-    "misfits",
-    "possible_kinds",
-    "quoted",
-    "there",
-]
 
 _MISSING = r"(na|n/a|nan|null|none)?"
 _NUMBER = r"[+-]?((0|[1-9][0-9]{0,17})(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,4})?"
@@ -40,7 +27,7 @@ _INFINITE = r"[+-]?inf(inity)?"
 _DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
-# the same patterns for RE2 in DuckDB and for Python, hence [0-9] and spaces by name
+# the patterns must mean the same in DuckDB (RE2) and Python, hence [0-9] and [ \t]
 _PATTERNS = {
     "integer": r"[+-]?(0|[1-9][0-9]{0,17})",
     "number": rf"{_NUMBER}|{_INFINITE}",
@@ -48,7 +35,7 @@ _PATTERNS = {
     "date": _DAY,
     "timestamp": rf"{_DAY}[ t]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,6}})?)?",
 }
-_CORRECTED_PATTERNS = {  # what the user says it is may be written more freely
+_CORRECTED_PATTERNS = {  # where the user states the kind, more spellings are read
     "integer": r"[+-]?0*[0-9]{1,18}(\.0*)?",
     "number": rf"{_ANY_NUMBER}|{_INFINITE}",
     "boolean": "|".join(_TRUE + _FALSE),
@@ -58,29 +45,28 @@ CORRECTIONS = tuple(_CORRECTED_PATTERNS)
 
 
 def check_corrections(types: Mapping[str, str], names: Sequence[str], where: str) -> None:
-    """Refuse a correction of a column that is not there, or to a kind that is not one."""
+    """Refuse a correction of an unknown column or to an unknown kind."""
     for name, kind in types.items():
         if name not in names:
-            shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
             raise InputError(
                 f"The type of column {name!r} is given, but {where} has no such column (columns: "
-                f"{shown}). Name one of these."
+                f"{list_names(names)}). Name one of these."
             )
         if kind not in _CORRECTED_PATTERNS:
             raise InputError(
-                f"The type {kind!r} of column {name!r} is not one that can be asked for. Use one "
-                f"of {', '.join(CORRECTIONS)}."
+                f"The type {kind!r} of column {name!r} is not known. Use one of "
+                f"{', '.join(CORRECTIONS)}."
             )
 
 
 def possible_kinds(values: Sequence[str | None]) -> list[str]:
-    """Return the kinds that fit all of some first values, in the order they are preferred."""
-    known = [v for v in values if v is not None]
+    """Return the kinds that fit all values, in the order of preference."""
+    known = [value for value in values if value is not None]
     return [kind for kind in _PATTERNS if all(map(_compiled(kind, False).fullmatch, known))]
 
 
-def fits(value: str | None, kind: str) -> bool:
-    """Return whether a value can be read as the kind that the user gave its column."""
+def is_of_kind(value: str | None, kind: str) -> bool:
+    """Return whether a value can be read as the kind that the user gave to its column."""
     return value is None or _compiled(kind, True).fullmatch(value) is not None
 
 
@@ -89,45 +75,48 @@ def _compiled(kind: str, is_corrected: bool) -> re.Pattern[str]:
 
 
 def _pattern(kind: str, is_corrected: bool) -> str:
-    own = (_CORRECTED_PATTERNS if is_corrected else _PATTERNS)[kind]
-    return "(?is).*" if own is None else rf"(?i)[ \t]*({own}|{_MISSING})[ \t]*"
+    pattern = (_CORRECTED_PATTERNS if is_corrected else _PATTERNS)[kind]
+    return "(?is).*" if pattern is None else rf"(?i)[ \t]*({pattern}|{_MISSING})[ \t]*"
 
 
-def misfits(name: str, kind: str, *, is_corrected: bool = False) -> str:
-    """Return the SQL aggregate that counts the values of a text column that are no `kind`."""
-    return f"count(CASE WHEN {is_misfit(name, kind, is_corrected=is_corrected)} THEN 1 END)"
+def count_misfits(name: str, kind: str, *, is_corrected: bool = False) -> str:
+    """Return the SQL that counts the values of a text column that are not of the kind."""
+    return f"count(CASE WHEN {misfit_condition(name, kind, is_corrected=is_corrected)} THEN 1 END)"
 
 
-def is_misfit(name: str, kind: str, *, is_corrected: bool = False) -> str:
-    """Return the SQL condition that a value of a text column is there and is no `kind`."""
-    column = quoted(name)
-    bad = f"NOT regexp_full_match({column}, '{_pattern(kind, is_corrected)}')"
-    if kind in ("date", "timestamp"):  # 31 February is written like a date
+def misfit_condition(name: str, kind: str, *, is_corrected: bool = False) -> str:
+    """Return the SQL condition that a value of a text column is not of the kind.
+
+    The condition is NULL where the field is empty.
+    """
+    column = quote_name(name)
+    condition = f"NOT regexp_full_match({column}, '{_pattern(kind, is_corrected)}')"
+    if kind in ("date", "timestamp"):  # 31 February looks like a date
         written = f"regexp_full_match({column}, '(?i)[ \\t]*{_MISSING}[ \\t]*')"
-        bad += f" OR (TRY_CAST({column} AS {kind}) IS NULL AND NOT {written})"
-    return bad  # NULL, not true, where the field is empty
+        condition += f" OR (TRY_CAST({column} AS {kind}) IS NULL AND NOT {written})"
+    return condition
 
 
-def there(name: str) -> str:
-    """Return the SQL aggregate that counts the fields of a column that are not empty."""
-    return f"count({quoted(name)})"
+def count_nonempty(name: str) -> str:
+    """Return the SQL that counts the fields of a column that are not empty."""
+    return f"count({quote_name(name)})"
 
 
-def known(name: str) -> str:
-    """Return the SQL aggregate that counts the values that are not missing in any spelling."""
-    column = quoted(name)
+def count_known(name: str) -> str:
+    """Return the SQL that counts the values of a column that are not missing in any spelling."""
+    column = quote_name(name)
     word = f"regexp_full_match({column}, '(?i)[ \\t]*{_MISSING}[ \\t]*')"
     return f"count(CASE WHEN NOT {word} THEN 1 END)"
 
 
-def cast(name: str, kind: str) -> str:
-    """Return the SQL expression that reads a text column as `kind`; every value must fit it."""
-    column = quoted(name)
-    # a cast of the column itself is done by DuckDB's reader, where TRY_CAST fails on "NA"
+def cast_expression(name: str, kind: str) -> str:
+    """Return the SQL that reads a text column as `kind`; every value must be of that kind."""
+    column = quote_name(name)
+    # the trim keeps DuckDB from casting inside its reader, where TRY_CAST fails on "NA"
     text = f"trim({column}, ' \t')"
     if kind == "integer":
         return f"TRY_CAST({text} AS BIGINT) AS {column}"
-    if kind == "number":  # for DuckDB "nan" is a number like others; for us it is missing
+    if kind == "number":  # "nan" is a number for DuckDB, but missing here
         return f"nullif(TRY_CAST({text} AS DOUBLE), 'nan'::DOUBLE) AS {column}"
     if kind == "boolean":
         true, false = (f"regexp_full_match({text}, '(?i){'|'.join(w)}')" for w in (_TRUE, _FALSE))
@@ -137,6 +126,6 @@ def cast(name: str, kind: str) -> str:
     return column
 
 
-def quoted(name: str) -> str:
-    """Return a column name as SQL writes it."""
+def quote_name(name: str) -> str:
+    """Return a column name in the quotes of SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""The names of columns: what every file of a table must have."""
+"""Check the names of the columns of a table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from itertools import pairwise
 
 from commod.exceptions import InputError
 
-__all__ = ["check_alike", "check_names"]
-
-_MAX_COLUMNS = 2_000  # DuckDB needs time and memory per column: 4,000 do not fit in 1 GB
+_MAX_COLUMNS = 2_000  # DuckDB needs memory per column: 4,000 columns do not fit in 1 GB
 
 
 def check_names(names: Sequence[str], where: str) -> None:
-    """Refuse names that are empty, occur twice, or that DuckDB cannot tell apart."""
+    """Refuse names that are empty, occur twice, or are the same for DuckDB."""
     if len(names) > _MAX_COLUMNS:
         raise InputError(
             f"{where!r} has {len(names):,} columns, but at most {_MAX_COLUMNS:,} are "
@@ -37,12 +35,18 @@ def check_names(names: Sequence[str], where: str) -> None:
             )
 
 
-def check_alike(names: Mapping[str, Sequence[str]]) -> None:
-    for (first, these), (other, those) in pairwise(names.items()):
-        if list(these) == list(those):
+def list_names(names: Sequence[str]) -> str:
+    """Return the first 20 names for a message."""
+    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+
+
+def check_same_columns(names: Mapping[str, Sequence[str]]) -> None:
+    """Refuse files with different columns; `names` maps a file to its columns."""
+    for (first, first_names), (other, other_names) in pairwise(names.items()):
+        if list(first_names) == list(other_names):
             continue
-        missing = [name for name in these if name not in those]
-        added = [name for name in those if name not in these]
+        missing = [name for name in first_names if name not in other_names]
+        added = [name for name in other_names if name not in first_names]
         difference = (
             f"only the first has {missing[0]!r}"
             if missing

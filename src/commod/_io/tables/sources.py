@@ -1,4 +1,4 @@
-"""The paths a user names → local files that DuckDB can read, or one sentence why not."""
+"""Find the files that a user names, check them, and make them readable for DuckDB."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from typing import IO
 
 from commod.exceptions import InputError
 
-__all__ = ["Source", "find_sources", "made_readable"]
-
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _CHUNK = 1 << 20
@@ -25,8 +23,8 @@ _BROKEN_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
-class Source:
-    """One file: `name` as the user sees it, `path` where DuckDB reads it."""
+class SourceFile:
+    """One file: `name` is what the user wrote, `path` is what DuckDB reads."""
 
     name: str
     path: Path
@@ -38,7 +36,7 @@ class Source:
         return self.suffix in TEXT_SUFFIXES
 
     def open(self) -> IO[bytes] | gzip.GzipFile:
-        """Open the bytes of the file, unpacked where they are packed."""
+        """Open the bytes of the file; a .gz file is unpacked."""
         if self.suffix.endswith(".gz"):
             return gzip.open(self.path, "rb")
         return open(self.path, "rb")
@@ -47,27 +45,27 @@ class Source:
         """Return the error for a packed file that cannot be unpacked."""
         return InputError(
             f"{self.name!r} ends in .gz, but it is not a whole gzip file: it is cut off, damaged, "
-            "or not packed at all. Copy it again, or take .gz off its name if it is plain text."
+            "or plain text. Copy it again, or remove .gz from its name if it is plain text."
         )
 
 
-def find_sources(paths: Sequence[str]) -> list[Source]:
-    """Return the files that `paths` (names and glob patterns) stand for, each checked.
+def find_sources(paths: Sequence[str]) -> list[SourceFile]:
+    """Return the files that `paths` (names and glob patterns) name, after checks.
 
-    A name that exists is that file, whatever characters it has; the files of a pattern come in
-    sorted order.
+    A path that exists is taken literally, whatever characters it has. The files of a pattern come
+    in sorted order.
     """
     if isinstance(paths, str):
         paths = [paths]
-    names = [name for path in paths for name in _names(os.fspath(path))]
+    names = [name for path in paths for name in _expand_path(os.fspath(path))]
     if not names:
         raise InputError("No table was named. Name at least one CSV or Parquet file.")
-    sources = [_checked(name) for name in names]
-    _check_together(sources)
+    sources = [_check_source(name) for name in names]
+    _check_compatible(sources)
     return sources
 
 
-def _names(path: str) -> list[str]:
+def _expand_path(path: str) -> list[str]:
     if not os.path.lexists(path):
         path = os.path.expanduser(path)  # the shell leaves a quoted "~/data/*.csv" as it is
     if os.path.lexists(path):
@@ -76,40 +74,43 @@ def _names(path: str) -> list[str]:
         raise InputError(f"{path!r} is not a local file. Fetch it first, and name the local copy.")
     if not glob.has_magic(path):
         raise InputError(f"There is no file {path!r}. Check the name and the folder you are in.")
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
+    matches = sorted(glob.glob(path, recursive=True))
+    if not matches:
         raise InputError(f"No file matches {path!r}. Check the pattern and the folder you are in.")
-    return found
+    return matches
 
 
-def _checked(name: str) -> Source:
-    try:
-        status = os.stat(name)
-    except OSError as error:
-        reason = "it points to a file that is gone" if os.path.islink(name) else error.strerror
-        raise InputError(
-            f"{name!r} cannot be opened: {reason}. Name a file that is there."
-        ) from error
-    if stat.S_ISDIR(status.st_mode):
+def _check_source(name: str) -> SourceFile:
+    if os.path.isdir(name):
         has_text = any(glob.glob(os.path.join(glob.escape(name), f"*{s}")) for s in TEXT_SUFFIXES)
         pattern = os.path.join(name, "*.csv" if has_text else "*.parquet")
         raise InputError(f"{name!r} is a folder; name its files, such as {pattern!r}.")
-    if not stat.S_ISREG(status.st_mode):
+    check_file(name, "a table with a header and rows")
+    return SourceFile(name, Path(os.path.abspath(name)), _suffix(name))
+
+
+def check_file(name: str, content: str) -> None:
+    """Refuse a path that is no readable file; `content` says what the file should hold."""
+    try:
+        status = os.stat(name)
+        is_file = stat.S_ISREG(status.st_mode)
+        if is_file:
+            open(name, "rb").close()
+    except OSError as error:
+        reason = "it points to a file that is gone" if os.path.islink(name) else error.strerror
         raise InputError(
-            f"{name!r} is a pipe, socket or device, but a table is read more than once. Write it "
-            "to a file first, and name that."
+            f"{name!r} cannot be opened: {reason}. Check the name, the folder you are in, and "
+            "your permission to read it."
+        ) from error
+    if os.path.isdir(name):
+        raise InputError(f"{name!r} is a folder; name a file in it.")
+    if not is_file:
+        raise InputError(
+            f"{name!r} is a pipe, socket or device, but expected was {content}, which is read "
+            "more than once. Write it to a file first, and name that."
         )
     if not status.st_size:
-        raise InputError(f"{name!r} is empty (0 bytes); expected a table with a header and rows.")
-    source = Source(name, Path(os.path.abspath(name)), _suffix(name))
-    try:
-        open(name, "rb").close()
-    except OSError as error:
-        raise InputError(
-            f"{name!r} cannot be opened: {error.strerror}. Ask for the right to read it, or copy "
-            "it to a place of your own."
-        ) from error
-    return source
+        raise InputError(f"{name!r} is empty (0 bytes); expected {content}.")
 
 
 def _suffix(name: str) -> str:
@@ -118,12 +119,12 @@ def _suffix(name: str) -> str:
         if lower.endswith(suffix):
             return suffix
     raise InputError(
-        f"{name!r} ends in none of the names of tables. Expected .csv, .tsv or .txt (each also "
-        "with .gz), or .parquet; rename the file to what it holds."
+        f"{name!r} has an unknown ending. Expected .csv, .tsv or .txt (each also with .gz), or "
+        ".parquet; rename the file to what it holds."
     )
 
 
-def _check_together(sources: Sequence[Source]) -> None:
+def _check_compatible(sources: Sequence[SourceFile]) -> None:
     first = sources[0]
     seen: dict[tuple[int, int], str] = {}
     for source in sources:
@@ -144,18 +145,19 @@ def _check_together(sources: Sequence[Source]) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# What DuckDB cannot read as it is
+# Files that DuckDB cannot read directly
 
 
-def made_readable(source: Source, folder: Path, number: int, encoding: str | None) -> Source:
-    """Return the source in UTF-8 under a name that DuckDB takes literally.
+def make_readable(
+    source: SourceFile, folder: Path, number: int, encoding: str | None
+) -> SourceFile:
+    """Return the file in UTF-8 under a name that DuckDB takes literally.
 
-    `folder` is a private one for the copies and links that this needs, `number` makes their names
-    different.
+    Where this needs a copy or a link, it lies in the private `folder`, and `number` is its name.
     """
-    wanted = _codec(encoding)
-    if source.is_text and wanted != "utf-8":
-        return _transcoded(source, folder / f"{number}.csv", wanted)
+    codec = _find_codec(encoding)
+    if source.is_text and codec != "utf-8":
+        return _copy_as_utf8(source, folder / f"{number}.csv", codec)
     if _is_plain(str(source.path), source.suffix):
         return source
     link = folder / f"{number}{source.suffix}"
@@ -166,12 +168,12 @@ def made_readable(source: Source, folder: Path, number: int, encoding: str | Non
 def _is_plain(path: str, suffix: str) -> bool:
     try:
         path.encode()
-    except UnicodeEncodeError:  # a file name that is no UTF-8
+    except UnicodeEncodeError:  # the file name is not UTF-8
         return False
-    return path.endswith(suffix) and not any(sign in path for sign in "*?[]{}\\")
+    return path.endswith(suffix) and not any(character in path for character in "*?[]{}\\")
 
 
-def _codec(encoding: str | None) -> str:
+def _find_codec(encoding: str | None) -> str:
     try:
         name = codecs.lookup(encoding or "utf-8").name
     except LookupError as error:
@@ -182,8 +184,8 @@ def _codec(encoding: str | None) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
-def _transcoded(source: Source, path: Path, encoding: str) -> Source:
-    """Copy a text file in another encoding as UTF-8, a piece at a time."""
+def _copy_as_utf8(source: SourceFile, path: Path, encoding: str) -> SourceFile:
+    """Copy a text file of another encoding as UTF-8, in chunks; return the copy."""
     try:
         with (
             source.open() as raw,
@@ -194,33 +196,34 @@ def _transcoded(source: Source, path: Path, encoding: str) -> Source:
                 writer.write(text)
     except UnicodeError as error:
         raise InputError(
-            f"{source.name!r} is not text in the encoding {encoding} ({error}). Name the one it "
-            "was written in with --encoding."
+            f"{source.name!r} is not text in the encoding {encoding} ({error}). Pass the encoding "
+            "of the file with --encoding."
         ) from error
-    except LookupError as error:  # base64 and its like turn bytes into bytes
+    except LookupError as error:  # codecs such as base64 turn bytes into bytes
         raise InputError(
             f"{encoding!r} is not an encoding of text. Use one such as utf-8, latin-1 or utf-16."
         ) from error
     except _BROKEN_GZIP as error:
         raise source.damaged() from error
-    return Source(source.name, path, ".csv")
+    return SourceFile(source.name, path, ".csv")
 
 
-def check_bytes(source: Source) -> None:
-    """Refuse a text file that is not wholly there or is not text: a NUL byte, a broken gzip."""
-    position, line = 0, 1
+def check_bytes(source: SourceFile) -> None:
+    """Refuse a text file that is cut off, holds a NUL byte, or is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    position, line = 0, 1  # of the next byte; the line counts from 1
     try:
         with source.open() as file:
             while chunk := file.read(_CHUNK):
                 if position == 0:
                     _check_start(source, chunk)
-                at = chunk.find(b"\0")
-                if at >= 0:
-                    line += chunk.count(b"\n", 0, at)
+                fault = _find_bad_byte(chunk, decoder)
+                if fault is not None:
+                    start, reason = fault
+                    line += chunk.count(b"\n", 0, max(start, 0))
                     raise InputError(
-                        f"{source.name!r} holds a NUL byte (byte {position + at + 1}, in line "
-                        f"{line}), so it is not text in UTF-8. Name its encoding, such as "
-                        "--encoding utf-16, or remove the byte."
+                        f"{source.name!r} is not UTF-8: byte {position + start + 1}, in line "
+                        f"{line}, is {reason}."
                     )
                 position += len(chunk)
                 line += chunk.count(b"\n")
@@ -228,20 +231,39 @@ def check_bytes(source: Source) -> None:
         raise source.damaged() from error
     if not position:
         raise InputError(f"{source.name!r} holds no text; expected a header and rows.")
+    if decoder.getstate()[0]:
+        raise InputError(f"{source.name!r} ends inside a character; copy the file again.")
 
 
-def _check_start(source: Source, chunk: bytes) -> None:
+def _find_bad_byte(chunk: bytes, decoder: codecs.IncrementalDecoder) -> tuple[int, str] | None:
+    """Return the place of the first byte that is no text in UTF-8, and a description of it.
+
+    The place is negative where the character began in an earlier chunk.
+    """
+    start = chunk.find(b"\0")  # first, because a NUL byte shows the encoding
+    if start >= 0:
+        return start, "a NUL byte. Name the encoding, such as --encoding utf-16, or remove the byte"
+    n_held = len(decoder.getstate()[0])  # bytes of a character that the last chunk cut
+    try:
+        decoder.decode(chunk)
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        return error.start - n_held, f"0x{byte:02x}. Pass its encoding, such as --encoding latin-1"
+    return None
+
+
+def _check_start(source: SourceFile, chunk: bytes) -> None:
     if chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(
-            f"{source.name!r} begins as text in UTF-16 does, but UTF-8 was expected. Pass "
+            f"{source.name!r} begins like text in UTF-16, but UTF-8 was expected. Pass "
             "--encoding utf-16."
         )
     known = {b"PAR1": "a Parquet file", b"PK\x03\x04": "a zip or Excel file"}
     if not source.suffix.endswith(".gz"):
         known[b"\x1f\x8b"] = "a gzip file"
-    for magic, what in known.items():
+    for magic, description in known.items():
         if chunk.startswith(magic):
             raise InputError(
-                f"{source.name!r} is {what}, not the text that its name promises. Rename it, or "
+                f"{source.name!r} is {description}, not text as its name says. Rename it, or "
                 "save it as CSV or Parquet."
             )

@@ -1,6 +1,6 @@
-"""Tables on disk, opened through DuckDB: CSV and its like, and Parquet.
+"""Open tables on disk through DuckDB: delimited text and Parquet.
 
-How the kinds of the columns of a text file are found is told in `commod._io.tables.kinds`.
+`commod._io.tables.kinds` explains how the kinds of the columns of a text file are found.
 """
 
 from __future__ import annotations
@@ -8,29 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from commod._io.files import private_folder
-from commod._io.tables.delimited import Hints, open_text
-from commod._io.tables.kinds import quoted
+from commod._io.tables.delimited import KindHints, open_text
+from commod._io.tables.kinds import quote_name
+from commod._io.tables.names import list_names
 from commod._io.tables.parquet import kind_of_type, open_parquet
-from commod._io.tables.running import Progress, connect, in_plain_words, in_row_order, run_query
-from commod._io.tables.sources import find_sources, made_readable
+from commod._io.tables.queries import (
+    Progress,
+    connect,
+    row_order_kept,
+    run_query,
+    translated_errors,
+)
+from commod._io.tables.sources import find_sources, make_readable
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["Table", "open_tables", "read_frame"]
-
 
 @dataclass(frozen=True)
-class Table:
-    """A table in files: nothing is in memory until it is asked for.
+class SourceTable:
+    """A table in files. No row is in memory until a query reads it.
 
-    Close it, or use it in a `with` block: copies and links it needed are then removed.
+    Close the table, or use it in a `with` block: this removes its temporary copies and links.
     """
 
     relation: duckdb.DuckDBPyRelation
@@ -46,29 +50,24 @@ class Table:
         return tuple(self.relation.columns)
 
     @property
-    def label(self) -> str:
-        """Return what a sentence calls the table."""
+    def display_name(self) -> str:
+        """Return the name of the table in messages."""
         first = repr(self.files[0])
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
-    def with_relation(self, relation: duckdb.DuckDBPyRelation) -> Table:
-        """Return the table with another relation on the same connection, such as an edited one."""
+    def with_relation(self, relation: duckdb.DuckDBPyRelation) -> SourceTable:
+        """Return the table with another relation on the same connection, such as edited rows."""
         return replace(self, relation=relation)
 
     def close(self) -> None:
-        """Close the connection and remove what was kept for it on disk."""
+        """Close the connection and remove its temporary files."""
         self.connection.close()
         self._resources.close()
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> SourceTable:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -82,51 +81,50 @@ def open_tables(
     encoding: str | None = None,
     memory_limit: str | None = None,
     progress: Progress | None = None,
-) -> Table:
-    """Return the table that some local files hold, their rows one after the other.
+) -> SourceTable:
+    """Return the table in local files; its rows are those of the files, one after the other.
 
-    All rows of text files are looked at once, so that what is wrong with a file is said here and
-    in one sentence, and so that no later row has a surprise. Of Parquet files only the footer is
-    read; what is wrong inside shows when the rows are, through `in_plain_words`.
+    Every row of a text file is checked here, so no error follows later. Of a Parquet file only the
+    footer is read; `translated_errors` reports damage inside when the rows are read.
 
     Parameters
     ----------
     paths : sequence of str
-        CSV, TSV or TXT files, each also packed (.gz), or Parquet files; names or glob patterns.
+        CSV, TSV or TXT files, each also with .gz, or Parquet files; names or glob patterns.
     types : mapping from column to "text", "number", "integer" or "boolean", default=None
-        Corrects the kinds found. A value that does not fit is an error that names its line.
+        Corrects the kinds found. A value of another kind is an error that names its line.
     expected : mapping from column to kind, default=None
-        The same for columns of a text file that need not be there; `types` goes before it.
+        The same for columns that a text file may lack. `types` overrides it.
     others : str, default=None
-        The kind of all other columns of a text file; found from all rows unless given.
+        Kind of all other columns of a text file. By default it is found from all rows.
     delimiter : str, default=None
-        What separates the fields of a text file: a comma, in .tsv a tab, unless given.
+        Character between the fields of a text file. By default a comma, in .tsv a tab.
     encoding : str, default=None
-        Of a text file: UTF-8 (with or without a byte order mark) unless given.
+        Encoding of a text file. By default UTF-8, with or without a byte order mark.
     memory_limit : str, default=None
-        Of DuckDB, such as "2GB"; "1GB" unless given. What needs more goes to disk meanwhile.
+        Memory of DuckDB, such as "2GB"; by default "1GB". DuckDB spills the rest to disk.
     progress : callable, default=None
-        Called now and then with the share that is done, from 0 to 1.
+        Called repeatedly with the share that is done, from 0 to 1.
 
     Returns
     -------
-    Table
+    SourceTable
         Its relation has the columns of the files in their order.
 
     Raises
     ------
     InputError
-        What came, what was expected and the way out.
+        The files cannot be used. The message says why, and how to correct it.
     """
     sources = find_sources(paths)
     with ExitStack() as stack:
         folder = stack.enter_context(private_folder())
         connection = connect(folder / "spill", memory_limit)
         stack.callback(connection.close)
-        readable = [made_readable(s, folder, i, encoding) for i, s in enumerate(sources)]
+        readable = [make_readable(s, folder, i, encoding) for i, s in enumerate(sources)]
         given = {} if types is None else types
         if sources[0].is_text:
-            hints = Hints(given, expected or {}, others)
+            hints = KindHints(given, expected or {}, others)
             relation, kinds, n_rows = open_text(connection, readable, hints, delimiter, progress)
         else:
             relation, kinds, n_rows = open_parquet(connection, readable, given, delimiter, progress)
@@ -135,7 +133,7 @@ def open_tables(
                 f"{sources[0].name!r} has a header but no rows; expected at least one row of data."
             )
         files = tuple(source.name for source in sources)
-        return Table(relation, connection, kinds, n_rows, files, stack.pop_all())
+        return SourceTable(relation, connection, kinds, n_rows, files, stack.pop_all())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -143,51 +141,39 @@ def open_tables(
 
 
 def read_frame(
-    table: Table, columns: Sequence[str] | None = None, *, progress: Progress | None = None
+    table: SourceTable, columns: Sequence[str] | None = None, *, progress: Progress | None = None
 ) -> pd.DataFrame:
     """Return the rows of a table, or some of its columns, as a pandas frame.
 
-    Whole numbers are int64, with missing ones float64; all other numbers are float64; booleans
-    are bool, with missing ones objects with None.
+    Integers are int64, or float64 if one is missing. All other numbers are float64. Booleans are
+    bool, or objects with None if one is missing.
     """
     relation = table.relation
     dtypes = dict(zip(relation.columns, relation.types, strict=True))
     wanted = table.names if columns is None else tuple(columns)
     for name in wanted:
         if name not in dtypes:
-            shown = ", ".join(list(dtypes)[:20]) + (", ..." if len(dtypes) > 20 else "")
-            raise InputError(f"{table.label} has no column {name!r} (columns: {shown}).")
+            shown = list_names(table.names)
+            raise InputError(f"{table.display_name} has no column {name!r} (columns: {shown}).")
     read = relation.project(", ".join(_plain_type(name, dtypes[name]) for name in wanted))
-    with in_plain_words(), in_row_order(table.connection, relation):
+    with translated_errors(), row_order_kept(table.connection, relation):
         frame = run_query(table.connection, read.df, progress=progress)
     for name in wanted:
-        if not isinstance(frame[name].dtype, _numpy_dtype()):
-            frame[name] = _plain_column(frame[name])
+        if str(frame[name].dtype) in ("boolean", "Int64"):
+            frame[name] = _unmasked(frame[name])
     return frame
 
 
 def _plain_type(name: str, dtype: Any) -> str:
-    column = quoted(name)
+    column = quote_name(name)
     wide = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR"}.get(kind_of_type(dtype))
     return column if wide is None else f"CAST({column} AS {wide}) AS {column}"
 
 
-def _plain_column(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column with missing values of the masked types of pandas without them."""
-    import numpy as np
-
-    if series.dtype == "boolean":
-        return (
-            series.astype(object).where(series.notna(), None)
-            if series.hasnans
-            else series.astype(bool)
-        )
+def _unmasked(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of a masked pandas type as a plain NumPy type."""
     if series.dtype == "Int64":
-        return series.astype(np.float64) if series.hasnans else series.astype(np.int64)
-    return series
-
-
-def _numpy_dtype() -> type:
-    import numpy as np
-
-    return np.dtype
+        return series.astype("float64" if series.hasnans else "int64")
+    if series.hasnans:
+        return series.astype(object).where(series.notna(), None)
+    return series.astype(bool)

@@ -1,4 +1,4 @@
-"""Tables written to disk: in the order of their rows, whole or not at all."""
+"""Write tables to disk in the order of their rows, whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from commod._io.files import replacement_file
-from commod._io.tables.running import Progress, in_row_order, out_of_memory, run_query, sentence_of
-from commod._io.tables.table import Table
+from commod._io.tables.queries import (
+    Progress,
+    error_sentence,
+    memory_error,
+    row_order_kept,
+    run_query,
+)
+from commod._io.tables.table import SourceTable
 from commod.exceptions import InputError
 
-__all__ = ["TABLE_SUFFIXES", "check_output", "check_outputs", "write_table"]
-
 _OPTIONS = {
-    # small row groups: some wait in memory for the one before them
+    # small row groups, because some wait in memory for the group before them
     ".parquet": "FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE 122880",
     ".pq": "FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE 122880",
     ".csv": "FORMAT csv, HEADER, COMPRESSION none",
@@ -34,17 +38,17 @@ def check_output(
     inputs: Iterable[str | os.PathLike[str]] = (),
     suffixes: Sequence[str] | None = None,
 ) -> Path:
-    """Return the path if a file can be written there; to be called before any work is done.
+    """Return the path if a file can be written there; call this before any work.
 
     Parameters
     ----------
     path : str or path
     force : bool
-        Whether a file that is there may be replaced.
+        Whether to replace a file that exists.
     inputs : iterable of paths, default=()
-        The files being read: none of them is ever replaced.
+        The files being read. They are never replaced.
     suffixes : sequence of str, default=None
-        The endings to choose from, such as `TABLE_SUFFIXES`; any where None.
+        The allowed endings, such as `TABLE_SUFFIXES`; None allows any.
     """
     target = Path(path)
     shown = repr(str(path))
@@ -52,10 +56,10 @@ def check_output(
         raise InputError(f"{shown} is a folder; name a file in it.")
     if suffixes is not None and not target.name.lower().endswith(tuple(suffixes)):
         raise InputError(
-            f"{shown} does not say in which format to write. End it in one of "
+            f"{shown} does not say in which format to write. Use one of the endings "
             f"{', '.join(suffixes)}."
         )
-    folder = Path(os.path.realpath(target)).parent  # of a link that points to itself too
+    folder = Path(os.path.realpath(target)).parent  # works for a link that points to itself, too
     if not folder.is_dir():
         raise InputError(f"There is no folder {str(folder)!r} to write {target.name!r} in.")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -72,7 +76,7 @@ def _check_replaceable(
 ) -> None:
     if not stat.S_ISREG(target.stat().st_mode):
         raise InputError(f"{shown} is a pipe, socket or device. Name a file to write to.")
-    for path in _files_of(inputs):
+    for path in _expand_patterns(inputs):
         if os.path.samefile(path, target):
             raise InputError(
                 f"{shown} is one of the files being read, so it is not replaced. Write to another "
@@ -82,8 +86,8 @@ def _check_replaceable(
         raise InputError(f"{shown} is already there. Pass --force to replace it.")
 
 
-def _files_of(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
-    """Yield the files that names and patterns stand for."""
+def _expand_patterns(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    """Yield the files that names and patterns match."""
     for path in (os.fspath(p) for p in paths):
         yield from [path] if os.path.exists(path) else glob.glob(os.path.expanduser(path))
 
@@ -94,16 +98,16 @@ def check_outputs(
     *,
     inputs: Iterable[str | os.PathLike[str] | None] = (),
 ) -> None:
-    """Refuse any of several outputs (each with its endings) that cannot be written, or two alike.
+    """Refuse outputs that cannot be written, and two outputs in one file.
 
-    None among the outputs or inputs stands for one that was not asked for.
+    Each output comes with its allowed endings. None among the outputs or inputs is left out.
     """
-    read = [path for path in inputs if path is not None]
+    inputs_read = [path for path in inputs if path is not None]
     seen: set[str] = set()
     for path, suffixes in outputs:
         if path is None:
             continue
-        check_output(path, force, inputs=read, suffixes=suffixes)
+        check_output(path, force, inputs=inputs_read, suffixes=suffixes)
         place = os.path.realpath(path)
         if place in seen:
             raise InputError(
@@ -114,28 +118,28 @@ def check_outputs(
 
 
 def write_table(
-    table: Table,
+    table: SourceTable,
     path: str | os.PathLike[str],
     *,
     force: bool,
     progress: Progress | None = None,
 ) -> Path:
-    """Write the relation of a table to CSV or Parquet, by the ending of `path`; return the path.
+    """Write a table to CSV or Parquet, as the ending of `path` says; return the path.
 
-    The rows keep their order and pass through in bounded memory. The file is written beside its
-    place and moved there when it is whole, so a run that fails or is interrupted changes nothing.
-    Values are kept, not their spelling: 1.50 becomes 1.5.
+    The rows keep their order; memory is bounded. The file is written under a temporary name and
+    moved when it is whole, so a run that fails or is interrupted changes nothing. Values are kept,
+    their spelling is not: 1.50 becomes 1.5.
 
     Parameters
     ----------
-    table : Table
-        As opened, or `table.with_relation(edited)`.
+    table : SourceTable
+        An opened table, or `table.with_relation(edited)`.
     path : str or path
         Ends in .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .pq.
     force : bool
-        Whether a file that is there may be replaced.
+        Whether to replace a file that exists.
     progress : callable, default=None
-        Called now and then with the share that is done, from 0 to 1.
+        Called repeatedly with the share that is done, from 0 to 1.
     """
     import duckdb
 
@@ -145,25 +149,25 @@ def write_table(
         with replacement_file(target) as temporary:
             _copy(table, temporary, _OPTIONS[suffix], progress)
     except duckdb.OutOfMemoryException as error:
-        raise out_of_memory() from error
+        raise memory_error() from error
     except (duckdb.Error, OSError) as error:
-        raise _failed(str(path), error) from error
+        raise _write_error(str(path), error) from error
     return target
 
 
-def _copy(table: Table, path: Path, options: str, progress: Progress | None) -> None:
+def _copy(table: SourceTable, path: Path, options: str, progress: Progress | None) -> None:
     def copy() -> None:
         rows = table.relation  # noqa: F841  (DuckDB finds it by this name)
         table.connection.execute(
             f"COPY (FROM rows) TO $1 ({options}, USE_TMP_FILE false)", [str(path)]
         )
 
-    with in_row_order(table.connection, table.relation):
+    with row_order_kept(table.connection, table.relation):
         run_query(table.connection, copy, progress=progress)
 
 
-def _failed(path: str, error: Exception) -> InputError:
-    reason = sentence_of(error)
+def _write_error(path: str, error: Exception) -> InputError:
+    reason = error_sentence(error)
     if "No space left" in str(error):
         return InputError(
             f"The disk is full: {path!r} could not be written, and nothing was changed there. Make "

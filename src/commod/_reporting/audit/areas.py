@@ -16,8 +16,6 @@ from commod._record import Estimate
 from commod._reporting.audit.counts import UNDEFINED, DecisionCounts
 from commod._statistics.intervals import share_interval
 
-__all__ = ["RankedScores", "area_loss", "area_of_counts", "change_areas", "group_areas"]
-
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -11,8 +11,6 @@ from commod._reporting.audit.provenance import provenance_of
 from commod._reporting.audit.sentences import answer_of, notice_of
 from commod._reporting.explain import Explanation
 
-__all__ = ["make_audit"]
-
 
 def make_audit(
     evidence: Evidence,

@@ -16,8 +16,6 @@ from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import interval, list_first, metric_text, target_text
 from commod._text import distinct, n_of, shorten, verb
 
-__all__ = ["CHECKS", "checks_of"]
-
 Outcome = Literal["passed", "failed", "not enough evidence"]
 Answer = tuple[Outcome, str] | None  # None where the question does not apply
 

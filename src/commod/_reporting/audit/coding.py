@@ -12,8 +12,6 @@ from commod._data.labels import distinct_labels
 from commod._record import Request
 from commod.exceptions import InputError
 
-__all__ = ["Coding", "group_names_of", "read_two_labels"]
-
 COMMON_POSITIVES = (1, True)
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from commod._record import Estimate
 from commod.metrics._constraint import Constraint
 
-__all__ = ["UNDEFINED", "DecisionCounts", "finite_or_none"]
-
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 

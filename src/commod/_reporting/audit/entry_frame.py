@@ -13,8 +13,6 @@ from commod._reporting.audit.frame_counts import count_frame, summarise_decision
 from commod._reporting.audit.provenance import digest_counts
 from commod._reporting.audit.request import add_label_names, check_settings, read_request
 
-__all__ = ["audit_frame"]
-
 
 def audit_frame(
     frame: Any,

@@ -28,8 +28,6 @@ from commod._reporting.explain import Explanation, find_segments
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import Constraint
 
-__all__ = ["audit"]
-
 
 def audit(
     y_before: Any,

@@ -19,8 +19,6 @@ from commod._reporting.audit.subgroups import Slice, find_subgroups
 from commod._text import label_text
 from commod.metrics._constraint import Constraint, get_constraint
 
-__all__ = ["Evidence"]
-
 
 @dataclass(frozen=True, eq=False)
 class Evidence:

@@ -17,8 +17,6 @@ from narwhals.exceptions import DuplicateError
 from commod._data.tables import duplicate_names
 from commod.exceptions import InputError, InputTypeError
 
-__all__ = ["SCORES", "is_group", "read_roles", "select_roles"]
-
 SCORES = ("scores_before", "scores_after")
 ENGINES = "pandas, polars (lazy too), pyarrow, DuckDB or PySpark"
 MAX_LISTED = 20  # columns in an error message

@@ -24,10 +24,8 @@ from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.frame_columns import SCORES, is_group
 from commod._reporting.audit.people import read_people
 from commod._reporting.audit.scores import ScoreFigures
-from commod._text import n_of
+from commod._text import n_of, verb
 from commod.exceptions import InputError
-
-__all__ = ["DecisionSummary", "count_frame", "summarise_decisions"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -106,8 +104,8 @@ def summarise_decisions(frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable])
         n_outside = int(_total(decided, f"{role}_outside"))
         if n_outside:
             raise InputError(
-                f"{role} has {n_outside:,} value(s) outside [0, 1] in column {roles[role]!r}; pass "
-                "probabilities. Margins become scores through the sigmoid 1 / (1 + exp(-z))."
+                f"{role} has {n_of(n_outside, 'value')} outside [0, 1] in column {roles[role]!r}; "
+                "pass probabilities. Margins become scores through the sigmoid 1 / (1 + exp(-z))."
             )
     return DecisionSummary(
         n_undecided=n_undecided,
@@ -169,8 +167,8 @@ def _check_not_missing(roles: Mapping[str, Hashable], role: str, n: int) -> None
     elif role != "y_true":
         way_out += " Rows without either decision are left out."
     raise InputError(
-        f"{role}: column {roles[role]!r} is missing (NaN or null) in {n:,} row(s) that have a "
-        f"decision. {way_out}"
+        f"{role}: column {roles[role]!r} is missing (NaN or null) in {n_of(n, 'row')} that "
+        f"{verb(n, 'have')} a decision. {way_out}"
     )
 
 

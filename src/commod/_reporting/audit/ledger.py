@@ -23,8 +23,6 @@ from commod._reporting.explain import Explanation
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Ledger", "make_ledger"]
-
 FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 # one change is one line of the file
 BREAKS = str.maketrans("\r\n\t\v\f\x00\x85\u2028\u2029", " " * 9)

@@ -6,8 +6,6 @@ from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import list_first, why_undefined
 from commod._text import n_of, shorten, verb
 
-__all__ = ["not_known_of"]
-
 
 def not_known_of(evidence: Evidence) -> tuple[str, ...]:
     """Return what the figures do not say, one text per fact."""

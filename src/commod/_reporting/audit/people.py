@@ -17,8 +17,6 @@ from commod._reporting.audit.coding import Coding, group_names_of, read_two_labe
 from commod._reporting.audit.counts import DecisionCounts
 from commod.exceptions import DataWarning, InputError
 
-__all__ = ["AuditedPeople", "read_people"]
-
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 OptionalPair = tuple[FloatArray | None, FloatArray | None]

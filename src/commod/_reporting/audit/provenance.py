@@ -22,8 +22,6 @@ from commod._reporting.audit.ledger import Ledger
 from commod._reporting.audit.people import AuditedPeople
 from commod._reporting.explain import Explanation
 
-__all__ = ["DataDigest", "digest_counts", "provenance_of"]
-
 PACKAGES = ("commod-debiasing", "numpy", "scipy", "scikit-learn", "narwhals")
 NO_LEDGER = "not made"
 
@@ -115,7 +113,7 @@ def provenance_of(
         method=None if explanation is None else explanation.method,
         settings={} if explanation is None else dict(explanation.settings),
         reads_group=evidence.reads_group,
-        draws_lots=evidence.is_randomised,
+        is_randomised=evidence.is_randomised,
         data_digest=digest,
         ledger_digest=NO_LEDGER if ledger is None else ledger.digest,
         ledger_lines=0 if ledger is None else len(ledger),

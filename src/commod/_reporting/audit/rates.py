@@ -16,8 +16,6 @@ from commod._statistics.promises import fairness_interval
 from commod.bounds._counts import fewest_number
 from commod.metrics._constraint import CONSTRAINTS, Constraint
 
-__all__ = ["changes_of", "fairness_of_all", "groups_of", "limit_of"]
-
 FEWEST_DESCRIBED = 5  # people: rates of a smaller group would reveal one person's decision
 
 

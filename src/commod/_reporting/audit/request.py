@@ -17,8 +17,6 @@ from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint, missing_labels
 
-__all__ = ["add_label_names", "check_settings", "read_request"]
-
 SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")
 FACTS = ("pos_label", "favorable_label", "threshold")  # of the update, not wishes of the user
 

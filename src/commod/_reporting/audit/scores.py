@@ -15,8 +15,6 @@ from commod._reporting.audit.people import AuditedPeople
 from commod._statistics.intervals import share_estimate
 from commod.metrics import score_agreement
 
-__all__ = ["ScoreFigures", "calibration_bins", "calibration_error", "measure_scores", "quality_of"]
-
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 

@@ -10,17 +10,6 @@ from numpy.typing import NDArray
 from commod._reporting.audit.evidence import Evidence
 from commod._text import at_bound, distinct, n_of, shorten, verb
 
-__all__ = [
-    "answer_of",
-    "interval",
-    "list_first",
-    "metric_text",
-    "notice_of",
-    "target_text",
-    "why_undefined",
-]
-
-
 # ---------------------------------------------------------------------------------------------
 # Phrases that sentences and checks share
 

@@ -23,8 +23,6 @@ from commod._reporting.audit.people import AuditedPeople
 from commod._statistics.intervals import difference_interval, share_estimate
 from commod.metrics._constraint import Constraint
 
-__all__ = ["Slice", "SliceCounter", "find_subgroups"]
-
 IntArray = NDArray[np.int64]
 
 N_BINS = 4  # slices of a numeric column
@@ -132,7 +130,7 @@ def _ranges(column: Column) -> tuple[NDArray[np.int32], list[str]]:
 # Comparing
 
 
-class _Comparison(NamedTuple):
+class _PeerComparison(NamedTuple):
     """A subgroup and its peers: counts of shape (2, 2), favourable after and before."""
 
     slice_name: str
@@ -157,11 +155,11 @@ def find_subgroups(
     intervals hold together at `level`.
     """
     names = [coding.group_names[i] for i in np.flatnonzero(is_compared)]
-    comparisons: list[_Comparison] = []
+    comparisons: list[_PeerComparison] = []
     for slice_name, slice_counts in (_everybody(counts, coding, constraint), *slices):
         members = slice_counts[is_compared]
         peers = members.sum(axis=0) - members
-        comparisons += map(_Comparison, repeat(slice_name), names, members, peers)
+        comparisons += map(_PeerComparison, repeat(slice_name), names, members, peers)
     tested = [c for c in comparisons if min(c.members.sum(), c.peers.sum()) >= min_size]
     single_level = 1 - (1 - level) / max(len(tested), 1)
     what = "people with the favourable outcome"
@@ -178,7 +176,7 @@ def find_subgroups(
     )
 
 
-def _worse(comparisons: Sequence[_Comparison], what: str, level: float) -> list[Subgroup]:
+def _worse(comparisons: Sequence[_PeerComparison], what: str, level: float) -> list[Subgroup]:
     members = np.array([comparison.members for comparison in comparisons])
     peers = np.array([comparison.peers for comparison in comparisons])
     x1, x2 = members[:, 1].sum(axis=1), peers[:, 1].sum(axis=1)

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from commod._data.binning import bin_edges
 from commod._data.columns import Column, Scalar
 
-__all__ = ["BinRanges", "BinnedColumns", "ColumnBins", "bin_columns"]
-
 N_BINS = 32  # per numeric column: enough to locate a range, few enough for round edges
 MAX_CATEGORY_BINS = 60  # a rule lists a few categories only, so rare ones do not matter
 MAX_BINS_BY_SIZE = 400  # a bin holds at least one in 400 rows

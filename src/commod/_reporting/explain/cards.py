@@ -12,8 +12,6 @@ from commod._record import Card, CardLine, Concept
 from commod._statistics.intervals import share_estimate
 from commod.scorecard import Scorecard
 
-__all__ = ["CardMaker", "make_card", "push_of"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -21,17 +21,6 @@ from numpy.typing import NDArray
 from commod._data.binning import roundest_number
 from commod._reporting.explain.bins import BinnedColumns
 
-__all__ = [
-    "MIN_PRECISION",
-    "CandidateCondition",
-    "RuleCondition",
-    "RuleMeasure",
-    "best_conditions",
-    "in_range",
-    "log_n_choices",
-    "move_bound",
-]
-
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]

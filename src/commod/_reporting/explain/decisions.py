@@ -19,15 +19,6 @@ from commod.exceptions import InputError
 from commod.updates._check import check_update
 from commod.updates._interface import ReadRows, RowEvaluation
 
-__all__ = [
-    "ExplainedDecisions",
-    "check_labels",
-    "decisions_of_labels",
-    "decisions_of_update",
-    "row_chunks",
-    "settings_of",
-]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from commod._data.tables import take_rows
 from commod._record.explanation import Value
 
-__all__ = ["edited_rows"]
-
 
 def edited_rows(X: Any, row: int, edits: Sequence[tuple[str, Value]]) -> Any:
     """Return a table with the row as it is, followed by one copy per edit.

@@ -41,8 +41,6 @@ from commod.scorecard import MARGIN_COLUMN, Scorecard
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Explanation", "explain"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
@@ -67,9 +65,9 @@ def explain(
     Parameters
     ----------
     update : fitted update, or None
-        A COMMOD or ControlledDebiaser gives everything. A rival, or a COMMOD with ratio="mlp", has
-        no scorecard, so only its decisions are described. None stands for any two models, given
-        by `y_before` and `y_after`.
+        A COMMOD or ControlledDebiaser gives everything. A rival, or a COMMOD with
+        architecture="mlp", has no scorecard, so only its decisions are described. None stands for
+        any two models, given by `y_before` and `y_after`.
     X : table of shape (n, n_features)
         The people to explain. X is not copied: `person` and `reasons` read it again.
     sensitive_features : array-like of shape (n,) or (n, n_sensitive), default=None
@@ -424,7 +422,7 @@ class Explanation(ExplainedDecisions):
         if self.card is None:
             raise InputError(
                 f"{self.method or 'A pair of models'} has no scorecard, so nobody's points are "
-                'known. Explain a ControlledDebiaser or a COMMOD(ratio="concepts"), or use '
+                'known. Explain a ControlledDebiaser or a COMMOD(architecture="concepts"), or use '
                 "segments."
             )
         return self._update.scorecard_

@@ -30,8 +30,6 @@ from commod._reporting.explain.reasons import (
 from commod._text import points
 from commod.scorecard import Scorecard
 
-__all__ = ["Alternative", "Contribution", "Person", "PersonDecision", "explain_person"]
-
 MAX_REASONS = 3  # in the sentence
 MAX_TRIED = 10  # values of one column that the base model is asked about
 ROUNDING_TOLERANCE = 0.05  # share of the distance that a rounder number may add

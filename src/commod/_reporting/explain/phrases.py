@@ -9,16 +9,6 @@ from commod._record import Condition
 from commod._record.explanation import Value
 from commod._text import points, shorten
 
-__all__ = [
-    "column_text",
-    "condition_text",
-    "contribution_text",
-    "number_text",
-    "rule_text",
-    "short_value",
-    "value_text",
-]
-
 LONGEST_VALUE = 80  # characters
 _PART_OF_A_RULE = re.compile("[,;=<>≤≥“”]|\\b(and|or)\\b|^missing$")
 

@@ -24,8 +24,6 @@ from commod._record.explanation import Value
 from commod._reporting.explain.phrases import contribution_text
 from commod.scorecard import Scorecard
 
-__all__ = ["MIN_PUSH", "contributions_by_column", "mean_ratio", "strongest_reasons", "values_of"]
-
 Floats = NDArray[np.float64]
 
 MIN_PUSH = 0.01  # of the strongest push: a weaker one explains nothing

@@ -31,8 +31,6 @@ from commod._reporting.explain.conditions import (
     move_bound,
 )
 
-__all__ = ["Rule", "RuleSearch", "best_rules_by_length", "refine"]
-
 Mask = NDArray[np.bool_]
 
 BEAM_WIDTH = 3

@@ -27,8 +27,6 @@ from commod._reporting.explain.source import ColumnSource, FrameColumns
 from commod._statistics.intervals import share_estimate
 from commod.exceptions import InputError
 
-__all__ = ["SegmentFinder", "find_segments"]
-
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 RawRule = tuple[Direction, tuple[Condition, ...]]  # conditions without their texts

@@ -14,8 +14,6 @@ from commod._data.columns import Column, Kind, iter_columns
 from commod._data.tables import n_rows_of, take_rows
 from commod.exceptions import InputError
 
-__all__ = ["ColumnSource", "FrameColumns", "InMemory"]
-
 
 @dataclass(frozen=True)
 class InMemory:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from commod._record import Card, CardLine, Concept, Segments
 from commod._text import count, n_of, percent, points, shorten
 
-__all__ = ["card_lines", "segment_lines"]
-
 LONGEST_NAME = 60  # characters
 LONGEST_RULE = 120
 MAX_TERMS = 8

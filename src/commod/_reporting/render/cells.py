@@ -10,17 +10,6 @@ from commod._record import Estimate
 from commod._reporting.render.texts import NAME_LIMIT, SENTENCE_LIMIT
 from commod._text import NOT_KNOWN, count, number, percent
 
-__all__ = [
-    "Cell",
-    "ReportTable",
-    "figure",
-    "interval",
-    "sentence",
-    "table_of",
-    "text",
-    "three_digits",
-]
-
 Record = TypeVar("Record")
 Columns = Sequence[tuple[str, Callable[[Record], "Cell"]]]
 

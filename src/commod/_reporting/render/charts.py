@@ -10,8 +10,6 @@ from commod._record import Audit, Calibration, Card, Estimate, StabilitySummary,
 from commod._reporting.render.texts import ShortNames, group_rates_label
 from commod._text import count, estimate, number, of_hundred, percent, shorten
 
-__all__ = ["Chart", "Mark"]
-
 WIDTH = 440.0  # small enough to read on a phone, which scales the picture down a little
 MOST_GROUPS = 12
 THICKNESS = 11.0  # of a bar

@@ -18,17 +18,6 @@ from commod._reporting.render.cells import (
 )
 from commod._text import NOT_KNOWN, count, percent, points, shorten
 
-__all__ = [
-    "concept_terms",
-    "concepts",
-    "scorecard",
-    "scorecard_caption",
-    "segments",
-    "settings",
-    "step_segments",
-    "steps",
-]
-
 SHOWN_TERMS = 12  # of a scorecard, before the others are folded away
 MOST_TERMS = 400  # of an unfolded scorecard; the audit's JSON has all of them
 _DIRECTIONS = {"gain": "▲ gain", "loss": "▼ loss"}

@@ -6,8 +6,6 @@ from commod._record import Audit, TradeOff
 from commod._reporting.render import texts
 from commod._reporting.render.templating import environment
 
-__all__ = ["render_markdown"]
-
 
 def render_markdown(audit: Audit, trade_off: TradeOff | None = None) -> str:
     """Return the report as Markdown; a trade-off becomes a table of its steps.

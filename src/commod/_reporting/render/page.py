@@ -17,8 +17,6 @@ from commod._reporting.render.templating import environment
 from commod._reporting.render.texts import ShortNames
 from commod._text import count, number, percent
 
-__all__ = ["render_html"]
-
 
 def render_html(audit: Audit, trade_off: TradeOff | None = None) -> str:
     """Return the report as one HTML page.

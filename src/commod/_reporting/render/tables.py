@@ -16,22 +16,6 @@ from commod._reporting.render.cells import (
 )
 from commod._text import count, percent, percentage_points
 
-__all__ = [
-    "agreement",
-    "calibration",
-    "checks",
-    "errors",
-    "fairness",
-    "outcomes",
-    "proxies",
-    "quality",
-    "rates",
-    "small_groups",
-    "stability_columns",
-    "stability_histogram",
-    "subgroups",
-]
-
 MOST_COLUMNS = 30  # that recur in refits
 MOST_GROUPS = 60
 STATES = {

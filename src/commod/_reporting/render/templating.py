@@ -11,8 +11,6 @@ from jinja2.runtime import Context
 from commod import _text
 from commod._reporting.render import charts, explanation_tables, tables, texts
 
-__all__ = ["environment", "inert"]
-
 _FILTERS = ("count", "estimate", "n_of", "number", "percent", "plain")
 _ACTIVE = re.compile(r"([\\`*_{}\[\]#|~$!=^@])")
 _LINE_START = re.compile(r"^([-+]|\d+[.)])")

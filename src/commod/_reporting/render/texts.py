@@ -29,38 +29,6 @@ from commod._text import (
     verb,
 )
 
-__all__ = [
-    "NAME_LIMIT",
-    "NO_PROOF",
-    "SENTENCE_LIMIT",
-    "ShortNames",
-    "allowed_direction",
-    "asked_fairness",
-    "check_counts",
-    "counted_outcome",
-    "described_changes",
-    "error_sentence",
-    "evaluated_rows",
-    "favourable_outcome",
-    "group_rates_label",
-    "group_use",
-    "level_text",
-    "limit_sentences",
-    "measured",
-    "other_rows",
-    "rates_in_words",
-    "request_pairs",
-    "sentence_case",
-    "setting",
-    "stability_sentences",
-    "step_sentence",
-    "subgroup_sentences",
-    "target_number",
-    "target_state",
-    "target_text",
-    "trade_off_rows",
-]
-
 NO_PROOF = (
     "A target such as 0.8 is a choice that somebody made. Meeting it, or any other number in this "
     "report, is no proof of compliance with any law or rule."
@@ -251,7 +219,7 @@ def group_use(audit: Audit) -> str:
         None: "Whether the update sees the sensitive features when it decides is not known here. "
         "Other columns may be proxies for them.",
     }[audit.provenance.reads_group]
-    return f"{sentence} It decides by random draws." if audit.provenance.draws_lots else sentence
+    return f"{sentence} It decides by random draws." if audit.provenance.is_randomised else sentence
 
 
 def rates_in_words(names: ShortNames, groups: tuple[Group, ...]) -> list[str]:

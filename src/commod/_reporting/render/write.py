@@ -12,8 +12,6 @@ from commod._reporting.render.markdown import render_markdown
 from commod._reporting.render.page import render_html
 from commod.exceptions import InputError, InputTypeError
 
-__all__ = ["report"]
-
 
 def report(audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None) -> Path:
     """Write an audit as one file that people can read, sign and keep.

@@ -1,1 +1,1 @@
-"""The direct search of ControlledDebiaser: NumPy and SciPy only."""
+"""Search for the fewest changes: the solver of `ControlledDebiaser`, on NumPy and SciPy only."""

@@ -1,379 +1,338 @@
-"""From rows and limits to the update: the fewest changes, then the shortest and steadiest of those.
+"""Search for a short scorecard with few changes, for one target or along a path of targets.
 
-The densest scorecard with the fewest changes comes first. Of the extra changes that `sparsity`
-allows, a quarter may go to dropping raw columns, as much again, and more if need be, to dropping
-lines until a person can read the rest, and what is left to leaning on the first guess, which fits
-less of what is chance.
+`solve` begins with all columns and the fewest changes. `sparsity` allows extra changes, a share of
+the fewest. They are spent in three steps:
+
+1. Drop raw columns, for up to a quarter of the extra changes; up to half while more than 6 remain.
+2. Drop terms of columns with many until 40 terms are left, for up to half; up to all if needed.
+3. Shrink the direction towards the initial direction, for the rest. The initial direction fits
+   less noise, so the update does better on new rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from commod._solvers.search.design import Design, unit
-from commod._solvers.search.direct import Direction, Limits, Rows, anneal, best_cut, worth
-from commod._solvers.search.initial_direction import first_guess
-from commod._solvers.search.quasi_newton import Bounds
-
-__all__ = ["REFERENCE", "Found", "Task", "solve", "solve_path"]
+from commod._solvers.search.annealing import SearchTask, anneal, costs_and_multiplier
+from commod._solvers.search.design import unit_spread
+from commod._solvers.search.offset import Direction
+from commod._solvers.search.rates import SumLimits
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Progress = Callable[[int, int], None] | None
 
-DENSE = (0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0.06, 0.04)  # temperatures of the first search
-SHORT = (0.25, 0.12, 0.06)  # those of a search that begins near its end
-LINES_APART = 3  # a column with at most so many lines is kept or dropped whole
-FEW_COLUMNS = 6  # more than these may spend twice as much on getting fewer
-READABLE = 40  # lines that still are one page
-LEAST_LEAN = 0.05  # on the first guess; less makes no difference
-MOST_FOR_LEAN = 1.5  # times the changes: dearer, the first guess is no good at that target
-REFERENCE = 0.6  # of a path: where its columns are chosen
-CHECKED = (1.0, 0.3)  # of a path: where these have to be enough, too
-ENOUGH = 1.6  # times the changes of all columns: what these may cost there
+BUDGET_SHARES = (0.25, 0.5, 1.0)  # of the extra changes: after columns, after terms, after all
+READABLE_COLUMNS = 6  # with more columns than this, dropping columns may cost twice as much
+READABLE_TERMS = 40  # a scorecard of one page
+MIN_SEPARATE_TERMS = 4  # a column with fewer terms is kept or dropped as a whole
+MIN_SHRINKAGE = 0.05  # less makes no difference
+MAX_COST_OF_SHRINKAGE = 1.5  # times the changes; at a higher cost, shrink less
+# Positions along a path of targets, from the loosest (0) to the tightest (1).
+REFERENCE_POSITION = 0.6  # the target whose columns all targets share
+CHECKED_POSITIONS = (1.0, 0.3)  # targets at which these columns must be enough
+MAX_COST_OF_SUPPORT = 1.6  # times the changes with all columns; at a higher cost, add columns
 
-Report = Callable[[int, int], None] | None
+rank = attrgetter("rank")
 
 
-@dataclass(frozen=True)
-class Task:
-    """What stays the same along a path of targets.
+class SearchStep(NamedTuple):
+    """The state of a search after one step: the name of the step, the cost, the terms in use."""
 
-    `columns` (d,) is the raw column of each column of the design, `wanted` holds masks (n,) of
-    rows worth changing, one for each way to begin, `bounds` has one pair for each column of the
-    design or is None, and `sparsity` is the share of extra changes for a shorter scorecard.
-    """
-
-    design: Design
-    columns: NDArray[np.intp]
-    rows: Rows
-    wanted: Sequence[Mask]
-    weight: Floats
-    bounds: Bounds | None
-    sparsity: float
-
-    def on(self, support: Mask) -> Task:
-        """Return the task with the columns of the design where `support` (d,) is true."""
-        bounds = None
-        if self.bounds is not None:
-            bounds = [pair for pair, kept in zip(self.bounds, support, strict=True) if kept]
-        design, columns = self.design.columns(support), self.columns[support]
-        return replace(self, design=design, columns=columns, bounds=bounds)
-
-    def guess(self, which: int, begin: Floats | None = None) -> Floats:
-        """Return the first guess for one way to begin, shape (d,), sought from `begin` (d,)."""
-        return first_guess(
-            self.design, self.wanted[which], self.weight, bounds=self.bounds, begin=begin
-        )
-
-    def best_guess(self, limits: Limits, begin: Floats | None = None) -> tuple[Floats, int]:
-        """Return the first guess that comes closest by itself, shape (d,), and which it is."""
-        cuts = [self.cut(limits, self.guess(i, begin)) for i in range(len(self.wanted))]
-        which = min(range(len(cuts)), key=lambda i: (cuts[i].violation, cuts[i].cost))
-        return cuts[which].w, which
-
-    def cut(self, limits: Limits, w: Floats) -> Direction:
-        """Return a direction with its cut."""
-        return best_cut(self.rows, limits, self.design.times(w), w, exact=False)
-
-    def search(
-        self,
-        limits: Limits,
-        starts: Sequence[Floats],
-        temperatures: Sequence[float],
-        n_steps: int = 25,
-    ) -> Direction:
-        """Return the best direction found from the best of some starts, each of shape (d,)."""
-        first = min((self.cut(limits, w) for w in starts), key=lambda c: (c.violation, c.cost))
-        return anneal(
-            self.design,
-            self.rows,
-            limits,
-            first.w,
-            temperatures=temperatures,
-            bounds=self.bounds,
-            n_steps=n_steps,
-        )
+    step: str
+    change_rate: float
+    n_terms: int
 
 
 @dataclass(frozen=True)
-class Found:
-    """An update and how it was found: `direction` has d weights, zero outside `support`.
+class SearchSolution:
+    """A direction with d weights, zero outside `support` (d,), and how it was reached.
 
-    `lean` is the weight of the first guess in it, `steps` the name, the cost and the number of
-    lines after each step. A search on more rows begins from `dense` (d,), the direction of all
-    columns, from `guess` (d,), the first guess that was leant on, and tries the same `supports`.
+    `shrinkage` is the weight of the initial direction in it. A search on more rows starts from
+    `dense` (d,), the direction of all columns, and from `initial` (d,), the initial direction. It
+    tries the same `supports`.
     """
 
     direction: Direction
     support: Mask
-    lean: float
-    steps: tuple[tuple[str, float, int], ...]
+    shrinkage: float
+    steps: tuple[SearchStep, ...]
     dense: Floats
-    guess: Floats | None = None
+    initial: Floats | None = None
     supports: tuple[Mask, ...] = ()
 
+    @property
+    def is_reached(self) -> bool:
+        """Return whether the target is reached."""
+        return self.direction.violation <= 0
 
-def solve(task: Task, limits: Limits, earlier: Found | None = None) -> Found:
-    """Return the update for one set of limits; the target may be missed, see its violation.
-
-    `earlier` is what was found on fewer rows, where to begin.
-    """
-    everything = np.ones(task.design.width, dtype=bool)
-    if earlier is None:
-        guesses = [task.guess(i) for i in range(len(task.wanted))]
-        directions = [task.search(limits, [guess], DENSE, n_steps=50) for guess in guesses]
-        best = min(directions, key=lambda found: (found.violation, found.cost))
-    else:
-        best = task.search(limits, [earlier.dense], SHORT)
-    found = _step(Found(best, everything, 0.0, (), best.w), best, everything, "all columns")
-    if not task.sparsity or best.violation > 0 or not best.cost:
-        return found
-    allowed = [best.cost * (1 + task.sparsity * share) for share in (0.25, 0.5, 1.0)]
-    supports = earlier.supports if earlier else ()
-    supports = supports or tuple(_shorter_supports(task, limits))
-    found = replace(found, supports=supports, guess=earlier.guess if earlier else None)
-    found = _drop_columns(task, limits, found, supports, allowed[0])
-    if (n_over := len(np.unique(task.columns[found.support])) - FEW_COLUMNS) > 0:
-        n_dropped = len(np.unique(task.columns)) - FEW_COLUMNS
-        found = _drop_columns(
-            task, limits, found, supports[n_dropped - n_over : n_dropped], allowed[1]
+    def then(
+        self, step: str, direction: Direction, support: Mask, shrinkage: float = 0.0
+    ) -> SearchSolution:
+        """Return the solution after one more step; `direction` has one weight per kept column."""
+        return replace(
+            self,
+            direction=replace(direction, w=_expand(direction.w, support)),
+            support=support,
+            shrinkage=shrinkage,
+            steps=(*self.steps, SearchStep(step, direction.cost, int(support.sum()))),
         )
-    for most in allowed[1:]:
-        found = _drop_lines(task, limits, found, most)
-    return _lean(task, limits, found, allowed[-1])
 
 
-def _step(before: Found, direction: Direction, support: Mask, name: str) -> Found:
-    """Return what was found next; `direction` has one weight for each column in `support`."""
-    w = np.zeros(len(support))
-    w[support] = direction.w
-    steps = (*before.steps, (name, direction.cost, int(support.sum())))
-    return replace(before, direction=replace(direction, w=w), support=support, steps=steps)
+def _expand(w: Floats, support: Mask) -> Floats:
+    """Return weights of all columns from those of the columns in `support`."""
+    weights = np.zeros(len(support))
+    weights[support] = w
+    return weights
 
 
-def _try(task: Task, limits: Limits, found: Found, support: Mask, allowed: float) -> Found | None:
-    """Return the update on fewer columns of the design, or None where it costs too much."""
-    part = task.on(support)
-    w = found.direction.w[support]
-    direction = part.search(limits, [w if w.any() else part.best_guess(limits)[0]], SHORT)
-    if direction.violation > 0 or direction.cost > allowed:
-        return None
-    return _step(found, direction, support, "fewer columns")
+# ---------------------------------------------------------------------------------------------
+# One target
+
+
+def solve(task: SearchTask, earlier: SearchSolution | None = None) -> SearchSolution:
+    """Return the solution of a task; it may miss the target, see its violation.
+
+    `earlier` is a solution on fewer rows, where the search begins.
+    """
+    all_columns = np.ones(task.design.width, dtype=bool)
+    if earlier is None:
+        starts = [task.initial_direction(i) for i in range(len(task.worth_changing))]
+        best = min((anneal(task, w, is_short=False) for w in starts), key=rank)
+    else:
+        best = anneal(task, earlier.dense)
+    solution = SearchSolution(best, all_columns, 0.0, (), best.w)
+    solution = solution.then("all columns", best, all_columns)
+    if not task.sparsity or best.violation > 0 or not best.cost:
+        return solution
+    supports = (earlier.supports if earlier else ()) or tuple(_shorter_supports(task))
+    solution = replace(solution, supports=supports, initial=earlier.initial if earlier else None)
+    max_costs = [best.cost * (1 + task.sparsity * share) for share in BUDGET_SHARES]
+    solution = _drop_columns(task, solution, supports, max_costs[0])
+    n_too_many = len(np.unique(task.columns[solution.support])) - READABLE_COLUMNS
+    if n_too_many > 0:
+        n_dropped = len(np.unique(task.columns)) - READABLE_COLUMNS
+        supports = supports[n_dropped - n_too_many : n_dropped]
+        solution = _drop_columns(task, solution, supports, max_costs[1])
+    for max_cost in max_costs[1:]:
+        solution = _drop_terms(task, solution, max_cost)
+    return _shrink(task, solution, max_costs[-1])
 
 
 def _drop_columns(
-    task: Task, limits: Limits, found: Found, supports: Sequence[Mask], allowed: float
-) -> Found:
-    """Return the update on the shortest of some supports that `allowed` changes pay for.
+    task: SearchTask, solution: SearchSolution, supports: Sequence[Mask], max_cost: float
+) -> SearchSolution:
+    """Return the solution on the shortest of `supports` that costs at most `max_cost`.
 
-    Supports go from long to short; what one costs is taken to grow as they get shorter.
+    Supports go from long to short. The bisection assumes that shorter ones cost more.
     """
     low, high = -1, len(supports) - 1
     while low < high:
         middle = (low + high + 1) // 2
-        shorter = _try(task, limits, found, supports[middle], allowed)
+        shorter = _restrict(task, solution, supports[middle], max_cost, "fewer columns")
         if shorter is None:
             high = middle - 1
         else:
-            found, low = shorter, middle
-    return found
+            solution, low = shorter, middle
+    return solution
 
 
-def _shorter_supports(task: Task, limits: Limits) -> list[Mask]:
-    """Return supports (d,) without one raw column, without two, …, those that tell least first.
+def _restrict(
+    task: SearchTask, solution: SearchSolution, support: Mask, max_cost: float, step: str
+) -> SearchSolution | None:
+    """Return the solution on the columns in `support`; None where it costs too much."""
+    part, w = task.select(support), solution.direction.w[support]
+    direction = anneal(part, w if w.any() else part.best_initial_direction()[0])
+    is_allowed = direction.violation <= 0 and direction.cost <= max_cost
+    return solution.then(step, direction, support) if is_allowed else None
 
-    What a column tells is judged by the first guess: it asks the rows one clear question, while
-    the direction found knows how to make use of chance.
+
+def _shorter_supports(task: SearchTask) -> list[Mask]:
+    """Return supports (d,) without one raw column, without two, …, least useful columns first.
+
+    The initial direction judges how useful a column is: it answers one clear question, while the
+    direction of a search has adapted to noise.
     """
-    w, which = task.best_guess(limits)
+    w, i = task.best_initial_direction()
+    mask, times = task.worth_changing[i], task.design.times
     support = np.ones(task.design.width, dtype=bool)
     supports = []
     while len(names := np.unique(task.columns[support])) > 1:
-        parts = [support & (task.columns == name) for name in names]
-        eta = task.design.times(w)
-        rest = [eta - task.design.times(np.where(part, w, 0.0)) for part in parts]
-        losses = [_misordered(task.wanted[which], values) for values in rest]
-        support = support & ~parts[int(np.argmin(losses))]
-        w = np.zeros(len(support))
-        w[support] = task.on(support).guess(which)
+        columns = [support & (task.columns == name) for name in names]
+        eta = times(w)
+        losses = [_misordered(mask, eta - times(np.where(part, w, 0.0))) for part in columns]
+        support = support & ~columns[int(np.argmin(losses))]
+        w = _expand(task.select(support).initial_direction(i), support)
         supports.append(support)
     return supports
 
 
-def _misordered(wanted: Mask, eta: Floats) -> float:
-    """Return the share of pairs of a wanted and another row that `eta` puts in the wrong order."""
+def _misordered(worth_changing: Mask, eta: Floats) -> float:
+    """Return the share of pairs of a row worth changing and another that `eta` orders wrongly."""
     ranks = rankdata(eta, method="ordinal")
-    n, m = float(wanted.sum()), float((~wanted).sum())
-    return 1 - float(ranks[wanted].sum() - n * (n + 1) / 2) / max(n * m, 1.0)
+    n, m = float(worth_changing.sum()), float((~worth_changing).sum())
+    return 1 - float(ranks[worth_changing].sum() - n * (n + 1) / 2) / max(n * m, 1.0)
 
 
-def _drop_lines(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
-    """Drop lines of columns with many until a person can read the rest, several at once."""
+def _drop_terms(task: SearchTask, solution: SearchSolution, max_cost: float) -> SearchSolution:
+    """Drop terms of columns with many, several at once, until the scorecard is readable."""
     share = 0.4
-    while (n_over := int(found.support.sum()) - READABLE) > 0:
-        _, column, sizes = np.unique(
-            task.columns[found.support], return_inverse=True, return_counts=True
-        )
-        lines = np.flatnonzero(found.support)[(sizes > LINES_APART)[column]]
-        n_dropped = min(int(share * len(lines)), n_over)
+    while (n_too_many := int(solution.support.sum()) - READABLE_TERMS) > 0:
+        n_terms = np.bincount(task.columns[solution.support], minlength=task.columns.max() + 1)
+        is_separate = solution.support & (n_terms >= MIN_SEPARATE_TERMS)[task.columns]
+        separate = np.flatnonzero(is_separate)
+        n_dropped = min(int(share * len(separate)), n_too_many)
         if not n_dropped:
             break
-        weakest = np.argsort(_needs(task, limits, found)[lines], kind="stable")[:n_dropped]
-        support = found.support.copy()
-        support[lines[weakest]] = False
-        shorter = _try(task, limits, found, support, allowed)
-        if shorter is not None:
-            found = replace(shorter, steps=(*found.steps, ("fewer lines", *shorter.steps[-1][1:])))
-        else:
+        losses = _losses_without(task, solution.direction)[separate]
+        support = solution.support.copy()
+        support[separate[np.argsort(losses, kind="stable")[:n_dropped]]] = False
+        shorter = _restrict(task, solution, support, max_cost, "fewer terms")
+        if shorter is None:
             share /= 2
-    return found
+        else:
+            solution = shorter
+    return solution
 
 
-def _needs(task: Task, limits: Limits, found: Found) -> Floats:
-    """Return what is lost when the weight of each category is zero and the cut stays, (d,)."""
-    direction = found.direction
-    value, _ = worth(task.design, task.rows, limits, direction)
+def _losses_without(task: SearchTask, direction: Direction) -> Floats:
+    """Return the loss when the weight of each category becomes zero and the offset stays, (d,)."""
+    costs, _ = costs_and_multiplier(task, direction)
     eta = task.design.times(direction.w) + direction.offset
-    return task.design.gain_without(direction.w, eta, value * task.rows.free)
+    return task.design.gain_without(direction.w, eta, costs * task.effects.may_change)
 
 
-def _lean(task: Task, limits: Limits, found: Found, allowed: float) -> Found:
-    """Lean on the first guess as far as the changes stay within `allowed`."""
-    part = task.on(found.support)
-    begin = None if found.guess is None else found.guess[found.support]
-    guess, _ = part.best_guess(limits, begin)
-    whole = np.zeros(len(found.support))
-    whole[found.support] = guess
-    found = replace(found, guess=whole)
-    for lean in np.linspace(1.0, LEAST_LEAN, 20):
-        direction = _leaning(part, limits, found.direction.w[found.support], guess, float(lean))
-        if direction.violation <= 0 and direction.cost <= allowed:
-            return replace(_step(found, direction, found.support, "steadier"), lean=float(lean))
-    return found
+def _shrink(task: SearchTask, solution: SearchSolution, max_cost: float) -> SearchSolution:
+    """Shrink towards the initial direction as far as the cost stays within `max_cost`."""
+    support = solution.support
+    part, w = task.select(support), solution.direction.w[support]
+    start = None if solution.initial is None else solution.initial[support]
+    initial, _ = part.best_initial_direction(start)
+    solution = replace(solution, initial=_expand(initial, support))
+    for shrinkage in np.linspace(1.0, MIN_SHRINKAGE, 20).tolist():
+        direction = _shrunk(part, w, initial, shrinkage)
+        if direction.violation <= 0 and direction.cost <= max_cost:
+            return solution.then("shrunk", direction, support, shrinkage)
+    return solution
 
 
-def _leaning(part: Task, limits: Limits, w: Floats, guess: Floats, lean: float) -> Direction:
-    return part.cut(limits, (1 - lean) * unit(part.design, w) + lean * guess)
+def _shrunk(part: SearchTask, w: Floats, initial: Floats, shrinkage: float) -> Direction:
+    """Return the direction between `w` and the initial direction, with its offset."""
+    return part.with_offset((1 - shrinkage) * unit_spread(part.design, w) + shrinkage * initial)
+
+
+# ---------------------------------------------------------------------------------------------
+# A path of targets
 
 
 def solve_path(
-    task: Task,
-    limits: Sequence[Limits],
-    reference: Found,
-    report: Report = None,
-    leans: Sequence[float | None] = (None,),
-) -> list[list[Found]]:
-    """Return updates for several limits, from the loosest to the tightest: one for each lean.
+    task: SearchTask,
+    limits: Sequence[SumLimits],
+    reference: SearchSolution,
+    report: Progress = None,
+    shrinkages: Sequence[float | None] = (None,),
+) -> list[list[SearchSolution]]:
+    """Return solutions for several limits, from loosest to tightest: one for each shrinkage.
 
-    `reference` is what `solve` found at the limits REFERENCE of the way. Its columns are shared, so
-    that the updates can be compared line by line, with more where these are not enough; each
-    begins from its neighbour. A lean of None is the reference's own, 1 the first guess itself, on
-    all columns.
+    `reference` is the solution of `task`, whose limits are those at REFERENCE_POSITION. All
+    solutions share its columns, so that they can be compared term by term; columns are added where
+    these are not enough. Every search begins from its neighbour's direction. A shrinkage of None
+    is that of the reference; 1 is the initial direction itself, on all columns.
     """
-    support, known = _shared_support(task, limits, reference)
-    part = task.on(support)
-    guess, which = part.best_guess(limits[int(REFERENCE * len(limits))])
-    steadiest = task.guess(which)
-    begins = [guess, *(w[support] for w in known)]
-    directions = _follow(part, limits, begins, report)
-    path: list[list[Found]] = []
-    for limit, direction in zip(limits, directions, strict=True):
-        free = _step(replace(reference, steps=()), direction, support, "on the path")
-        steady = _guessed(task, limit, reference, steadiest)
-        use_steady = steady.direction.violation <= direction.violation
-        several = []
-        for lean in leans:
-            if lean is None:
-                several.append(_steadier(part, limit, free, guess, reference.lean))
-            elif lean == 1.0 and use_steady:
-                several.append(steady)
+    tasks = [replace(task, limits=limit) for limit in limits]
+    support, starts = _shared_support(tasks, reference)
+    part = task.select(support)
+    initial, i = part.best_initial_direction()
+    dense_initial = task.initial_direction(i)
+    parts = [replace(part, limits=limit) for limit in limits]
+    directions = _follow_path(parts, [initial, *(w[support] for w in starts)], report)
+    start = replace(reference, steps=())
+    path: list[list[SearchSolution]] = []
+    for task, part, direction in zip(tasks, parts, directions, strict=True):
+        unshrunk = start.then("on the path", direction, support)
+        dense = task.with_offset(dense_initial)
+        path.append([])
+        for shrinkage in shrinkages:
+            if shrinkage == 1.0 and dense.violation <= direction.violation:
+                all_columns = np.ones(len(support), dtype=bool)
+                solution = start.then("initial direction", dense, all_columns, 1.0)
+            elif shrinkage is None:
+                max_cost = direction.cost * max(MAX_COST_OF_SHRINKAGE, 1 + task.sparsity)
+                solution = _shrink_by(part, unshrunk, initial, reference.shrinkage, max_cost)
             else:
-                several.append(_leant(part, limit, free, guess, lean))
-        path.append(several)
+                solution = _shrink_by(part, unshrunk, initial, shrinkage, np.inf)
+            path[-1].append(solution)
     return path
 
 
 def _shared_support(
-    task: Task, limits: Sequence[Limits], reference: Found
+    tasks: Sequence[SearchTask], reference: SearchSolution
 ) -> tuple[Mask, list[Floats]]:
-    """Return the columns (d,) for a path, and directions (d,) that are known to be good.
+    """Return the columns (d,) of a path, and directions (d,) from which to start.
 
-    The reference's; further ones where these cost far more than all columns would.
+    These are the reference's columns, and more where they cost far more than all columns would.
     """
-    support, known = reference.support, [reference.direction.w]
-    for position in CHECKED if task.sparsity else ():
-        limit = limits[int(position * (len(limits) - 1))]
-        dense = task.search(limit, [reference.dense], SHORT)
+    support, starts = reference.support, [reference.direction.w]
+    for position in CHECKED_POSITIONS if tasks[0].sparsity else ():
+        task = tasks[int(position * (len(tasks) - 1))]
+        dense = anneal(task, reference.dense)
         if dense.violation > 0 or not dense.cost:
             continue
-        starts = [w[support] for w in (dense.w, known[0])]
-        few = task.on(support).search(limit, starts, SHORT)
-        if few.violation > 0 or few.cost > ENOUGH * dense.cost:
-            more = solve(task, limit, replace(reference, dense=dense.w))
-            support = support | more.support
-            known.append(more.direction.w)
-    return support, known
+        part = task.select(support)
+        candidates = [part.with_offset(w[support]) for w in (dense.w, starts[0])]
+        short = anneal(part, min(candidates, key=rank).w)
+        if short.violation > 0 or short.cost > MAX_COST_OF_SUPPORT * dense.cost:
+            longer = solve(task, replace(reference, dense=dense.w))
+            support = support | longer.support
+            starts.append(longer.direction.w)
+    return support, starts
 
 
-def _follow(
-    part: Task, limits: Sequence[Limits], begins: Sequence[Floats], report: Report
+def _follow_path(
+    tasks: Sequence[SearchTask], starts: Sequence[Floats], report: Progress
 ) -> list[Direction]:
-    """Return a direction for each of several limits, each sought from its neighbour's.
+    """Return a direction for each of several tasks; each search begins from its neighbour's.
 
-    And from one of `begins`, where that is better to begin with than what the neighbour leads to.
+    Where one of `starts` is better by itself than the result, a second search begins from it.
     """
-    found: list[Direction] = []
-    w = begins[-1]
-    for i, limit in enumerate(limits):
-        direction = part.search(limit, [w], SHORT)
-        others = [part.cut(limit, begin) for begin in begins]
-        if (other := min(others, key=_rank)).better_than(direction):
-            again = part.search(limit, [other.w], SHORT)
-            direction = min(direction, again, key=_rank)
-        found.append(direction)
+    directions: list[Direction] = []
+    w = starts[-1]
+    for task in tasks:
+        direction = anneal(task, w)
+        start = min((task.with_offset(start) for start in starts), key=rank)
+        if start.better_than(direction):
+            direction = min(direction, anneal(task, start.w), key=rank)
+        directions.append(direction)
         w = direction.w
         if report is not None:
-            report(i + 1, len(limits))
-    for i in reversed(range(len(limits) - 1)):  # what is enough for more is enough for less
-        stricter = part.cut(limits[i], found[i + 1].w)
-        if stricter.better_than(found[i]):
-            found[i] = stricter
-    return found
+            report(len(directions), len(tasks))
+    for i in reversed(range(len(tasks) - 1)):  # a tighter target's direction may be better here
+        tighter = tasks[i].with_offset(directions[i + 1].w)
+        directions[i] = min(directions[i], tighter, key=rank)
+    return directions
 
 
-def _rank(direction: Direction) -> tuple[float, float]:
-    return direction.violation, direction.cost
+def _shrink_by(
+    part: SearchTask, unshrunk: SearchSolution, initial: Floats, shrinkage: float, max_cost: float
+) -> SearchSolution:
+    """Return the shrunk solution, or the unshrunk one where shrinking misses the target more.
 
-
-def _leant(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) -> Found:
-    """Return an update leaning on the first guess, or as it was where that misses the target."""
-    leaning = _leaning(part, limits, free.direction.w[free.support], guess, lean)
-    if leaning.violation > free.direction.violation:
-        return replace(free, lean=0.0)
-    return replace(_step(free, leaning, free.support, "steadier"), lean=lean)
-
-
-def _steadier(part: Task, limits: Limits, free: Found, guess: Floats, lean: float) -> Found:
-    """Return an update leaning on the first guess, less where that costs far more changes.
-
-    That may be more than `sparsity` allows at the reference, for it pays on new rows.
+    The shrinkage is halved while it costs more than `max_cost`. That may be more than `sparsity`
+    allows at the reference: shrinkage pays on new rows.
     """
-    most = free.direction.cost * max(MOST_FOR_LEAN, 1 + part.sparsity)
-    while lean >= LEAST_LEAN:
-        leant = _leant(part, limits, free, guess, lean)
-        if leant.direction.cost <= most:
-            return leant
-        lean /= 2
-    return replace(free, lean=0.0)
-
-
-def _guessed(task: Task, limits: Limits, model: Found, guess: Floats) -> Found:
-    """Return the first guess on all columns with its exact cut."""
-    support = np.ones(task.design.width, dtype=bool)
-    found = _step(replace(model, steps=()), task.cut(limits, guess), support, "first guess")
-    return replace(found, lean=1.0)
+    w = unshrunk.direction.w[unshrunk.support]
+    while shrinkage >= MIN_SHRINKAGE:
+        direction = _shrunk(part, w, initial, shrinkage)
+        if direction.violation > unshrunk.direction.violation:
+            break
+        if direction.cost <= max_cost:
+            return unshrunk.then("shrunk", direction, unshrunk.support, shrinkage)
+        shrinkage /= 2
+    return unshrunk

@@ -1,7 +1,7 @@
-"""A few quasi-Newton steps for a smooth function of few unknowns, without ceremony around each.
+"""Minimise a smooth function of few unknowns with a few quasi-Newton (L-BFGS) steps.
 
-The searches here take thousands of steps on functions that cost a tenth of a millisecond, where
-what a general optimiser does around a step costs as much as the step.
+A search takes thousands of steps on functions that cost a tenth of a millisecond. The overhead of
+a general optimiser around each step would cost as much as the step itself.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-__all__ = ["Bounds", "descend"]
-
 Floats = NDArray[np.float64]
 Bounds = Sequence[tuple[float | None, float | None]]
 Function = Callable[[Floats], tuple[float, Floats]]
 Pair = tuple[Floats, Floats, float]  # a step, the change of the gradient along it, their product
 
-MEMORY = 6  # steps from which the curvature is told
-SUFFICIENT = 1e-4  # of the decrease that the slope promises
-MOST_HALVINGS = 12
-FLAT = 1e-5  # a gradient with no larger entry is zero
+MEMORY = 6  # past steps that estimate the curvature
+MIN_DECREASE = 1e-4  # share of the decrease predicted by the slope (Armijo)
+MAX_STEP_CUTS = 12
+MAX_FLAT_GRADIENT = 1e-5  # a gradient with no larger entry counts as zero
 
 
 def descend(
@@ -35,7 +33,7 @@ def descend(
     tolerance: float,
     bounds: Bounds | None = None,
 ) -> Floats:
-    """Return where a function is lower than at `start`, after at most `n_steps` steps.
+    """Return a point where a function is lower than at `start`, after at most `n_steps` steps.
 
     Parameters
     ----------
@@ -57,66 +55,64 @@ def descend(
     if bounds is None:
         return _limited_memory(function, start, n_steps, tolerance)
     settings: Any = {"bounds": bounds, "options": {"maxiter": n_steps, "ftol": tolerance}}
-    found = minimize(function, start, jac=True, method="L-BFGS-B", **settings)
-    return np.asarray(found.x)
+    return np.asarray(minimize(function, start, jac=True, method="L-BFGS-B", **settings).x)
 
 
 def _limited_memory(function: Function, v: Floats, n_steps: int, tolerance: float) -> Floats:
     value, gradient = function(v)
     memory: deque[Pair] = deque(maxlen=MEMORY)
     for _ in range(n_steps):
-        if np.abs(gradient).max(initial=0.0) <= FLAT:
+        if np.abs(gradient).max(initial=0.0) <= MAX_FLAT_GRADIENT:
             break
-        step = _direction(gradient, memory)
-        slope = float(step @ gradient)
-        if slope >= 0:  # by rounding: begin again along the gradient
+        direction = _descent_direction(gradient, memory)
+        if direction @ gradient >= 0:  # rounding spoilt the memory: start again
             memory.clear()
-            step = _direction(gradient, memory)
-            slope = float(step @ gradient)
-        found = _line_search(function, v, value, step, slope)
-        if found is None:
+            direction = _descent_direction(gradient, memory)
+        slope = float(direction @ gradient)
+        accepted = _line_search(function, v, value, direction, slope)
+        if accepted is None:
             break
-        moved, new_value, new_gradient = found
-        bent = new_gradient - gradient
-        along = float(moved @ bent)
-        if along > 1e-10 * -slope:
-            memory.append((moved, bent, along))
-        fell = value - new_value
-        v, value, gradient = v + moved, new_value, new_gradient
-        if fell <= tolerance * max(abs(value), abs(value + fell), 1.0):
+        step, new_value, new_gradient = accepted
+        bend = new_gradient - gradient
+        product = float(step @ bend)
+        if product > 1e-10 * -slope:
+            memory.append((step, bend, product))
+        decrease = value - new_value
+        v, value, gradient = v + step, new_value, new_gradient
+        if decrease <= tolerance * max(abs(value), abs(value + decrease), 1.0):
             break
     return v
 
 
-def _direction(gradient: Floats, memory: deque[Pair]) -> Floats:
-    """Return minus the gradient in the metric of the last steps (L-BFGS, two loops)."""
-    step = -gradient
+def _descent_direction(gradient: Floats, memory: deque[Pair]) -> Floats:
+    """Return minus the gradient in the metric of the last steps (the two loops of L-BFGS)."""
+    direction = -gradient
     if not memory:
-        return step / max(1.0, float(np.sqrt(gradient @ gradient)))
+        return direction / max(1.0, float(np.sqrt(gradient @ gradient)))
     shares = []
-    for moved, bent, along in reversed(memory):
-        share = float(moved @ step) / along
-        step -= share * bent
+    for step, bend, product in reversed(memory):
+        share = float(step @ direction) / product
+        direction -= share * bend
         shares.append(share)
-    _, bent, along = memory[-1]
-    step *= along / float(bent @ bent)
-    for (moved, bent, along), share in zip(memory, reversed(shares), strict=True):
-        step += (share - float(bent @ step) / along) * moved
-    return step
+    _, bend, product = memory[-1]
+    direction *= product / float(bend @ bend)
+    for (step, bend, product), share in zip(memory, reversed(shares), strict=True):
+        direction += (share - float(bend @ direction) / product) * step
+    return direction
 
 
 def _line_search(
-    function: Function, v: Floats, value: float, step: Floats, slope: float
+    function: Function, v: Floats, value: float, direction: Floats, slope: float
 ) -> tuple[Floats, float, Floats] | None:
-    """Return a step that falls enough, with value and gradient after it; None if none does."""
+    """Return a step that lowers the value enough, with value and gradient after it, or None."""
     length = 1.0
-    for _ in range(MOST_HALVINGS):
-        moved = length * step
-        new_value, gradient = function(v + moved)
-        if new_value <= value + SUFFICIENT * length * slope:
-            return moved, new_value, gradient
-        # the lowest point of the parabola through what is known, not too far from a half
+    for _ in range(MAX_STEP_CUTS):
+        step = length * direction
+        new_value, gradient = function(v + step)
+        if new_value <= value + MIN_DECREASE * length * slope:
+            return step, new_value, gradient
+        # try the lowest point of the parabola through the known values, not far from a half
         bend = new_value - value - slope * length
-        best = -slope * length * length / (2 * bend) if bend > 0 else 0.5 * length
-        length = min(max(best, 0.1 * length), 0.5 * length)
+        lowest = -slope * length * length / (2 * bend) if bend > 0 else 0.5 * length
+        length = min(max(lowest, 0.1 * length), 0.5 * length)
     return None

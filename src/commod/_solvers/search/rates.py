@@ -1,45 +1,47 @@
-"""Fairness and hard limits as linear inequalities on sums that a change moves by a known step."""
+"""Write a fairness target and hard caps as linear inequalities on sums over the rows.
+
+Every change of a decision moves each sum by a known step. `ChangeEffects` holds the steps of all
+rows, `SumLimits` the inequalities that the sums have to keep.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.search.design import SMALL_CODES
-from commod._solvers.search.direct import Limits, Rows
+from commod._solvers.search.design import MAX_ROWS_WITH_WIDE_CODES
 from commod.metrics._constraint import ConstraintLike, get_constraint
-
-__all__ = ["Caps", "Cells", "change_rows", "count_cells", "fairness_limits"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-N_EXTRA = 3  # sums beside the rates: changes, accuracy, volume
+N_CAPPED_SUMS = 3  # share of changes, gain of accuracy, change of volume
 
 
 @dataclass(frozen=True)
 class Caps:
-    """Hard limits: at most this share of changes, loss of accuracy, change of the positive rate."""
+    """Hard limits: the largest share of changes, loss of accuracy and change of volume.
+
+    Volume is the overall rate of positive decisions. None is no limit.
+    """
 
     changes: float | None = None
     accuracy_loss: float | None = None
     volume_change: float | None = None
 
     def any(self) -> bool:
-        """Return whether there is a hard limit at all."""
-        return not (
-            self.changes is None and self.accuracy_loss is None and self.volume_change is None
-        )
+        """Return whether there is at least one hard limit."""
+        return any(cap is not None for cap in astuple(self))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cell of each row: `index` (n,), −1 for rows outside the constraint; `shape` (lines, G).
+    """The cell of each row of data: `index` (n,), −1 for rows outside the constraint.
 
-    Demographic parity has one line of G groups; equalized odds two, the rows with true label 1
-    and those with 0; parity of one error rate has that line only.
+    `shape` is (n_rate_rows, n_groups). Demographic parity has one rate row. Equalized odds has
+    two: rows of data with a positive true label, then those with a negative one.
     """
 
     index: NDArray[np.intp]
@@ -54,108 +56,191 @@ class Cells:
         shape = (len(constraint.rate_rows), n_groups)
         return cls(constraint.cells(group, n_groups, label), shape)
 
+    def take(self, index: NDArray[np.intp]) -> Cells:
+        """Return the cells of the rows `index` (m,)."""
+        return Cells(self.index[index], self.shape)
+
     def totals(self, values: Floats) -> Floats:
-        """Return the sum of `values` (n,) in each cell, shape (lines, G)."""
+        """Return the sum of `values` (n,) in each cell, shape (n_rate_rows, n_groups)."""
         n_cells = self.shape[0] * self.shape[1]
         sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
 
 
 def count_cells(cells: Cells, decisions: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many rows each cell has and how many of them are positive, both (lines, G)."""
+    """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups)."""
     sizes = cells.totals(np.ones(len(decisions)))
     positives = cells.totals(decisions.astype(np.float64))
     return sizes.astype(np.int64), positives.astype(np.int64)
 
 
-def change_rows(
+# ---------------------------------------------------------------------------------------------
+# What a change does
+
+
+@dataclass(frozen=True)
+class ChangeEffects:
+    """What changing the decision of each of n rows does to the cost and to K sums.
+
+    The first sums are the rates of the cells; E further sums follow where there are caps. A row
+    that may not change has a cost and steps of zero.
+
+    - `may_change` (n,): whether the decision of the row may change.
+    - `cost` (n,): the cost of the change, 1/n for a plain count.
+    - `cell` (n,): the cell of the row; the number of cells for a row in no cell.
+    - `step` (n,): by how much the change moves the rate of that cell.
+    - `extra` (E, n): by how much it moves each further sum.
+    - `base_sums` (K,): the sums before any change.
+    - `smallest_step` (n_cells,): the rate that the lightest row of each cell stands for.
+    """
+
+    may_change: Mask
+    cost: Floats
+    cell: NDArray[np.integer]
+    step: Floats
+    extra: Floats
+    base_sums: Floats
+    smallest_step: Floats
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    @property
+    def n_cells(self) -> int:
+        """Return how many of the sums are rates of cells."""
+        return len(self.smallest_step)
+
+    def added(self, shares: Floats, rows: slice = slice(None)) -> Floats:
+        """Return what changes of `rows` by `shares` (m,) add to the sums, shape (K,)."""
+        counted = np.bincount(self.cell[rows], self.step[rows] * shares, minlength=self.n_cells + 1)
+        rates = np.asarray(counted[:-1], dtype=np.float64)
+        return np.concatenate([rates, self.extra[:, rows] @ shares]) if len(self.extra) else rates
+
+    def sums(self, shares: Mask | Floats) -> Floats:
+        """Return the sums after changes by `shares` (n,), shape (K,)."""
+        return self.base_sums + self.added(shares.astype(float))
+
+    def costs_at(self, prices: Floats, rows: slice = slice(None)) -> Floats:
+        """Return the full cost of changing each of `rows` where the sums have `prices` (K,)."""
+        by_cell = np.zeros(self.n_cells + 1)
+        by_cell[:-1] = prices[: self.n_cells]
+        costs = by_cell.take(self.cell[rows])
+        costs *= self.step[rows]
+        costs += self.cost[rows]
+        if len(self.extra):
+            costs += prices[self.n_cells :] @ self.extra[:, rows]
+        return costs
+
+
+def change_effects(
     cells: Cells,
     decisions: Mask,
     weight: Floats,
     *,
-    free: Mask,
+    may_change: Mask,
     people: Floats | None = None,
     label: Mask | None = None,
     accuracy_weight: float = 0.0,
-    with_extra: bool = True,
-) -> Rows:
-    """Return what changing each row does to the rates of the cells, changes, accuracy and volume.
+    with_caps: bool = True,
+) -> ChangeEffects:
+    """Return what changing each row does to the rates of the cells and, `with_caps`, to 3 sums.
 
-    The sums are the rates of the cells and, `with_extra`, the share of changes (people, not
-    weights), the gain of accuracy (zero without labels) and the change of the overall positive
-    rate. `people` (n,) is how many people a row of a sample stands for; `weight` (n,) is that of
-    all of them.
+    The three sums are: the share of changes (people, not weights), the gain of accuracy (zero
+    without labels), and the change of the overall positive rate. `people` (n,) is how many people
+    a row of a sample stands for; `weight` (n,) is the weight of all of them together.
     """
     n = len(decisions)
     person = np.full(n, 1 / n) if people is None else people / people.sum()
     gain = np.zeros(n) if label is None else np.where(decisions == label, -1.0, 1.0)
-    rates, cell, step = _rates(cells, decisions, weight)
-    extra = np.zeros((0, n))
-    if with_extra:
-        share = weight / weight.sum()
-        sign = np.where(decisions, -1.0, 1.0)
-        extra = np.stack([person, gain * share, sign * share]) * free
-        rates = np.concatenate([rates, np.zeros(N_EXTRA)])
-    cost = person * (1 - accuracy_weight * gain)
-    return Rows(free, cost * free, cell, step * free, extra, rates)
-
-
-def _rates(
-    cells: Cells, decisions: Mask, weight: Floats
-) -> tuple[Floats, NDArray[np.integer], Floats]:
-    """Return the positive rate of each cell, (K,), the cell of each row and its step, both (n,)."""
+    sign = np.where(decisions, -1.0, 1.0)
     totals = cells.totals(weight).ravel()
     cell = np.where(cells.index >= 0, cells.index, len(totals))
-    if len(cell) > SMALL_CODES:
+    if n > MAX_ROWS_WITH_WIDE_CODES:
         cell = cell.astype(np.min_scalar_type(len(totals)))
-    step = np.where(decisions, -1.0, 1.0) * weight / np.append(totals, np.inf)[cell]
-    return cells.totals(weight * decisions).ravel() / totals, cell, step
-
-
-def fairness_limits(
-    constraints: ConstraintLike, target: float, cells: Cells, rows: Rows, weight: Floats, caps: Caps
-) -> Limits:
-    """Return "P-rule ≥ target", or "gap ≤ target", and the hard caps as linear inequalities."""
-    constraint = get_constraint(constraints)
-    n_groups, n_sums = cells.shape[1], len(rows.start)
-    target_limits = constraint.limits(target, n_groups)
-    soft = np.zeros((len(target_limits.bound), n_sums))
-    soft[:, : target_limits.matrix.shape[1]] = target_limits.matrix
-    bound, share = target_limits.bound, target_limits.split
-    if constraint.is_ratio:  # equal rates of zero are undefined, not fair
-        somebody = cells.totals(weight).ravel()
-        soft = np.vstack([soft, -np.eye(n_groups, n_sums)])
-        bound = np.concatenate([bound, -0.5 * _lightest(cells, weight) / somebody])
-        share = np.concatenate([share, np.zeros(n_groups)])
-    hard, cap = _cap_rows(caps, n_sums)
-    size = max(float((soft @ rows.start - bound).max()), 1e-3)
-    return Limits(
-        matrix=np.vstack([soft, hard]),
-        bound=np.concatenate([bound, cap]),
-        share=np.concatenate([share, np.zeros(len(cap))]),
-        n_soft=len(soft),
-        penalty=3.0 / size,
-        n_rates=n_groups if constraint.is_ratio else 0,
+    step = sign * weight / np.append(totals, np.inf)[cell]
+    base_sums = cells.totals(weight * decisions).ravel() / totals
+    extra = np.zeros((0, n))
+    if with_caps:
+        share = weight / weight.sum()
+        extra = np.stack([person, gain * share, sign * share]) * may_change
+        base_sums = np.concatenate([base_sums, np.zeros(N_CAPPED_SUMS)])
+    return ChangeEffects(
+        may_change=may_change,
+        cost=person * (1 - accuracy_weight * gain) * may_change,
+        cell=cell,
+        step=step * may_change,
+        extra=extra,
+        base_sums=base_sums,
+        smallest_step=_lightest(cells, weight) / totals,
     )
 
 
 def _lightest(cells: Cells, weight: Floats) -> Floats:
-    """Return the smallest positive weight in each cell: what selecting one person adds."""
-    inside = (cells.index >= 0) & (weight > 0)
-    least = np.full(cells.shape[0] * cells.shape[1], np.inf)
-    np.minimum.at(least, cells.index[inside], weight[inside])
-    return least
+    """Return the smallest positive weight in each cell, shape (n_cells,)."""
+    counted = (cells.index >= 0) & (weight > 0)
+    lightest = np.full(cells.shape[0] * cells.shape[1], np.inf)
+    np.minimum.at(lightest, cells.index[counted], weight[counted])
+    return lightest
 
 
-def _cap_rows(caps: Caps, n_sums: int) -> tuple[Floats, Floats]:
+# ---------------------------------------------------------------------------------------------
+# What the sums have to keep
+
+
+@dataclass(frozen=True)
+class SumLimits:
+    """Linear inequalities on the sums q: matrix @ q ≤ bound + split·θ, where θ is free.
+
+    `split` lets the two gaps of equalized odds share one allowance; zeros otherwise. The first
+    `n_soft` inequalities are the target, which gives way to the others, the caps. `penalty` is
+    the weight of a squared violation while changes are soft. Where the target is a ratio of
+    rates, the first `n_rates` sums are these rates; otherwise `n_rates` is 0.
+    """
+
+    matrix: Floats
+    bound: Floats
+    split: Floats
+    n_soft: int
+    penalty: float
+    n_rates: int = 0
+
+
+def fairness_limits(
+    constraints: ConstraintLike, target: float, effects: ChangeEffects, caps: Caps
+) -> SumLimits:
+    """Return "P-rule ≥ target", or "gap ≤ target", and the caps as linear inequalities."""
+    constraint = get_constraint(constraints)
+    n_groups, n_sums = effects.n_cells // len(constraint.rate_rows), len(effects.base_sums)
+    target_limits = constraint.limits(target, n_groups)
+    soft = np.zeros((len(target_limits.bound), n_sums))
+    soft[:, : target_limits.matrix.shape[1]] = target_limits.matrix
+    bound, split = target_limits.bound, target_limits.split
+    if constraint.is_ratio:  # equal rates of zero are undefined, not fair
+        soft = np.vstack([soft, -np.eye(n_groups, n_sums)])
+        bound = np.concatenate([bound, -0.5 * effects.smallest_step])
+        split = np.concatenate([split, np.zeros(n_groups)])
+    hard, hard_bound = _cap_limits(caps, n_sums)
+    largest_violation = max(float((soft @ effects.base_sums - bound).max()), 1e-3)
+    return SumLimits(
+        matrix=np.vstack([soft, hard]),
+        bound=np.concatenate([bound, hard_bound]),
+        split=np.concatenate([split, np.zeros(len(hard_bound))]),
+        n_soft=len(soft),
+        penalty=3.0 / largest_violation,
+        n_rates=n_groups if constraint.is_ratio else 0,
+    )
+
+
+def _cap_limits(caps: Caps, n_sums: int) -> tuple[Floats, Floats]:
+    """Return matrix and bound of the caps that are set."""
     if not caps.any():
         return np.zeros((0, n_sums)), np.zeros(0)
-    changes, accuracy, volume = np.eye(n_sums)[-N_EXTRA:]
-    wanted = [
+    changes, accuracy_gain, volume = np.eye(n_sums)[-N_CAPPED_SUMS:]
+    limits = [
         (changes, caps.changes),
-        (-accuracy, caps.accuracy_loss),
+        (-accuracy_gain, caps.accuracy_loss),
         (volume, caps.volume_change),
         (-volume, caps.volume_change),
     ]
-    rows = [(row, cap) for row, cap in wanted if cap is not None]
-    return np.array([row for row, _ in rows]), np.array([cap for _, cap in rows])
+    matrix, bound = zip(*((row, cap) for row, cap in limits if cap is not None), strict=True)
+    return np.array(matrix), np.array(bound)

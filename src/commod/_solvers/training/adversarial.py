@@ -1,4 +1,4 @@
-"""The paper's min–max training of the ratio r against an adversary that guesses the group.
+"""COMMOD's min–max training: a ratio r against an adversary that predicts the group.
 
 With z the margin of the base model, t its threshold, l = r(x)·z the edited margin and h the
 adversary, r minimises
@@ -6,14 +6,24 @@ adversary, r minimises
     L_Y(l + logit t, y) − λ_fair L_S(h(l), s) + λ_ratio mean (r − 1)² + λ_sparsity Σ_j |v_j| ‖W_j‖₁
     + λ_diversity mean_{i<j} cos(W_i, W_j)²,      r(x) = b + Σ_j v_j (W_j · x),
 
-while h minimises L_S; λ_fair shrinks with the adversary's advantage (`_fair_weight`). Both learn by
-Adam on the same minibatches, several steps of h for each of r. Where r is layers of units instead,
-there are no concepts, and the loss ends with λ_ratio.
+while h minimises L_S, the cross-entropy of its prediction of the group s. Where r is layers of
+units, there are no concepts, and the loss ends with λ_ratio.
+
+Training starts at r = 1 and a random h. Each epoch does this:
+
+1. Shuffle the rows and cut them into batches of nearly equal size.
+2. For each batch, compute l with the current r and take `adversary_steps` steps of Adam on h.
+3. Compute the weight of L_S: λ_fair grows over `ramp_epochs`, and is multiplied by a factor that
+   falls with the adversary's advantage (`_fairness_factor`).
+4. Take one step of Adam on r against the new h; warm-up epochs leave r as it is.
+5. Shrink W by soft-thresholding, which gives exact zeros.
+6. Update the running mean of the adversary's advantage.
+
+Both learning rates fall to 0 along a cosine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -22,50 +32,52 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.problem import Layers, Penalties, Problem, Schedule, Solution
+from commod._solvers.problem import (
+    RatioPenalties,
+    RatioProblem,
+    RatioSchedule,
+    TrainedConcepts,
+    TrainedLayers,
+)
 from commod._solvers.training.loop import (
-    Adam,
+    AdamState,
     Clock,
     Method,
-    Trained,
-    descend,
-    descend_often,
-    padded,
-    stacked,
-    start_adam,
+    Progress,
+    adam_step,
+    adam_steps,
+    initial_adam,
+    rows_on_device,
     train,
     weighted_mean,
 )
 from commod._solvers.training.networks import (
-    Form,
-    concept_penalties,
-    group_error,
-    label_error,
-    layers,
-    run_across,
-    shrink,
-    split_bottleneck,
-    start_layers,
+    Architecture,
+    apply_across_rows,
+    group_cross_entropy,
+    initial_layers,
+    label_cross_entropy,
 )
-
-__all__ = ["train_concepts", "train_layers"]
 
 HISTORY = ("label", "adversary", "ratio", "sparsity", "diversity", "change_rate")
 LAYERS_HISTORY = ("label", "adversary", "ratio", "change_rate")
+ROW_FIELDS = (
+    *("numeric", "codes", "margin", "label", "group"),
+    *("weight", "adversary_weight", "ratio_weight", "surprise"),
+)
 EXTRA_WEIGHT = 4.0  # times λ_fair, while the adversary is as good as on the base model
-MEMORY = 0.95  # of the running mean of the adversary's advantage
-NO_ADVANTAGE = 1e-3  # nats: below, the base model tells nothing about the group
-
-Report = Callable[[int, int], None]
+ADVANTAGE_DECAY = 0.95  # of the running mean of the adversary's advantage
+NO_ADVANTAGE = 1e-3  # nats: below it, the base model's score does not predict the group
 
 
-class Shape(NamedTuple):
-    """What the compiled program depends on besides the sizes of its arrays; `form` is r's.
+class RatioSpec(NamedTuple):
+    """What the compiled program depends on besides the sizes of its arrays.
 
-    `single_step` of the adversary needs no loop, which would cost as much as a tenth of a step.
+    `architecture` is that of r. With `single_step` the adversary takes one step per batch, without
+    a loop, which would cost as much as a tenth of a step.
     """
 
-    form: Form
+    architecture: Architecture
     n_groups: int
     hidden: tuple[int, ...]
     sees_label: bool
@@ -73,12 +85,15 @@ class Shape(NamedTuple):
 
     @property
     def adversary_sizes(self) -> tuple[int, ...]:
-        """Return the sizes of the adversary's layers, from its inputs to its guesses."""
+        """Return the sizes of the adversary's layers, from its inputs to its logits."""
         return (1 + self.sees_label, *self.hidden, self.n_groups)
 
 
-class Rows(NamedTuple):
-    """The training rows on the device, padded; `numeric` to `ratio_weight` as in `Problem`."""
+class RatioTrainingRows(NamedTuple):
+    """The fit rows on the device, padded; `numeric` to `ratio_weight` as in `RatioProblem`.
+
+    `surprise` is explained in `_surprise`; `margin_scale` is the standard deviation of z.
+    """
 
     numeric: Array
     codes: Array
@@ -95,7 +110,7 @@ class Rows(NamedTuple):
     offset: Any
 
 
-class Settings(NamedTuple):
+class RatioSettings(NamedTuple):
     """The numbers of the schedule that a step needs."""
 
     ramp: Any
@@ -105,92 +120,39 @@ class Settings(NamedTuple):
     adaptive: Any
 
 
-class Weights(NamedTuple):
-    """The penalties of one model, scalars."""
-
-    fair: Any
-    ratio: Any
-    sparsity: Any
-    diversity: Any
-
-
-class State(NamedTuple):
-    """Everything one model carries from step to step."""
+class RatioState(NamedTuple):
+    """Everything that one model carries from step to step."""
 
     ratio: Any
-    ratio_adam: Adam
+    ratio_adam: AdamState
     adversary: Any
-    adversary_adam: Adam
+    adversary_adam: AdamState
     advantage: Any
     highest_advantage: Any
 
 
-def train_concepts(
-    problem: Problem,
-    penalties: Penalties,
+def train_ratio(
+    problem: RatioProblem,
+    penalties: RatioPenalties,
     seeds: NDArray[np.int64],
-    schedule: Schedule,
-    on_progress: Report | None = None,
-) -> Solution:
-    """Return m ratios of concepts, one for each entry of `penalties` and of `seeds`.
+    schedule: RatioSchedule,
+    on_progress: Progress | None = None,
+) -> TrainedConcepts | TrainedLayers:
+    """Return m ratios, one for each entry of `penalties` and of `seeds`.
 
-    `on_progress(done, total)` is called between chunks of epochs. A keyboard interrupt ends the
-    training after the last finished chunk and gives back what was learned so far.
+    They are concepts where `schedule.n_concepts` > 0, and layers otherwise. Layers ignore the
+    penalties on concepts. See `loop.train` for `on_progress` and keyboard interrupts.
     """
-    form = Form(schedule.n_concepts, (problem.n_terms,))
-    trained, flat = _train(problem, penalties, seeds, schedule, form, on_progress)
-    concepts, contributions, intercept = split_bottleneck(flat, form.n_concepts)
-    return Solution(
-        weights=concepts,
-        contributions=contributions if trained.begun else np.zeros_like(contributions),
-        intercept=intercept,
-        history=trained.history,
-        epochs_done=trained.epochs_done,
-        interrupted=trained.interrupted,
-    )
-
-
-def train_layers(
-    problem: Problem,
-    penalties: Penalties,
-    seeds: NDArray[np.int64],
-    schedule: Schedule,
-    on_progress: Report | None = None,
-) -> Layers:
-    """Return m ratios of ReLU layers that end in one unit; none hidden makes r linear.
-
-    As `train_concepts`; `penalties` on concepts are not looked at.
-    """
-    form = Form(0, (problem.n_terms, *schedule.ratio_hidden, 1))
-    trained, flat = _train(problem, penalties, seeds, schedule, form, on_progress)
-    return Layers(
-        layers=layers(flat, form.sizes),
-        history=trained.history,
-        epochs_done=trained.epochs_done,
-        interrupted=trained.interrupted,
-    )
-
-
-def _train(
-    problem: Problem,
-    penalties: Penalties,
-    seeds: NDArray[np.int64],
-    schedule: Schedule,
-    form: Form,
-    on_progress: Report | None,
-) -> tuple[Trained, NDArray[np.float64]]:
-    """Return the training and the parameters of r, one row per model."""
-    shape = Shape(
-        form=form,
+    spec = RatioSpec(
+        architecture=Architecture.of(problem.n_terms, schedule.n_concepts, schedule.hidden),
         n_groups=problem.n_groups,
         hidden=schedule.adversary_hidden,
         sees_label=problem.adversary_sees_label,
         single_step=schedule.adversary_steps == 1,
     )
-    trained = train(
-        _method(shape),
-        _initial_states(seeds, shape),
-        Weights(**vars(penalties)),
+    models = train(
+        _method(spec),
+        penalties,
         seeds,
         _rows(problem),
         len(problem.margin),
@@ -198,60 +160,51 @@ def _train(
         schedule,
         on_progress,
     )
-    return trained, np.asarray(trained.states.ratio, dtype=np.float64)
+    return spec.architecture.trained(models, models.states.ratio)
 
 
-def _method(shape: Shape) -> Method:
+def _method(spec: RatioSpec) -> Method:
     return Method(
+        start=_initial_state,
         step=_step,
-        shape=shape,
-        figures=HISTORY if shape.form.n_concepts else LAYERS_HISTORY,
-        fields=(
-            *("numeric", "codes", "margin", "label", "group"),
-            *("weight", "adversary_weight", "ratio_weight", "surprise"),
-        ),
-        units=max(*shape.adversary_sizes, *shape.form.sizes[1:], 1),
+        spec=spec,
+        figures=HISTORY if spec.architecture.n_concepts else LAYERS_HISTORY,
+        row_fields=ROW_FIELDS,
+        units=max(*spec.adversary_sizes, *spec.architecture.sizes[1:], 1),
     )
 
 
-def _rows(problem: Problem) -> Rows:
-    # the adversary sees l in standard deviations of z: its speed must not depend on f's confidence
+def _rows(problem: RatioProblem) -> RatioTrainingRows:
+    # The adversary sees l in standard deviations of z: its speed must not depend on how far the
+    # base model's scores are from the threshold.
     centred = problem.margin - np.average(problem.margin, weights=problem.weight)
     spread = float(np.sqrt(np.average(centred**2, weights=problem.weight)))
-    return Rows(
-        numeric=padded(problem.numeric),
-        codes=padded(problem.codes),
-        code_mean=jax.device_put(problem.code_mean),
-        code_scale=jax.device_put(problem.code_scale),
-        margin=padded(problem.margin),
-        label=padded(problem.label),
-        group=padded(problem.group),
-        weight=padded(problem.weight),
-        adversary_weight=padded(problem.adversary_weight),
-        ratio_weight=padded(problem.ratio_weight),
-        surprise=padded(_surprise(problem)),
-        margin_scale=np.float32(spread if spread > 0 else 1.0),
-        offset=np.float32(problem.offset),
+    return rows_on_device(
+        RatioTrainingRows,
+        problem,
+        ROW_FIELDS,
+        surprise=_surprise(problem),
+        margin_scale=spread if spread > 0 else 1.0,
     )
 
 
-def _surprise(problem: Problem) -> NDArray[np.float32]:
-    """Return −log of the share of each row's group (with its label), shape (n,).
+def _surprise(problem: RatioProblem) -> NDArray[np.float32]:
+    """Return −log of the share of each row's group (among rows of its label), shape (n,).
 
     Its mean is the loss of an adversary that does not look at the score.
     """
     cell = problem.group.astype(np.int64)
-    whole = np.zeros_like(cell)
+    stratum = np.zeros_like(cell)
     if problem.adversary_sees_label:
-        whole = (problem.label > 0.5).astype(np.int64)
-        cell = 2 * cell + whole
+        stratum = (problem.label > 0.5).astype(np.int64)
+        cell = 2 * cell + stratum
     weight = problem.adversary_weight.astype(np.float64) + 1e-12
-    share = np.bincount(cell, weight)[cell] / np.bincount(whole, weight)[whole]
+    share = np.bincount(cell, weight)[cell] / np.bincount(stratum, weight)[stratum]
     return -np.log(share).astype(np.float32)
 
 
-def _settings(schedule: Schedule) -> Settings:
-    return Settings(
+def _settings(schedule: RatioSchedule) -> RatioSettings:
+    return RatioSettings(
         ramp=np.float32(max(1, min(schedule.ramp_epochs, schedule.epochs))),
         rate=np.float32(schedule.learning_rate),
         adversary_steps=np.int32(schedule.adversary_steps),
@@ -260,48 +213,50 @@ def _settings(schedule: Schedule) -> Settings:
     )
 
 
-def _initial_states(seeds: NDArray[np.int64], shape: Shape) -> State:
-    return stacked(_initial_state(int(seed), shape) for seed in seeds)
-
-
-def _initial_state(seed: int, shape: Shape) -> State:
-    """Start at r = 1 exactly."""
+def _initial_state(seed: int, spec: RatioSpec) -> RatioState:
+    """Return a state with r = 1 exactly."""
     rng = np.random.default_rng(seed)
-    ratio = shape.form.start(rng, 1.0)
-    adversary = start_layers(rng, shape.adversary_sizes)
+    ratio = spec.architecture.start(rng, 1.0)
+    adversary = initial_layers(rng, spec.adversary_sizes)
     zero = np.float32(0)
-    return State(ratio, start_adam(ratio), adversary, start_adam(adversary), zero, zero)
+    return RatioState(ratio, initial_adam(ratio), adversary, initial_adam(adversary), zero, zero)
 
 
 # ---------------------------------------------------------------------------------------------
 # Losses
 
 
-def _adversary_loss(adversary: Array, edited: Array, batch: Rows, shape: Shape) -> Array:
-    """Return L_S: the cross-entropy of the group guessed from l (and y), a weighted mean."""
+def _adversary_loss(
+    adversary: Array, edited: Array, batch: RatioTrainingRows, spec: RatioSpec
+) -> Array:
+    """Return L_S: the cross-entropy of the group predicted from l (and y), a weighted mean."""
     x = (edited / batch.margin_scale)[None]
-    if shape.sees_label:
+    if spec.sees_label:
         x = jnp.concatenate([x, batch.label[None]])
-    guesses = run_across(adversary, shape.adversary_sizes, x)
-    return weighted_mean(group_error(guesses, batch.group), batch.adversary_weight)
+    logits = apply_across_rows(adversary, spec.adversary_sizes, x)
+    return weighted_mean(group_cross_entropy(logits, batch.group), batch.adversary_weight)
 
 
 def _ratio_loss(
-    ratio: Array, adversary: Array, batch: Rows, weights: Weights, shape: Shape
+    ratio: Array,
+    adversary: Array,
+    batch: RatioTrainingRows,
+    weights: RatioPenalties,
+    spec: RatioSpec,
 ) -> tuple[Array, Array]:
-    """Return the loss of the ratio, its L1 on W left to the proximal step, and its parts."""
-    r = shape.form.run(ratio, batch)
+    """Return the loss of the ratio and its parts; the L1 on W is left to the proximal step."""
+    r = spec.architecture.apply(ratio, batch)
     edited = r * batch.margin
-    label = weighted_mean(label_error(edited + batch.offset, batch.label), batch.weight)
-    guess = _adversary_loss(adversary, edited, batch, shape)
+    label = weighted_mean(label_cross_entropy(edited + batch.offset, batch.label), batch.weight)
+    group = _adversary_loss(adversary, edited, batch, spec)
     distance = weighted_mean((r - 1) ** 2, batch.ratio_weight)
-    loss = label - weights.fair * guess + weights.ratio * distance
+    loss = label - weights.fair * group + weights.ratio * distance
     changed = weighted_mean((r < 0).astype(r.dtype), batch.weight)
-    if not shape.form.n_concepts:
-        return loss, jnp.stack([label, guess, distance, changed])
-    path, alike = concept_penalties(ratio, shape.form.n_concepts)
-    loss = loss + weights.sparsity * path + weights.diversity * alike
-    return loss, jnp.stack([label, guess, distance, path, alike, changed])
+    if not spec.architecture.n_concepts:
+        return loss, jnp.stack([label, group, distance, changed])
+    path, cosine = spec.architecture.concept_penalties(ratio)
+    loss = loss + weights.sparsity * path + weights.diversity * cosine
+    return loss, jnp.stack([label, group, distance, path, cosine, changed])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -309,49 +264,59 @@ def _ratio_loss(
 
 
 def _step(
-    state: State, weights: Weights, batch: Rows, settings: Settings, clock: Clock, shape: Shape
-) -> tuple[State, Array]:
-    """Take several steps of the adversary, then one of the ratio (none while warming up)."""
-    edited = shape.form.run(state.ratio, batch) * batch.margin
-
-    def gradient_of(adversary: Array) -> Array:
-        return jax.grad(_adversary_loss)(adversary, edited, batch, shape)
-
-    adversary_rate = clock.decay * settings.adversary_rate
-    adversary, adversary_adam = state.adversary, state.adversary_adam
-    if shape.single_step:
-        gradient = gradient_of(adversary)
-        adversary, adversary_adam = descend(adversary, gradient, adversary_adam, adversary_rate)
-    else:
-        adversary, adversary_adam = descend_often(
-            gradient_of, adversary, adversary_adam, adversary_rate, settings.adversary_steps
-        )
+    state: RatioState,
+    weights: RatioPenalties,
+    batch: RatioTrainingRows,
+    settings: RatioSettings,
+    clock: Clock,
+    spec: RatioSpec,
+) -> tuple[RatioState, Array]:
+    """Return the state after several steps of the adversary and one of the ratio."""
+    adversary, adversary_adam = _train_adversary(state, batch, settings, clock, spec)
     ramped = weights.fair * jnp.clip((clock.age + 1) / settings.ramp, 0.0, 1.0)
-    weights = weights._replace(fair=ramped * _fair_weight(state, settings))
+    weights = weights._replace(fair=ramped * _fairness_factor(state, settings))
     gradient, parts = jax.grad(_ratio_loss, has_aux=True)(
-        state.ratio, adversary, batch, weights, shape
+        state.ratio, adversary, batch, weights, spec
     )
-    rate = clock.decay * settings.rate
-    ratio, ratio_adam = descend(state.ratio, gradient, state.ratio_adam, rate)
-    if shape.form.n_concepts:
-        ratio = shrink(ratio, ratio_adam, rate, weights.sparsity, shape.form.n_concepts)
+    moved = spec.architecture.step(
+        state.ratio, gradient, state.ratio_adam, clock.decay * settings.rate, weights.sparsity
+    )
     ratio, ratio_adam = jax.tree.map(
-        lambda new, old: jnp.where(clock.age >= 0, new, old),
-        (ratio, ratio_adam),
+        lambda new, old: jnp.where(clock.age >= 0, new, old),  # the warm-up keeps the ratio
+        moved,
         (state.ratio, state.ratio_adam),
     )
     advantage = weighted_mean(batch.surprise, batch.adversary_weight) - parts[1]
-    advantage = MEMORY * state.advantage + (1 - MEMORY) * advantage
+    advantage = ADVANTAGE_DECAY * state.advantage + (1 - ADVANTAGE_DECAY) * advantage
     highest = jnp.maximum(state.highest_advantage, advantage)
-    return State(ratio, ratio_adam, adversary, adversary_adam, advantage, highest), parts
+    return RatioState(ratio, ratio_adam, adversary, adversary_adam, advantage, highest), parts
 
 
-def _fair_weight(state: State, settings: Settings) -> Array:
-    """Return what λ_fair is multiplied by: 5 at the base model, 1 where the group is hidden.
+def _train_adversary(
+    state: RatioState,
+    batch: RatioTrainingRows,
+    settings: RatioSettings,
+    clock: Clock,
+    spec: RatioSpec,
+) -> tuple[Array, AdamState]:
+    edited = spec.architecture.apply(state.ratio, batch) * batch.margin
+
+    def gradient_of(adversary: Array) -> Array:
+        return jax.grad(_adversary_loss)(adversary, edited, batch, spec)
+
+    adversary, adam = state.adversary, state.adversary_adam
+    rate = clock.decay * settings.adversary_rate
+    if spec.single_step:
+        return adam_step(adversary, gradient_of(adversary), adam, rate)
+    return adam_steps(gradient_of, adversary, adam, rate, settings.adversary_steps)
+
+
+def _fairness_factor(state: RatioState, settings: RatioSettings) -> Array:
+    """Return the factor on λ_fair: 5 at the base model, 1 where the group is hidden.
 
     With I the adversary's advantage and I₀ that on the base model, the ratio descends along
-    λ_fair (I + 2 I²/I₀): a constant weight alone has nothing to hold it between "no change" and
-    "far too many".
+    λ_fair (I + 2 I²/I₀). A constant weight does not hold the ratio anywhere between "no change"
+    and "far too many changes".
     """
-    left = state.advantage / jnp.maximum(state.highest_advantage, NO_ADVANTAGE)
-    return 1 + jnp.where(settings.adaptive, EXTRA_WEIGHT * jnp.clip(left, 0.0, 1.0), 0.0)
+    remaining = state.advantage / jnp.maximum(state.highest_advantage, NO_ADVANTAGE)
+    return 1 + jnp.where(settings.adaptive, EXTRA_WEIGHT * jnp.clip(remaining, 0.0, 1.0), 0.0)

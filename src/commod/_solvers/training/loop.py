@@ -1,17 +1,19 @@
-"""The loop that every method trained by gradients shares: models, epochs, batches.
+"""The training loop that all methods trained by gradients share: models, epochs, batches.
 
-A method brings a `step` and a named tuple of rows; everything else is here. All random numbers are
-drawn by NumPy: generators and sorting would be most of what is compiled. Rows are padded and loops
-have dynamic lengths, so one compilation serves every number of epochs and, up to padding, of rows.
-Models of a grid that share a seed see the rows in the same order; a GPU trains them side by side.
+A method brings a `Method` (how it starts, how it takes a step) and a named tuple of rows. The loop
+adds the rest:
+
+- NumPy draws all random numbers. Random generators and sorting would be most of what is compiled.
+- Rows are padded and loops have dynamic lengths, so one compilation serves every number of epochs
+  and, up to padding, of rows.
+- Models of a grid that share a seed see the rows in the same order. A GPU trains them side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,36 +21,23 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from commod._solvers.problem import Pacing
-from commod._solvers.training.programs import kept_programs
-
-__all__ = [
-    "Adam",
-    "Clock",
-    "Method",
-    "Trained",
-    "descend",
-    "descend_often",
-    "padded",
-    "padded_size",
-    "reach",
-    "stacked",
-    "start_adam",
-    "train",
-    "weighted_mean",
-]
+from commod._solvers.problem import Schedule
+from commod._solvers.training.programs import compiled_program
 
 EPOCHS_PER_CALL = 10  # progress and interrupts come between two calls of the compiled program
-MOST_INDICES = 2**26  # in the orders of a call, 256 MB
-MOST_MODELS = 128  # side by side
-MOST_UNITS = 2**28  # models · rows · units of one step: 1 GB for each array of them
-ORDERS = 1  # tells the draws of orders from those of the start, which are seeded alike
+MAX_INDICES = 2**26  # in the row orders of a call, 256 MB
+MAX_MODELS = 128  # side by side
+MAX_UNITS = 2**28  # models · rows · units of one step: 1 GB for each array of them
+ORDER_STREAM = 1  # separates the random orders from the random start, which has the same seed
+
+Progress = Callable[[int, int], None]
+RowsT = TypeVar("RowsT")
 
 
 class Clock(NamedTuple):
-    """Where an epoch stands: `age` counts from the end of the warm-up, negative within it.
+    """The time of an epoch: `age` counts epochs from the end of the warm-up, negative within it.
 
-    `decay` falls from 1 to 0 along a cosine; every method multiplies its rates by it.
+    `decay` falls from 1 to 0 along a cosine. Every method multiplies its learning rates by it.
     """
 
     age: Any
@@ -56,26 +45,30 @@ class Clock(NamedTuple):
 
 
 class Method(NamedTuple):
-    """What tells one way of training from another; the compiled program depends on it.
+    """What distinguishes one trained method from another; the compiled program depends on it.
 
-    `step(state, penalties, batch, settings, clock, shape)` returns the next state and the values
-    of `figures`. `shape` is whatever else the step is compiled for. `fields` are those of the rows
-    that have one entry per row; a batch that is shorter than others is filled with a row of zeros,
-    its weights too. `units` is the most numbers a step makes of one row.
+    - `start(seed, spec)` returns the initial state of one model, in NumPy arrays.
+    - `step(state, penalties, batch, settings, clock, spec)` returns the next state and the values
+      of `figures`.
+    - `spec` holds whatever else the step is compiled for.
+    - `row_fields` names the fields of the rows that have one entry per row. A batch that is
+      shorter than others is filled with rows of zeros, whose weights are zero too.
+    - `units` is the largest number of values that a step computes for one row.
     """
 
+    start: Callable[..., Any]
     step: Callable[..., tuple[Any, Array]]
-    shape: Hashable
+    spec: Hashable
     figures: tuple[str, ...]
-    fields: tuple[str, ...]
+    row_fields: tuple[str, ...]
     units: int
 
 
-class Trained(NamedTuple):
+class TrainedModels(NamedTuple):
     """The states of m models after `epochs_done` epochs, the warm-up not counted.
 
-    `history` maps the name of a figure to its mean per epoch, shape (m, epochs done); `begun` says
-    whether any chunk of epochs was finished, one of the warm-up perhaps.
+    `history` maps the name of a figure to its mean per epoch, shape (m, epochs done). `begun` is
+    True where any chunk of epochs was finished, even one of the warm-up.
     """
 
     states: Any
@@ -86,7 +79,7 @@ class Trained(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Models of one seed to be trained side by side; the last is repeated to fill up."""
+    """Models of one seed that are trained side by side; the last is repeated to fill the block."""
 
     seed: int
     models: NDArray[np.intp]
@@ -99,57 +92,66 @@ class Block(NamedTuple):
 
 def train(
     method: Method,
-    states: Any,
     penalties: Any,
     seeds: NDArray[np.int64],
     rows: Any,
     n_rows: int,
     settings: Any,
-    pacing: Pacing,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> Trained:
-    """Return m trained models; `states`, `penalties` and `seeds` have one entry per model.
+    schedule: Schedule,
+    on_progress: Progress | None = None,
+) -> TrainedModels:
+    """Return m trained models; `penalties` and `seeds` have one entry per model.
 
-    `rows` is a named tuple of `padded` arrays; `settings` is passed to every step as it is.
-    `on_progress(done, total)` is called between chunks of epochs. A keyboard interrupt ends the
-    training after the last finished chunk and gives back what was learned.
+    `rows` is a named tuple of `padded` arrays; `settings` is passed to every step. The loop calls
+    `on_progress(done, total)` between chunks of epochs. A keyboard interrupt ends the training
+    after the last finished chunk; the models keep what they learned until then.
     """
-    size = min(pacing.batch_size, len(getattr(rows, method.fields[0])))
-    total = pacing.epochs + pacing.warmup_epochs if pacing.epochs else 0
-    blocks = _blocks(seeds, _widest(method, size))
-    weights = [_of_models(penalties, block) for block in blocks]
-    current = [_of_models(states, block) for block in blocks]
-    orders = Orders(n_rows, len(getattr(rows, method.fields[0])), size, seeds)
+    n_padded = len(getattr(rows, method.row_fields[0]))
+    size = min(schedule.batch_size, n_padded)
+    total = schedule.epochs + schedule.warmup_epochs if schedule.epochs else 0
+    blocks = _blocks(seeds, _max_models_at_once(method, size))
+    block_penalties = [_take_models(penalties, block) for block in blocks]
+    initial = _stacked([method.start(int(seed), method.spec) for seed in seeds])
+    states = [_take_models(initial, block) for block in blocks]
+    orders = BatchOrders(n_rows, n_padded, size, seeds)
     done, interrupted = 0, False
-    chunks: list[NDArray[np.float32]] = [np.zeros((len(seeds), 0, len(method.figures)), np.float32)]
+    chunks = [np.zeros((len(seeds), 0, len(method.figures)), np.float32)]
     try:
         drawn = orders.draw(min(total, orders.epochs)) if total else {}
         while done < total:
             stop = min(done + orders.epochs, total)
-            clock = _clock(done, orders.epochs, pacing)
+            clock = _clock(done, orders.epochs, schedule)
             span = (orders.n_batches, np.int32(stop - done))
-            with nullcontext() if done else kept_programs():
-                found = [
-                    _advance(state, w, rows, settings, drawn[b.seed], clock, *span, method, size)
-                    for b, state, w in zip(blocks, current, weights, strict=True)
-                ]
+            advanced = [
+                _advance(state, w, rows, settings, drawn[b.seed], clock, *span, method, size)
+                for b, state, w in zip(blocks, states, block_penalties, strict=True)
+            ]
             if stop < total:  # while the device is busy
                 drawn = orders.draw(min(total - stop, orders.epochs))
-            figures = _gather(blocks, [losses for _, losses in found])
+            figures = _gather(blocks, [losses for _, losses in advanced])
             chunks.append(figures[:, : stop - done])
-            current, done = [state for state, _ in found], stop
+            states, done = [state for state, _ in advanced], stop
             if on_progress is not None:
                 on_progress(done, total)
     except KeyboardInterrupt:
         interrupted = True
-    losses = np.concatenate(chunks, axis=1)[:, pacing.warmup_epochs :].astype(np.float64)
+    losses = np.concatenate(chunks, axis=1)[:, schedule.warmup_epochs :].astype(np.float64)
     history = {name: losses[:, :, i] for i, name in enumerate(method.figures)}
-    ended = jax.tree.map(lambda *leaves: _gather(blocks, leaves), *current)
-    return Trained(ended, history, max(0, done - pacing.warmup_epochs), done > 0, interrupted)
+    final = jax.tree.map(lambda *leaves: _gather(blocks, leaves), *states)
+    epochs_done = max(0, done - schedule.warmup_epochs)
+    return TrainedModels(final, history, epochs_done, done > 0, interrupted)
+
+
+def _advance(*arguments: Any) -> tuple[Any, Array]:
+    """Return what `_train_epochs` returns for these arguments, by a compiled program."""
+    *arrays, method, size = arguments
+    program = compiled_program(_train_epochs, tuple(arrays), method=method, size=size)
+    states, figures = program(*arrays)
+    return states, figures
 
 
 @partial(jax.jit, static_argnames=("method", "size"))
-def _advance(
+def _train_epochs(
     states: Any,
     penalties: Any,
     rows: Any,
@@ -161,33 +163,36 @@ def _advance(
     method: Method,
     size: int,
 ) -> tuple[Any, Array]:
-    """Train for `n_epochs`, one for each of `orders`; also return figures (m, orders, figures)."""
+    """Return the states after `n_epochs`, one for each of `orders`, and the mean figures.
 
-    def one(state: Any, weights: Any) -> tuple[Any, Array]:
-        def body(epoch: Array, carry: tuple[Any, Array]) -> tuple[Any, Array]:
+    The figures have shape (m, orders, figures).
+    """
+
+    def train_one(state: Any, weights: Any) -> tuple[Any, Array]:
+        def train_epoch(epoch: Array, carry: tuple[Any, Array]) -> tuple[Any, Array]:
             state, figures = carry
             now = Clock(clock.age[epoch], clock.decay[epoch])
-            take = partial(method.step, settings=settings, clock=now, shape=method.shape)
+            step = partial(method.step, settings=settings, clock=now, spec=method.spec)
             shuffled = _shuffled(rows, orders[epoch], method)
-            state, mean = _epoch(state, weights, shuffled, n_batches, take, method, size)
+            state, mean = _epoch(state, weights, shuffled, n_batches, step, method, size)
             return state, figures.at[epoch].set(mean)
 
         figures = jnp.zeros((len(orders), len(method.figures)), jnp.float32)
-        return lax.fori_loop(0, n_epochs, body, (state, figures))
+        return lax.fori_loop(0, n_epochs, train_epoch, (state, figures))
 
     with jax.default_matmul_precision("float32"):  # a GPU would round to ten bits
         if len(jax.tree.leaves(states)[0]) > 1:
-            return jax.vmap(one)(states, penalties)
-        alone = jax.tree.map(lambda leaf: leaf[0], (states, penalties))
-        return jax.tree.map(lambda leaf: leaf[None], one(*alone))
+            return jax.vmap(train_one)(states, penalties)
+        single = jax.tree.map(lambda leaf: leaf[0], (states, penalties))
+        return jax.tree.map(lambda leaf: leaf[None], train_one(*single))
 
 
 def _shuffled(rows: Any, order: Array, method: Method) -> Any:
-    """Return the rows in their order for one epoch: batches are then slices, which cost nothing."""
+    """Return the rows in the order of one epoch: batches are then slices, which cost nothing."""
     return rows._replace(
         **{
             name: getattr(rows, name).at[order].get(mode="promise_in_bounds")
-            for name in method.fields
+            for name in method.row_fields
         }
     )
 
@@ -197,54 +202,54 @@ def _epoch(
     penalties: Any,
     shuffled: Any,
     n_batches: Array,
-    take_step: Callable[..., tuple[Any, Array]],
+    step: Callable[..., tuple[Any, Array]],
     method: Method,
     size: int,
 ) -> tuple[Any, Array]:
-    """Go once through the rows in their order; also return the mean figures."""
+    """Return the state after one pass over the rows, and the mean figures."""
 
-    def body(i: Array, carry: tuple[Any, Array]) -> tuple[Any, Array]:
-        state, figures = carry
+    def train_batch(i: Array, carry: tuple[Any, Array]) -> tuple[Any, Array]:
+        state, total = carry
         batch = shuffled._replace(
             **{
                 name: lax.dynamic_slice_in_dim(getattr(shuffled, name), i * size, size)
-                for name in method.fields
+                for name in method.row_fields
             }
         )
-        state, found = take_step(state, penalties, batch)
-        return state, figures + found
+        state, figures = step(state, penalties, batch)
+        return state, total + figures
 
-    nothing = jnp.zeros(len(method.figures), jnp.float32)
-    state, figures = lax.fori_loop(0, n_batches, body, (state, nothing))
-    return state, figures / n_batches
+    zeros = jnp.zeros(len(method.figures), jnp.float32)
+    state, total = lax.fori_loop(0, n_batches, train_batch, (state, zeros))
+    return state, total / n_batches
 
 
-def _clock(start: int, n_epochs: int, pacing: Pacing) -> Clock:
-    age = np.arange(start, start + n_epochs, dtype=np.int32) - np.int32(pacing.warmup_epochs)
-    part = np.clip(age / max(1, pacing.epochs), 0.0, 1.0)
-    return Clock(age, (0.5 * (1 + np.cos(np.pi * part))).astype(np.float32))
+def _clock(start: int, n_epochs: int, schedule: Schedule) -> Clock:
+    age = np.arange(start, start + n_epochs, dtype=np.int32) - np.int32(schedule.warmup_epochs)
+    progress = np.clip(age / max(1, schedule.epochs), 0.0, 1.0)
+    return Clock(age, (0.5 * (1 + np.cos(np.pi * progress))).astype(np.float32))
 
 
 # ---------------------------------------------------------------------------------------------
 # Models side by side
 
 
-def _widest(method: Method, size: int) -> int:
+def _max_models_at_once(method: Method, size: int) -> int:
     """Return how many models may be trained side by side, as far as memory goes.
 
-    One on a CPU: more would save little there, and would be rounded another way than a model that
-    is trained alone, which training against an adversary makes larger with each step.
+    A CPU trains one model after the other. Several at once would save little there, and rounding
+    would differ from that of a model trained alone. Adversarial training amplifies rounding.
     """
     if jax.default_backend() == "cpu":
         return 1
-    most = MOST_MODELS
-    while most > 1 and most * size * method.units > MOST_UNITS:
-        most //= 2
-    return most
+    n_models = MAX_MODELS
+    while n_models > 1 and n_models * size * method.units > MAX_UNITS:
+        n_models //= 2
+    return n_models
 
 
-def _blocks(seeds: NDArray[np.int64], widest: int) -> list[Block]:
-    """Return the models seed by seed, in blocks of few widths: each is compiled for itself.
+def _blocks(seeds: NDArray[np.int64], max_width: int) -> list[Block]:
+    """Return the models seed by seed, in blocks of few widths: each width is compiled separately.
 
     Examples
     --------
@@ -256,7 +261,7 @@ def _blocks(seeds: NDArray[np.int64], widest: int) -> list[Block]:
     blocks = []
     for seed in dict.fromkeys(seeds.tolist()):
         members = np.flatnonzero(seeds == seed)
-        width = min(widest, _width(len(members)))
+        width = min(max_width, _block_width(len(members)))
         for start in range(0, len(members), width):
             part = members[start : start + width]
             filled = np.append(part, np.repeat(part[-1:], width - len(part)))
@@ -264,12 +269,17 @@ def _blocks(seeds: NDArray[np.int64], widest: int) -> list[Block]:
     return blocks
 
 
-def _width(n: int) -> int:
+def _block_width(n: int) -> int:
     """Return the next power of two, or one of the few sizes between larger ones."""
     return padded_size(n) if n > 32 else 1 << (n - 1).bit_length()
 
 
-def _of_models(leaves: Any, block: Block) -> Any:
+def _stacked(states: list[Any]) -> Any:
+    """Return the states of m models as one, NumPy arrays with one entry per model."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
+def _take_models(leaves: Any, block: Block) -> Any:
     return jax.device_put(jax.tree.map(lambda leaf: leaf[block.models], leaves))
 
 
@@ -281,26 +291,28 @@ def _gather(blocks: list[Block], leaves: Any) -> NDArray[Any]:
 
 
 # ---------------------------------------------------------------------------------------------
-# The order of the rows
+# Rows on the device and their random orders
 
 
-class Orders:
-    """Random orders of n rows, one for each epoch, as batches that differ by at most one row.
+class BatchOrders:
+    """Random orders of n rows, one per epoch, cut into batches that differ by at most one row.
 
-    `draw(n_epochs)` returns, for each seed, the next indices (epochs, slots); a slot of no row has
-    the index n, that of a row of zeros. `epochs` is the most that may be asked for at once.
+    `draw(n_epochs)` returns, for each seed, the next indices, shape (epochs, slots). An empty slot
+    has the index n, which is a row of zeros. At most `epochs` orders can be drawn at once.
     """
 
     def __init__(self, n: int, n_padded: int, size: int, seeds: NDArray[np.int64]) -> None:
         n_batches = -(-n // size)
-        length, longer = divmod(n, n_batches)
-        lengths = length + (np.arange(n_batches) < longer)
+        length, n_longer = divmod(n, n_batches)
+        lengths = length + (np.arange(n_batches) < n_longer)
         first = np.cumsum(lengths) - lengths
         self.n, self.n_slots, self.n_batches = n, -(-n_padded // size) * size, np.int32(n_batches)
         self.slots = np.arange(n) + np.repeat(np.arange(n_batches) * size - first, lengths)
-        self.generators = {seed: np.random.default_rng((seed, ORDERS)) for seed in seeds.tolist()}
-        share = MOST_INDICES // (self.n_slots * len(self.generators))
-        self.epochs = max(1, min(EPOCHS_PER_CALL, share))
+        self.generators = {
+            seed: np.random.default_rng((seed, ORDER_STREAM)) for seed in seeds.tolist()
+        }
+        affordable = MAX_INDICES // (self.n_slots * len(self.generators))
+        self.epochs = max(1, min(EPOCHS_PER_CALL, affordable))
 
     def draw(self, n_epochs: int) -> dict[int, Array]:
         """Return the next orders of each seed on the device, in the shape for `epochs` of them."""
@@ -315,6 +327,25 @@ class Orders:
         return order
 
 
+def rows_on_device(
+    kind: type[RowsT], problem: Any, row_fields: tuple[str, ...], **extra: Any
+) -> RowsT:
+    """Return the fields of a problem, and `extra` ones, as a named tuple of the given kind.
+
+    `row_fields` are padded. Other arrays are put on the device as they are; numbers become
+    float32.
+    """
+    values = {**vars(problem), **extra}
+    fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
+    return kind(**{name: _on_device(values[name], name in row_fields) for name in fields})
+
+
+def _on_device(value: Any, has_rows: bool) -> Any:
+    if has_rows:
+        return padded(value)
+    return jax.device_put(value) if isinstance(value, np.ndarray) else np.float32(value)
+
+
 def padded_size(n: int) -> int:
     """Return the next of few sizes (steps of 12.5 to 25 %), so that compilations are reused."""
     size = 64
@@ -324,66 +355,63 @@ def padded_size(n: int) -> int:
 
 
 def padded(array: NDArray[np.generic]) -> Array:
-    """Return an array with one entry per row on the device, zeros behind the last row."""
+    """Return an array with one entry per row on the device, with zeros after the last row."""
     extra = padded_size(len(array) + 1) - len(array)
     return jax.device_put(np.pad(array, [(0, extra)] + [(0, 0)] * (array.ndim - 1)))
 
 
 # ---------------------------------------------------------------------------------------------
-# Steps
+# Steps of Adam
 
 
-class Adam(NamedTuple):
-    """Adam's memory: the steps taken, running means of the gradient and of its square."""
+class AdamState(NamedTuple):
+    """The number of steps taken, and running means of the gradient and of its square."""
 
     steps: Any
     mean: Any
     square: Any
 
 
-def start_adam(parameters: NDArray[np.float32]) -> Adam:
-    """Return the memory before the first step of one model."""
-    return Adam(np.int32(0), np.zeros_like(parameters), np.zeros_like(parameters))
+def initial_adam(parameters: NDArray[np.float32]) -> AdamState:
+    """Return the state before the first step of one model."""
+    return AdamState(np.int32(0), np.zeros_like(parameters), np.zeros_like(parameters))
 
 
-def stacked(states: Iterator[Any]) -> Any:
-    """Return the states of m models as one, NumPy arrays with one entry per model."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-
-
-def descend(parameters: Array, gradient: Array, adam: Adam, rate: Array) -> tuple[Array, Adam]:
-    """Take one step of Adam."""
-    adam = Adam(
+def adam_step(
+    parameters: Array, gradient: Array, adam: AdamState, rate: Array
+) -> tuple[Array, AdamState]:
+    """Return the parameters and the state after one step of Adam."""
+    adam = AdamState(
         adam.steps + 1,
         0.9 * adam.mean + 0.1 * gradient,
         0.999 * adam.square + 0.001 * gradient**2,
     )
-    move = reach(adam, rate) * (adam.mean / (1 - 0.9 ** adam.steps.astype(jnp.float32)))
-    return parameters - move, adam
+    mean = adam.mean / (1 - 0.9 ** adam.steps.astype(jnp.float32))
+    return parameters - adam_step_sizes(adam, rate) * mean, adam
 
 
-def reach(adam: Adam, rate: Array) -> Array:
+def adam_step_sizes(adam: AdamState, rate: Array) -> Array:
     """Return how far a gradient of one moves each parameter: the metric of Adam's last step."""
     square = adam.square / (1 - 0.999 ** adam.steps.astype(jnp.float32))
     return rate / (jnp.sqrt(square) + 1e-8)
 
 
-def descend_often(
+def adam_steps(
     gradient_of: Callable[[Array], Array],
     parameters: Array,
-    adam: Adam,
+    adam: AdamState,
     rate: Array,
     n_steps: Array,
-) -> tuple[Array, Adam]:
-    """Take several steps of Adam on the same batch."""
+) -> tuple[Array, AdamState]:
+    """Return the parameters and the state after several steps of Adam on the same batch."""
 
-    def body(_: Array, carry: tuple[Array, Adam]) -> tuple[Array, Adam]:
+    def step(_: Array, carry: tuple[Array, AdamState]) -> tuple[Array, AdamState]:
         parameters, adam = carry
-        return descend(parameters, gradient_of(parameters), adam, rate)
+        return adam_step(parameters, gradient_of(parameters), adam, rate)
 
-    return lax.fori_loop(0, n_steps, body, (parameters, adam))
+    return lax.fori_loop(0, n_steps, step, (parameters, adam))
 
 
 def weighted_mean(values: Array, weight: Array) -> Array:
-    """Return the mean of `values`; 0 where all weights are."""
+    """Return the weighted mean of `values`; 0 where all weights are 0."""
     return (values * weight).sum() / jnp.maximum(weight.sum(), 1e-12)

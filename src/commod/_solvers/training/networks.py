@@ -1,8 +1,8 @@
-"""The functions that are trained: layers of units, and the paper's bottleneck of concepts.
+"""The functions of the terms that are trained: layers of units, and a bottleneck of concepts.
 
-Parameters are flat vectors, so that one call of Adam moves them all. A first layer reads the
-standardised terms of a batch, any named tuple with the fields of `TermArrays`: categories stay
-codes; a GPU alone, whose sums into a table are not repeatable, multiplies one-hot columns.
+Parameters are flat vectors, so that one step of Adam moves all of them. The first layer reads the
+standardised terms of a batch: any named tuple with the fields of `TermArrays`. Categories stay
+codes on a CPU. A GPU multiplies one-hot columns, because its sums into a table do not repeat.
 """
 
 from __future__ import annotations
@@ -17,51 +17,35 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.training.loop import Adam, reach
+from commod._solvers.problem import TrainedConcepts, TrainedLayers
+from commod._solvers.training.loop import AdamState, TrainedModels, adam_step, adam_step_sizes
 
-__all__ = [
-    "Form",
-    "bottleneck",
-    "concept_penalties",
-    "group_error",
-    "label_error",
-    "layer_lengths",
-    "layers",
-    "on_terms",
-    "run_across",
-    "run_layers",
-    "shrink",
-    "split_bottleneck",
-    "start_bottleneck",
-    "start_layers",
-]
-
-START_SIZE = 0.01  # of the usual size of random weights: enough to tell the concepts apart
+INITIAL_SCALE = 0.01  # of the usual scale of random weights: enough to make concepts differ
 
 Sizes = tuple[int, ...]  # inputs, hidden units of each layer, outputs
 
 
 def _glorot(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.float64]:
-    """Return random weights whose size suits their number."""
+    """Return random weights, uniform, with Glorot's scale for this many inputs and outputs."""
     limit = np.sqrt(6 / (rows + columns))
     return rng.uniform(-limit, limit, (rows, columns))
 
 
-def on_terms(weights: Array, start: Array, batch: Any) -> Array:
+def linear_in_terms(weights: Array, start: Array, batch: Any) -> Array:
     """Return start + the weighted sum of a batch's terms: `weights` is (d,) or (d, units)."""
     p = batch.numeric.shape[1]
     total = start + batch.numeric @ weights[:p]
     if batch.codes.shape[1]:
         points = (weights[p:].T * batch.code_scale).T
-        total += _points_of(batch.codes, points) - batch.code_mean @ points
+        total += _sum_of_points(batch.codes, points) - batch.code_mean @ points
     return total
 
 
-def _points_of(codes: Array, points: Array) -> Array:
+def _sum_of_points(codes: Array, points: Array) -> Array:
     """Return the sum of the points (c,) or (c, units) of each row's codes (batch, q).
 
-    A code of c is no term. A GPU would add up the gradient of a table that is read in an order of
-    its own each time, so the same seed would not give the same bits; its matrix product is as fast.
+    A code of c is no term. A GPU would add up the gradient of a lookup table in another order each
+    time, so the same seed would not give the same bits. Its matrix product is as fast and repeats.
     """
     if jax.default_backend() == "cpu":
         table = jnp.concatenate([points, jnp.zeros_like(points[:1])])
@@ -79,15 +63,15 @@ def layer_lengths(sizes: Sizes) -> tuple[int, ...]:
     return tuple(n for rows, columns in pairwise(sizes) for n in (rows * columns, columns))
 
 
-def layers(flat: Any, sizes: Sizes) -> list[tuple[Any, Any]]:
+def split_layers(flat: Any, sizes: Sizes) -> list[tuple[Any, Any]]:
     """Return matrix (…, rows, columns) and bias (…, columns) of each layer, of one model or many.
 
     Examples
     --------
-    >>> [(m.shape, b.shape) for m, b in layers(np.zeros((5, 11)), (2, 2, 1))]  # 2·2+2 and 2·1+1
+    >>> [(m.shape, b.shape) for m, b in split_layers(np.zeros((5, 11)), (2, 2, 1))]
     Traceback (most recent call last):
     ValueError: 11 parameters given, 9 needed for layers of (2, 2, 1).
-    >>> [(m.shape, b.shape) for m, b in layers(np.zeros((5, 9)), (2, 2, 1))]
+    >>> [(m.shape, b.shape) for m, b in split_layers(np.zeros((5, 9)), (2, 2, 1))]
     [((5, 2, 2), (5, 2)), ((5, 2, 1), (5, 1))]
     """
     lengths = layer_lengths(sizes)
@@ -104,10 +88,10 @@ def layers(flat: Any, sizes: Sizes) -> list[tuple[Any, Any]]:
     ]
 
 
-def start_layers(
+def initial_layers(
     rng: np.random.Generator, sizes: Sizes, *, constant: float | None = None
 ) -> NDArray[np.float32]:
-    """Return the flat vector of layers that begin at random, or with a constant as their output."""
+    """Return the flat vector of layers with random weights, or with `constant` as their output."""
     parts: list[NDArray[np.float64]] = []
     for i, (rows, columns) in enumerate(pairwise(sizes)):
         if constant is not None and i == len(sizes) - 2:
@@ -117,39 +101,48 @@ def start_layers(
     return np.concatenate(parts).astype(np.float32)
 
 
-def run_layers(flat: Array, sizes: Sizes, enter: Callable[[Array, Array], Array]) -> Array:
-    """Return the output (batch, outputs); `enter(matrix, bias)` is what the first layer gives."""
-    (matrix, bias), *rest = layers(flat, sizes)
-    x = enter(matrix, bias)
-    for matrix, bias in rest:
+def apply_layers(flat: Array, sizes: Sizes, first_layer: Callable[[Array, Array], Array]) -> Array:
+    """Return the output (batch, outputs); `first_layer(matrix, bias)` reads the inputs."""
+    (matrix, bias), *later = split_layers(flat, sizes)
+    x = first_layer(matrix, bias)
+    for matrix, bias in later:
         x = jax.nn.relu(x) @ matrix + bias
     return x
 
 
-def run_across(flat: Array, sizes: Sizes, inputs: Array) -> Array:
+def apply_across_rows(flat: Array, sizes: Sizes, inputs: Array) -> Array:
     """Return the output (outputs, batch) of layers that read few `inputs` (inputs, batch).
 
-    Rows lie along the last axis, and `flat` holds each matrix as (columns, rows): the other way, a
-    handful of outputs would leave most of a processor's vector units idle.
+    Rows lie along the last axis, and `flat` holds each matrix as (columns, rows). With rows along
+    the first axis, a few outputs would leave most of a processor's vector units idle.
     """
     x = inputs
-    for i, (matrix, bias) in enumerate(layers(flat, sizes)):
+    for i, (matrix, bias) in enumerate(split_layers(flat, sizes)):
         x = matrix.reshape(sizes[i + 1], sizes[i]) @ (jax.nn.relu(x) if i else x) + bias[:, None]
     return x
+
+
+def trained_layers(models: TrainedModels, flat: Any, sizes: Sizes) -> TrainedLayers:
+    """Return the layers of m models from their flat vectors, shape (m, parameters)."""
+    layers = split_layers(np.asarray(flat, dtype=np.float64), sizes)
+    return TrainedLayers(models.history, models.epochs_done, models.interrupted, layers)
 
 
 # ---------------------------------------------------------------------------------------------
 # Losses of one row
 
 
-def group_error(guesses: Array, group: Array) -> Array:
-    """Return −log of the chance that `guesses` (groups, batch) give each row's group, (batch,)."""
-    top = jax.lax.stop_gradient(guesses.max(axis=0))
-    own = jnp.where(group == jnp.arange(len(guesses))[:, None], guesses, 0.0).sum(axis=0)
-    return jnp.log(jnp.exp(guesses - top).sum(axis=0)) + top - own
+def group_cross_entropy(logits: Array, group: Array) -> Array:
+    """Return −log of the predicted probability of each row's group, shape (batch,).
+
+    `logits` has shape (groups, batch).
+    """
+    highest = jax.lax.stop_gradient(logits.max(axis=0))
+    own = jnp.where(group == jnp.arange(len(logits))[:, None], logits, 0.0).sum(axis=0)
+    return jnp.log(jnp.exp(logits - highest).sum(axis=0)) + highest - own
 
 
-def label_error(logit: Array, label: Array) -> Array:
+def label_cross_entropy(logit: Array, label: Array) -> Array:
     """Return the cross-entropy of labels in [0, 1] and sigmoid(logit), element by element."""
     return jax.nn.softplus(logit) - logit * label
 
@@ -158,15 +151,15 @@ def label_error(logit: Array, label: Array) -> Array:
 # The bottleneck b + Σ_j v_j (W_j · x)
 
 
-def start_bottleneck(
+def initial_bottleneck(
     rng: np.random.Generator, k: int, n_terms: int, intercept: float
 ) -> NDArray[np.float32]:
-    """Start at the constant b with every direction open: equal v, concepts in pairs that cancel.
+    """Return a bottleneck that is the constant b: equal v, and concepts in pairs that cancel.
 
-    With v = 0 and random W, only the k directions of W could move at first, and few concepts meant
-    another update for each seed (docs/decisions/0002).
+    Every direction can then move. With v = 0 and random W, only the k directions of W could move
+    at first, and with few concepts each seed gave another update (docs/decisions/0002).
     """
-    half = START_SIZE * _glorot(rng, k // 2, n_terms)
+    half = INITIAL_SCALE * _glorot(rng, k // 2, n_terms)
     concepts = np.concatenate([half, -half, np.zeros((k % 2, n_terms))])
     parts = [concepts.ravel(), np.full(k, k**-0.5), np.full(1, intercept)]
     return np.concatenate(parts).astype(np.float32)
@@ -178,24 +171,14 @@ def split_bottleneck(flat: Any, k: int) -> tuple[Any, Any, Any]:
     return concepts.reshape(*flat.shape[:-1], k, -1), flat[..., -k - 1 : -1], flat[..., -1]
 
 
-def bottleneck(flat: Array, batch: Any, k: int) -> Array:
+def apply_bottleneck(flat: Array, batch: Any, k: int) -> Array:
     """Return b + v'Wx of a batch, shape (batch,): only w = v'W is ever multiplied out."""
     concepts, contributions, intercept = split_bottleneck(flat, k)
-    return on_terms(contributions @ concepts, intercept, batch)
-
-
-def concept_penalties(flat: Array, k: int) -> tuple[Array, Array]:
-    """Return Σ_j |v_j| ‖W_j‖₁ and the mean squared cosine over pairs of concepts.
-
-    The gradient of the first is that for v alone: `shrink` takes the step of W.
-    """
-    concepts, contributions, _ = split_bottleneck(flat, k)
-    path = jnp.abs(contributions) @ jax.lax.stop_gradient(jnp.abs(concepts).sum(axis=1))
-    return path, _diversity(concepts)
+    return linear_in_terms(contributions @ concepts, intercept, batch)
 
 
 def _diversity(concepts: Array) -> Array:
-    """Return the mean squared cosine over pairs of concepts: 0 apart, 1 the same up to sign."""
+    """Return the mean squared cosine over pairs: 0 for orthogonal concepts, 1 for equal ones."""
     k = len(concepts)
     if k == 1:
         return jnp.zeros(())
@@ -204,37 +187,72 @@ def _diversity(concepts: Array) -> Array:
     return ((cosine * (1 - np.eye(k, dtype=np.float32))) ** 2).sum() / (k * (k - 1))
 
 
-def shrink(flat: Array, adam: Adam, rate: Array, sparsity: Array, k: int) -> Array:
-    """Soft-threshold W for the L1 path norm, in the metric of Adam's step: exact zeros."""
-    concepts, contributions, intercept = split_bottleneck(flat, k)
-    step, _, _ = split_bottleneck(reach(adam, rate), k)
-    threshold = sparsity * step * jnp.abs(contributions)[:, None]
-    concepts = jnp.sign(concepts) * jnp.maximum(jnp.abs(concepts) - threshold, 0.0)
-    return jnp.concatenate([concepts.ravel(), contributions, intercept[None]])
-
-
 # ---------------------------------------------------------------------------------------------
-# One or the other
+# Layers or a bottleneck
 
 
-class Form(NamedTuple):
-    """What a trained function of the terms is; part of what a program is compiled for.
+class Architecture(NamedTuple):
+    """What a trained function of the terms is; the compiled program depends on it.
 
-    A bottleneck of `n_concepts`, or, where that is 0, layers of `sizes`: terms first, one output.
+    With `n_concepts` > 0: a bottleneck of so many concepts. With 0: layers of `sizes`, which are
+    the number of terms, the hidden units and one output.
     """
 
     n_concepts: int
     sizes: Sizes
 
-    def start(self, rng: np.random.Generator, constant: float) -> NDArray[np.float32]:
-        """Return the flat vector of a function that begins as a constant."""
-        if self.n_concepts:
-            return start_bottleneck(rng, self.n_concepts, self.sizes[0], constant)
-        return start_layers(rng, self.sizes, constant=constant)
+    @classmethod
+    def of(cls, n_terms: int, n_concepts: int, hidden: Sizes) -> Architecture:
+        """Return a bottleneck of `n_concepts`, or layers with `hidden` units where that is 0."""
+        return cls(n_concepts, (n_terms,) if n_concepts else (n_terms, *hidden, 1))
 
-    def run(self, flat: Array, batch: Any) -> Array:
+    def start(self, rng: np.random.Generator, constant: float) -> NDArray[np.float32]:
+        """Return the flat vector of a function that is constant."""
+        if self.n_concepts:
+            return initial_bottleneck(rng, self.n_concepts, self.sizes[0], constant)
+        return initial_layers(rng, self.sizes, constant=constant)
+
+    def apply(self, flat: Array, batch: Any) -> Array:
         """Return the value of each row of a batch, shape (batch,)."""
         if self.n_concepts:
-            return bottleneck(flat, batch, self.n_concepts)
-        values = run_layers(flat, self.sizes, lambda matrix, bias: on_terms(matrix, bias, batch))
-        return values[:, 0]
+            return apply_bottleneck(flat, batch, self.n_concepts)
+        return apply_layers(flat, self.sizes, lambda m, bias: linear_in_terms(m, bias, batch))[:, 0]
+
+    def concept_penalties(self, flat: Array) -> tuple[Array, Array]:
+        """Return Σ_j |v_j| ‖W_j‖₁ and the mean squared cosine over pairs of concepts.
+
+        The first has a gradient for v only: `step` shrinks W.
+        """
+        concepts, contributions, _ = split_bottleneck(flat, self.n_concepts)
+        path = jnp.abs(contributions) @ jax.lax.stop_gradient(jnp.abs(concepts).sum(axis=1))
+        return path, _diversity(concepts)
+
+    def step(
+        self, flat: Array, gradient: Array, adam: AdamState, rate: Array, sparsity: Array
+    ) -> tuple[Array, AdamState]:
+        """Return the parameters after a step of Adam; concepts are then shrunk to exact zeros."""
+        flat, adam = adam_step(flat, gradient, adam, rate)
+        return (self._shrink(flat, adam, rate, sparsity) if self.n_concepts else flat), adam
+
+    def _shrink(self, flat: Array, adam: AdamState, rate: Array, sparsity: Array) -> Array:
+        """Soft-threshold W for the L1 path norm, in the metric of Adam's step."""
+        concepts, contributions, intercept = split_bottleneck(flat, self.n_concepts)
+        step_sizes, _, _ = split_bottleneck(adam_step_sizes(adam, rate), self.n_concepts)
+        threshold = sparsity * step_sizes * jnp.abs(contributions)[:, None]
+        concepts = jnp.sign(concepts) * jnp.maximum(jnp.abs(concepts) - threshold, 0.0)
+        return jnp.concatenate([concepts.ravel(), contributions, intercept[None]])
+
+    def trained(self, models: TrainedModels, flat: Any) -> TrainedConcepts | TrainedLayers:
+        """Return the functions of m models from their flat vectors, shape (m, parameters)."""
+        if not self.n_concepts:
+            return trained_layers(models, flat, self.sizes)
+        parts = split_bottleneck(np.asarray(flat, dtype=np.float64), self.n_concepts)
+        concepts, contributions, intercept = parts
+        return TrainedConcepts(
+            models.history,
+            models.epochs_done,
+            models.interrupted,
+            weights=concepts,
+            contributions=contributions if models.begun else np.zeros_like(contributions),
+            intercept=intercept,
+        )

@@ -1,8 +1,13 @@
-"""Compiled programs in the user's cache folder: the next process loads them in a tenth of a second.
+"""Compile training programs ahead of time and keep them in the user's cache folder.
 
-JAX has such a cache, switched off unless a folder is named. Where the user has named none, ours is
-used while our own programs are compiled, and all settings are put back at once. They are those of
-the whole process: what another thread compiles in that moment is kept in our folder, too.
+A program is found in this order:
+
+1. in memory, where this process has used it before;
+2. in the cache folder, where an earlier process has stored it (a tenth of a second);
+3. by compiling it (a second or two), after which it is stored in the folder.
+
+JAX's configuration is read and never written. Where the user has chosen a compilation cache of
+JAX, or has switched it off, JAX compiles as usual and the cache folder of commod is not used.
 """
 
 from __future__ import annotations
@@ -10,145 +15,140 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import shutil
 import sys
 import tempfile
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
+import zlib
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
-from jax.experimental.compilation_cache import compilation_cache
+from jax.experimental.serialize_executable import deserialize_and_load, serialize
 from jaxlib.version import __version__ as compiler_version
 
-__all__ = ["cache_home", "kept_programs"]
-
 HOME_VARIABLE = "COMMOD_CACHE_HOME"
-MOST_PROGRAMS = 200  # of about 100 kB each; those written first give way, however often used
+SUFFIX = ".program"
+MAX_PROGRAMS = 200  # on disk, about 100 kB each; the oldest files are removed first
+MAX_IN_MEMORY = 1000
 
-_config: Any = jax.config
-_in_use = Lock()
 
+class Signature(NamedTuple):
+    """Everything that a compiled program depends on, hashable.
 
-@contextmanager
-def kept_programs() -> Iterator[None]:
-    """Load from the cache folder what is compiled inside, or write it there.
-
-    Nothing happens where JAX has a cache already or is told to have none, where the folder cannot
-    be written, or where another thread is inside.
+    `tree`, `shapes` (with dtypes) and `device` describe the arguments. `static` holds the names
+    and values of static arguments, and `configuration` is JAX's, as text.
     """
-    if not _in_use.acquire(blocking=False):
-        yield
-        return
+
+    tree: Hashable
+    shapes: tuple[tuple[tuple[int, ...], Any], ...]
+    device: Any
+    static: tuple[tuple[str, Hashable], ...]
+    configuration: str
+
+
+def compiled_program(function: Any, arguments: tuple[Any, ...], **static: Hashable) -> Any:
+    """Return a jitted function, compiled for arguments of these shapes and for static arguments.
+
+    The result takes `arguments` only. At least one of their leaves must lie on a device.
+    """
+    if _user_chose_cache():
+        return partial(function, **static)
+    leaves, tree = jax.tree.flatten(arguments)
+    device = next(leaf for leaf in leaves if isinstance(leaf, jax.Array)).devices().copy().pop()
+    shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    configuration = repr(sorted(jax.config.values.items()))
+    signature = Signature(tree, shapes, device, tuple(static.items()), configuration)
+    return _program(function, signature)
+
+
+def _user_chose_cache() -> bool:
+    """Return whether JAX has a compilation cache already, or is told to have none."""
+    config: Any = jax.config
+    return bool(config.jax_compilation_cache_dir) or not config.jax_enable_compilation_cache
+
+
+@lru_cache(maxsize=MAX_IN_MEMORY)
+def _program(function: Any, signature: Signature) -> Callable[..., Any]:
+    abstract: Any = jax.ShapeDtypeStruct
+    leaves = [abstract(*shape) for shape in signature.shapes]
+    arguments = jax.tree.unflatten(signature.tree, leaves)
+    lowered = function.lower(*arguments, **dict(signature.static))
+    folder = _folder()
+    if folder is None:
+        return lowered.compile()
+    file = folder / f"{_key(lowered, signature)}{SUFFIX}"
+    program = _load(file, lowered, signature.device)
+    if program is None:
+        program = lowered.compile()
+        _store(program, file)
+        _remove_oldest(folder)
+    return program
+
+
+def _key(lowered: Any, signature: Signature) -> str:
+    """Return a digest of the program's text and of everything that the compiler looks at."""
+    device = signature.device
+    parts = (
+        lowered.as_text(),
+        jax.__version__,
+        device.client.platform_version,
+        f"{device!r} {device.device_kind}",
+        signature.configuration,
+        os.environ.get("XLA_FLAGS", ""),
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+# ---------------------------------------------------------------------------------------------
+# Files
+
+
+def _load(file: Path, lowered: Any, device: Any) -> Callable[..., Any] | None:
+    """Return a stored program, or None where there is none that can be used.
+
+    The checksum of zlib tells a damaged or truncated file from a program.
+    """
     try:
-        folder = None if _is_decided() else _folder()
-        if folder is None:
-            yield
-        else:
-            with _cache_in(folder):
-                yield
-    finally:
-        _in_use.release()
-
-
-def _is_decided() -> bool:
-    """Return whether the user has chosen a cache, or none."""
-    chosen, enabled = _config.jax_compilation_cache_dir, _config.jax_enable_compilation_cache
-    return bool(chosen) or not enabled
-
-
-@contextmanager
-def _cache_in(folder: Path) -> Iterator[None]:
-    ours = {
-        "jax_compilation_cache_dir": str(folder),
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-        "jax_persistent_cache_min_entry_size_bytes": 0,
-        "jax_raise_persistent_cache_errors": False,
-    }
-    before = {name: getattr(_config, name) for name in ours}
-    anew: list[Path] = []
-
-    def write_anew() -> None:
-        """Let JAX write to an empty folder: where a file is there, a damaged one too, it does not.
-
-        The warning comes before the program is compiled, so that it is written there.
-        """
-        with suppress(OSError):
-            anew.append(Path(tempfile.mkdtemp(prefix="anew-", dir=folder)))
-            _config.update("jax_compilation_cache_dir", str(anew[-1]))
-            compilation_cache.reset_cache()
-
-    try:
-        for name, value in ours.items():
-            _config.update(name, value)
-        with _told_of_damage(write_anew):
-            yield
-    finally:
-        for name, value in before.items():
-            _config.update(name, value)
-        compilation_cache.reset_cache()  # it would go on to serve all programs from our folder
-        for written in anew:
-            _move_programs(written, folder)
-
-
-@contextmanager
-def _told_of_damage(do: Callable[[], None]) -> Iterator[None]:
-    """Call `do` where JAX cannot read a file: a damaged or half-written one is no program."""
-    shown, inside = warnings.showwarning, True
-
-    def show(message: Warning | str, *where: Any, **more: Any) -> None:
-        if not inside or "persistent compilation cache" not in str(message):
-            shown(message, *where, **more)
-        elif "Error reading" in str(message):
-            do()
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("always", message=".*persistent compilation cache")
-        warnings.showwarning = show
-        try:
-            yield
-        finally:  # not all Pythons put it back, and another thread may bring ours back later
-            warnings.showwarning, inside = shown, False
-
-
-def _move_programs(source: Path, folder: Path) -> None:
-    """Put programs in the place of damaged ones, each at once: other processes may be reading."""
-    with suppress(OSError):
-        for file in source.glob("*-cache"):
-            file.replace(folder / file.name)
-    shutil.rmtree(source, ignore_errors=True)
-
-
-def _folder() -> Path | None:
-    """Return the folder for programs of this machine, or None where there can be none."""
-    try:
-        home = cache_home()
-        if home is None:
-            return None
-        folder = home / f"jax-{compiler_version}-{_machine()}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _forget_first_written(folder)
-        return folder if os.access(folder, os.W_OK) and _is_ours_alone(folder) else None
-    except (OSError, RuntimeError):  # whatever is wrong with it, a fit does without
+        data = zlib.decompress(file.read_bytes())
+        tree = jax.tree.structure(lowered.args_info)
+        return deserialize_and_load(data, tree, lowered.out_tree, execution_devices=[device])
+    except Exception:  # whatever is wrong with the file, the program can be compiled
         return None
 
 
-def _is_ours_alone(folder: Path) -> bool:
-    """Return whether nobody else can write there: who can writes programs that we would run."""
-    if not hasattr(os, "getuid"):
-        return True
-    told = folder.stat()
-    return told.st_uid == os.getuid() and not told.st_mode & 0o022
+def _store(program: Any, file: Path) -> None:
+    """Write a program under a temporary name and move it to its place: others may be reading."""
+    with suppress(Exception):  # a full disk, or a device whose programs cannot be stored
+        data = zlib.compress(serialize(program)[0])
+        handle, name = tempfile.mkstemp(dir=file.parent)
+        try:
+            with open(handle, "wb") as temporary:
+                temporary.write(data)
+            os.replace(name, file)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
+def _remove_oldest(folder: Path) -> None:
+    with suppress(OSError):  # another process may be removing the same files
+        files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: file.stat().st_mtime)
+        for file in files[:-MAX_PROGRAMS]:
+            file.unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# The cache folder
 
 
 def cache_home() -> Path | None:
-    """Return commod's cache folder: COMMOD_CACHE_HOME, or in the platform's; None switches it off.
+    """Return the cache folder of commod; None where the user has switched it off.
 
-    An empty COMMOD_CACHE_HOME means none. Raises RuntimeError where nobody knows the user's home.
+    1. COMMOD_CACHE_HOME, where it is set; empty means None.
+    2. Otherwise a folder in the platform's place for caches.
+
+    Raises RuntimeError where the user's home is unknown.
     """
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen is not None:
@@ -161,25 +161,36 @@ def cache_home() -> Path | None:
     return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache", "commod")
 
 
+def _folder() -> Path | None:
+    """Return the folder for programs of this machine, or None where there can be none."""
+    try:
+        home = cache_home()
+        if home is None:
+            return None
+        folder = home / f"jax-{compiler_version}-{_machine()}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder if os.access(folder, os.W_OK) and _is_private(folder) else None
+    except (OSError, RuntimeError):  # training does not need the folder
+        return None
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether nobody else can write there: commod would run the programs they wrote."""
+    if not hasattr(os, "getuid"):
+        return True
+    status = folder.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
 @cache
 def _machine() -> str:
-    """Return a name for what this processor can do: JAX's own key does not look at it.
+    """Return a digest of this processor's features.
 
-    A folder may be shared by unlike machines, and code for one may end the process on another.
+    Unlike machines may share a folder, and a program for one may end the process on another.
     """
-    known = [platform.machine(), platform.processor(), platform.version()]
+    features = [platform.machine(), platform.processor(), platform.version()]
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        known = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
-        known = [platform.machine(), *sorted(set(known))]
-    return hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
-
-
-def _forget_first_written(folder: Path) -> None:
-    files = list(folder.glob("*-cache"))
-    if len(files) <= MOST_PROGRAMS:
-        return
-    with suppress(OSError):  # another process may be tidying up, too
-        files.sort(key=lambda file: file.stat().st_mtime)
-        for file in files[:-MOST_PROGRAMS]:
-            file.unlink(missing_ok=True)
+        listed = {line for line in lines if line.startswith(("model name", "flags", "Features"))}
+        features = [platform.machine(), *sorted(listed)]
+    return hashlib.sha256("\n".join(features).encode()).hexdigest()[:16]

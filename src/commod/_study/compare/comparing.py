@@ -27,12 +27,11 @@ from commod._study.evaluation import (
 )
 from commod._study.frontier import Frontier, Point, frontier
 from commod.exceptions import DataWarning, InputError
-from commod.rivals.base import DecisionRows, Rival, RivalFitRows, check_decisions
-from commod.updates._interface import FittedCandidate, RawRows
+from commod.rivals._rows import DecisionRows, RivalFitRows, check_decisions
+from commod.rivals.base import Rival
+from commod.updates._interface import Decisions, FittedCandidate, RawRows
 from commod.updates._progress import progress_bar
-from commod.updates.base import BaseUpdate, Decisions
-
-__all__ = ["compare"]
+from commod.updates.base import BaseUpdate
 
 SHARED_PARAMETERS = ("constraints", "min_group_size", "threshold", "pos_label", "favorable_label")
 

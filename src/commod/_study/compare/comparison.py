@@ -13,14 +13,13 @@ from sklearn.utils import check_scalar
 from commod._study.compare.plot import draw_comparison
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import Frontier
+from commod._text import n_of
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-__all__ = ["LIMIT_NAMES", "Comparison"]
 
 DEFAULT_LEVELS = (0.6, 0.7, 0.8, 0.9)  # P-rules
 DISPARITY_SHARES = (0.75, 0.5, 0.25)  # shares of the base model's disparity
@@ -75,9 +74,8 @@ class Comparison:
         self._rows = rows
 
     def __repr__(self) -> str:
-        plural = "s" if len(self.frontiers) > 1 else ""
         return (
-            f"Comparison of {len(self.frontiers)} method{plural}, {self._constraint.metric} "
+            f"Comparison of {n_of(len(self.frontiers), 'method')}, {self._constraint.metric} "
             f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} {self._rows_word}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_comparison"]
-
 Floats = NDArray[np.float64]
 
 TITLES = {False: "decide without the group", True: "need the group to decide"}

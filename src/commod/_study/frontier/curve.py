@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Frontier", "Point"]
-
 MOST_STEPS = 20  # steps of a trade-off: as many as a slider can show
 FIGURES = (
     "target",

@@ -16,8 +16,6 @@ from commod._study.evaluation import EvaluationRows
 from commod._study.frontier.curve import Point
 from commod.scorecard import MARGIN_COLUMN
 
-__all__ = ["PointDescriber"]
-
 
 @dataclass(frozen=True)
 class PointDescriber:

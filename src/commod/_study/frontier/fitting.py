@@ -20,8 +20,6 @@ from commod.updates._check import check_update
 from commod.updates._interface import RawRows
 from commod.updates.base import BaseUpdate
 
-__all__ = ["frontier"]
-
 
 def frontier(
     update: BaseUpdate,

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["draw_frontier"]
-
 
 def draw_frontier(
     frame: pd.DataFrame,

@@ -25,9 +25,7 @@ from commod.scorecard import Scorecard
 from commod.updates._check import check_update
 from commod.updates._interface import RawRows
 from commod.updates._progress import progress_bar
-from commod.updates.base import BaseUpdate, Changes
-
-__all__ = ["stability"]
+from commod.updates.base import BaseUpdate, ChangedDecisions
 
 
 def stability(
@@ -189,7 +187,7 @@ class _EvaluatedPeople(NamedTuple):
             )
         return cls(rows, rows_word, compared_groups(update, fit_rows))
 
-    def changes(self, model: BaseUpdate) -> Changes:
+    def changes(self, model: BaseUpdate) -> ChangedDecisions:
         """Return whom a fitted update changes."""
         if get_tags(model).needs_sensitive_features:
             return model.changes(self.rows.X, sensitive_features=self.rows.sensitive_features)
@@ -215,7 +213,7 @@ class _Refits:
     sampler: RowSampler
     people: _EvaluatedPeople
     evaluation: EvaluationRows | None = None
-    changes: list[Changes] = field(default_factory=list)
+    changes: list[ChangedDecisions] = field(default_factory=list)
     fairness: list[float] = field(default_factory=list)
     scorecards: list[Scorecard | None] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
@@ -247,7 +245,7 @@ class _Refits:
         self.fairness.append(self._fairness_after(changes))
         self.scorecards.append(getattr(model, "scorecard_", None))
 
-    def _fit(self, model: BaseUpdate, drawn: dict[str, Any]) -> Changes | None:
+    def _fit(self, model: BaseUpdate, drawn: dict[str, Any]) -> ChangedDecisions | None:
         """Fit one model and return whom it changes; keep its error and return None if it fails."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -262,7 +260,7 @@ class _Refits:
             self.messages.setdefault(name, []).append(message)
         return changes
 
-    def _fairness_after(self, changes: Changes) -> float:
+    def _fairness_after(self, changes: ChangedDecisions) -> float:
         if self.evaluation is None:
             return math.nan
         return self.evaluation.fairness(np.asarray(self.evaluation.before ^ changes.changed))

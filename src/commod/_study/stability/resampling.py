@@ -20,8 +20,6 @@ from commod._data.tables import n_rows_of, take_rows
 from commod.updates._interface import RawRows
 from commod.updates.base import BaseUpdate
 
-__all__ = ["RowSampler"]
-
 MAX_SEED = 2**31 - 1
 
 CategorySets = Mapping[str, frozenset[Scalar | None]]

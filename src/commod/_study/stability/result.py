@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._record import StabilitySummary
 from commod._study.stability.plot import draw_stability
-from commod._text import shorten
+from commod._text import n_of, shorten
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-__all__ = ["ColumnUse", "Stability", "agreement_of", "count_uses"]
 
 BLOCK = 100_000  # people counted at once: bounds memory
 N_BARS = 10  # of the histogram, from never to always
@@ -339,7 +337,7 @@ def _columns_text(columns: Mapping[str, ColumnUse]) -> str:
     names = ", ".join(shorten(name, 40) for name in always[:MOST_NAMED])
     n_more = len(always) - MOST_NAMED
     more = f" and {n_more} more" if n_more > 0 else ""
-    return f"In every scorecard: {names}{more}; {n_others} other column(s) in some."
+    return f"In every scorecard: {names}{more}; {n_of(n_others, 'other column')} in some."
 
 
 def _range_text(values: NDArray[np.float64], form: str) -> str:

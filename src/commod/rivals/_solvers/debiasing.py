@@ -1,4 +1,4 @@
-"""Adversarial debiasing: a predictor of the label trained against an adversary that reads it.
+"""Adversarial debiasing: train a predictor of the label against an adversary that reads its score.
 
 With L_P the log loss of the predictor and L_A that of the adversary, the predictor's weights move
 along
@@ -6,12 +6,11 @@ along
     ∇L_P − proj(∇L_P onto ∇L_A) − strength ∇L_A
 
 and the adversary's along ∇L_A: the first two terms never help the adversary, the third hurts it.
-The adversary is linear (or has hidden layers) on t = sigmoid((1 + |c|) logit), c being learned too.
+The adversary is linear (or has hidden layers) on t = sigmoid((1 + |c|) logit); it learns c too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,38 +19,37 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, Layers
+from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers
 from commod._solvers.training.loop import (
-    Adam,
+    AdamState,
     Clock,
     Method,
-    descend,
-    padded,
-    stacked,
-    start_adam,
+    Progress,
+    adam_step,
+    initial_adam,
+    rows_on_device,
+    train,
     weighted_mean,
 )
-from commod._solvers.training.loop import train as train_models
 from commod._solvers.training.networks import (
-    group_error,
-    label_error,
+    apply_layers,
+    group_cross_entropy,
+    initial_layers,
+    label_cross_entropy,
     layer_lengths,
-    layers,
-    on_terms,
-    run_layers,
-    start_layers,
+    linear_in_terms,
+    trained_layers,
 )
 
-__all__ = ["combine_gradients", "train"]
-
 HISTORY = ("label", "adversary", "change_rate")
+ROW_FIELDS = ("numeric", "codes", "label", "group", "decision", "weight", "adversary_weight")
 
 
-class Shape(NamedTuple):
+class DebiasingSpec(NamedTuple):
     """What the compiled program depends on besides the sizes of its arrays.
 
-    `pieces` are the lengths of the parts of the predictor's gradient that are projected each by
-    itself; one for all of it, or one for each matrix and bias.
+    `sizes` are those of the predictor's layers. `pieces` are the lengths of the parts of its
+    gradient that are projected separately: one for all of it, or one for each matrix and bias.
     """
 
     sizes: tuple[int, ...]
@@ -60,8 +58,8 @@ class Shape(NamedTuple):
     pieces: tuple[int, ...]
 
 
-class Rows(NamedTuple):
-    """The training rows on the device, padded; `numeric` to `offset` as in `DebiasingProblem`."""
+class DebiasingRows(NamedTuple):
+    """The fit rows on the device, padded; fields as in `DebiasingProblem`."""
 
     numeric: Array
     codes: Array
@@ -75,126 +73,94 @@ class Rows(NamedTuple):
     offset: Any
 
 
-class Settings(NamedTuple):
-    """Numbers of the schedule that a step needs."""
+class DebiasingSettings(NamedTuple):
+    """The numbers of the schedule that a step needs."""
 
     rate: Any
     adversary_rate: Any
 
 
-class State(NamedTuple):
-    """Everything one model carries from step to step; the adversary's first number is c."""
+class DebiasingState(NamedTuple):
+    """Everything that one model carries from step to step; the adversary's first number is c."""
 
     predictor: Any
-    predictor_adam: Adam
+    predictor_adam: AdamState
     adversary: Any
-    adversary_adam: Adam
+    adversary_adam: AdamState
 
 
-def train(
+def train_predictor(
     problem: DebiasingProblem,
     strengths: NDArray[np.float32],
     seeds: NDArray[np.int64],
     schedule: DebiasingSchedule,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> Layers:
+    on_progress: Progress | None = None,
+) -> TrainedLayers:
     """Return m predictors of ReLU layers whose output is the logit of the positive label."""
     sizes = (problem.n_terms, *schedule.hidden, 1)
     lengths = layer_lengths(sizes)
-    shape = Shape(
+    n_inputs = 3 if problem.adversary_sees_label else 1
+    spec = DebiasingSpec(
         sizes=sizes,
-        adversary_sizes=(
-            3 if problem.adversary_sees_label else 1,
-            *schedule.adversary_hidden,
-            problem.n_groups,
-        ),
+        adversary_sizes=(n_inputs, *schedule.adversary_hidden, problem.n_groups),
         sees_label=problem.adversary_sees_label,
         pieces=(sum(lengths),) if schedule.projects_whole else lengths,
     )
     method = Method(
+        start=_initial_state,
         step=_step,
-        shape=shape,
+        spec=spec,
         figures=HISTORY,
-        fields=(
-            *("numeric", "codes", "label", "group", "decision"),
-            *("weight", "adversary_weight"),
-        ),
-        units=max(*sizes[1:], *shape.adversary_sizes),
+        row_fields=ROW_FIELDS,
+        units=max(*sizes[1:], *spec.adversary_sizes),
     )
-    trained = train_models(
-        method,
-        _initial_states(seeds, shape),
-        strengths,
-        seeds,
-        _rows(problem),
-        len(problem.label),
-        Settings(
-            rate=np.float32(schedule.learning_rate),
-            adversary_rate=np.float32(schedule.adversary_learning_rate),
-        ),
-        schedule,
-        on_progress,
+    settings = DebiasingSettings(
+        rate=np.float32(schedule.learning_rate),
+        adversary_rate=np.float32(schedule.adversary_learning_rate),
     )
-    return Layers(
-        layers=layers(np.asarray(trained.states.predictor, dtype=np.float64), sizes),
-        history=trained.history,
-        epochs_done=trained.epochs_done,
-        interrupted=trained.interrupted,
-    )
+    rows, n_rows = _rows(problem), len(problem.label)
+    models = train(method, strengths, seeds, rows, n_rows, settings, schedule, on_progress)
+    return trained_layers(models, models.states.predictor, sizes)
 
 
-def _rows(problem: DebiasingProblem) -> Rows:
-    return Rows(
-        numeric=padded(problem.numeric),
-        codes=padded(problem.codes),
-        code_mean=jax.device_put(problem.code_mean),
-        code_scale=jax.device_put(problem.code_scale),
-        label=padded(problem.label),
-        group=padded(problem.group),
-        decision=padded(problem.decision),
-        weight=padded(problem.weight),
-        adversary_weight=padded(problem.adversary_weight),
-        offset=np.float32(problem.offset),
-    )
+def _rows(problem: DebiasingProblem) -> DebiasingRows:
+    return rows_on_device(DebiasingRows, problem, ROW_FIELDS)
 
 
-def _initial_states(seeds: NDArray[np.int64], shape: Shape) -> State:
-    return stacked(_initial_state(int(seed), shape) for seed in seeds)
-
-
-def _initial_state(seed: int, shape: Shape) -> State:
+def _initial_state(seed: int, spec: DebiasingSpec) -> DebiasingState:
     rng = np.random.default_rng(seed)
-    predictor = start_layers(rng, shape.sizes)
-    guess = start_layers(rng, shape.adversary_sizes)
-    adversary = np.append(np.float32(1), guess)
-    return State(predictor, start_adam(predictor), adversary, start_adam(adversary))
+    predictor = initial_layers(rng, spec.sizes)
+    adversary = np.append(np.float32(1), initial_layers(rng, spec.adversary_sizes))
+    return DebiasingState(predictor, initial_adam(predictor), adversary, initial_adam(adversary))
 
 
 # ---------------------------------------------------------------------------------------------
 # Losses and their gradients
 
 
-def _label_loss(logit: Array, batch: Rows) -> Array:
+def _label_loss(logit: Array, batch: DebiasingRows) -> Array:
     """Return L_P, a weighted mean."""
-    return weighted_mean(label_error(logit, batch.label), batch.weight)
+    return weighted_mean(label_cross_entropy(logit, batch.label), batch.weight)
 
 
-def _adversary_loss(adversary: Array, logit: Array, batch: Rows, shape: Shape) -> Array:
-    """Return L_A: the cross-entropy of the group guessed from the score (and y)."""
+def _adversary_loss(
+    adversary: Array, logit: Array, batch: DebiasingRows, spec: DebiasingSpec
+) -> Array:
+    """Return L_A: the cross-entropy of the group predicted from the score (and y)."""
     t = jax.nn.sigmoid((1 + jnp.abs(adversary[0])) * logit)
     x = t[:, None]
-    if shape.sees_label:
+    if spec.sees_label:
         x = jnp.column_stack([t, t * batch.label, t * (1 - batch.label)])
-    guesses = run_layers(
-        adversary[1:], shape.adversary_sizes, lambda matrix, bias: x @ matrix + bias
+    logits = apply_layers(
+        adversary[1:], spec.adversary_sizes, lambda matrix, bias: x @ matrix + bias
     )
-    return weighted_mean(group_error(guesses.T, batch.group), batch.adversary_weight)
+    return weighted_mean(group_cross_entropy(logits.T, batch.group), batch.adversary_weight)
 
 
 def combine_gradients(
     of_label: Array, of_adversary: Array, strength: Array | float, pieces: tuple[int, ...]
 ) -> Array:
-    """Return ∇L_P − proj(∇L_P onto ∇L_A) − strength ∇L_A; each of `pieces` is projected by itself.
+    """Return ∇L_P − proj(∇L_P onto ∇L_A) − strength ∇L_A; `pieces` are projected separately.
 
     Examples
     --------
@@ -215,36 +181,44 @@ def combine_gradients(
 
 
 def _step(
-    state: State, penalties: Array, batch: Rows, settings: Settings, clock: Clock, shape: Shape
-) -> tuple[State, Array]:
-    """Move the adversary, then the predictor; while warming up that one sees labels only.
+    state: DebiasingState,
+    strength: Array,
+    batch: DebiasingRows,
+    settings: DebiasingSettings,
+    clock: Clock,
+    spec: DebiasingSpec,
+) -> tuple[DebiasingState, Array]:
+    """Return the state after a step of the adversary and one of the predictor.
 
-    `penalties` is the strength.
+    In the warm-up the predictor follows ∇L_P alone.
     """
 
     def predict(predictor: Array) -> Array:
-        def enter(matrix: Array, bias: Array) -> Array:
-            return on_terms(matrix, bias, batch)
+        def first_layer(matrix: Array, bias: Array) -> Array:
+            return linear_in_terms(matrix, bias, batch)
 
-        return run_layers(predictor, shape.sizes, enter)[:, 0]
+        return apply_layers(predictor, spec.sizes, first_layer)[:, 0]
 
-    logit, pull_back = jax.vjp(predict, state.predictor)  # one way there, two ways back
-    adversary, adversary_adam = descend(
+    # one forward pass serves both gradients of the predictor
+    logit, backward = jax.vjp(predict, state.predictor)
+    adversary, adversary_adam = adam_step(
         state.adversary,
-        jax.grad(_adversary_loss)(state.adversary, logit, batch, shape),
+        jax.grad(_adversary_loss)(state.adversary, logit, batch, spec),
         state.adversary_adam,
         clock.decay * settings.adversary_rate,
     )
-    label, by_label = jax.value_and_grad(_label_loss)(logit, batch)
-    guess, by_guess = jax.value_and_grad(_adversary_loss, argnums=1)(adversary, logit, batch, shape)
-    (of_label,), (of_adversary,) = pull_back(by_label), pull_back(by_guess)
-    fair = combine_gradients(of_label, of_adversary, penalties, shape.pieces)
-    predictor, predictor_adam = descend(
+    label_loss, by_label = jax.value_and_grad(_label_loss)(logit, batch)
+    adversary_loss, by_adversary = jax.value_and_grad(_adversary_loss, argnums=1)(
+        adversary, logit, batch, spec
+    )
+    (of_label,), (of_adversary,) = backward(by_label), backward(by_adversary)
+    debiased = combine_gradients(of_label, of_adversary, strength, spec.pieces)
+    predictor, predictor_adam = adam_step(
         state.predictor,
-        jnp.where(clock.age >= 0, fair, of_label),
+        jnp.where(clock.age >= 0, debiased, of_label),
         state.predictor_adam,
         clock.decay * settings.rate,
     )
-    turned = ((logit > batch.offset) != batch.decision).astype(logit.dtype)
-    figures = jnp.stack([label, guess, weighted_mean(turned, batch.weight)])
-    return State(predictor, predictor_adam, adversary, adversary_adam), figures
+    is_changed = ((logit > batch.offset) != batch.decision).astype(logit.dtype)
+    figures = jnp.stack([label_loss, adversary_loss, weighted_mean(is_changed, batch.weight)])
+    return DebiasingState(predictor, predictor_adam, adversary, adversary_adam), figures

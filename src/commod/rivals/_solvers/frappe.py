@@ -3,16 +3,15 @@
 With z the margin of the base model, t its threshold, f = sigmoid(z + logit t) its score and
 q = sigmoid(z + T(x) + logit t) the new one, T minimises
 
-    mean KL(f ‖ q) + strength Σ_lines mean_groups MMD²(q of the group, q of all others)
+    mean KL(f ‖ q) + strength Σ_rate rows mean_groups MMD²(q of the group, q of all others)
 
 with the Gaussian kernel k(a, b) = exp(−(a − b)²/length²). Scores lie in [0, 1], where k is a short
-Fourier series: MMD² is a sum of squared differences between mean waves, exact to the rounding of
-float32, and its cost grows with the rows, not with their pairs.
+Fourier series. MMD² is therefore a sum of squared differences between mean waves, exact to the
+rounding of float32, and its cost grows with the number of rows, not of pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -21,48 +20,45 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.problem import AdditivePenalties, AdditiveProblem, Layers, Pacing, Solution
+from commod._solvers.problem import (
+    AdditivePenalties,
+    AdditiveProblem,
+    Schedule,
+    TrainedConcepts,
+    TrainedLayers,
+)
 from commod._solvers.training.loop import (
-    Adam,
+    AdamState,
     Clock,
     Method,
-    Trained,
-    descend,
-    padded,
-    stacked,
-    start_adam,
+    Progress,
+    initial_adam,
+    rows_on_device,
     train,
     weighted_mean,
 )
-from commod._solvers.training.networks import (
-    Form,
-    concept_penalties,
-    label_error,
-    layers,
-    shrink,
-    split_bottleneck,
-)
-
-__all__ = ["train_concepts", "train_layers"]
+from commod._solvers.training.networks import Architecture, label_cross_entropy
 
 HISTORY = ("divergence", "discrepancy", "change_rate")
 CONCEPT_HISTORY = ("sparsity", "diversity")
+ROW_FIELDS = ("numeric", "codes", "margin", "cell", "weight", "fairness_weight")
 NEGLIGIBLE = 4.2  # exp(−4.2²) is 2e-8, below the rounding of float32
-FEWEST_PAIRS = 0.25  # of all pairs of a side: less, and it has hardly two rows in this batch
-
-Report = Callable[[int, int], None]
+MIN_PAIRS = 0.25  # of all pairs of a side: with less, it has hardly two rows in this batch
 
 
-class Shape(NamedTuple):
-    """What the compiled program depends on besides the sizes of its arrays; `form` is T's."""
+class AdditiveSpec(NamedTuple):
+    """What the compiled program depends on besides the sizes of its arrays.
 
-    form: Form
-    n_lines: int
+    `architecture` is that of T.
+    """
+
+    architecture: Architecture
+    n_rate_rows: int
     n_groups: int
 
 
-class Rows(NamedTuple):
-    """The training rows on the device, padded; `numeric` to `offset` as in `AdditiveProblem`."""
+class AdditiveRows(NamedTuple):
+    """The fit rows on the device, padded; fields as in `AdditiveProblem`."""
 
     numeric: Array
     codes: Array
@@ -82,128 +78,79 @@ class Waves(NamedTuple):
     size: Any
 
 
-class Settings(NamedTuple):
-    """What every step needs; `own_share` (2, lines, groups) is explained in `_discrepancy`."""
+class AdditiveSettings(NamedTuple):
+    """What every step needs; `_discrepancy` explains `own_share`, (2, n_rate_rows, n_groups)."""
 
     rate: Any
     waves: Waves
     own_share: Any
 
 
-class Weights(NamedTuple):
-    """The penalties of one model, scalars."""
-
-    fair: Any
-    sparsity: Any
-    diversity: Any
-
-
-class State(NamedTuple):
-    """Everything one model carries from step to step."""
+class AdditiveState(NamedTuple):
+    """Everything that one model carries from step to step."""
 
     term: Any
-    adam: Adam
+    adam: AdamState
 
 
-def train_layers(
+def train_additive_term(
     problem: AdditiveProblem,
     penalties: AdditivePenalties,
     seeds: NDArray[np.int64],
-    pacing: Pacing,
-    hidden: tuple[int, ...],
-    on_progress: Report | None = None,
-) -> Layers:
-    """Return m terms of ReLU layers that end in one unit; none hidden makes T linear."""
-    form = Form(0, (problem.n_terms, *hidden, 1))
-    trained, flat = _train(problem, penalties, seeds, pacing, form, on_progress)
-    return Layers(
-        layers=layers(flat, form.sizes),
-        history=trained.history,
-        epochs_done=trained.epochs_done,
-        interrupted=trained.interrupted,
-    )
+    schedule: Schedule,
+    *,
+    n_concepts: int = 0,
+    hidden: tuple[int, ...] = (),
+    on_progress: Progress | None = None,
+) -> TrainedConcepts | TrainedLayers:
+    """Return m additive terms T, one for each entry of `penalties` and of `seeds`.
 
-
-def train_concepts(
-    problem: AdditiveProblem,
-    penalties: AdditivePenalties,
-    seeds: NDArray[np.int64],
-    pacing: Pacing,
-    n_concepts: int,
-    on_progress: Report | None = None,
-) -> Solution:
-    """Return m terms T = intercept + contributions @ (W @ x)."""
-    form = Form(n_concepts, (problem.n_terms,))
-    trained, flat = _train(problem, penalties, seeds, pacing, form, on_progress)
-    concepts, contributions, intercept = split_bottleneck(flat, n_concepts)
-    return Solution(
-        weights=concepts,
-        contributions=contributions if trained.begun else np.zeros_like(contributions),
-        intercept=intercept,
-        history=trained.history,
-        epochs_done=trained.epochs_done,
-        interrupted=trained.interrupted,
-    )
-
-
-def _train(
-    problem: AdditiveProblem,
-    penalties: AdditivePenalties,
-    seeds: NDArray[np.int64],
-    pacing: Pacing,
-    form: Form,
-    on_progress: Report | None,
-) -> tuple[Trained, NDArray[np.float64]]:
-    """Return the training and the parameters of T, one row per model."""
-    rows, shape = _rows(problem), Shape(form, problem.n_lines, problem.n_groups)
-    settings = _settings(rows, shape, pacing.learning_rate, problem.kernel_length)
+    They are concepts where `n_concepts` > 0, otherwise ReLU layers with `hidden` units; without
+    hidden layers T is linear.
+    """
+    architecture = Architecture.of(problem.n_terms, n_concepts, hidden)
+    spec = AdditiveSpec(architecture, problem.n_rate_rows, problem.n_groups)
+    rows = _rows(problem)
+    settings = _settings(rows, spec, schedule.learning_rate, problem.kernel_length)
     method = Method(
+        start=_initial_state,
         step=_step,
-        shape=shape,
-        figures=HISTORY + CONCEPT_HISTORY if form.n_concepts else HISTORY,
-        fields=("numeric", "codes", "margin", "cell", "weight", "fairness_weight"),
-        units=max(2 * len(settings.waves.size), *form.sizes[1:], 1),
+        spec=spec,
+        figures=HISTORY + CONCEPT_HISTORY if n_concepts else HISTORY,
+        row_fields=ROW_FIELDS,
+        units=max(2 * len(settings.waves.size), *architecture.sizes[1:], 1),
     )
-    trained = train(
+    models = train(
         method,
-        _initial_states(seeds, shape),
-        Weights(**vars(penalties)),
+        penalties,
         seeds,
         rows,
         len(problem.margin),
         settings,
-        pacing,
+        schedule,
         on_progress,
     )
-    return trained, np.asarray(trained.states.term, dtype=np.float64)
+    return architecture.trained(models, models.states.term)
 
 
-def _rows(problem: AdditiveProblem) -> Rows:
-    return Rows(
-        numeric=padded(problem.numeric),
-        codes=padded(problem.codes),
-        code_mean=jax.device_put(problem.code_mean),
-        code_scale=jax.device_put(problem.code_scale),
-        margin=padded(problem.margin),
-        cell=padded(problem.cell),
-        weight=padded(problem.weight),
-        fairness_weight=padded(problem.fairness_weight),
-        offset=np.float32(problem.offset),
-    )
+def _rows(problem: AdditiveProblem) -> AdditiveRows:
+    return rows_on_device(AdditiveRows, problem, ROW_FIELDS)
 
 
-def _settings(rows: Rows, shape: Shape, rate: float, kernel_length: float) -> Settings:
-    return Settings(np.float32(rate), _waves(kernel_length), _own_share(rows, shape))
+def _settings(
+    rows: AdditiveRows, spec: AdditiveSpec, rate: float, kernel_length: float
+) -> AdditiveSettings:
+    return AdditiveSettings(np.float32(rate), _waves(kernel_length), _own_share(rows, spec))
 
 
-def _own_share(rows: Rows, shape: Shape) -> NDArray[np.float32]:
-    """Return Σ w² / (Σ w)² of each group and of all others, shape (2, lines, groups)."""
+def _own_share(rows: AdditiveRows, spec: AdditiveSpec) -> NDArray[np.float32]:
+    """Return Σ w² / (Σ w)² of each group and of all others, shape (2, n_rate_rows, n_groups)."""
     cell, weight = np.asarray(rows.cell), np.asarray(rows.fairness_weight, dtype=np.float64)
-    n_cells = shape.n_lines * shape.n_groups
+    n_cells = spec.n_rate_rows * spec.n_groups
     total, squares = (
-        np.stack([of_group, of_group @ (1 - np.eye(shape.n_groups))])
+        np.stack([of_group, of_group @ (1 - np.eye(spec.n_groups))])
         for of_group in (
-            np.bincount(cell, w, n_cells).reshape(shape.n_lines, shape.n_groups)
+            np.bincount(cell, w, n_cells).reshape(spec.n_rate_rows, spec.n_groups)
             for w in (weight, weight**2)
         )
     )
@@ -219,14 +166,10 @@ def _waves(length: float) -> Waves:
     return Waves((2 * half).astype(np.float32), size.astype(np.float32))
 
 
-def _initial_states(seeds: NDArray[np.int64], shape: Shape) -> State:
-    return stacked(_initial_state(int(seed), shape) for seed in seeds)
-
-
-def _initial_state(seed: int, shape: Shape) -> State:
-    """Start at T = 0 exactly."""
-    term = shape.form.start(np.random.default_rng(seed), 0.0)
-    return State(term, start_adam(term))
+def _initial_state(seed: int, spec: AdditiveSpec) -> AdditiveState:
+    """Return a state with T = 0 exactly."""
+    term = spec.architecture.start(np.random.default_rng(seed), 0.0)
+    return AdditiveState(term, initial_adam(term))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -234,76 +177,85 @@ def _initial_state(seed: int, shape: Shape) -> State:
 
 
 def _loss(
-    term: Array, batch: Rows, weights: Weights, settings: Settings, shape: Shape
+    term: Array,
+    batch: AdditiveRows,
+    weights: AdditivePenalties,
+    settings: AdditiveSettings,
+    spec: AdditiveSpec,
 ) -> tuple[Array, Array]:
-    """Return the loss of T, an L1 on W left to the proximal step, and its parts."""
+    """Return the loss of T and its parts; the L1 on W is left to the proximal step."""
     logit = batch.margin + batch.offset
-    edited = logit + shape.form.run(term, batch)
+    edited = logit + spec.architecture.apply(term, batch)
     divergence = weighted_mean(_divergence(logit, edited), batch.weight)
-    discrepancy = _discrepancy(jax.nn.sigmoid(edited), batch, settings, shape)
-    turned = (edited > batch.offset) != (logit > batch.offset)
-    changed = weighted_mean(turned.astype(edited.dtype), batch.weight)
+    discrepancy = _discrepancy(jax.nn.sigmoid(edited), batch, settings, spec)
+    is_changed = (edited > batch.offset) != (logit > batch.offset)
+    change_rate = weighted_mean(is_changed.astype(edited.dtype), batch.weight)
     loss = divergence + weights.fair * discrepancy
-    if not shape.form.n_concepts:
-        return loss, jnp.stack([divergence, discrepancy, changed])
-    path, alike = concept_penalties(term, shape.form.n_concepts)
-    loss += weights.sparsity * path + weights.diversity * alike
-    return loss, jnp.stack([divergence, discrepancy, changed, path, alike])
+    if not spec.architecture.n_concepts:
+        return loss, jnp.stack([divergence, discrepancy, change_rate])
+    path, cosine = spec.architecture.concept_penalties(term)
+    loss += weights.sparsity * path + weights.diversity * cosine
+    return loss, jnp.stack([divergence, discrepancy, change_rate, path, cosine])
 
 
 def _divergence(logit: Array, edited: Array) -> Array:
     """Return KL(f ‖ q) from the two logits: the cross-entropy of q less that of f."""
     score = jax.nn.sigmoid(logit)
-    return label_error(edited, score) - label_error(logit, score)
+    return label_cross_entropy(edited, score) - label_cross_entropy(logit, score)
 
 
-def _discrepancy(scores: Array, batch: Rows, settings: Settings, shape: Shape) -> Array:
-    """Return the batch's estimate of MMD² over the whole table, diagonal included.
+def _discrepancy(
+    scores: Array, batch: AdditiveRows, settings: AdditiveSettings, spec: AdditiveSpec
+) -> Array:
+    """Return the batch's estimate of MMD² over all rows, diagonal included.
 
-    With its own diagonal, a batch with few rows of a group would mostly be told to make all scores
-    alike: a row is at distance 0 from itself alone. So pairs of a row with itself count by the
-    share `own_share` they have in the whole table, and a group that has hardly two rows in the
-    batch is left out. On the whole table this is the usual biased estimator.
+    A row is at distance 0 from itself. With its own diagonal, a batch with few rows of a group
+    would therefore mostly push all scores together. Instead:
+
+    1. Pairs of a row with itself count by `own_share`, their share among all rows.
+    2. A group that has hardly two rows in the batch is left out.
+
+    On all rows at once this is the usual biased estimator.
     """
     waves = settings.waves
     angle = scores[:, None] * waves.frequency
     features = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], axis=1)
     features *= jnp.tile(jnp.sqrt(waves.size), 2)
-    weight = _members(batch, shape)
-    total, squares = _side_weights(weight, shape)
-    mean = _sides(weight.T @ features, shape) / jnp.maximum(total, 1e-12)[..., None]
+    weight = _cell_weights(batch, spec)
+    total, squares = _side_weights(weight, spec)
+    mean = _sides(weight.T @ features, spec) / jnp.maximum(total, 1e-12)[..., None]
     gap = ((mean[0] - mean[1]) ** 2).sum(axis=-1)
 
     pairs = total**2 - squares
-    enough = pairs > FEWEST_PAIRS * total**2
-    own = (mean**2).sum(axis=-1)  # mean kernel over pairs, a row with itself included
-    alone = waves.size.sum()  # the kernel of a row with itself
-    others = own - (alone - own) * squares / jnp.where(enough, pairs, 1.0)
-    gap += (others + (alone - others) * settings.own_share - own).sum(axis=0)
-    there = enough.all(axis=0)
-    found = jnp.where(there, gap, 0.0).sum(axis=1)
-    return (found / jnp.maximum(there.sum(axis=1), 1)).sum()
+    has_pairs = pairs > MIN_PAIRS * total**2
+    within = (mean**2).sum(axis=-1)  # mean kernel over pairs, a row with itself included
+    with_itself = waves.size.sum()  # the kernel of a row with itself
+    others = within - (with_itself - within) * squares / jnp.where(has_pairs, pairs, 1.0)
+    gap += (others + (with_itself - others) * settings.own_share - within).sum(axis=0)
+    is_counted = has_pairs.all(axis=0)
+    by_rate_row = jnp.where(is_counted, gap, 0.0).sum(axis=1)
+    return (by_rate_row / jnp.maximum(is_counted.sum(axis=1), 1)).sum()
 
 
-def _members(batch: Rows, shape: Shape) -> Array:
+def _cell_weights(batch: AdditiveRows, spec: AdditiveSpec) -> Array:
     """Return the weight of each row in its cell, zero in the others, shape (batch, cells)."""
-    cells = jax.nn.one_hot(batch.cell, shape.n_lines * shape.n_groups)
+    cells = jax.nn.one_hot(batch.cell, spec.n_rate_rows * spec.n_groups)
     return cells * batch.fairness_weight[:, None]
 
 
-def _side_weights(weight: Array, shape: Shape) -> tuple[Array, Array]:
-    """Return Σ w and Σ w² of each group and of all others, both (2, lines, groups)."""
-    return _sides(weight.sum(axis=0), shape), _sides((weight**2).sum(axis=0), shape)
+def _side_weights(weight: Array, spec: AdditiveSpec) -> tuple[Array, Array]:
+    """Return Σ w and Σ w² of each group and of all others, both (2, n_rate_rows, n_groups)."""
+    return _sides(weight.sum(axis=0), spec), _sides((weight**2).sum(axis=0), spec)
 
 
-def _sides(values: Array, shape: Shape) -> Array:
-    """Return sums by cell (cells, …) as those of each group and of all others in its line.
+def _sides(values: Array, spec: AdditiveSpec) -> Array:
+    """Return sums by cell (cells, …) as sums of each group and of all others in its rate row.
 
-    Shape (2, lines, groups, …).
+    Shape (2, n_rate_rows, n_groups, …).
     """
-    of_group = values.reshape(shape.n_lines, shape.n_groups, *values.shape[1:])
-    # not the total less one's own: that would round small groups
-    is_other = 1 - np.eye(shape.n_groups, dtype=np.float32)
+    of_group = values.reshape(spec.n_rate_rows, spec.n_groups, *values.shape[1:])
+    # not the total minus the group's own sum: that would round small groups
+    is_other = 1 - np.eye(spec.n_groups, dtype=np.float32)
     return jnp.stack([of_group, jnp.einsum("gh,lh...->lg...", is_other, of_group)])
 
 
@@ -312,11 +264,14 @@ def _sides(values: Array, shape: Shape) -> Array:
 
 
 def _step(
-    state: State, weights: Weights, batch: Rows, settings: Settings, clock: Clock, shape: Shape
-) -> tuple[State, Array]:
-    gradient, parts = jax.grad(_loss, has_aux=True)(state.term, batch, weights, settings, shape)
+    state: AdditiveState,
+    weights: AdditivePenalties,
+    batch: AdditiveRows,
+    settings: AdditiveSettings,
+    clock: Clock,
+    spec: AdditiveSpec,
+) -> tuple[AdditiveState, Array]:
+    gradient, parts = jax.grad(_loss, has_aux=True)(state.term, batch, weights, settings, spec)
     rate = clock.decay * settings.rate
-    term, adam = descend(state.term, gradient, state.adam, rate)
-    if shape.form.n_concepts:
-        term = shrink(term, adam, rate, weights.sparsity, shape.form.n_concepts)
-    return State(term, adam), parts
+    term, adam = spec.architecture.step(state.term, gradient, state.adam, rate, weights.sparsity)
+    return AdditiveState(term, adam), parts

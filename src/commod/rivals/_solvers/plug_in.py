@@ -23,17 +23,6 @@ from scipy.optimize import linprog
 from commod._solvers.search.rates import Cells
 from commod.exceptions import CommodError
 
-__all__ = [
-    "LinearProgramme",
-    "MultiplierPath",
-    "best_multipliers",
-    "curved_gain",
-    "decide",
-    "fair_margins",
-    "single_multiplier",
-    "trace_path",
-]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

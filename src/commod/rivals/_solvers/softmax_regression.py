@@ -13,8 +13,6 @@ from scipy.optimize import minimize
 
 from commod._solvers.search.design import Design
 
-__all__ = ["softmax_regression"]
-
 Floats = NDArray[np.float64]
 
 MANY_COLUMNS = 2000  # above, the matrix of their products would be too large

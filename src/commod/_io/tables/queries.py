@@ -1,4 +1,4 @@
-"""Run one DuckDB query so that it can be watched and interrupted, with errors in plain words."""
+"""Run DuckDB queries that report progress, can be interrupted, and fail in one sentence."""
 
 from __future__ import annotations
 
@@ -15,34 +15,24 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "Progress",
-    "connect",
-    "in_plain_words",
-    "in_row_order",
-    "out_of_memory",
-    "run_query",
-    "sentence_of",
-]
-
 Result = TypeVar("Result")
 Progress = Callable[[float], None]  # gets the share that is done, from 0 to 1
 
-_POLL = 0.05  # seconds between two looks at a running query
+_POLL = 0.05  # seconds between two checks of a running query
 
 
 def connect(spill: Path, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
-    """Return a connection to a database in memory that spills to the folder `spill` only."""
+    """Return a connection to a database in memory; large results go to the folder `spill`."""
     connection: duckdb.DuckDBPyConnection = import_optional(
         "duckdb", "files", "Reading and writing files of tables"
     ).connect()
     settings: dict[str, str | bool] = {
         "temp_directory": str(spill),
-        "preserve_insertion_order": True,  # the rows of the output stand in the input's order
-        "memory_limit": memory_limit or "1GB",  # measured: 20 million rows pass in 0.7 GB
-        "autoinstall_known_extensions": False,  # nothing is fetched behind the user's back
+        "preserve_insertion_order": True,  # the output has the order of the input
+        "memory_limit": memory_limit or "1GB",  # measured: 0.7 GB for 20 million rows
+        "autoinstall_known_extensions": False,  # no download without the user's consent
         "autoload_known_extensions": False,
-        "enable_progress_bar": True,  # without it a query does not say how far it is
+        "enable_progress_bar": True,  # needed by query_progress
         "enable_progress_bar_print": False,
     }
     for setting, value in settings.items():
@@ -58,7 +48,7 @@ def _set(connection: duckdb.DuckDBPyConnection, setting: str, value: str | bool)
         connection.execute(f"SET {setting} = {text}")
     except duckdb.Error as error:
         raise InputError(
-            f"{setting.replace('_', ' ')} {value!r} cannot be used ({sentence_of(error)}). Give "
+            f"{setting.replace('_', ' ')} {value!r} cannot be used ({error_sentence(error)}). Give "
             "a size such as '2GB'."
         ) from error
 
@@ -69,15 +59,15 @@ def run_query(
     *,
     progress: Progress | None = None,
 ) -> Result:
-    """Return what `work`, a query on `connection`, returns; Ctrl-C stops it at once.
+    """Return the result of `work`, a query on `connection`; Ctrl-C stops the query at once.
 
-    A query is one blocking call, in which Python sees no signal: it runs in a thread of its own,
-    while this one waits, reports the progress and interrupts it when asked to stop.
+    A query is one blocking call, in which Python sees no signal. So the query runs in its own
+    thread. The calling thread waits, reports the progress, and interrupts the query.
 
     Raises
     ------
     duckdb.Error
-        As the query raised it; see `sentence_of`.
+        The error of the query; see `error_sentence`.
     """
     outcome: dict[str, Any] = {}
     done = threading.Event()
@@ -96,7 +86,7 @@ def run_query(
         while not done.wait(_POLL):
             if progress is not None:
                 progress(min(max(connection.query_progress() / 100, 0.0), 1.0))
-    finally:  # the query is over before anything that it uses is taken away
+    finally:  # the query must end before the caller closes what the query uses
         while not done.wait(_POLL):
             connection.interrupt()
         thread.join()
@@ -108,17 +98,17 @@ def run_query(
 
 
 @contextmanager
-def in_row_order(
+def row_order_kept(
     connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation
 ) -> Iterator[None]:
-    """Let what is read from a relation in the block come in the order of the rows of its files.
+    """Let queries in the block return the rows of a relation in the order of its files.
 
-    DuckDB turns a list of values (x IN ('a', 'b', ...), which narwhals writes for replace_strict)
-    into a join, and a join on several threads gives the rows in any order, whatever
-    preserve_insertion_order says. On one thread it keeps them.
+    narwhals writes x IN ('a', 'b', ...) for replace_strict, and DuckDB turns that into a join. A
+    join on several threads loses the order of the rows, whatever preserve_insertion_order says. A
+    join on one thread keeps it.
     """
     n_threads = connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
-    # the name of an operator, as versions of DuckDB write it; a column may be called join_date
+    # operator names of several versions of DuckDB; a column may be called join_date
     has_join = re.search(r"[A-Z]_JOIN\b|╭─ [A-Za-z ]*Join\b", str(relation.explain())) is not None
     if has_join:
         connection.execute("SET threads = 1")
@@ -129,31 +119,31 @@ def in_row_order(
             connection.execute(f"SET threads = {int(n_threads)}")
 
 
-def sentence_of(error: Exception) -> str:
-    """Return the first line of an error of DuckDB, without its kind and its full stop."""
+def error_sentence(error: Exception) -> str:
+    """Return the first line of a DuckDB error, without its kind and its full stop."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
-    head, colon, rest = first.partition(" Error: ")
-    return (rest if colon and len(head) < 25 else first)[:300].rstrip(".")
+    kind, separator, message = first.partition(" Error: ")
+    return (message if separator and len(kind) < 25 else first)[:300].rstrip(".")
 
 
 @contextmanager
-def in_plain_words() -> Iterator[None]:
-    """Turn an error of DuckDB into one sentence; for queries on a table that was opened."""
+def translated_errors() -> Iterator[None]:
+    """Turn DuckDB errors into an InputError; for queries on a table that was opened."""
     import duckdb
 
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise out_of_memory() from error
+        raise memory_error() from error
     except duckdb.Error as error:
         raise InputError(
-            f"The table cannot be read ({sentence_of(error)}). Check that its files are whole and "
-            "were not changed meanwhile."
+            f"The table cannot be read ({error_sentence(error)}). Check that its files are whole, "
+            "and that nobody changed them meanwhile."
         ) from error
 
 
-def out_of_memory() -> InputError:
+def memory_error() -> InputError:
     """Return the error for a query that needs more memory than it may use."""
     return InputError(
         "The table needs more memory than DuckDB may use. Pass fewer columns or rows; commod apply "

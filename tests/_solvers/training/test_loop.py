@@ -10,10 +10,17 @@ from scipy.special import expit, log_expit, log_softmax
 
 from commod._data.columns import Column
 from commod._data.encoding import learn_encoding
-from commod._solvers.problem import Pacing, TermArrays, solver_position, standardise
+from commod._solvers.problem import Schedule, TermArrays, solver_position, standardise
 from commod._solvers.training import loop as training
-from commod._solvers.training import networks
-from commod._solvers.training.loop import Adam, Method, Orders, padded, padded_size, train
+from commod._solvers.training import networks, programs
+from commod._solvers.training.loop import (
+    BatchOrders,
+    Method,
+    initial_adam,
+    padded,
+    padded_size,
+    train,
+)
 
 
 class Rows(NamedTuple):
@@ -30,7 +37,7 @@ def rows_of(values):
     return Rows(padded(values), padded(np.ones_like(values)))
 
 
-def toward_the_mean(state, penalties, batch, settings, clock, shape):
+def toward_the_mean(state, penalties, batch, settings, clock, spec):
     """Move towards the batch's mean, as fast as `penalties` says; only after the warm-up."""
     mean = training.weighted_mean(batch.value, batch.weight)
     moved = state.mean + penalties * (mean - state.mean)
@@ -38,17 +45,22 @@ def toward_the_mean(state, penalties, batch, settings, clock, shape):
     return state, jnp.stack([batch.weight.sum(), clock.decay])
 
 
-METHOD = Method(toward_the_mean, None, ("size", "decay"), ("value", "weight"), units=1)
+def start_at_zero(seed, spec):
+    return State(np.float32(0))
 
 
-def run(values, speeds=(1.0,), progress=None, seeds=None, **pacing):
+METHOD = Method(
+    start_at_zero, toward_the_mean, None, ("size", "decay"), ("value", "weight"), units=1
+)
+
+
+def run(values, speeds=(1.0,), progress=None, seeds=None, **changes):
     speeds = np.array(speeds, np.float32)
     seeds = np.zeros(len(speeds), int) if seeds is None else np.array(seeds)
-    pace = Pacing(
-        **{"epochs": 1, "batch_size": 1000, "warmup_epochs": 0, "learning_rate": 0.1, **pacing}
+    schedule = Schedule(
+        **{"epochs": 1, "batch_size": 1000, "warmup_epochs": 0, "learning_rate": 0.1, **changes}
     )
-    states = State(np.zeros(len(speeds), np.float32))
-    return train(METHOD, states, speeds, seeds, rows_of(values), len(values), (), pace, progress)
+    return train(METHOD, speeds, seeds, rows_of(values), len(values), (), schedule, progress)
 
 
 def test_a_whole_batch_ends_at_the_mean_and_padding_does_not_count():
@@ -94,7 +106,7 @@ def test_no_epochs_leave_the_start_as_it_is():
 
 @pytest.mark.parametrize(("n", "size"), [(96, 40), (97, 40), (65, 64), (5, 2), (64, 80)])
 def test_an_epoch_sees_every_row_once_in_batches_that_differ_by_one(n, size):
-    orders = Orders(n, padded_size(n + 1), size, np.array([3]))
+    orders = BatchOrders(n, padded_size(n + 1), size, np.array([3]))
     [order] = orders.draw(2).values()
     for epoch in np.asarray(order)[:2]:
         batches = epoch.reshape(-1, size)
@@ -107,7 +119,7 @@ def test_an_epoch_sees_every_row_once_in_batches_that_differ_by_one(n, size):
 
 def test_orders_do_not_depend_on_how_many_are_drawn_at_once():
     seeds = np.array([3, 4])
-    whole, parts = (Orders(50, 64, 16, seeds) for _ in range(2))
+    whole, parts = (BatchOrders(50, 64, 16, seeds) for _ in range(2))
     together = jax.device_get(whole.draw(5))
     first, rest = jax.device_get(parts.draw(2)), jax.device_get(parts.draw(3))
     for seed in (3, 4):
@@ -116,10 +128,10 @@ def test_orders_do_not_depend_on_how_many_are_drawn_at_once():
 
 
 def test_the_orders_of_many_rows_are_drawn_one_epoch_at_a_time(monkeypatch):
-    assert Orders(100, 112, 16, np.array([1])).epochs == training.EPOCHS_PER_CALL
-    monkeypatch.setattr(training, "MOST_INDICES", 1000)
-    assert Orders(100, 112, 16, np.array([1])).epochs == 8
-    assert Orders(100, 112, 16, np.arange(100)).epochs == 1
+    assert BatchOrders(100, 112, 16, np.array([1])).epochs == training.EPOCHS_PER_CALL
+    monkeypatch.setattr(training, "MAX_INDICES", 1000)
+    assert BatchOrders(100, 112, 16, np.array([1])).epochs == 8
+    assert BatchOrders(100, 112, 16, np.arange(100)).epochs == 1
     found = run(np.arange(100.0), epochs=20)
     assert float(found.states.mean[0]) == pytest.approx(49.5)
     assert found.history["size"].tolist() == [[100.0] * 20]
@@ -127,20 +139,20 @@ def test_the_orders_of_many_rows_are_drawn_one_epoch_at_a_time(monkeypatch):
 
 @pytest.mark.parametrize(("epochs", "drawn"), [(0, []), (10, [10]), (11, [10, 1])])
 def test_orders_are_drawn_for_epochs_that_are_still_to_come(monkeypatch, epochs, drawn):
-    seen, draw = [], Orders.draw
+    seen, draw = [], BatchOrders.draw
 
     def counted(self, n_epochs):
         seen.append(n_epochs)
         return draw(self, n_epochs)
 
-    monkeypatch.setattr(Orders, "draw", counted)
+    monkeypatch.setattr(BatchOrders, "draw", counted)
     run(np.arange(100.0), epochs=epochs)
     assert seen == drawn
 
 
 @pytest.mark.parametrize("widest", [1, 2, 8])
 def test_models_of_one_seed_are_trained_side_by_side_and_others_apart(monkeypatch, widest):
-    monkeypatch.setattr(training, "_widest", lambda method, size: widest)
+    monkeypatch.setattr(training, "_max_models_at_once", lambda method, size: widest)
     speeds, seeds = (0.1, 0.2, 0.3, 0.4, 0.5), (7, 8, 7, 7, 7)
     pace = {"epochs": 3, "batch_size": 16}
     together = run(np.arange(100.0), speeds, seeds=seeds, **pace)
@@ -152,11 +164,11 @@ def test_models_of_one_seed_are_trained_side_by_side_and_others_apart(monkeypatc
 
 def test_a_gpu_trains_as_many_models_side_by_side_as_memory_has_room_for(monkeypatch):
     narrow, wide = METHOD._replace(units=32), METHOD._replace(units=10_000)
-    assert training._widest(narrow, 128) == 1, "a CPU trains each as if it were alone"
+    assert training._max_models_at_once(narrow, 128) == 1, "a CPU trains each as if it were alone"
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert training._widest(narrow, 8192) == training.MOST_MODELS
-    assert 1 < training._widest(wide, 8192) < 8
-    assert training._widest(wide, 10_000_000) == 1
+    assert training._max_models_at_once(narrow, 8192) == training.MAX_MODELS
+    assert 1 < training._max_models_at_once(wide, 8192) < 8
+    assert training._max_models_at_once(wide, 10_000_000) == 1
 
 
 def test_every_epoch_has_an_order_of_its_own():
@@ -167,9 +179,9 @@ def test_every_epoch_has_an_order_of_its_own():
 
 def test_another_number_of_epochs_or_rows_needs_no_new_compilation():
     run(np.arange(100.0), epochs=3, batch_size=16)
-    before = training._advance._cache_size()
+    before = programs._program.cache_info().misses
     run(np.arange(101.0), epochs=25, batch_size=16, warmup_epochs=2)
-    assert training._advance._cache_size() == before
+    assert programs._program.cache_info().misses == before
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 100_000])
@@ -178,8 +190,8 @@ def test_padding_wastes_at_most_a_quarter(n):
 
 
 def test_adam_descends_as_written_in_its_paper():
-    parameters, memory = jnp.array([1.0, -2.0]), Adam(jnp.int32(0), jnp.zeros(2), jnp.zeros(2))
-    ours = training.descend_often(lambda p: 2 * p, parameters, memory, jnp.float32(0.1), 3)[0]
+    parameters, memory = jnp.array([1.0, -2.0]), initial_adam(np.zeros(2, np.float32))
+    ours = training.adam_steps(lambda p: 2 * p, parameters, memory, jnp.float32(0.1), 3)[0]
     x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
     for t in (1, 2, 3):
         g = 2 * x
@@ -231,7 +243,7 @@ def test_a_sum_over_terms_equals_a_product_with_the_standardised_matrix(terms, u
     z = (matrix - mean) / np.sqrt(np.average((matrix - mean) ** 2, axis=0, weights=weight))
     arrays = standardise(table, weight)
     weights = np.random.default_rng(1).normal(size=(table.n_terms, *units))
-    found = networks.on_terms(
+    found = networks.linear_in_terms(
         jnp.asarray(weights, jnp.float32), jnp.float32(0.5), Batch(**vars(arrays))
     )
     ours = weights[solver_position(table)]
@@ -243,19 +255,21 @@ def test_a_column_of_numbers_alone_needs_no_codes():
     arrays = TermArrays(
         np.ones((2, 1), np.float32), np.zeros((2, 0), np.int32), np.zeros(0), np.zeros(0)
     )
-    found = networks.on_terms(jnp.array([2.0]), jnp.float32(1), Batch(**vars(arrays)))
+    found = networks.linear_in_terms(jnp.array([2.0]), jnp.float32(1), Batch(**vars(arrays)))
     assert found.tolist() == [3.0, 3.0]
 
 
 def test_layers_run_as_written_out(terms):
     arrays = standardise(*terms)
     sizes = (arrays.n_terms, 4, 3, 1)
-    flat = networks.start_layers(np.random.default_rng(0), sizes)
+    flat = networks.initial_layers(np.random.default_rng(0), sizes)
     assert len(flat) == sum(networks.layer_lengths(sizes))
-    (A, a), (B, b), (C, c) = networks.layers(np.asarray(flat), sizes)
+    (A, a), (B, b), (C, c) = networks.split_layers(np.asarray(flat), sizes)
     batch = Batch(**vars(arrays))
-    found = networks.run_layers(flat, sizes, lambda m, bias: networks.on_terms(m, bias, batch))
-    first = np.maximum(np.asarray(networks.on_terms(A, a, batch)), 0)
+    found = networks.apply_layers(
+        flat, sizes, lambda m, bias: networks.linear_in_terms(m, bias, batch)
+    )
+    first = np.maximum(np.asarray(networks.linear_in_terms(A, a, batch)), 0)
     np.testing.assert_allclose(found, np.maximum(first @ B + b, 0) @ C + c, atol=1e-5)
 
 
@@ -266,13 +280,13 @@ def test_layers_across_rows_are_the_same_layers(sizes):
     flat = rng.normal(size=sum(networks.layer_lengths(sizes))).astype(np.float32)
     turned = [
         part
-        for i, (matrix, bias) in enumerate(networks.layers(flat, sizes))
+        for i, (matrix, bias) in enumerate(networks.split_layers(flat, sizes))
         for part in (matrix.reshape(sizes[i + 1], sizes[i]).T.ravel(), bias)
     ]
-    rows = networks.run_layers(
+    rows = networks.apply_layers(
         jnp.asarray(np.concatenate(turned)), sizes, lambda matrix, bias: inputs.T @ matrix + bias
     )
-    across = networks.run_across(jnp.asarray(flat), sizes, inputs)
+    across = networks.apply_across_rows(jnp.asarray(flat), sizes, inputs)
     np.testing.assert_allclose(across, rows.T, atol=1e-5)
 
 
@@ -280,9 +294,9 @@ def test_layers_across_rows_are_the_same_layers(sizes):
 def test_codes_are_added_up_alike_on_every_device(terms, units, monkeypatch):
     arrays = standardise(*terms)
     points = np.random.default_rng(1).normal(size=(len(arrays.code_mean), *units))
-    here = networks._points_of(arrays.codes, jnp.asarray(points, jnp.float32))
+    here = networks._sum_of_points(arrays.codes, jnp.asarray(points, jnp.float32))
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    there = networks._points_of(arrays.codes, jnp.asarray(points, jnp.float32))
+    there = networks._sum_of_points(arrays.codes, jnp.asarray(points, jnp.float32))
     np.testing.assert_allclose(here, there, atol=1e-6)
 
 
@@ -290,13 +304,13 @@ def test_errors_of_a_row_are_cross_entropies():
     rng = np.random.default_rng(0)
     guesses, group = rng.normal(size=(3, 50)) * 20, rng.integers(3, size=50)
     own = log_softmax(guesses, axis=0)[group, np.arange(50)]
-    found = networks.group_error(jnp.asarray(guesses, jnp.float32), group)
+    found = networks.group_cross_entropy(jnp.asarray(guesses, jnp.float32), group)
     np.testing.assert_allclose(found, -own, atol=1e-4)
     logit, label = np.append(rng.normal(size=49) * 20, 0.0), rng.random(50)
     expected = -label * log_expit(logit) - (1 - label) * log_expit(-logit)
     x = jnp.asarray(logit, jnp.float32)
-    np.testing.assert_allclose(networks.label_error(x, label), expected, atol=1e-4)
-    slope = jax.grad(lambda x: networks.label_error(x, label.astype(np.float32)).sum())(x)
+    np.testing.assert_allclose(networks.label_cross_entropy(x, label), expected, atol=1e-4)
+    slope = jax.grad(lambda x: networks.label_cross_entropy(x, label.astype(np.float32)).sum())(x)
     np.testing.assert_allclose(slope, expit(logit) - label, atol=1e-6)
 
 
@@ -305,9 +319,9 @@ def test_errors_of_a_row_are_cross_entropies():
 )
 def test_what_starts_as_a_constant_is_exactly_that(terms, n_concepts, sizes, constant):
     arrays = standardise(*terms)
-    form = networks.Form(n_concepts, (arrays.n_terms, *sizes))
-    flat = form.start(np.random.default_rng(0), constant)
-    found = form.run(flat, Batch(**vars(arrays)))
+    architecture = networks.Architecture(n_concepts, (arrays.n_terms, *sizes))
+    flat = architecture.start(np.random.default_rng(0), constant)
+    found = architecture.apply(flat, Batch(**vars(arrays)))
     assert set(np.asarray(found).tolist()) == {constant}
     assert len(np.unique(flat)) > 5, "it could never move"
 
@@ -315,8 +329,8 @@ def test_what_starts_as_a_constant_is_exactly_that(terms, n_concepts, sizes, con
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_a_bottleneck_starts_at_its_intercept(terms, k):
     arrays = standardise(*terms)
-    flat = networks.start_bottleneck(np.random.default_rng(0), k, arrays.n_terms, intercept=0.25)
-    found = networks.bottleneck(flat, Batch(**vars(arrays)), k)
+    flat = networks.initial_bottleneck(np.random.default_rng(0), k, arrays.n_terms, intercept=0.25)
+    found = networks.apply_bottleneck(flat, Batch(**vars(arrays)), k)
     assert set(np.asarray(found).tolist()) == {0.25}
     W, v, b = networks.split_bottleneck(np.stack([flat, flat]), k)
     assert W.shape == (2, k, arrays.n_terms)

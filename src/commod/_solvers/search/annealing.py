@@ -1,0 +1,214 @@
+"""Search for the direction with the fewest changes that reaches a target.
+
+The unknowns are a direction w in standardised terms and an offset b; row i changes where
+η_i = w·x_i + b > 0 (η = −r). The search has three steps:
+
+1. Replace changes by soft changes p = sigmoid(η / T), which have a gradient.
+2. Minimise their cost under the limits with an augmented Lagrangian, and lower the temperature T.
+3. At every temperature, determine the exact offset of the direction and keep the best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._solvers.search.design import Design, row_blocks, unit_spread
+from commod._solvers.search.initial_direction import initial_direction
+from commod._solvers.search.offset import Direction, best_offset
+from commod._solvers.search.quasi_newton import Bounds, descend
+from commod._solvers.search.rates import ChangeEffects, SumLimits
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+RIDGE = 1e-4  # keeps directions finite where the terms separate the rows perfectly
+TOLERANCE = 1e-6  # relative fall of the objective at which a search at one temperature ends
+MAX_EXPONENT = 700.0  # the exponential of more is infinite
+MAX_FIRST_MULTIPLIER = 20.0
+# Temperatures are standard deviations of w·x; steps are between two updates of the multipliers.
+FULL_TEMPERATURES, N_STEPS_FULL = (0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0.06, 0.04), 50
+SHORT_TEMPERATURES, N_STEPS_SHORT = (0.25, 0.12, 0.06), 25
+PRICING_TEMPERATURE = 0.1  # at which the cost of a limit is measured
+
+
+@dataclass(frozen=True)
+class SearchTask:
+    """The task of one search, on n rows and d columns of the design.
+
+    - `columns` (d,): the raw column of each column of the design.
+    - `weight` (n,): the weight of each row in the initial direction.
+    - `worth_changing`: masks (n,) of rows worth changing, one for each way to begin.
+    - `bounds`: the bounds of each of the d weights, or None.
+    - `sparsity`: extra changes allowed for a shorter scorecard, as a share of the fewest.
+    """
+
+    design: Design
+    effects: ChangeEffects
+    limits: SumLimits
+    columns: NDArray[np.intp]
+    weight: Floats
+    worth_changing: Sequence[Mask]
+    bounds: Bounds | None
+    sparsity: float
+
+    def select(self, support: Mask) -> SearchTask:
+        """Return the task with the columns of the design where `support` (d,) is true."""
+        bounds = self.bounds and list(compress(self.bounds, support))
+        design, columns = self.design.select(support), self.columns[support]
+        return replace(self, design=design, columns=columns, bounds=bounds)
+
+    def with_offset(self, w: Floats) -> Direction:
+        """Return the direction `w` (d,) with its best offset."""
+        return best_offset(self.effects, self.limits, self.design.times(w), w, exact=False)
+
+    def initial_direction(self, i: int, start: Floats | None = None) -> Floats:
+        """Return the initial direction for the i-th way to begin, shape (d,)."""
+        mask = self.worth_changing[i]
+        return initial_direction(self.design, mask, self.weight, bounds=self.bounds, start=start)
+
+    def best_initial_direction(self, start: Floats | None = None) -> tuple[Floats, int]:
+        """Return the initial direction that comes closest by itself, (d,), and its number."""
+        n_ways = len(self.worth_changing)
+        candidates = [self.with_offset(self.initial_direction(i, start)) for i in range(n_ways)]
+        i = min(range(n_ways), key=lambda i: candidates[i].rank)
+        return candidates[i].w, i
+
+
+@dataclass(frozen=True)
+class _SoftObjective:
+    """The augmented Lagrangian at one temperature; its unknowns v are (w, b, θ).
+
+    Each evaluation passes through the rows twice, block by block: once for the sums, and once for
+    the gradient, which needs the sums. Only one number per row is kept in between.
+    """
+
+    task: SearchTask
+    temperature: float
+
+    def soft_changes(self, v: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Yield blocks of rows and by how much each row changes, between 0 and 1."""
+        design = self.task.design
+        prepared = design.prepare(v[:-2] / -self.temperature)
+        for rows in row_blocks(len(design)):
+            eta = design.weighted_sums(prepared, rows)
+            eta -= v[-2] / self.temperature
+            np.exp(np.minimum(eta, MAX_EXPONENT, out=eta), out=eta)
+            eta += 1.0
+            yield rows, np.divide(1.0, eta, out=eta)
+
+    def violations(self, v: Floats) -> Floats:
+        """Return by how much soft changes exceed each limit, negative where they keep it."""
+        effects = self.task.effects
+        sums = effects.base_sums.copy()
+        for rows, p in self.soft_changes(v):
+            sums += effects.added(p, rows)
+        return self._violations_at(sums, v)
+
+    def _violations_at(self, sums: Floats, v: Floats) -> Floats:
+        limits = self.task.limits
+        return np.asarray(limits.matrix @ sums - limits.bound - limits.split * v[-1])
+
+    def value_and_gradient(self, v: Floats, multipliers: Floats) -> tuple[float, Floats]:
+        """Return the objective and its gradient, the shape of `v`."""
+        w, design = v[:-2], self.task.design
+        effects, limits = self.task.effects, self.task.limits
+        sums, cost = effects.base_sums.copy(), 0.0
+        blocks = []
+        for rows, p in self.soft_changes(v):
+            sums += effects.added(p, rows)
+            cost += float(effects.cost[rows] @ p)
+            blocks.append((rows, p))
+        force = np.maximum(0.0, multipliers + limits.penalty * self._violations_at(sums, v))
+        value = cost + (force @ force) / (2 * limits.penalty) + RIDGE / 2 * (w @ w)
+        prices = limits.matrix.T @ force
+        totals, by_offset = design.zero_totals(), 0.0
+        for rows, p in blocks:
+            by_eta = effects.costs_at(prices, rows)
+            by_eta *= p
+            by_eta *= np.subtract(1.0, p, out=p)
+            by_offset += float(by_eta.sum())
+            design.add_to_totals(totals, by_eta, rows)
+        by_w = design.gradient_from(totals) / self.temperature + RIDGE * w
+        by_rest = [by_offset / self.temperature, float(-limits.split @ force)]
+        return float(value), np.concatenate([by_w, by_rest])
+
+    def first_multipliers(self, v: Floats) -> Floats:
+        """Return multipliers at which a small move of the offset neither gains nor loses.
+
+        Multipliers of zero would make the search undo every change first.
+        """
+        effects, limits = self.task.effects, self.task.limits
+        price, sums = 0.0, effects.base_sums.copy()
+        gain = np.zeros(len(sums))
+        for rows, p in self.soft_changes(v):
+            slope = p * (1 - p)
+            price += float(effects.cost[rows] @ slope)
+            sums += effects.added(p, rows)
+            gain += effects.added(slope, rows)
+        violations = self._violations_at(sums, v)
+        helped = -(limits.matrix @ gain)  # by how much a move of the offset relieves each limit
+        largest = violations[: limits.n_soft].max(initial=-np.inf)
+        is_priced = (helped > 0) & (violations >= largest - 0.05)
+        multipliers = np.zeros(len(violations))
+        if is_priced.any():
+            price /= float(helped[is_priced].sum())
+            multipliers[is_priced] = min(price, MAX_FIRST_MULTIPLIER)
+        return multipliers
+
+    def even_split(self, v: Floats) -> float:
+        """Return the θ at which two gaps that share an allowance exceed it equally; 0 for one."""
+        split = self.task.limits.split
+        if not split.any():
+            return 0.0
+        violations = self.violations(v)
+        return float(violations[split > 0].max() - violations[split < 0].max()) / 2
+
+
+def costs_and_multiplier(task: SearchTask, direction: Direction) -> tuple[Floats, float]:
+    """Return the full cost of changing each row, shape (n,), and the multiplier of the target.
+
+    The full cost is the row's own cost plus, at the multiplier, what the change does to the
+    rates; it is negative where the change helps. The multiplier is the cost of one more unit of
+    the tightest limit, from a small move of the offset. It is NaN where a move gains nothing.
+    """
+    spread = float(task.design.times(direction.w).std())
+    spread = spread if spread > 0 else 1.0
+    v = np.concatenate([direction.w, [direction.offset, 0.0]]) / spread
+    multipliers = _SoftObjective(task, PRICING_TEMPERATURE).first_multipliers(v)
+    costs = task.effects.costs_at(task.limits.matrix.T @ multipliers)
+    return costs, float(multipliers.max()) if multipliers.any() else float("nan")
+
+
+def anneal(task: SearchTask, start: Floats, *, is_short: bool = True) -> Direction:
+    """Return the best direction seen while the temperature is lowered.
+
+    `start` (d,) is the direction where the search begins. A short search is enough where that is
+    near the end.
+    """
+    temperatures = SHORT_TEMPERATURES if is_short else FULL_TEMPERATURES
+    n_steps = N_STEPS_SHORT if is_short else N_STEPS_FULL
+    limits = task.limits
+    best = current = task.with_offset(unit_spread(task.design, start))
+    bounds = None if task.bounds is None else [*task.bounds, (None, None), (None, None)]
+    # the first multiplier of a single limit is right; those of several need a second round
+    n_rounds = 1 if task.effects.n_cells <= 2 and len(limits.bound) == limits.n_soft else 2
+    for temperature in temperatures:
+        soft = _SoftObjective(task, temperature)
+        v = np.concatenate([current.w, [current.offset, 0.0]])
+        v[-1] = soft.even_split(v)
+        multipliers = soft.first_multipliers(v)
+        for i in range(n_rounds):
+            if i:
+                multipliers = np.maximum(0.0, multipliers + limits.penalty * soft.violations(v))
+            objective = partial(soft.value_and_gradient, multipliers=multipliers)
+            v = descend(objective, v, n_steps=n_steps, tolerance=TOLERANCE, bounds=bounds)
+        current = task.with_offset(unit_spread(task.design, v[:-2]))
+        if current.better_than(best):
+            best = current
+    return best

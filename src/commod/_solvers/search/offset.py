@@ -1,0 +1,185 @@
+"""Find the exact offset of a direction: the cheapest one that keeps all limits.
+
+Row i changes where w·x_i + offset > 0. All offsets are tried, in the order of w·x, so that costs
+and violations are counted and not approximated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._solvers.search.design import row_blocks
+from commod._solvers.search.rates import ChangeEffects, SumLimits
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+# for consecutive prefixes of the rows: the first number of rows, sums (K, m), costs (m,)
+PrefixBlock = tuple[int, Floats, Floats]
+
+ROUNDING = 1e-12  # rates are ratios of counts: equal ones may differ by rounding
+TIE = 1e-9  # rows whose w·x differs by less than this share of its range change together
+MAX_PREFIXES = 1 << 17  # prefixes examined together
+MAX_SORTED_ROWS = 1 << 18  # an offset that need not be exact does not sort more rows than this
+N_BINS = 1 << 18  # bins of w·x that replace sorting
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A direction `w` (d,) and its offset: rows with w·x + `offset` > 0 change.
+
+    `cost` is the cost of these changes. `violation` is by how much the target is missed, 0 where
+    it is reached.
+    """
+
+    w: Floats
+    offset: float
+    cost: float
+    violation: float
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Return what directions are compared by, best first: violation, then cost."""
+        return self.violation, self.cost
+
+    def better_than(self, other: Direction) -> bool:
+        """Return whether this direction is closer to the target, or as close and cheaper."""
+        return self.rank < other.rank
+
+
+def best_offset(
+    effects: ChangeEffects, limits: SumLimits, eta: Floats, w: Floats, *, exact: bool = True
+) -> Direction:
+    """Return `w` with the cheapest offset of `eta` = w·x (n,) that keeps all limits.
+
+    Where no offset reaches the target, the one that comes closest is returned. Rows of equal η
+    change together. Changing nobody is one of the offsets. Where the offset need not be `exact`
+    and rows are many, η is put into bins instead of being sorted.
+    """
+    n_rows = np.count_nonzero(effects.may_change)
+    if not exact and n_rows > MAX_SORTED_ROWS:
+        return _binned_offset(effects, limits, eta, w)
+    order = np.argsort(np.where(effects.may_change, -eta, np.inf))[:n_rows]
+    sorted_eta = eta[order]
+    tie = TIE * float(np.ptp(sorted_eta)) if n_rows else 0.0
+    is_offset = np.concatenate([[True], sorted_eta[:-1] - sorted_eta[1:] > tie, [True]])
+    is_offset = is_offset[: n_rows + 1]
+    prefixes = _prefixes(effects, order, _n_prefixes(limits))
+    violation, cost, k = _cheapest(limits, prefixes, is_offset)
+    return Direction(w, _offset_after(sorted_eta, k), cost, violation)
+
+
+def _prefixes(effects: ChangeEffects, order: Index, size: int) -> Iterator[PrefixBlock]:
+    """Yield blocks of prefixes: the first k = 0, 1, … rows of `order` change."""
+    sums, cost = effects.base_sums.copy(), 0.0
+    yield 0, sums[:, None], np.zeros(1)
+    for begin in range(0, len(order), size):
+        block = order[begin : begin + size]
+        moves = np.zeros((effects.n_cells + 1, len(block)))
+        moves[effects.cell[block], np.arange(len(block))] = effects.step[block]
+        moves = np.vstack([moves[:-1], effects.extra[:, block]])
+        running = sums[:, None] + np.cumsum(moves, axis=1)
+        costs = cost + np.cumsum(effects.cost[block])
+        yield begin + 1, running, costs
+        sums, cost = running[:, -1], float(costs[-1])
+
+
+def _n_prefixes(limits: SumLimits) -> int:
+    """Return how many prefixes are examined together: fewer where there are many limits."""
+    return max(1024, min(MAX_PREFIXES, 4 * MAX_PREFIXES // len(limits.bound)))
+
+
+def _cheapest(
+    limits: SumLimits, prefixes: Iterable[PrefixBlock], is_offset: NDArray[np.bool_]
+) -> tuple[float, float, int]:
+    """Return violation, cost and number of the best prefix.
+
+    Where the caps allow none, that is prefix 0 with an infinite violation.
+    """
+    best = (float("inf"), 0.0, 0)
+    for first, sums, costs in prefixes:
+        soft, hard = _excess(limits, sums)
+        allowed = is_offset[first : first + len(costs)] & (hard <= ROUNDING)
+        if not allowed.any():
+            continue
+        violation = np.where(soft <= ROUNDING, 0.0, soft)
+        least = violation[allowed].min()
+        ties = np.flatnonzero(allowed & (violation <= least))
+        k = ties[np.argmin(costs[ties])]
+        best = min(best, (float(least), float(costs[k]), first + int(k)), key=lambda p: p[:2])
+    return best
+
+
+def _excess(limits: SumLimits, sums: Floats) -> tuple[Floats, Floats]:
+    """Return by how much target and caps are exceeded at each column of `sums`, both (m,)."""
+    excess = limits.matrix @ sums - limits.bound[:, None]
+    soft = excess[: limits.n_soft]
+    is_split = limits.split != 0
+    if is_split.any():  # the two gaps share an allowance: only their sum counts
+        first = excess[limits.split > 0].max(axis=0)
+        second = excess[limits.split < 0].max(axis=0)
+        soft = np.vstack([(first + second)[None], soft[~is_split[: limits.n_soft]]])
+    target = soft.max(axis=0, initial=-np.inf)
+    if limits.n_rates:  # relative to the highest rate: between rates near zero all gaps are small
+        highest = np.maximum(sums[: limits.n_rates].max(axis=0), ROUNDING)
+        target = np.where(target > ROUNDING, target / highest, target)
+    return target, excess[limits.n_soft :].max(axis=0, initial=-np.inf)
+
+
+def _offset_after(sorted_eta: Floats, k: int) -> float:
+    """Return the offset at which the first k rows change: midway between rows k − 1 and k."""
+    if not len(sorted_eta):
+        return 0.0
+    if k == 0:
+        return -(float(sorted_eta[0]) + 1.0)
+    if k == len(sorted_eta):
+        return -(float(sorted_eta[-1]) - 1.0)
+    return -0.5 * float(sorted_eta[k - 1] + sorted_eta[k])
+
+
+# ---------------------------------------------------------------------------------------------
+# Bins instead of sorting
+
+
+def _binned_offset(effects: ChangeEffects, limits: SumLimits, eta: Floats, w: Floats) -> Direction:
+    """Return the best of the offsets between N_BINS bins of η, highest η first."""
+    middle, spread = _centre_and_spread(effects, eta)
+    bins = np.empty(len(eta), dtype=np.intp)
+    for rows in row_blocks(len(effects)):
+        angle = np.arctan((middle - eta[rows]) / spread)  # bins in the tails are as full as others
+        np.clip((angle / np.pi + 0.5) * N_BINS, 0, N_BINS - 1, out=bins[rows], casting="unsafe")
+    prefixes = _bin_prefixes(effects, bins, _n_prefixes(limits))
+    violation, cost, k = _cheapest(limits, prefixes, np.ones(N_BINS + 1, dtype=bool))
+    if 0 < k < N_BINS:
+        boundary = middle - spread * float(np.tan(np.pi * (k / N_BINS - 0.5)))
+        return Direction(w, -boundary, cost, violation)
+    extremes = np.array([eta.max(), eta.min()])
+    return Direction(w, _offset_after(extremes, min(k, len(extremes))), cost, violation)
+
+
+def _centre_and_spread(effects: ChangeEffects, eta: Floats) -> tuple[float, float]:
+    """Return median and interquartile range of η over rows that may change (a part of many)."""
+    rows = np.flatnonzero(effects.may_change)
+    values = eta[rows[:: -(-len(rows) // MAX_SORTED_ROWS)]]
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
+    return middle, (high - low) or float(values.std()) or 1.0
+
+
+def _bin_prefixes(effects: ChangeEffects, bins: Index, size: int) -> Iterator[PrefixBlock]:
+    """Yield blocks as `_prefixes` does for k = 0, 1, … bins changed; `bins` is overwritten."""
+    costs = np.cumsum(np.asarray(np.bincount(bins, effects.cost, minlength=N_BINS), dtype=float))
+    extra = [np.bincount(bins, values, minlength=N_BINS) for values in effects.extra]
+    for rows in row_blocks(len(effects)):
+        bins[rows] += effects.cell[rows].astype(np.intp) * N_BINS
+    n_cells = effects.n_cells
+    rates = np.bincount(bins, effects.step, minlength=(n_cells + 1) * N_BINS).reshape(-1, N_BINS)
+    sums = np.vstack([rates[:n_cells], *extra])
+    np.cumsum(sums, axis=1, out=sums)
+    sums += effects.base_sums[:, None]
+    yield 0, effects.base_sums[:, None], np.zeros(1)
+    for begin in range(0, N_BINS, size):
+        part = slice(begin, begin + size)
+        yield begin + 1, sums[:, part], costs[part]

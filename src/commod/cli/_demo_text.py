@@ -1,0 +1,91 @@
+"""Print the result of the demo: the answer, the groups, the segments and the scorecard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commod.cli._options import OutputOptions
+from commod.cli._printing import Printer, print_answer
+
+if TYPE_CHECKING:
+    from commod import Audit, Explanation
+
+N_TERMS = 15  # of the scorecard; the report shows more
+
+
+def print_result(audit: Audit, explanation: Explanation) -> None:
+    """Print who changes and why."""
+    printer = Printer(OutputOptions())
+    printer.sentence()
+    print_answer(printer, audit)
+    _print_groups(audit, printer)
+    _print_segments(audit, printer)
+    _print_scorecard(audit, printer)
+    changed = explanation.gain | explanation.loss
+    if changed.any():
+        person = explanation.person(int(changed.argmax()))
+        printer.sentence(f"\nOne person: {person.sentence}")
+
+
+def _print_groups(audit: Audit, printer: Printer) -> None:
+    rows = [
+        (
+            f"{fairness.metric} ({'1' if fairness.higher_is_fairer else '0'} is equal)",
+            *(_number(value.value, ".3f") for value in (fairness.before, fairness.after)),
+        )
+        for fairness in audit.fairness[:2]
+    ]
+    for group in audit.groups:
+        for heading, rate in (
+            (f"{group.name}: called high risk", "selected"),
+            ("  of those not arrested again", "false_positive"),
+            ("  of those arrested again", "true_positive"),
+            ("  accuracy", "accuracy"),
+        ):
+            estimates = (getattr(group, f"{rate}_{when}") for when in ("before", "after"))
+            rows.append((heading, *(_number(e and e.value, ".1%") for e in estimates)))
+        rows.append(("  gain, lose", "", f"{group.n_gains}, {group.n_losses} of {group.n:,}"))
+    printer.table("\nBefore and after", ("", "before", "after"), rows)
+
+
+def _print_segments(audit: Audit, printer: Printer) -> None:
+    if audit.segments is None or not audit.segments.segments:
+        return
+    rows = [
+        (s.text, s.direction, f"{s.n_changed} of {s.size}", f"{s.coverage:.0%}")
+        for s in audit.segments.segments
+    ]
+    headings = ("rule", "", "change", "of all such changes")
+    printer.table("\nWho changes, in a few rules", headings, rows)
+
+
+def _print_scorecard(audit: Audit, printer: Printer) -> None:
+    card = audit.card
+    assert card is not None
+    condition = "" if audit.request.direction == "any" else " and the direction allows it"
+    printer.sentence(
+        f"\nA decision changes where r(x) < 0{condition}. r starts at {card.intercept:+.3f}; each "
+        "term adds its points (a number counts per unit). A minus pushes towards a change."
+    )
+    strongest = f", its {N_TERMS} strongest terms" if len(card.lines) > N_TERMS else ""
+    rows = [
+        (
+            term.term,
+            f"{term.points:+.3f} {term.unit}".rstrip(),
+            "" if term.concept is None else str(term.concept),
+        )
+        for term in card.lines[:N_TERMS]
+    ]
+    title = f"The update as a scorecard{strongest}"
+    printer.table(title, ("term", "points in r", "concept"), rows)
+    for concept in card.concepts:
+        rates = (concept.change_if_active.value, concept.change_if_inactive.value)
+        active, inactive = (_number(rate, ".1%") for rate in rates)
+        printer.sentence(
+            f"Concept {concept.number} ({concept.name}): where it pushes more than usual, {active} "
+            f"change, elsewhere {inactive}."
+        )
+
+
+def _number(value: float | None, style: str) -> str:
+    return "not known" if value is None else format(value, style)

@@ -1,0 +1,185 @@
+"""Print the results of a command: sentences for people, or one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from commod.cli._options import OutputOptions
+from commod.exceptions import CommodError, InputError, TargetWarning
+
+if TYPE_CHECKING:
+    from commod import Audit
+
+MAX_ROWS = 30  # of a table on the screen; files hold every row
+
+
+class Printer:
+    """Print results to standard output, and progress and warnings to standard error."""
+
+    def __init__(self, options: OutputOptions) -> None:
+        self.as_json = options.as_json
+        self.prints_text = not (options.as_json or options.quiet)
+        self.notes: list[str] = []
+
+    def sentence(self, text: str = "", *, bold: bool = False) -> None:
+        """Print a sentence."""
+        if self.prints_text:
+            _console().print(
+                text, style="bold" if bold else None, markup=False, highlight=False, soft_wrap=True
+            )
+
+    def note(self, text: str) -> None:
+        """Print a sentence; the JSON object lists it under "notes"."""
+        self.notes.append(text)
+        self.sentence(f"Note: {text}")
+
+    def warn(self, text: str) -> None:
+        """Print a note to standard error, even where only errors are printed."""
+        self.notes.append(text)
+        typer.echo(f"commod: warning: {text}", err=True)
+
+    def table(self, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table. The first column is aligned left, the others right."""
+        if not self.prints_text:
+            return
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=Text(title), title_justify="left")
+        for i, heading in enumerate(headings):
+            table.add_column(Text(heading), justify="right" if i else "left", overflow="fold")
+        for row in rows[:MAX_ROWS]:
+            table.add_row(*(Text(cell) for cell in row))
+        _console().print(table)
+        if len(rows) > MAX_ROWS:
+            self.sentence(f"and {len(rows) - MAX_ROWS:,} more")
+
+    def json(self, result: dict[str, Any]) -> None:
+        """Print the result and the notes as one JSON object, if --json was passed."""
+        if self.as_json:
+            content = {**result, "notes": self.notes}
+            typer.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+    @property
+    def _shows_progress(self) -> bool:
+        return self.prints_text and sys.stderr.isatty()
+
+    @property
+    def library_progress(self) -> bool | None:
+        """Return the `progress` parameter of the library: None lets the library decide."""
+        return None if self.prints_text else False
+
+    @contextmanager
+    def progress(self, task: str) -> Iterator[Callable[[float], None] | None]:
+        """Yield a function that shows the share of the work done; None without a terminal."""
+        if not self._shows_progress:
+            yield None
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            number = bar.add_task(task, total=1.0)
+            yield lambda share: bar.update(number, completed=share)
+
+    def spinner(self, task: str) -> AbstractContextManager[Any]:
+        """Return a block that shows a running task whose end cannot be foreseen."""
+        if not self._shows_progress:
+            return nullcontext()
+        from rich.console import Console
+
+        return Console(stderr=True).status(task)
+
+    @contextmanager
+    def library_call(self) -> Iterator[None]:
+        """Turn warnings of the library into notes, and ValueError or TypeError into InputError.
+
+        A wrong parameter is a ValueError or TypeError, as everywhere in scikit-learn. So is an
+        error of a base model that cannot read the columns. Each warning is printed once.
+        """
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                yield
+            except CommodError:
+                raise
+            except (ValueError, TypeError) as error:
+                raise InputError(" ".join(str(error).split())) from error
+        shown = [w for w in caught if not issubclass(w.category, TargetWarning)]
+        for text in dict.fromkeys(" ".join(str(w.message).split()) for w in shown):
+            self.note(text)
+
+
+def _console() -> Any:
+    """Return a console that goes on working where its reader stops reading (`| head`)."""
+    from rich.console import Console
+
+    class PatientConsole(Console):
+        def on_broken_pipe(self) -> None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    console = PatientConsole()
+    console.width = max(console.width, 80)  # narrower tables lose their numbers
+    return console
+
+
+def print_answer(printer: Printer, audit: Audit) -> None:
+    """Print the answer of an audit."""
+    for sentence in audit.answer:
+        printer.sentence(f"• {sentence}")
+    if audit.notice:
+        printer.sentence(f"• Most of the changes are losses. {audit.notice}", bold=True)
+
+
+def print_audit(printer: Printer, audit: Audit) -> None:
+    """Print the answer of an audit and its table of groups."""
+    print_answer(printer, audit)
+    headings = ("group", "people", "before", "after", "gain", "lose")
+    rows = [
+        (
+            group.name,
+            f"{group.n:,}",
+            _percent(group.favorable_before.value),
+            _percent(group.favorable_after.value),
+            "not shown" if group.n_gains is None else f"{group.n_gains:,}",
+            "not shown" if group.n_losses is None else f"{group.n_losses:,}",
+        )
+        for group in audit.groups
+    ]
+    favorable = audit.request.favorable_name
+    title = f"Share with the favourable outcome ({favorable}), {audit.n:,} {audit.rows}"
+    printer.table(title, headings, rows)
+
+
+def write_report(printer: Printer, audit: Audit, path: Path | None) -> None:
+    """Write the report of an audit and print its path; do nothing without a path."""
+    if path is None:
+        return
+    import commod
+
+    commod.report(audit, path)
+    printer.sentence(f"Report: {path}")
+
+
+def target_holds(audit: Audit) -> bool | None:
+    """Return whether the target holds after the update; None where none was stated."""
+    target, fairness = audit.request.target, audit.fairness[0]
+    if target is None:
+        return None
+    value = fairness.after.value
+    if value is None:
+        return False
+    return value >= target if fairness.higher_is_fairer else value <= target
+
+
+def _percent(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.1%}"

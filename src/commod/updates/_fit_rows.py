@@ -1,0 +1,114 @@
+"""The checked rows that an update is fitted on, and what is measured and warned about on them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.base_model import BaseScores
+from commod._data.columns import Column
+from commod._data.groups import Groups, determines_group
+from commod._text import n_of, verb
+from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import ConstraintLike
+from commod.metrics._fairness import fairness_of
+from commod.updates._interface import Decisions
+
+MAX_LISTED = 6  # groups in a message, which must not list everybody's values
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """The checked rows that an update is fitted on; `label` is None where y was not given."""
+
+    columns: list[Column]
+    base: BaseScores
+    label: NDArray[np.bool_] | None
+    groups: Groups
+    in_constraint: NDArray[np.bool_]
+    weight: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def fairness(self, constraints: ConstraintLike, decisions: Decisions) -> float:
+        """Return the metric of `constraints` over the groups that are large enough."""
+        codes, n_groups = self.large_groups
+        kept = slice(None) if self.in_constraint.all() else self.in_constraint
+        label = None if self.label is None else self.label[kept]
+        weight = self.weight[kept]
+        return fairness_of(constraints, decisions[kept], label, codes[kept], n_groups, weight)
+
+    @cached_property
+    def large_groups(self) -> tuple[NDArray[np.intp], int]:
+        """Return each row's group, numbered among the large enough ones, and how many these are.
+
+        A row whose group is left out of the constraint has −1.
+        """
+        codes = self.groups.codes
+        is_large = np.bincount(codes, self.in_constraint) > 0
+        number = np.cumsum(is_large) - 1
+        return np.where(self.in_constraint, number[codes], -1), int(is_large.sum())
+
+    def accuracy(self, decisions: Decisions) -> float:
+        """Return the weighted accuracy; NaN where true labels are unknown."""
+        if self.label is None:
+            return float("nan")
+        return float(np.average(1 - np.abs(decisions - self.label * 1.0), weights=self.weight))
+
+
+def rows_of_large_groups(
+    groups: Groups, weight: NDArray[np.float64], min_group_size: int
+) -> NDArray[np.bool_]:
+    """Return which rows belong to a group with enough rows of positive weight, shape (n,).
+
+    Smaller groups are left out of the constraint, with a warning.
+    """
+    sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
+    is_large = sizes >= min_group_size
+    if is_large.sum() < 2:
+        counts = [f"{g!r}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
+        raise InputError(
+            f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least "
+            f"min_group_size={min_group_size} rows ({_listed(counts)}), but fairness "
+            "compares at least 2. Merge groups (cut a number into bins), add rows or lower "
+            "min_group_size.",
+            parameter="min_group_size",
+        )
+    if not is_large.all():
+        small = [repr(g) for g, large in zip(groups.labels, is_large, strict=True) if not large]
+        warnings.warn(
+            f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
+            f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. "
+            "Nothing is promised for them.",
+            DataWarning,
+            stacklevel=5,
+        )
+    return np.asarray(is_large[groups.codes])
+
+
+def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
+    """Warn about each unlocked column of X that determines a sensitive attribute."""
+    for column in rows.columns:
+        if column.name in locked:
+            continue
+        if any(
+            determines_group(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)
+        ):
+            warnings.warn(
+                f"Column {column.name!r} of X determines the sensitive group, so the update would "
+                "use the sensitive attribute when it predicts. Put the column into "
+                "locked_features to keep it out.",
+                DataWarning,
+                stacklevel=4,
+            )
+
+
+def _listed(items: Sequence[str]) -> str:
+    n_more = len(items) - MAX_LISTED
+    return ", ".join(items[:MAX_LISTED]) + (f", and {n_more} more" if n_more > 0 else "")

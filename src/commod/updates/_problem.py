@@ -1,0 +1,186 @@
+"""Hold the problem of one fit: its rows, terms, constraint, caps and directions of change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.encoding import BinTerms, Encoding, TermTable
+from commod._solvers.search.offset import ROUNDING
+from commod._solvers.search.rates import (
+    Caps,
+    Cells,
+    ChangeEffects,
+    SumLimits,
+    change_effects,
+    count_cells,
+    fairness_limits,
+)
+from commod.bounds import fewest_changes
+from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
+from commod.updates._fit_rows import FitRows
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FitProblem:
+    """Rows, terms and requirements of one fit.
+
+    - `may_raise`, `may_lower`: whether decisions may become positive, and may become negative.
+    - `monotone`: +1 or −1 for columns with which r may only rise, or only fall.
+    - `use_all`: search on all rows, however many they are.
+    - `random_state`: draws the search sample.
+    """
+
+    rows: FitRows
+    encoding: Encoding
+    terms: TermTable
+    constraint: Constraint
+    caps: Caps
+    may_raise: bool
+    may_lower: bool
+    sparsity: float
+    accuracy_weight: float
+    monotone: Mapping[str, int]
+    use_all: bool
+    random_state: np.random.RandomState
+
+    # -- counts and limits ---------------------------------------------------------------------
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Return the cell of each row; rows of groups that are too small are in none."""
+        group, n_groups = self.rows.large_groups
+        return Cells.of(self.constraint, group, n_groups, self.rows.label)
+
+    def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
+        """Return sizes and positives of the cells, both of shape (n_rate_rows, n_groups)."""
+        return count_cells(self.cells, decisions)
+
+    def check_cells(self) -> None:
+        """Refuse a constraint on a rate that no row counts for."""
+        sizes, _ = self.counts(self.rows.base.decisions)
+        if sizes.all():
+            return
+        compared = np.unique(self.rows.groups.codes[self.rows.in_constraint])
+        rate_row, group = np.argwhere(sizes == 0)[0]
+        name = self.rows.groups.labels[compared[group]]
+        label = "positive" if self.constraint.rate_rows[rate_row].label else "negative"
+        raise InputError(
+            f"Group {name!r} has no row whose true label is {label}, so its error rate is not "
+            f"defined and constraints={self.constraint.name!r} cannot be measured. Merge groups, "
+            "add rows, or use demographic_parity."
+        )
+
+    @cached_property
+    def is_weighted(self) -> bool:
+        """Return whether rows have different weights."""
+        return bool((self.rows.weight != self.rows.weight[0]).any())
+
+    @cached_property
+    def base_fairness(self) -> float:
+        """Return the fairness of the base model; the least fair value where it is undefined."""
+        value = self.rows.fairness(self.constraint, self.rows.base.decisions)
+        return self.constraint.least_fair if np.isnan(value) else value
+
+    def fewest_moves(self, target: float, *, may_raise: bool, may_lower: bool) -> Counts | None:
+        """Return how many more positives each cell needs, with the fewest changes in all.
+
+        The shape is (n_rate_rows, n_groups). None where no decisions reach the target.
+        """
+        sizes, positives = self.counts(self.rows.base.decisions)
+        best = fewest_changes(
+            self.constraint, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
+        )
+        return None if best is None else best - positives
+
+    def limit(self, target: float, *, raise_only: bool | None = None) -> float:
+        """Return the smallest share of changes that reaches a target; infinite where none does.
+
+        `raise_only` restricts the direction: True to raising, False to lowering.
+        """
+        may_raise, may_lower = self.may_raise, self.may_lower
+        if raise_only is not None:
+            may_raise, may_lower = raise_only, not raise_only
+        moves = self.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
+        return float("inf") if moves is None else int(np.abs(moves).sum()) / len(self.rows)
+
+    # -- what changes do -----------------------------------------------------------------------
+
+    @cached_property
+    def may_change(self) -> Mask:
+        """Return the rows whose decision may change, shape (n,)."""
+        base = self.rows.base
+        allowed = np.where(base.decisions, self.may_lower, self.may_raise)
+        return np.asarray(allowed & (base.scores != base.threshold))
+
+    @cached_property
+    def effects(self) -> ChangeEffects:
+        """Return what changing each row does."""
+        return self.effects_on(np.arange(len(self.rows)), None)
+
+    def effects_on(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
+        """Return what changing each of the rows `index` (m,) does.
+
+        `people` (m,) is how many people each row stands for; None where that is one.
+        """
+        label = self.rows.label
+        return change_effects(
+            self.cells.take(index),
+            self.rows.base.decisions[index],
+            self.rows.weight[index] * (1.0 if people is None else people),
+            may_change=self.may_change[index],
+            people=people,
+            label=None if label is None else label[index],
+            accuracy_weight=self.accuracy_weight,
+            with_caps=self.caps.any(),
+        )
+
+    def limits(self, target: float, effects: ChangeEffects) -> SumLimits:
+        """Return the target and the caps as inequalities on the sums of `effects`."""
+        return fairness_limits(self.constraint, target, effects, self.caps)
+
+    def is_within_caps(self, changed: Mask) -> bool:
+        """Return whether changing the rows `changed` (n,) keeps all caps."""
+        limits = self.limits(1.0, self.effects)
+        violations = limits.matrix @ self.effects.sums(changed) - limits.bound
+        return bool((violations[limits.n_soft :] <= ROUNDING).all())
+
+    @cached_property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation of the terms, both (n_terms,)."""
+        return self.terms.moments(self.rows.weight)
+
+    @property
+    def scale(self) -> Floats:
+        """Return the standard deviation of the terms, 1 where a term has no spread."""
+        _, scale = self.moments
+        return np.where(scale > 0, scale, 1.0)
+
+
+def check_monotone(monotone: Mapping[str, int], encoding: Encoding, names: Sequence[str]) -> None:
+    """Refuse `monotone` for columns that X does not have or that are cut into bins."""
+    for name, sign in monotone.items():
+        if name not in names:
+            raise InputError(
+                f"monotone names {name!r}, but X has no such column (columns: {', '.join(names)})."
+            )
+        if sign not in (-1, 0, 1):
+            raise InputError(
+                f"monotone={{{name!r}: {sign!r}}}: pass 1 where r may only rise with the column, "
+                "-1 where it may only fall, 0 where it is free."
+            )
+        if sign and any(isinstance(c, BinTerms) and c.name == name for c in encoding.columns):
+            raise InputError(
+                f"monotone names {name!r}, which numeric='bins' cuts into bins. Use "
+                "numeric='unit', where one sign covers the whole column, or leave the column out "
+                "of monotone."
+            )

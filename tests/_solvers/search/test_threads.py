@@ -1,0 +1,44 @@
+"""Searches run with one BLAS thread and leave the number of threads as it was."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import ThreadpoolController
+
+from commod import ControlledDebiaser
+from commod._solvers.search.threads import single_blas_thread
+from commod.datasets import make_biased
+
+
+def n_blas_threads():
+    libraries = ThreadpoolController().select(user_api="blas").info()
+    return [library["num_threads"] for library in libraries]
+
+
+def test_fits_in_four_threads_leave_the_number_of_blas_threads_unchanged():
+    data = make_biased(300, bias=1.5, random_state=0)
+    model = LogisticRegression().fit(data.data, data.target)
+    everybody_is_ready = Barrier(4)
+
+    def fit(_):
+        everybody_is_ready.wait()
+        update = ControlledDebiaser(model, target=0.8, sparsity=0)
+        update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+
+    before = n_blas_threads()
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):  # which fit ends last is up to chance
+            list(pool.map(fit, range(4)))
+    assert n_blas_threads() == before
+
+
+def test_the_limit_holds_until_the_last_search_leaves_in_whatever_thread():
+    before = n_blas_threads()
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        one.submit(single_blas_thread.__enter__).result()
+        other.submit(single_blas_thread.__enter__).result()
+        one.submit(single_blas_thread.__exit__).result()
+        assert set(n_blas_threads()) <= {1}
+        other.submit(single_blas_thread.__exit__).result()
+    assert n_blas_threads() == before
