@@ -1,4 +1,4 @@
-"""Explanations: points, concepts and people's reasons say what the update really does."""
+"""Explanations: points, concepts and reasons agree with what the update does."""
 
 import copy
 from dataclasses import replace

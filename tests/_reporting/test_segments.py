@@ -1,4 +1,4 @@
-"""Segments: rules that hold what they say, few and precise, on any table."""
+"""Segments: a few precise rules, counted correctly, on any kind of table."""
 
 import math
 
@@ -31,7 +31,7 @@ def gains(X, gain, **how):
 
 
 def holds(condition, column):
-    """Apply a condition to a raw column, independently of how it was found."""
+    """Return which rows satisfy a condition, computed without the code under test."""
     column = pd.Series(column).reset_index(drop=True)
     missing = column.isna().to_numpy()
     if condition.values is not None:
@@ -50,9 +50,9 @@ def rows_of(segment, X, favorable_before):
     return rows
 
 
-def check_counts(X, gain, loss, before, found):
+def check_counts(X, gain, loss, before, result):
     """Count everything again by applying the conditions."""
-    segments, segment_of = found
+    segments, segment_of = result
     again = np.full(len(gain), -1)
     for i, segment in enumerate(segments.segments):
         changed = loss if segment.direction == "loss" else gain
@@ -165,7 +165,7 @@ def test_changes_without_a_pattern_have_no_rule(table, share, seed):
 
 
 def test_a_wide_rule_that_hardly_beats_chance_does_not_hide_the_narrow_ones():
-    # most people change, so the rule that reaches most of them is best and yet says little
+    # Most people change, so the rule with the highest coverage is best but says little.
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"claims": rng.poisson(2.5, N), "smoker": rng.random(N) < 0.3})
     gain = (0.6 * X["claims"] + 1.2 * X["smoker"] + rng.normal(0, 0.9, N) > 1).to_numpy()
@@ -178,7 +178,7 @@ def test_a_wide_rule_that_hardly_beats_chance_does_not_hide_the_narrow_ones():
         assert segment.n_changed * (~gain).sum() >= 2 * n_wrong * gain.sum()
 
 
-def test_the_same_holds_for_lists_of_categories():
+def test_a_wide_list_of_categories_does_not_hide_a_narrow_one():
     # a: most people, a little above the mean; b, c: few, and nearly all of them
     rng = np.random.default_rng(0)
     k = rng.choice(list("abcd"), 2000, p=[0.5, 0.1, 0.1, 0.3])
@@ -191,7 +191,7 @@ def test_the_same_holds_for_lists_of_categories():
 
 
 def test_a_rule_that_is_wrong_more_often_than_right_describes_nobody(table):
-    # no loss but among the old, of whom few lose: far from chance, and still no description
+    # Only old people lose, but few of them: significant, and still no description.
     before = np.ones(N, dtype=bool)
     loss = (table["age"] >= 60).to_numpy() & (np.random.default_rng(0).random(N) < 0.2)
     assert 10 < loss.sum() < 0.3 * (table["age"] >= 60).sum()
@@ -202,8 +202,8 @@ def test_a_rule_that_is_wrong_more_often_than_right_describes_nobody(table):
     assert (segment_of == -1).all()
 
 
-def test_a_rule_right_half_of_the_time_on_the_sample_is_held_to_it_on_all_rows(monkeypatch):
-    # on the rows the rules were sought on every second one changes, elsewhere nobody does
+def test_a_rule_must_be_precise_on_the_sample_and_on_all_rows(monkeypatch):
+    # 45% of the rows with k = p change: too few for either of the two limits on precision.
     X = pd.DataFrame({"k": np.repeat(["p", "q"], [2_000, 40_000])})
     gain = (np.arange(len(X)) < 2_000) & (np.arange(len(X)) % 20 < 9)
     assert gain[:2_000].mean() == 0.45
@@ -252,7 +252,7 @@ def test_no_more_rules_and_conditions_than_asked_for(table):
     assert more.n_described_gains > segments.n_described_gains
 
 
-def test_a_condition_that_does_not_help_is_dropped_and_a_wrong_one_sought_again(table):
+def test_refining_drops_a_useless_condition_and_replaces_a_wrong_one(table):
     gain = ((table["age"] < 25) & table["is_new"]).to_numpy()
     binned = bin_columns(read_columns(table[["age", "noise", "is_new"]]), np.ones(N))
     search = RuleSearch(binned, gain, ~gain, (1.0, 1.0), max_conditions=3)
@@ -267,7 +267,7 @@ def test_a_condition_that_does_not_help_is_dropped_and_a_wrong_one_sought_again(
     assert np.array_equal(rule.rows, gain)
 
 
-def test_every_rule_earns_its_place(table):
+def test_every_rule_adds_coverage_and_precision(table):
     gain = ((table["age"] * 1.0 + 20 * table["noise"]) > 60).to_numpy()
     segments, _ = gains(table, gain)
     for segment in segments.segments:
@@ -353,7 +353,7 @@ def test_many_rows_are_sampled_and_counted_in_full():
 # -- any table ------------------------------------------------------------------------------------
 
 
-def test_pandas_polars_arrow_and_arrays_are_one(table):
+def test_pandas_polars_arrow_and_arrays_give_the_same_segments(table):
     gain = ((table["age"] < 30) & (table["income"] < 30000)).to_numpy()
     pandas, of_pandas = gains(table, gain)
     polars, of_polars = gains(pl.from_pandas(table), gain)
@@ -415,7 +415,7 @@ def test_no_rule_singles_out_a_few_people(table):
     assert gains(X, np.arange(N) < 5)[0].segments[0].text == "rare = rare"
 
 
-def test_columns_that_tell_nothing_or_too_much(table):
+def test_constant_empty_and_identifying_columns_are_in_no_rule(table):
     X = table.assign(
         constant=1.0,
         empty=np.nan,
@@ -511,8 +511,8 @@ def test_a_column_that_cannot_be_read_beyond_the_sample(seed):
     check_counts(X, x < 5, nobody(n), nobody(n), found)
 
 
-def test_rare_changes_do_not_look_frequent_for_being_sampled_more():
-    # of 1,000 changes 200 are all of p, and 800 a tenth of q: in the sample q looks half changed
+def test_rare_changes_are_weighted_down_where_they_are_sampled_more():
+    # All 200 rows of p change, and a tenth of q. In the sample half of q seems to change.
     X = pd.DataFrame({"k": np.repeat(["p", "q", "r"], [200, 8_000, 191_800])})
     gain = np.arange(len(X)) < 1_000
     segments, _ = gains(X, gain)
