@@ -20,8 +20,8 @@ from commod._record import from_plain, to_plain
 from commod._record.explanation import Card, Segments
 from commod._reporting.explain import explain, find_segments
 from commod._reporting.explain.edited import edited_rows
-from commod._reporting.explain.reasons import added_by_column
-from commod._reporting.explain.words import value_text
+from commod._reporting.explain.phrases import value_text
+from commod._reporting.explain.reasons import contributions_by_column
 from commod._statistics.intervals import share_interval
 from commod._text import points
 from commod.datasets import make_biased
@@ -281,7 +281,7 @@ def on_fit_rows(update, rows):
         search = clone(update)._prepare(X, y, s, None)
         X = X.iloc[split_in_halves(search.rows, search.random_state)[0]]
     columns = update._read_rows(X)[1]
-    added = {c.name: values for c, values in added_by_column(update.scorecard_, columns)}
+    added = {c.name: values for c, values in contributions_by_column(update.scorecard_, columns)}
     return added, update.raw_ratio(X)
 
 
@@ -299,7 +299,7 @@ def test_a_column_adds_nothing_on_average_over_the_fit_rows(update, rows):
 
 def test_the_columns_of_a_concept_add_up_to_its_push(update, why, new):
     columns = update._read_rows(new)[1]
-    added = {c.name: values for c, values in added_by_column(update.scorecard_, columns)}
+    added = {c.name: values for c, values in contributions_by_column(update.scorecard_, columns)}
     pushes = -update.scorecard_.contributions * update.concepts(new)
     for concept in why.card.concepts:
         own = {line.column for line in concept.lines}
@@ -440,7 +440,10 @@ def test_a_gate_and_a_score_at_the_threshold_are_named(rows, new):
     person = why.person(held)
     assert person.ratio == 1.0
     assert person.kept_by == ()
-    assert "was not open to change, for this update makes gains only" in person.sentence
+    assert (
+        "this update makes gains only, and the decision is already the favourable one"
+        in person.sentence
+    )
     person = why.person(7)
     assert person.direction is None
     assert "its score equals the threshold" in person.sentence

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from commod._data.columns import read_columns
 from commod._reporting.explain import find_segments
-from commod._reporting.explain.bins import cut_columns
-from commod._reporting.explain.conditions import MOST_VALUES, Part
-from commod._reporting.explain.rules import Task, polished
-from commod._reporting.explain.words import cut
+from commod._reporting.explain.bins import bin_columns
+from commod._reporting.explain.conditions import MAX_CATEGORIES, RuleCondition
+from commod._reporting.explain.rules import RuleSearch, refine
+from commod._text import shorten
 from commod.exceptions import InputError
 
 N = 600
@@ -207,9 +207,9 @@ def test_a_rule_right_half_of_the_time_on_the_sample_is_held_to_it_on_all_rows(m
     X = pd.DataFrame({"k": np.repeat(["p", "q"], [2_000, 40_000])})
     gain = (np.arange(len(X)) < 2_000) & (np.arange(len(X)) % 20 < 9)
     assert gain[:2_000].mean() == 0.45
-    monkeypatch.setattr("commod._reporting.explain.conditions.LEAST_PRECISION", 0.4)
+    monkeypatch.setattr("commod._reporting.explain.conditions.MIN_PRECISION", 0.4)
     assert gains(X, gain)[0].segments == ()
-    monkeypatch.setattr("commod._reporting.explain.segments.LEAST_PRECISION", 0.4)
+    monkeypatch.setattr("commod._reporting.explain.segments.MIN_PRECISION", 0.4)
     assert gains(X, gain)[0].segments[0].text == "k = p"
 
 
@@ -254,12 +254,16 @@ def test_no_more_rules_and_conditions_than_asked_for(table):
 
 def test_a_condition_that_does_not_help_is_dropped_and_a_wrong_one_sought_again(table):
     gain = ((table["age"] < 25) & table["is_new"]).to_numpy()
-    binned = cut_columns(read_columns(table[["age", "noise", "is_new"]]), np.ones(N))
-    task = Task(binned, gain, ~gain, 1.0, 1.0, max_conditions=3)
-    parts = (Part(0, 1.0, high=40.0), Part(1, 1.0, high=2.5), Part(2, 1.0, chosen=(1,)))
-    rule = polished(task, task.rule(parts))
-    assert {part.column for part in rule.parts} == {0, 2}
-    assert rule.parts[0].high == 25.0
+    binned = bin_columns(read_columns(table[["age", "noise", "is_new"]]), np.ones(N))
+    search = RuleSearch(binned, gain, ~gain, (1.0, 1.0), max_conditions=3)
+    conditions = (
+        RuleCondition(0, 1.0, high=40.0),
+        RuleCondition(1, 1.0, high=2.5),
+        RuleCondition(2, 1.0, bins=(1,)),
+    )
+    rule = refine(search, search.rule(conditions))
+    assert {condition.column for condition in rule.conditions} == {0, 2}
+    assert rule.conditions[0].high == 25.0
     assert np.array_equal(rule.rows, gain)
 
 
@@ -377,7 +381,7 @@ def test_the_order_of_rows_and_of_columns_does_not_matter(table):
     chosen, _ = gains(codes, np.arange(N) % 24 < 12, max_segments=1)
     again, _ = gains(codes.iloc[turned], (np.arange(N) % 24 < 12)[turned], max_segments=1)
     assert chosen == again
-    assert len(chosen.segments[0].conditions[0].values) == MOST_VALUES
+    assert len(chosen.segments[0].conditions[0].values) == MAX_CATEGORIES
     mirrored, _ = gains(table[table.columns[::-1]], gain)
     assert mirrored.n_described_gains == found.n_described_gains
 
@@ -426,7 +430,7 @@ def test_columns_that_tell_nothing_or_too_much(table):
     for segment in found[0].segments:
         for condition in segment.conditions:
             assert condition.column not in ("constant", "empty", "nothing", "one_word", "who")
-            assert len(condition.values or ()) <= MOST_VALUES
+            assert len(condition.values or ()) <= MAX_CATEGORIES
 
 
 def test_many_categories_never_become_a_long_list():
@@ -436,7 +440,7 @@ def test_many_categories_never_become_a_long_list():
     found = gains(X, codes < 700)
     for segment in found[0].segments:
         for condition in segment.conditions:
-            assert len(condition.values or ()) <= MOST_VALUES
+            assert len(condition.values or ()) <= MAX_CATEGORIES
 
 
 def test_columns_that_cannot_be_read_are_in_no_rule(table):
@@ -466,7 +470,7 @@ def test_names_and_values_are_kept_as_they_came():
     X = pd.DataFrame({long: [0, 1] * 50, "v": ["🙂", long] * 50})
     segments, _ = gains(X, np.arange(100) % 2 == 0)
     (segment,) = segments.segments
-    assert segment.text in (f"{cut(long)} = 0", "v = 🙂")
+    assert segment.text in (f"{shorten(long)} = 0", "v = 🙂")
     assert segment.conditions[0].column in X.columns
 
 

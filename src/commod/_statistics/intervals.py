@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from commod._record.explanation import Estimate
+
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
@@ -54,6 +56,22 @@ def share_interval(
         low = np.where(x == 0, 0.0, (x + square / 2 - half) / (n + square))
         high = np.where(x == n, 1.0, (x + square / 2 + half) / (n + square))
         return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
+
+
+def share_estimate(count: float, size: float, level: float) -> Estimate:
+    """Return a proportion with Wilson's two-sided interval; undefined where `size` is 0.
+
+    Examples
+    --------
+    >>> share_estimate(0, 0, level=0.95)
+    Estimate(value=None, low=None, high=None)
+    >>> share_estimate(5, 5, level=0.95).value
+    1.0
+    """
+    if not size:
+        return Estimate(None, None, None)
+    low, high = share_interval(count, size, (1 - level) / 2)
+    return Estimate(float(count / size), float(low), float(high))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._record import Estimate
-from commod._statistics.intervals import share_interval
 from commod.metrics._constraint import Constraint
 
 IntArray = NDArray[np.int64]
@@ -86,14 +85,6 @@ class DecisionCounts:
             return False
         sizes, _ = self.table(constraint, after=False)
         return sizes.shape[1] > 1 and bool(sizes.all())
-
-
-def share_estimate(count: Any, size: Any, level: float) -> Estimate:
-    """Return a share with Wilson's interval; undefined where `size` is 0."""
-    if not size:
-        return UNDEFINED
-    low, high = share_interval(count, size, (1 - level) / 2)
-    return Estimate(float(count / size), float(low), float(high))
 
 
 def finite_or_none(value: Any) -> float | None:

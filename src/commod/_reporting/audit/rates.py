@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from commod._record import ChangeSummary, Estimate, Fairness, Group, Limit, Request
 from commod._reporting.audit.coding import Coding
-from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none, share_estimate
+from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
+from commod._statistics.intervals import share_estimate
 from commod._statistics.promises import fairness_interval
 from commod.bounds._counts import fewest_number
 from commod.metrics._constraint import CONSTRAINTS, Constraint

@@ -10,8 +10,9 @@ from scipy.stats import binomtest
 
 from commod._record import Agreement, Calibration, CalibrationBin, Estimate, Quality
 from commod._reporting.audit.areas import RankedScores, area_loss
-from commod._reporting.audit.counts import DecisionCounts, finite_or_none, share_estimate
+from commod._reporting.audit.counts import DecisionCounts, finite_or_none
 from commod._reporting.audit.people import AuditedPeople
+from commod._statistics.intervals import share_estimate
 from commod.metrics import score_agreement
 
 BoolArray = NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""Who changes and why: segments, scorecards, concepts and one person's reasons."""
+"""Explain who changes and why: segments, scorecards, concepts and reasons for one person."""
 
 from commod._reporting.explain.cards import make_card
 from commod._reporting.explain.explanation import Explanation, explain

@@ -1,8 +1,8 @@
-"""Raw columns cut into few bins, so that one count over all columns shows every short rule.
+"""Cut raw columns into a few bins, so that one count per bin is enough to rate every short rule.
 
-Numbers are cut at round edges, categories are kept if they are frequent; a missing value has a bin
-of its own. All columns share one numbering of bins, padded to the same width: numeric columns
-first, then those of categories.
+Numbers are cut at round edges. Frequent categories get a bin each, and so do missing values. Bins
+are numbered over all columns, padded to the same width per column: numeric columns come first, then
+columns of categories.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from commod._data.binning import bin_edges
 from commod._data.columns import Column, Scalar
 
-N_BINS = 32  # per number: fine enough to find a range, coarse enough for round edges
-N_CATEGORIES = 60  # a rule lists few categories: rare ones cannot matter to it
-SHARE_OF_BIN = 400  # a bin has at least one in so many rows
+N_BINS = 32  # per numeric column: enough to locate a range, few enough for round edges
+MAX_CATEGORY_BINS = 60  # a rule lists a few categories only, so rare ones do not matter
+MAX_BINS_BY_SIZE = 400  # a bin holds at least one in 400 rows
 
 
 @dataclass(frozen=True)
 class ColumnBins:
-    """How one column was cut: at `edges`, or into `categories`, the most frequent first."""
+    """The bins of one column: cut at `edges`, or one per category, the most frequent first."""
 
     column: Column
     edges: tuple[float, ...] = ()
@@ -32,33 +32,33 @@ class ColumnBins:
 
     @property
     def n_values(self) -> int:
-        """Return the number of bins that a rule may choose from, missing values aside."""
+        """Return the number of bins that a rule may choose from, without missing values."""
         is_number = self.column.kind == "numeric"
         return len(self.edges) + 1 if is_number else len(self.categories)
 
 
 @dataclass(frozen=True)
-class Ranges:
-    """Ranges of bins, from `first` to `stop` − 1, both (m,), the same for all p numbers.
+class BinRanges:
+    """All ranges of bins, from `first` to `stop` − 1, both (m,), for p numeric columns.
 
-    Of shape (p, m): `is_none` where a number has not so many bins, `is_inner` where the range has
-    two ends, `is_whole` where it has none.
+    The masks have shape (p, m). `is_beyond`: the column has fewer bins than `stop`. `is_bounded`:
+    the range has two ends. `is_everything`: the range has none.
     """
 
     first: NDArray[np.intp]
     stop: NDArray[np.intp]
-    is_none: NDArray[np.bool_]
-    is_inner: NDArray[np.bool_]
-    is_whole: NDArray[np.bool_]
+    is_beyond: NDArray[np.bool_]
+    is_bounded: NDArray[np.bool_]
+    is_everything: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Binned:
-    """Some rows of all columns as bins.
+class BinnedColumns:
+    """The rows of a sample as bins.
 
-    `codes` (n, c) numbers the bin of each row and column among all bins: column i has the bins from
-    i · width on, of which the last holds missing values and the last but one, for categories, the
-    rare ones. The first `n_numeric` columns are numbers.
+    `codes` (n, c) has the bin of each row and column. Column i owns the bins from i · width on: the
+    last holds missing values, and for categories the last but one holds rare ones. The first
+    `n_numeric` columns are numbers.
     """
 
     columns: tuple[ColumnBins, ...]
@@ -72,66 +72,66 @@ class Binned:
         return np.array([c.n_values for c in self.columns], dtype=np.intp)
 
     @cached_property
-    def ranges(self) -> Ranges:
-        """Return all ranges of bins of the numbers."""
+    def ranges(self) -> BinRanges:
+        """Return all ranges of bins of the numeric columns."""
         n_values = self.n_values[: self.n_numeric, None]
         first, stop = np.triu_indices(int(n_values.max(initial=0)) + 1, k=1)
-        return Ranges(
+        return BinRanges(
             first=first,
             stop=stop,
-            is_none=stop > n_values,
-            is_inner=(first > 0) & (stop < n_values),
-            is_whole=(first == 0) & (stop == n_values),
+            is_beyond=stop > n_values,
+            is_bounded=(first > 0) & (stop < n_values),
+            is_everything=(first == 0) & (stop == n_values),
         )
 
-    def count(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return how many of some rows each bin of each column holds, shape (c, width)."""
-        found = np.bincount(self.codes[rows].ravel(), minlength=len(self.columns) * self.width)
-        return found.reshape(len(self.columns), self.width).astype(np.float64)
+    def count(self, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return how many of the rows in a mask each bin of each column holds, (c, width)."""
+        shape = len(self.columns), self.width
+        codes = self.codes[np.flatnonzero(rows)].ravel()
+        counts = np.bincount(codes, minlength=shape[0] * shape[1])
+        return counts.reshape(shape).astype(np.float64)
 
 
-def cut_columns(columns: Sequence[Column], weight: NDArray[np.float64]) -> Binned:
-    """Return the columns in bins; those with a single bin tell nobody apart and are left out."""
-    min_size = max(1, len(weight) // SHARE_OF_BIN)
-    numbers = [_cut_number(c, weight, min_size) for c in columns if c.kind == "numeric"]
-    others = [_keep_categories(c, weight) for c in columns if c.kind == "category"]
-    kept = [[c for c in some if c is not None] for some in (numbers, others)]
-    cut = (*kept[0], *kept[1])
-    width = max((c.n_values for c in cut), default=0) + 2
-    codes = np.empty((len(weight), len(cut)), dtype=np.intp)
-    for i, one in enumerate(cut):
-        codes[:, i] = i * width + _codes(one, width)
-    return Binned(cut, len(kept[0]), codes, width)
+def bin_columns(columns: Sequence[Column], weight: NDArray[np.float64]) -> BinnedColumns:
+    """Return the columns in bins; a column with a single bin separates nobody and is left out."""
+    min_size = max(1, len(weight) // MAX_BINS_BY_SIZE)
+    numbers = [_bin_number(c, weight, min_size) for c in columns if c.kind == "numeric"]
+    others = [_bin_categories(c, weight) for c in columns if c.kind == "category"]
+    binned = tuple(c for c in (*numbers, *others) if c is not None)
+    width = max((c.n_values for c in binned), default=0) + 2
+    codes = np.empty((len(weight), len(binned)), dtype=np.intp)
+    for i, bins in enumerate(binned):
+        codes[:, i] = i * width + _bin_codes(bins, width)
+    return BinnedColumns(binned, sum(c is not None for c in numbers), codes, width)
 
 
-def _cut_number(column: Column, weight: NDArray[np.float64], min_size: int) -> ColumnBins | None:
-    missing = column.is_missing()
-    there = ~missing
-    edges = bin_edges(column.values[there], weight[there], n_bins=N_BINS, min_size=min_size)
-    if not edges and (missing.all() or not missing.any()):
-        return None
-    return ColumnBins(column, edges=edges)
+def _bin_number(column: Column, weight: NDArray[np.float64], min_size: int) -> ColumnBins | None:
+    known = ~column.is_missing()
+    edges = bin_edges(column.values[known], weight[known], n_bins=N_BINS, min_size=min_size)
+    is_constant = not edges and (known.all() or not known.any())
+    return None if is_constant else ColumnBins(column, edges=edges)
 
 
-def _keep_categories(column: Column, weight: NDArray[np.float64]) -> ColumnBins | None:
+def _bin_categories(column: Column, weight: NDArray[np.float64]) -> ColumnBins | None:
     size = np.bincount(column.values + 1, weight, minlength=len(column.categories) + 1)
     if np.count_nonzero(size) < 2:
         return None
-    there = [(n, value) for n, value in zip(size[1:], column.categories, strict=True) if n]
-    there.sort(key=_most_frequent)  # not by first row: the order of rows must not matter
-    return ColumnBins(column, categories=tuple(value for _, value in there[:N_CATEGORIES]))
+    # Ties are sorted by value, not by first row: the order of rows must not matter.
+    sized = [
+        (-n, isinstance(value, str), value)
+        for n, value in zip(size[1:], column.categories, strict=True)
+        if n
+    ]
+    return ColumnBins(
+        column, categories=tuple(value for *_, value in sorted(sized)[:MAX_CATEGORY_BINS])
+    )
 
 
-def _most_frequent(entry: tuple[float, Scalar]) -> tuple[float, bool, Scalar]:
-    n, value = entry
-    return -n, isinstance(value, str), value
-
-
-def _codes(one: ColumnBins, width: int) -> NDArray[np.intp]:
-    values = one.column.values
-    if one.column.kind == "numeric":
-        found = np.searchsorted(one.edges, values, side="right")
-        return np.where(np.isnan(values), width - 1, found)
-    place = {value: i for i, value in enumerate(one.categories)}
-    table = [place.get(value, width - 2) for value in one.column.categories]
+def _bin_codes(bins: ColumnBins, width: int) -> NDArray[np.intp]:
+    values = bins.column.values
+    if bins.column.kind == "numeric":
+        codes = np.searchsorted(bins.edges, values, side="right")
+        return np.where(np.isnan(values), width - 1, codes)
+    code_of = {value: i for i, value in enumerate(bins.categories)}
+    table = [code_of.get(value, width - 2) for value in bins.column.categories]
     return np.array([*table, width - 1], dtype=np.intp)[values]  # missing is −1: the last entry

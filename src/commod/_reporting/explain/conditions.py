@@ -1,9 +1,11 @@
-"""The best condition of every column, from counts of right and wrong rows in its bins.
+"""Find the best condition of every column, from counts of changed and unchanged rows in its bins.
 
-The quality of a rule is the F-measure of its precision and of the share of the rows to describe
-that it does describe, lowered a little by each thing a reader has to take in. A rule that is wrong
-too often describes nobody, however many it reaches: for each column the best condition of all is
-found, and where that one is not right often enough the best that is.
+The quality of a rule is the F-measure of its precision and its coverage of the changed rows, less a
+penalty for its length. A rule must also be precise enough: a rule that is usually wrong describes
+nobody, whatever its coverage. So each column proposes its best condition and, where that is not
+acceptable, its best acceptable one.
+
+Counts are arrays whose first axis has two entries: changed rows and unchanged rows.
 """
 
 from __future__ import annotations
@@ -17,46 +19,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.binning import roundest_number
-from commod._reporting.explain.bins import Binned
+from commod._reporting.explain.bins import BinnedColumns
 
 Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-BETA_2 = 0.35  # below 1: a rule that is right counts for more than one that says all
-PRICE = 0.03  # of the quality: what a condition must add to earn its place
-EXTRA_END = 0.5  # what more there is to read costs, in conditions: a range's second end,
-EXTRA_VALUE = 0.25  # another category,
-EXTRA_WORD = 0.3  # "or missing", "not"
-MOST_VALUES = 6  # categories that a condition lists
-MOST_EXCEPTIONS = 3  # categories that it excepts
-ROUNDER = 0.01  # of the quality: what a rounder edge may cost
-LEAST_PRECISION = 0.5  # a rule that is not right more often than wrong does not say who changes
-LEAST_ODDS = 2.0  # against chance: below, a rule says hardly anything
+BETA_SQUARED = 0.35  # below 1: precision counts more than coverage
+LENGTH_PENALTY = 0.03  # share of the quality that each condition must add
+SECOND_BOUND_COST = 0.5  # costs of longer conditions, in conditions: the second end of a range,
+EXTRA_CATEGORY_COST = 0.25  # another category,
+QUALIFIER_COST = 0.3  # "or missing", "not"
+MAX_CATEGORIES = 6  # listed in a condition
+MAX_EXCEPTIONS = 3  # categories after "not"
+ROUNDING_TOLERANCE = 0.01  # share of the quality that a rounder edge may cost
+MIN_PRECISION = 0.5  # a rule must be right more often than wrong
+MIN_LIFT = 2.0  # odds of a change in a rule over those among all rows
+EXACT = 1e-9
 
 
 @dataclass(frozen=True)
-class Part:
-    """A condition on column number `column`: low ≤ x < high, or one of the bins `chosen`.
+class RuleCondition:
+    """A condition on column number `column`: low ≤ x < high, or one of `bins`.
 
-    `chosen` is None for a range. `missing` says whether a missing value satisfies it; `cost` is
-    how much there is to read, in conditions.
+    `bins` is None for a range. `missing` says whether a missing value satisfies the condition. If
+    `negated`, x must be in none of the bins. `cost` is the length of the text, in conditions.
     """
 
     column: int
     cost: float
     low: float | None = None
     high: float | None = None
-    chosen: tuple[int, ...] | None = None
+    bins: tuple[int, ...] | None = None
     missing: bool = False
     negated: bool = False
 
-    def mask(self, binned: Binned) -> Mask:
-        """Return which of the binned rows satisfy it, shape (n,)."""
-        if self.chosen is None:
+    def mask(self, binned: BinnedColumns) -> Mask:
+        """Return which binned rows satisfy the condition, shape (n,)."""
+        if self.bins is None:
             values = binned.columns[self.column].column.values
             return in_range(values, self.low, self.high, self.missing)
         table = np.full(binned.width, self.negated)
-        table[list(self.chosen)] = not self.negated
+        table[list(self.bins)] = not self.negated
         table[-1] = self.missing
         return table[binned.codes[:, self.column] - self.column * binned.width]
 
@@ -69,254 +73,257 @@ def in_range(values: Floats, low: float | None, high: float | None, missing: boo
     return inside | np.isnan(values) if missing else inside
 
 
-def log_choices(part: Part, binned: Binned) -> float:
-    """Return the logarithm of how many conditions of this form there are to choose from."""
-    n_values = binned.columns[part.column].n_values
-    if part.chosen is not None:
-        choices = math.comb(n_values + 1, max(len(part.chosen), 1))
-    elif part.low is None or part.high is None:
-        choices = 2 * n_values
+def log_n_choices(condition: RuleCondition, binned: BinnedColumns) -> float:
+    """Return the logarithm of the number of conditions of this form."""
+    n_values = binned.columns[condition.column].n_values
+    if condition.bins is not None:
+        n_choices = math.comb(n_values + 1, max(len(condition.bins), 1))
+    elif condition.low is None or condition.high is None:
+        n_choices = 2 * n_values
     else:
-        choices = n_values * (n_values + 1) // 2
-    return math.log(choices) + math.log(len(binned.columns))
+        n_choices = n_values * (n_values + 1) // 2
+    return math.log(n_choices) + math.log(len(binned.columns))
 
 
 @dataclass(frozen=True)
-class Measure:
-    """How good a rule is: a right row stands for `right_weight` people, a wrong one likewise.
+class RuleMeasure:
+    """The quality of rules. A changed and an unchanged row stand for `weights` people each.
 
-    `n_people` are to be described. A rule needs `least_right` right rows, and more than
-    `least_ratio` of them for each wrong one.
+    `n_people` are to be described. An acceptable rule covers `min_changed` changed rows, and more
+    than `min_ratio` of them per unchanged row.
     """
 
-    right_weight: float
-    wrong_weight: float
+    weights: tuple[float, float]
     n_people: float
-    least_right: float = 1.0
-    least_ratio: float = 0.0
+    min_changed: float
+    min_ratio: float
 
     @classmethod
     def of(
-        cls, n_right: int, n_wrong: int, weights: tuple[float, float], least_right: float
-    ) -> Measure:
-        """Return the measure of rules for so many rows, of which a rule must beat the odds."""
-        odds = LEAST_ODDS * n_right / n_wrong if n_wrong else 0.0
-        even = LEAST_PRECISION / (1 - LEAST_PRECISION) * weights[1] / weights[0]
-        return cls(*weights, weights[0] * n_right, least_right, max(odds, even))
+        cls, n_changed: int, n_unchanged: int, weights: tuple[float, float], min_changed: float
+    ) -> RuleMeasure:
+        """Return the measure for rules on a sample with these numbers of rows."""
+        odds = MIN_LIFT * n_changed / n_unchanged if n_unchanged else 0.0
+        precise = MIN_PRECISION / (1 - MIN_PRECISION) * weights[1] / weights[0]
+        return cls(weights, weights[0] * n_changed, min_changed, max(odds, precise))
 
-    def is_enough(self, right: Any, wrong: Any) -> Mask:
-        """Return whether so many right and wrong rows are right often enough to say who changes."""
-        right = np.asarray(right, dtype=np.float64)
-        return (right >= self.least_right) & (right > self.least_ratio * np.asarray(wrong))
+    def is_acceptable(self, counts: Any) -> Mask:
+        """Return whether rules with these counts are precise and cover enough changed rows."""
+        changed, unchanged = counts
+        return np.asarray((changed >= self.min_changed) & (changed > self.min_ratio * unchanged))
 
-    def f(self, right: Any, wrong: Any) -> Floats:
-        """Return the F-measure of so many right and wrong rows, in [0, 1]."""
-        people = self.right_weight * np.asarray(right, dtype=np.float64)
-        size = people + self.wrong_weight * np.asarray(wrong)
-        return (1 + BETA_2) * people / (size + BETA_2 * self.n_people)
+    def f_measure(self, counts: Any) -> Floats:
+        """Return the F-measure of rules with these counts, in [0, 1]."""
+        people = self.weights[0] * counts[0]
+        size = people + self.weights[1] * counts[1]
+        return (1 + BETA_SQUARED) * people / (size + BETA_SQUARED * self.n_people)
 
-    def quality(self, right: Any, wrong: Any, cost: Any) -> Floats:
-        """Return the F-measure less what reading costs."""
-        return self.f(right, wrong) * (1 - PRICE * cost)
+    def quality(self, counts: Any, cost: Any) -> Floats:
+        """Return the F-measure less the penalty for length."""
+        return self.f_measure(counts) * (1 - LENGTH_PENALTY * cost)
 
 
-class Found(NamedTuple):
-    """A condition, the quality it would give a rule, and whether that is right often enough."""
+class CandidateCondition(NamedTuple):
+    """A condition, the quality of the rule with it, and whether that rule is acceptable."""
 
     quality: float
-    is_enough: bool
-    part: Part
+    is_acceptable: bool
+    condition: RuleCondition
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Return the key by which candidates are compared: acceptable ones first."""
+        return self.is_acceptable, self.quality
 
 
-def best_parts(
-    measure: Measure, binned: Binned, right: Floats, wrong: Floats, cost: float
-) -> Iterator[Found]:
-    """Yield the best conditions of each column for a rule that costs `cost`.
+def best_conditions(
+    measure: RuleMeasure, binned: BinnedColumns, counts: Floats, cost: float
+) -> Iterator[CandidateCondition]:
+    """Yield the best conditions of each column for a rule whose other conditions cost `cost`.
 
-    `right` and `wrong` (c, width) count the rows of the rule in each bin.
+    `counts` (2, c, width) are the changed and the unchanged rows of the rule in each bin.
     """
     n = binned.n_numeric
     if n:
-        yield from _ranges(measure, binned, right[:n], wrong[:n], cost)
+        yield from _range_candidates(measure, binned, counts[:, :n], cost)
     if n < len(binned.columns):
-        yield from _lists(measure, binned, right[n:], wrong[n:], cost)
+        yield from _list_candidates(measure, binned, counts[:, n:], cost)
 
 
 # ---------------------------------------------------------------------------------------------
 # Ranges
 
 
-def _ranges(
-    measure: Measure, binned: Binned, right: Floats, wrong: Floats, cost: float
-) -> Iterator[Found]:
-    """Yield the best range of each number: of all ranges of bins, with and without missing."""
+def _range_candidates(
+    measure: RuleMeasure, binned: BinnedColumns, counts: Floats, cost: float
+) -> Iterator[CandidateCondition]:
+    """Yield the best range of each numeric column, with and without missing values."""
     ranges = binned.ranges
-    inside = [_sums(counts, ranges.first, ranges.stop) for counts in (right, wrong)]
-    missing = [counts[:, -1] for counts in (right, wrong)]
-    has_missing = missing[0] + missing[1] > 0
-    costs = np.where(ranges.is_none, 1 / PRICE, 1.0 + EXTRA_END * ranges.is_inner)
-    no_choice = ranges.is_whole & ~has_missing[:, None]  # everybody is in the range
-    plain = measure.quality(inside[0], inside[1], cost + costs) * ~no_choice
-    enough = measure.is_enough(*inside)
-    yield from _best_ranges(binned, plain, enough, costs, missing=False)
-    if not has_missing.any():
-        return
-    added = [sums + some[:, None] for sums, some in zip(inside, missing, strict=True)]
-    costs = costs + EXTRA_WORD
-    is_choice = ~ranges.is_whole & has_missing[:, None]
-    either = measure.quality(added[0], added[1], cost + costs) * is_choice
-    yield from _best_ranges(binned, either, measure.is_enough(*added), costs, missing=True)
-    alone = measure.quality(missing[0], missing[1], cost + 1)
-    enough = measure.is_enough(*missing)
+    cumulated = np.pad(counts.cumsum(axis=2), ((0, 0), (0, 0), (1, 0)))
+    inside = cumulated[:, :, ranges.stop] - cumulated[:, :, ranges.first]
+    missing = counts[:, :, -1]
+    has_missing = missing.sum(axis=0) > 0
+    for or_missing in (False, True) if has_missing.any() else (False,):
+        covered = inside + or_missing * missing[:, :, None]
+        costs = np.where(ranges.is_bounded, 1.0 + SECOND_BOUND_COST, 1.0)
+        costs = costs + QUALIFIER_COST * or_missing
+        # A range that everybody satisfies is no condition.
+        combine = np.logical_and if or_missing else np.logical_or
+        allowed = ~ranges.is_beyond & combine(~ranges.is_everything, has_missing[:, None])
+        quality = measure.quality(covered, cost + costs) * allowed
+        acceptable = measure.is_acceptable(covered)
+        yield from _best_ranges(binned, quality, acceptable, costs, missing=or_missing)
+    quality, acceptable = measure.quality(missing, cost + 1), measure.is_acceptable(missing)
     for i in np.flatnonzero(has_missing).tolist():
-        yield Found(float(alone[i]), bool(enough[i]), Part(i, 1.0, chosen=(), missing=True))
-
-
-def _sums(counts: Floats, first: NDArray[np.intp], stop: NDArray[np.intp]) -> Floats:
-    upto = np.zeros((len(counts), counts.shape[1] + 1))
-    np.cumsum(counts, axis=1, out=upto[:, 1:])
-    return upto[:, stop] - upto[:, first]
+        condition = RuleCondition(i, 1.0, bins=(), missing=True)
+        yield CandidateCondition(float(quality[i]), bool(acceptable[i]), condition)
 
 
 def _best_ranges(
-    binned: Binned, quality: Floats, enough: Mask, costs: Floats, *, missing: bool
-) -> Iterator[Found]:
-    ranges = binned.ranges
-    for i, place in _best_places(quality, enough):
-        if quality[i, place] <= 0:
-            continue
-        first, stop = int(ranges.first[place]), int(ranges.stop[place])
-        edges = binned.columns[i].edges
-        low = edges[first - 1] if first else None
-        high = edges[stop - 1] if stop <= len(edges) else None
-        part = Part(i, float(costs[i, place]), low=low, high=high, missing=missing)
-        yield Found(float(quality[i, place]), bool(enough[i, place]), part)
+    binned: BinnedColumns, quality: Floats, acceptable: Mask, costs: Floats, *, missing: bool
+) -> Iterator[CandidateCondition]:
+    for i, k in _best_positions(quality, acceptable):
+        if quality[i, k] > 0:
+            first, stop = int(binned.ranges.first[k]), int(binned.ranges.stop[k])
+            edges = binned.columns[i].edges
+            low = edges[first - 1] if first else None
+            high = edges[stop - 1] if stop <= len(edges) else None
+            condition = RuleCondition(i, float(costs[i, k]), low, high, missing=missing)
+            yield CandidateCondition(float(quality[i, k]), bool(acceptable[i, k]), condition)
 
 
-def _best_places(quality: Floats, enough: Mask) -> Iterator[tuple[int, int]]:
-    """Yield each row with its best place, and with the best that is enough where that is not."""
+def _best_positions(quality: Floats, acceptable: Mask) -> Iterator[tuple[int, int]]:
+    """Yield each row with its best position and, if not acceptable, its best acceptable one."""
     best = quality.argmax(axis=1)
     yield from enumerate(best.tolist())
-    rows = np.flatnonzero(~enough[np.arange(len(best)), best] & enough.any(axis=1))
-    strict = np.where(enough[rows], quality[rows], -np.inf).argmax(axis=1)
-    yield from zip(rows.tolist(), strict.tolist(), strict=True)
+    rows = np.flatnonzero(~acceptable[np.arange(len(best)), best] & acceptable.any(axis=1))
+    best = np.where(acceptable[rows], quality[rows], -np.inf).argmax(axis=1)
+    yield from zip(rows.tolist(), best.tolist(), strict=True)
 
 
 # ---------------------------------------------------------------------------------------------
 # Lists of categories
 
 
-def _lists(
-    measure: Measure, binned: Binned, right: Floats, wrong: Floats, cost: float
-) -> Iterator[Found]:
+def _list_candidates(
+    measure: RuleMeasure, binned: BinnedColumns, counts: Floats, cost: float
+) -> Iterator[CandidateCondition]:
     """Yield the best short list of categories, and of exceptions, of each column."""
-    everybody = np.stack([right.sum(axis=1), wrong.sum(axis=1)])
+    total = counts.sum(axis=2)
     bins = [*range(int(binned.n_values[binned.n_numeric :].max())), binned.width - 1]
-    counts = np.stack([right[:, bins], wrong[:, bins]])  # rare ones cannot be listed
-    people = measure.right_weight * counts[0]
-    size = people + measure.wrong_weight * counts[1]
-    # What a category adds to a ratio of sums is told by the ratio itself (Dinkelbach): it is taken
-    # from the rule as it is, and then from the best list found.
-    level = np.stack([measure.f(*everybody)] * 2)[:, :, None]
+    counts = counts[:, :, bins]  # without rare categories, which are not listed
+    people = measure.weights[0] * counts[0]
+    size = people + measure.weights[1] * counts[1]
+    # The F-measure is a ratio of sums. Dinkelbach's method maximises it: a category adds its
+    # numerator less the current ratio times its denominator.
+    ratio = np.stack([measure.f_measure(total)] * 2)[:, :, None]
     for _ in range(2):
-        lists = _Lists.of((1 + BETA_2) * people - level * size, counts, everybody)
-        level = np.maximum(level, measure.f(*lists.rows).max(axis=2, keepdims=True))
-    quality, enough = lists.worth(measure, cost)
-    best = quality.argmax(axis=2)
-    yield from lists.found(binned, best, quality, enough)
-    # what is wrong too often is sought again, the categories most often right first
-    again = ~np.take_along_axis(enough, best[:, :, None], axis=2)
+        lists = _CategoryLists.of((1 + BETA_SQUARED) * people - ratio * size, counts, total)
+        ratio = np.maximum(ratio, measure.f_measure(lists.counts).max(axis=2, keepdims=True))
+    quality, acceptable = lists.rate(measure, cost)
+    yield from lists.candidates(binned, quality, acceptable)
+    # Where the best list is not acceptable, take the categories with the highest precision first.
+    best = quality.argmax(axis=2)[:, :, None]
+    again = ~np.take_along_axis(acceptable, best, axis=2)
     if again.any():
-        lists = _Lists.of(np.stack([people / np.maximum(size, 1e-300)] * 2), counts, everybody)
-        quality, enough = lists.worth(measure, cost)
-        quality = quality * (enough & again)
-        yield from lists.found(binned, quality.argmax(axis=2), quality, enough)
+        precision = people / np.maximum(size, 1e-300)
+        lists = _CategoryLists.of(np.stack([precision] * 2), counts, total)
+        quality, acceptable = lists.rate(measure, cost)
+        yield from lists.candidates(binned, quality * (acceptable & again), acceptable)
+
+
+_DESCENDING_ASCENDING = np.array([-1.0, 1.0])[:, None, None]
 
 
 @dataclass(frozen=True)
-class _Lists:
-    """The first 1, 2, … categories in the `order` of each column, and all but these.
+class _CategoryLists:
+    """The lists of the first 1, 2, … categories in the `order` of each column.
 
-    `order` has shape (2, columns, longest); `rows` (2, 2, columns, longest) are the right and the
-    wrong rows that each list leaves, `costs` what it costs to read, in conditions.
+    The first axis of `order` (2, columns, longest) has lists of categories, then lists of
+    exceptions. `counts` (2, 2, columns, longest) are the changed and the unchanged rows of each
+    list, `costs` its length in conditions.
     """
 
-    order: NDArray[np.intp]
-    rows: Floats
+    order: Index
+    counts: Floats
     costs: Floats
 
     @classmethod
-    def of(cls, worth: Floats, counts: Floats, everybody: Floats) -> _Lists:
-        """Return lists of what is worth most, and of all but what is worth least."""
+    def of(cls, gain: Floats, counts: Floats, total: Floats) -> _CategoryLists:
+        """Return lists of the categories with the highest gain; exceptions have the lowest."""
         _, n_columns, n_bins = counts.shape
-        absent = counts[0] + counts[1] == 0
-        rising = np.where(absent, np.inf, worth * _SIGNS)
-        order = np.argsort(rising, axis=2, kind="stable")[:, :, :MOST_VALUES]
-        places = order + n_bins * np.arange(n_columns)[:, None]
-        rows = counts.reshape(2, -1)[:, places].cumsum(axis=3)
-        rows[:, 1] = everybody[:, :, None] - rows[:, 1]
-        rows[0, 1, :, MOST_EXCEPTIONS:] = 0.0  # too long to be read: as if nobody were right
-        extra = EXTRA_VALUE * np.arange(order.shape[2])
-        return cls(order, rows, 1.0 + extra + EXTRA_WORD * (_SIGNS > 0))
+        is_empty = counts[0] + counts[1] == 0
+        keys = np.where(is_empty, np.inf, gain * _DESCENDING_ASCENDING)
+        order = np.argsort(keys, axis=2, kind="stable")[:, :, :MAX_CATEGORIES]
+        positions = order + n_bins * np.arange(n_columns)[:, None]
+        covered = counts.reshape(2, -1)[:, positions].cumsum(axis=3)
+        covered[:, 1] = total[:, :, None] - covered[:, 1]
+        covered[0, 1, :, MAX_EXCEPTIONS:] = 0.0  # too long: as if the list covered no change
+        costs = 1.0 + EXTRA_CATEGORY_COST * np.arange(order.shape[2])
+        return cls(order, covered, costs + QUALIFIER_COST * (_DESCENDING_ASCENDING > 0))
 
-    def worth(self, measure: Measure, cost: float) -> tuple[Floats, Mask]:
-        """Return the quality of each list in a rule that costs `cost`, and whether it is enough."""
-        right, wrong = self.rows
-        return measure.quality(right, wrong, cost + self.costs), measure.is_enough(right, wrong)
+    def rate(self, measure: RuleMeasure, cost: float) -> tuple[Floats, Mask]:
+        """Return the quality of a rule with each list, and whether the rule is acceptable."""
+        return measure.quality(self.counts, cost + self.costs), measure.is_acceptable(self.counts)
 
-    def found(
-        self, binned: Binned, best: NDArray[np.intp], quality: Floats, enough: Mask
-    ) -> Iterator[Found]:
-        """Yield the best list of each column, and the best of exceptions, where there is one."""
-        last = int(binned.n_values[binned.n_numeric :].max())  # the bin of missing values
-        for negated in (False, True):
-            for i, k in enumerate(best[int(negated)].tolist()):
-                place = int(negated), i, k
-                listed = self.order[int(negated), i, : k + 1].tolist()
-                column = binned.n_numeric + i
-                n_values = binned.columns[column].n_values
-                chosen = tuple(sorted(b for b in listed if b < n_values))
-                if quality[place] > 0 and (chosen or last in listed):
-                    cost = float(self.costs[int(negated), 0, k])
-                    missing = (last in listed) != negated
-                    part = Part(column, cost, None, None, chosen, missing, negated)
-                    yield Found(float(quality[place]), bool(enough[place]), part)
-
-
-_SIGNS = np.array([-1.0, 1.0])[:, None, None]  # the most first, and the least first
+    def candidates(
+        self, binned: BinnedColumns, quality: Floats, acceptable: Mask
+    ) -> Iterator[CandidateCondition]:
+        """Yield the best list of categories and of exceptions of each column that has one."""
+        missing_bin = int(binned.n_values[binned.n_numeric :].max())
+        best = quality.argmax(axis=2)
+        for kind, i in np.ndindex(*best.shape):
+            k = int(best[kind, i])
+            listed = self.order[kind, i, : k + 1].tolist()
+            column = binned.n_numeric + i
+            bins = tuple(sorted(b for b in listed if b < binned.columns[column].n_values))
+            if quality[kind, i, k] > 0 and (bins or missing_bin in listed):
+                condition = RuleCondition(
+                    column,
+                    cost=float(self.costs[kind, 0, k]),
+                    bins=bins,
+                    missing=(missing_bin in listed) != bool(kind),
+                    negated=bool(kind),
+                )
+                rated = float(quality[kind, i, k]), bool(acceptable[kind, i, k])
+                yield CandidateCondition(*rated, condition)
 
 
 # ---------------------------------------------------------------------------------------------
-# Edges between those of the bins
+# Bounds between the edges of bins
 
 
-def with_end_moved(
-    measure: Measure, binned: Binned, part: Part, right: Mask, wrong: Mask, *, is_low: bool
-) -> Part:
-    """Return a range with one end at the best place within the two bins that meet there.
+def move_bound(
+    measure: RuleMeasure,
+    binned: BinnedColumns,
+    condition: RuleCondition,
+    rows: tuple[Mask, Mask],
+    *,
+    is_low: bool,
+) -> RuleCondition:
+    """Return a range with one bound at the best round number within the two bins beside it.
 
-    `right` and `wrong` are the rows that the other conditions of the rule leave.
+    `rows` are the changed and the unchanged rows that the other conditions of the rule cover.
     """
-    cut = binned.columns[part.column]
-    values, edge = cut.column.values, part.low if is_low else part.high
-    assert edge is not None
-    first = max((e for e in cut.edges if e < edge), default=-math.inf)
-    stop = min((e for e in cut.edges if e > edge), default=math.inf)
-    low, high = (None, part.high) if is_low else (part.low, None)
-    other = in_range(values, low, high, missing=False)
-    inside = [np.sort(values[rows & other]) for rows in (right, wrong)]
-    near = np.concatenate([some[(some >= first) & (some < stop)] for some in inside])
-    near = np.unique(near)
+    bins = binned.columns[condition.column]
+    values, bound = bins.column.values, condition.low if is_low else condition.high
+    assert bound is not None
+    first = max((edge for edge in bins.edges if edge < bound), default=-math.inf)
+    stop = min((edge for edge in bins.edges if edge > bound), default=math.inf)
+    low, high = (None, condition.high) if is_low else (condition.low, None)
+    inside = in_range(values, low, high, missing=False)
+    covered = [np.sort(values[mask & inside]) for mask in rows]
+    near = np.unique(np.concatenate(covered))
+    near = near[(near >= first) & (near < stop)]
     if len(near) < 2:
-        return part
-    counts = []
-    for some, rows in zip(inside, (right, wrong), strict=True):
-        below = np.searchsorted(some, near[1:])
-        n_missing = int((rows & np.isnan(values)).sum()) if part.missing else 0
-        counts.append((len(some) - below if is_low else below) + n_missing)
-    quality, enough = measure.f(*counts), measure.is_enough(*counts)
-    moved = _round_edge(near, quality * enough if enough.any() else quality)
-    return replace(part, low=moved) if is_low else replace(part, high=moved)
+        return condition
+    below = np.stack([np.searchsorted(v, near[1:]) for v in covered])
+    counts = np.array([len(v) for v in covered])[:, None] - below if is_low else below
+    if condition.missing:
+        counts = counts + np.array([[np.sum(mask & np.isnan(values))] for mask in rows])
+    quality, acceptable = measure.f_measure(counts), measure.is_acceptable(counts)
+    moved = _round_edge(near, quality * acceptable if acceptable.any() else quality)
+    return replace(condition, low=moved) if is_low else replace(condition, high=moved)
 
 
 def _round_edge(values: Floats, quality: Floats) -> float:
@@ -325,11 +332,12 @@ def _round_edge(values: Floats, quality: Floats) -> float:
     `quality` (m − 1,) is that of an edge between two neighbours of the m rising `values`.
     """
     best = int(quality.argmax())
-    is_exact = quality[best] > 1 - 1e-9  # nobody wrong, nobody left: round as far as it stays so
-    worse = np.flatnonzero(quality < quality[best] * (1 - (1e-9 if is_exact else ROUNDER)))
+    is_perfect = quality[best] > 1 - EXACT  # then rounding must not cost anything
+    tolerance = EXACT if is_perfect else ROUNDING_TOLERANCE
+    worse = np.flatnonzero(quality < quality[best] * (1 - tolerance))
     first = int(worse[worse < best].max(initial=-1)) + 1
     last = int(worse[worse > best].min(initial=len(quality))) - 1
     low, high = float(values[first]), float(values[last + 1])
-    if (values != np.rint(values)).any():  # an edge between them need not be anybody's own value
+    if (values != np.rint(values)).any():  # an edge between fractions need not be a value
         high = math.nextafter(high, low)
     return roundest_number(low, high) if high > low else high

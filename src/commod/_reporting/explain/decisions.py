@@ -1,8 +1,8 @@
-"""What is known of an update, a rival or a pair of models on some rows."""
+"""Read the decisions of an update, a rival or a pair of models, and what else is known of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from commod._data.codes import plain
 from commod._data.labels import binary_outcome, check_length, distinct_labels, read_labels
 from commod._data.tables import n_rows_of
 from commod._record import Card, Request
-from commod._reporting.explain.as_text import shortened
 from commod._reporting.explain.cards import CardMaker
+from commod._text import shorten
 from commod.exceptions import InputError
 from commod.updates._check import check_update
 from commod.updates._interface import ReadRows, RowEvaluation
@@ -22,17 +22,21 @@ from commod.updates._interface import ReadRows, RowEvaluation
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-CHUNK = 50_000  # rows that are terms at the same time
+CHUNK = 50_000  # rows that are encoded at the same time
+LONGEST_SETTING = 60  # characters
 
 
-def chunks(n: int) -> list[slice]:
-    """Return slices that go through n rows, so many at a time."""
+def row_chunks(n: int) -> list[slice]:
+    """Return slices of at most CHUNK rows that together cover n rows."""
     return [slice(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
 
 
-@dataclass(frozen=True)
-class Known:
-    """Decisions before and after, labels, and what more an update tells of its rows."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedDecisions:
+    """Decisions before and after, with scores, ratios and points where an update has them.
+
+    `Explanation` has the meaning of each field.
+    """
 
     before: Mask
     after: Mask
@@ -46,17 +50,19 @@ class Known:
     ratio: Floats | None = None
     raw_ratio: Floats | None = None
     card: Card | None = None
-    skip: frozenset[str] = frozenset()
+    request: Request
+    _unread: frozenset[str] = field(default=frozenset(), repr=False)  # columns in no segment
 
 
-def of_labels(X: Any, y_before: Any, y_after: Any, pos_label: Any, favorable_label: Any) -> Known:
-    """Return what is known of two models by their decisions alone."""
+def decisions_of_labels(
+    X: Any, y_before: Any, y_after: Any, pos_label: Any, favorable_label: Any
+) -> ExplainedDecisions:
+    """Return the decisions of two models that are known by their decisions only."""
     if y_before is None or y_after is None:
         raise InputError("Without an update, pass the decisions: y_before=..., y_after=....")
-    n = n_rows_of(X)
     before, after = read_labels(y_before, "y_before"), read_labels(y_after, "y_after")
-    check_length(before, "y_before", n)
-    check_length(after, "y_after", n)
+    for name, labels in {"y_before": before, "y_after": after}.items():
+        check_length(labels, name, n_rows_of(X))
     values = list(dict.fromkeys([*distinct_labels(before), *distinct_labels(after)]))
     if pos_label is None:
         if 1 not in values:
@@ -65,23 +71,23 @@ def of_labels(X: Any, y_before: Any, y_after: Any, pos_label: Any, favorable_lab
                 "pos_label=."
             )
         pos_label = 1
-    both = np.concatenate([before, after]) if before.dtype == after.dtype else None
-    if both is not None:
-        binary_outcome(both, "y_before and y_after", pos_label)
+    if before.dtype == after.dtype:
+        binary_outcome(np.concatenate([before, after]), "y_before and y_after", pos_label)
     elif len(values) > 2 or pos_label not in values:
         raise InputError(f"The decisions are {values[:4]}; expected two, pos_label among them.")
     others = [value for value in values if value != pos_label]
     favorable = pos_label if favorable_label is None else favorable_label
     if favorable not in (pos_label, *others):
         raise InputError(f"favorable_label={favorable!r} is none of the decisions: {values}.")
-    return Known(
+    return ExplainedDecisions(
         before=np.asarray(before == pos_label, dtype=bool),
         after=np.asarray(after == pos_label, dtype=bool),
         y_before=before,
         y_after=after,
-        pos_label=pos_label,
-        negative_label=others[0] if others else None,
-        favorable_label=favorable,
+        pos_label=plain(pos_label),
+        negative_label=plain(others[0]) if others else None,
+        favorable_label=plain(favorable),
+        request=Request(pos_label=plain(pos_label), favorable_label=plain(favorable)),
     )
 
 
@@ -95,8 +101,10 @@ def check_labels(update: Any, pos_label: Any, favorable_label: Any) -> None:
             )
 
 
-def of_update(update: Any, X: Any, sensitive_features: Any, level: float) -> Known:
-    """Return what is known of an update on some rows."""
+def decisions_of_update(
+    update: Any, X: Any, sensitive_features: Any, level: float
+) -> ExplainedDecisions:
+    """Return the decisions of an update on some rows."""
     check_update(
         update, "explain", "For any other model: explain(None, X, y_before=..., y_after=...)."
     )
@@ -108,21 +116,21 @@ def of_update(update: Any, X: Any, sensitive_features: Any, level: float) -> Kno
     rows = update.read_rows(X, sensitive_features)
     evaluation, card = _evaluate(update, rows, level)
     before = rows.base.decisions
-    return Known(
+    return ExplainedDecisions(
         before=before,
         after=evaluation.after,
         y_before=update.labels_of(before),
         y_after=update.labels_of(evaluation.after),
-        pos_label=update.pos_label_,
-        negative_label=update.classes_[update.classes_ != update.pos_label_][0],
-        favorable_label=update.favorable_label_,
+        pos_label=plain(update.pos_label_),
+        negative_label=plain(update.classes_[update.classes_ != update.pos_label_][0]),
+        favorable_label=plain(update.favorable_label_),
         scores_before=rows.base.scores,
         scores_after=evaluation.scores,
         ratio=evaluation.ratio,
         raw_ratio=evaluation.raw_ratio,
         card=card,
-        # a column that the update does not use is no reason for a change
-        skip=update.unread_columns(),
+        request=update.request(),
+        _unread=update.unread_columns(),  # such a column is no reason for a change
     )
 
 
@@ -140,13 +148,6 @@ def _evaluate(update: Any, rows: ReadRows, level: float) -> tuple[RowEvaluation,
     return RowEvaluation.join(evaluations), card
 
 
-def request_of(update: Any, known: Known) -> Request:
-    """Return what was asked of an update; of a pair of models the labels alone."""
-    if update is not None:
-        return update.request()
-    return Request(pos_label=plain(known.pos_label), favorable_label=plain(known.favorable_label))
-
-
 def settings_of(update: Any) -> dict[str, str]:
     """Return the parameters of an update as short texts."""
     if update is None:
@@ -158,5 +159,5 @@ def settings_of(update: Any) -> dict[str, str]:
 
 def _setting(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
-    # an address in memory is no setting, and another one each time
-    return type(value).__name__ if " at 0x" in text else shortened(text)
+    # An address in memory is no setting, and it differs each time.
+    return type(value).__name__ if " at 0x" in text else shorten(text, LONGEST_SETTING)

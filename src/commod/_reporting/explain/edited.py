@@ -1,4 +1,4 @@
-"""One row with single values changed, as a table of the same kind that the base model can read."""
+"""Edit single values of one row, in a table of the same kind that the base model can read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from commod._record.explanation import Value
 
 
 def edited_rows(X: Any, row: int, edits: Sequence[tuple[str, Value]]) -> Any:
-    """Return the row as it is, and once more for each edit with one column set to another value.
+    """Return a table with the row as it is, followed by one copy per edit.
 
-    Columns keep their types, categories included; a type that cannot hold a value gives way.
+    An edit (column, value) sets one column of its copy. Columns keep their types and categories. A
+    type that cannot hold a new value is replaced by one that can.
 
     Examples
     --------
@@ -34,32 +35,36 @@ def edited_rows(X: Any, row: int, edits: Sequence[tuple[str, Value]]) -> Any:
     if isinstance(copies, np.ndarray):
         return _edited_array(copies, changes)
     frame = nw.from_native(copies, eager_only=True)
-    given = [series for series in frame.iter_columns() if str(series.name) in changes]
-    return frame.with_columns(*(_edited(s, changes[str(s.name)]) for s in given)).to_native()
+    edited = [
+        _edited_series(series, changes[str(series.name)])
+        for series in frame.iter_columns()
+        if str(series.name) in changes
+    ]
+    return frame.with_columns(*edited).to_native()
 
 
 def _edited_array(array: NDArray[Any], changes: dict[str, dict[int, Value]]) -> NDArray[Any]:
-    for column, new in changes.items():
-        for i, value in new.items():
-            given = np.asarray([value])
+    for column, new_values in changes.items():
+        for i, value in new_values.items():
             if array.dtype != object and not _fits(value, array.dtype):
-                array = array.astype(np.result_type(array.dtype, given.dtype))
+                array = array.astype(np.result_type(array.dtype, np.asarray([value]).dtype))
             array[i, int(column.removeprefix("x"))] = value
     return array
 
 
 def _fits(value: Value, dtype: np.dtype[Any]) -> bool:
+    """Return whether an array of this type can hold the value."""
     if dtype.kind in "iu":
         return float(value).is_integer()
     return dtype.kind != "U" or 4 * len(str(value)) <= dtype.itemsize
 
 
-def _edited(series: nw.Series[Any], new: dict[int, Value]) -> nw.Series[Any]:
+def _edited_series(series: nw.Series[Any], new_values: dict[int, Value]) -> nw.Series[Any]:
     values: list[Any] = series.to_list()
-    for i, value in new.items():
+    for i, value in new_values.items():
         values[i] = value
     if series.dtype.is_integer():
-        is_whole = all(float(value).is_integer() for value in new.values())
+        is_whole = all(float(value).is_integer() for value in new_values.values())
         values = [v if v is None or v != v else (int if is_whole else float)(v) for v in values]
     native = series.to_native()
     if nw.dependencies.is_pandas_series(native):
@@ -71,13 +76,12 @@ def _edited(series: nw.Series[Any], new: dict[int, Value]) -> nw.Series[Any]:
 
 
 def _pandas_series(old: Any, values: list[Any]) -> Any:
-    """Return the values with the type of the old ones; new categories are added to it."""
+    """Return the values with the type of the old series; new categories are added to the type."""
     dtype = old.dtype
     if hasattr(dtype, "categories"):
-        unknown = [v for v in dict.fromkeys(values) if v == v and v is not None]
-        unknown = [v for v in unknown if v not in dtype.categories]
-        if unknown:
-            dtype = old.cat.add_categories(unknown).dtype
+        known = [v for v in dict.fromkeys(values) if v == v and v is not None]
+        new_categories = [v for v in known if v not in dtype.categories]
+        dtype = old.cat.add_categories(new_categories).dtype
     try:
         return type(old)(values, index=old.index, name=old.name, dtype=dtype)
     except (TypeError, ValueError, OverflowError):

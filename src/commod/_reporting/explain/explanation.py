@@ -1,4 +1,4 @@
-"""Why decisions change: `explain` puts points, concepts, segments and people's reasons together."""
+"""Explain why decisions change: by points, concepts, segments, and reasons for each person."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from commod._data.codes import plain
 from commod._data.columns import Column
 from commod._data.labels import check_length
 from commod._data.tables import index_of, take_rows
-from commod._record import Card, Request, Segments
+from commod._record import Segments
 from commod._record.explanation import Direction, Value
-from commod._reporting.explain.as_text import card_in_lines, segments_in_lines
 from commod._reporting.explain.cards import push_of
 from commod._reporting.explain.decisions import (
+    ExplainedDecisions,
     check_labels,
-    chunks,
-    of_labels,
-    of_update,
-    request_of,
+    decisions_of_labels,
+    decisions_of_update,
+    row_chunks,
     settings_of,
 )
 from commod._reporting.explain.edited import edited_rows
-from commod._reporting.explain.person import Decision, Person, explain_person
-from commod._reporting.explain.reasons import strongest
+from commod._reporting.explain.person import Person, PersonDecision, explain_person
+from commod._reporting.explain.reasons import strongest_reasons
 from commod._reporting.explain.segments import find_segments
-from commod._reporting.explain.source import Table
+from commod._reporting.explain.source import FrameColumns
+from commod._reporting.explain.summary import card_lines, segment_lines
+from commod._text import n_of
 from commod.exceptions import InputError
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
@@ -59,30 +60,30 @@ def explain(
     max_conditions: int = 3,
     random_state: Any = 0,
 ) -> Explanation:
-    """Return who changes and why: segments, and for a scorecard its points, concepts and people.
+    """Return who changes and why: segments and, from a scorecard, points, concepts and reasons.
 
     Parameters
     ----------
     update : fitted update, or None
-        A COMMOD or ControlledDebiaser gives everything; a rival, or a COMMOD with
-        architecture="mlp", has no scorecard, so that its decisions alone are described. None: any
-        two models, given by `y_before` and `y_after`.
+        A COMMOD or ControlledDebiaser gives everything. A rival, or a COMMOD with
+        architecture="mlp", has no scorecard, so only its decisions are described. None stands for
+        any two models, given by `y_before` and `y_after`.
     X : table of shape (n, n_features)
-        The people to explain. It is not copied: person and reasons look into it again.
+        The people to explain. X is not copied: `person` and `reasons` read it again.
     sensitive_features : array-like of shape (n,) or (n, n_sensitive), default=None
         For rivals that decide by group.
     y_before, y_after : array-like of shape (n,), default=None
         Decisions of any two models; with `update=None` only.
     pos_label : label, default=None
-        With `update=None`: the label that counts as positive; 1 if it occurs.
+        With `update=None`: the label that counts as positive. None means 1, if 1 occurs.
     favorable_label : label, default=None
-        With `update=None`: the label that is good for the person; `pos_label` if None.
+        With `update=None`: the label that is good for the person. None means `pos_label`.
     level : float, default=0.95
-        Of all intervals, two-sided.
+        Confidence level of all two-sided intervals.
     max_segments, max_conditions : int
-        Most rules in each direction, and most conditions of a rule.
+        Maximum number of rules in each direction, and of conditions in a rule.
     random_state : int, Generator or None, default=0
-        Draws the sample on which rules are sought where there are many rows.
+        Seeds the sample on which rules are learned where there are many rows.
 
     Returns
     -------
@@ -109,48 +110,36 @@ def explain(
     check_scalar(max_segments, "max_segments", (int, np.integer), min_val=1)
     check_scalar(max_conditions, "max_conditions", (int, np.integer), min_val=1)
     if update is None:
-        known = of_labels(X, y_before, y_after, pos_label, favorable_label)
+        decisions = decisions_of_labels(X, y_before, y_after, pos_label, favorable_label)
     else:
         if y_before is not None or y_after is not None:
             raise InputError(
                 "y_before and y_after are for update=None: the decisions of an update are its own."
             )
         check_labels(update, pos_label, favorable_label)
-        known = of_update(update, X, sensitive_features, level)
-    raised, lowered = ~known.before & known.after, known.before & ~known.after
-    gain_raises = known.favorable_label == known.pos_label
-    gain, loss = (raised, lowered) if gain_raises else (lowered, raised)
+        decisions = decisions_of_update(update, X, sensitive_features, level)
+    before, after = decisions.before, decisions.after
+    gain_raises = decisions.favorable_label == decisions.pos_label
+    favorable_before = before == gain_raises
+    gain, loss = (before != after) & ~favorable_before, (before != after) & favorable_before
     segments, segment_of = find_segments(
         X,
         gain,
         loss,
-        known.before == gain_raises,
+        favorable_before,
         level=level,
         max_segments=max_segments,
         max_conditions=max_conditions,
         random_state=random_state,
-        skip=known.skip,
+        skip=decisions._unread,
     )
     return Explanation(
-        n=len(gain),
-        before=known.before,
-        after=known.after,
+        **vars(decisions),
         gain=gain,
         loss=loss,
-        y_before=known.y_before,
-        y_after=known.y_after,
-        pos_label=plain(known.pos_label),
-        negative_label=plain(known.negative_label),
-        favorable_label=plain(known.favorable_label),
         level=level,
-        request=request_of(update, known),
         method=None if update is None else type(update).__name__,
         settings=settings_of(update),
-        scores_before=known.scores_before,
-        scores_after=known.scores_after,
-        ratio=known.ratio,
-        raw_ratio=known.raw_ratio,
-        card=known.card,
         segments=segments,
         segment_of=segment_of,
         _update=update,
@@ -158,8 +147,8 @@ def explain(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Explanation(ExplainedDecisions):
     """Who changes and why, for n people; made by `explain`.
 
     Attributes
@@ -174,21 +163,22 @@ class Explanation:
         The decisions as labels.
     pos_label, negative_label, favorable_label : label
     level : float
-        Of all intervals.
+        Confidence level of all intervals.
     request : Request
-        What was asked of the update; for two models given by their decisions the labels alone.
+        What was asked of the update. For two models given by their decisions: the labels only.
     method : str or None
         The update's class.
     settings : dict of str to str
-        The update's parameters, shortened; the base model is not among them.
+        The update's parameters as short texts, without the base model.
     scores_before, scores_after : ndarray of shape (n,), or None
         Scores of `pos_label` in [0, 1].
     ratio, raw_ratio : ndarray of shape (n,), or None
-        The r that acts on each person, and the one learned, where a direction holds r at 1.
+        The r that acts on each person, and the r of the scorecard. They differ where the update
+        must not change a decision in this direction: there the first is 1.
     card : Card or None
-        The total scorecard beside its concepts; None without a scorecard.
+        The total scorecard and its concepts; None without a scorecard.
     segments : Segments
-        The few rules that describe who changes.
+        A few rules that describe who changes.
     segment_of : ndarray of shape (n,)
         For a changed person the first segment that describes them; −1 elsewhere.
 
@@ -206,30 +196,21 @@ class Explanation:
       Together they describe 10 of 10 changes.
     """
 
-    n: int
-    before: Mask
-    after: Mask
     gain: Mask
     loss: Mask
-    y_before: NDArray[Any]
-    y_after: NDArray[Any]
-    pos_label: Any
-    negative_label: Any
-    favorable_label: Any
     level: float
-    request: Request
     method: str | None
     settings: dict[str, str]
-    scores_before: Floats | None
-    scores_after: Floats | None
-    ratio: Floats | None
-    raw_ratio: Floats | None
-    card: Card | None
     segments: Segments
     segment_of: Index
     _update: Any = field(repr=False)
     _X: Any = field(repr=False)
     _ranges: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+
+    @property
+    def n(self) -> int:
+        """Return how many people are explained."""
+        return len(self.before)
 
     @property
     def changed(self) -> Mask:
@@ -243,7 +224,7 @@ class Explanation:
 
     @property
     def randomised(self) -> bool | None:
-        """Return whether the update draws lots; None if not known."""
+        """Return whether the update uses random draws; None if not known."""
         return None if self._update is None else get_tags(self._update).randomised
 
     @property
@@ -257,40 +238,40 @@ class Explanation:
         return index_of(self._X)
 
     def concept_of(self, rows: Any) -> Index:
-        """Return the concept that pushed each of some rows most towards its change, shape (m,).
+        """Return the concept that pushed each given row most towards its change, shape (m,).
 
-        −1 where the decision does not change, where no concept pushes towards it or where there is
-        no scorecard.
+        The result is −1 where the decision does not change, where no concept pushes towards the
+        change, and where there is no scorecard.
         """
         rows = self._positions(rows)
-        found = np.full(len(rows), -1, dtype=np.intp)
+        concepts = np.full(len(rows), -1, dtype=np.intp)
         if self.card is None or not self.card.concepts:
-            return found
+            return concepts
         scorecard = self._scorecard()
         used = np.array([concept.number for concept in self.card.concepts])
-        for part in chunks(len(rows)):
+        for part in row_chunks(len(rows)):
             terms = scorecard.encoding.encode(self._columns(rows[part]))
             pushes = np.column_stack([push_of(scorecard, j, terms) for j in used.tolist()])
             pushed = self.changed[rows[part]] & (pushes.max(axis=1) > 0)
-            found[part] = np.where(pushed, used[pushes.argmax(axis=1)], -1)
-        return found
+            concepts[part] = np.where(pushed, used[pushes.argmax(axis=1)], -1)
+        return concepts
 
     def reasons(self, rows: Any, most: int = 3, skip: Collection[str] = ()) -> list[str]:
-        """Return the strongest pushes of each of some rows, as short texts.
+        """Return the strongest `most` reasons of each given row, as short texts.
 
-        Points below 0 push towards a change: they are listed for people whose decision changes,
-        and those that kept it for the others. A column counts by its distance from what it adds on
-        average over the fit rows, as in `person`. Empty without a scorecard. Columns in `skip` are
-        not named.
+        For people whose decision changes, the reasons are columns whose points are below 0, which
+        push towards a change. For the others they are columns with points above 0. Points are
+        counted from their mean over the fit rows, as in `person`. Columns in `skip` are left out.
+        Texts are empty without a scorecard.
         """
         rows = self._positions(rows)
         if self.card is None:
             return [""] * len(rows)
         scorecard = self._scorecard()
         texts: list[str] = []
-        for part in chunks(len(rows)):
-            towards = np.where(self.changed[rows[part]], -1.0, 1.0)
-            texts += strongest(scorecard, self._columns(rows[part]), towards, most, skip)
+        for part in row_chunks(len(rows)):
+            sign = np.where(self.changed[rows[part]], -1.0, 1.0)
+            texts += strongest_reasons(scorecard, self._columns(rows[part]), sign, most, skip)
         return texts
 
     def person(self, row: int | None = None, *, id: Any = None) -> Person:
@@ -301,7 +282,7 @@ class Explanation:
         row : int
             The row, counted from 0.
         id : label, default=None
-            Instead of the row: its label in the index of X, as the ledger of an audit has it.
+            The label of the row in the index of X, instead of `row`. Ledgers of audits have it.
 
         Examples
         --------
@@ -321,7 +302,7 @@ class Explanation:
         assert self.ratio is not None and self.raw_ratio is not None
         assert self.scores_before is not None and self.scores_after is not None
         direction: Direction | None = "gain" if self.gain[row] else "loss"
-        decision = Decision(
+        decision = PersonDecision(
             row=row,
             id=self._id_of(row),
             before=plain(self.y_before[row]),
@@ -345,7 +326,7 @@ class Explanation:
         )
 
     def frame(self) -> pd.DataFrame:
-        """Return one line per segment as a pandas frame."""
+        """Return a pandas frame with one row per segment."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -366,12 +347,12 @@ class Explanation:
     def __repr__(self) -> str:
         n_gains, n_losses = self.segments.n_gains, self.segments.n_losses
         head = (
-            f"{n_gains + n_losses:,} of {self.n:,} people change: {n_gains:,} gains, {n_losses:,} "
-            f"losses of the favourable outcome ({self.favorable_label})."
+            f"{n_gains + n_losses:,} of {n_of(self.n, 'person')} change: {n_of(n_gains, 'gain')}, "
+            f"{n_of(n_losses, 'loss')} of the favourable outcome ({self.favorable_label})."
         )
-        return "\n".join([head, *segments_in_lines(self.segments), *card_in_lines(self.card)])
+        return "\n".join([head, *segment_lines(self.segments), *card_lines(self.card)])
 
-    # -- looking into rows again ------------------------------------------------------------------
+    # -- rows of X --------------------------------------------------------------------------------
 
     def _positions(self, rows: Any) -> Index:
         rows = np.asarray(rows)
@@ -389,7 +370,7 @@ class Explanation:
         return rows.astype(np.intp)
 
     def _row_of(self, row: int | None, label: Any) -> Any:
-        """Return the position that was asked for, or that of a label in the index of X."""
+        """Return the requested position, or the position of a label in the index of X."""
         if (row is None) == (label is None):
             raise InputError("Pass either the row, counted from 0, or its label as id=.")
         if label is None:
@@ -400,22 +381,22 @@ class Explanation:
                 f"{type(self._X).__name__} and has none. Pass the row, counted from 0."
             )
         try:
-            found = self.index.get_loc(label)
+            position = self.index.get_loc(label)
         except (KeyError, TypeError):
             raise InputError(
                 f"id={label!r} is not in the index of X (the first labels are "
                 f"{', '.join(repr(plain(i)) for i in self.index[:3])})."
             ) from None
-        if not isinstance(found, int | np.integer):
-            n = int(np.size(np.arange(self.n)[found]))
+        if not isinstance(position, int | np.integer):
+            n = int(np.size(np.arange(self.n)[position]))
             raise InputError(
                 f"id={label!r} is the label of {n} rows of X, so it is not clear which is meant. "
                 "Pass the row, counted from 0."
             )
-        return int(found)
+        return int(position)
 
     def _id_of(self, row: int) -> Any:
-        """Return the label of a row in the index of X, None where that counts from 0."""
+        """Return the label of a row in the index of X; None where the index counts from 0."""
         index = self.index
         if index is None or np.array_equal(index, np.arange(self.n)):
             return None
@@ -423,17 +404,17 @@ class Explanation:
         return label if isinstance(label, str | bool | int | float) else str(label)
 
     def _try(self, row: int, edits: Sequence[tuple[str, Value]]) -> list[tuple[float, bool]] | None:
-        """Return r, and whether the decision is another, with each edit; None if not known."""
+        """Return r and whether the decision differs, for each edit; None if not known."""
         update = self._update
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of a base model, about values it never saw
+                warnings.simplefilter("ignore")  # a base model may warn about unseen values
                 rows = update.read_rows(edited_rows(self._X, row, edits))
-        except Exception:  # a base model may refuse a row in any way it likes
+        except Exception:  # a base model may raise any error
             return None
         evaluation = update.evaluate_rows(rows)
         raw, decided = evaluation.raw_ratio, evaluation.after
-        if decided[0] != self.after[row]:  # X is no longer what was explained
+        if decided[0] != self.after[row]:  # X has changed since it was explained
             return None
         return list(zip(raw[1:].tolist(), (decided[1:] != decided[0]).tolist(), strict=True))
 
@@ -441,36 +422,33 @@ class Explanation:
         if self.card is None:
             raise InputError(
                 f"{self.method or 'A pair of models'} has no scorecard, so nobody's points are "
-                'known. Explain a ControlledDebiaser or a COMMOD(architecture="concepts"), or '
-                "look at segments."
+                'known. Explain a ControlledDebiaser or a COMMOD(architecture="concepts"), '
+                "or use segments."
             )
         return self._update.scorecard_
 
     def _why_closed(self, row: int) -> str | None:
-        """Return why a decision could not change, None where it could."""
+        """Return why a decision could not change; None where it could."""
         assert self.scores_before is not None
         may_raise, may_lower = self._update.allowed_changes()
         if not (may_lower if self.before[row] else may_raise):
-            is_good = self.y_before[row] == self.favorable_label
-            word, verb = ("favourable", "gains") if is_good else ("unfavourable", "losses")
-            return (
-                f"it was not open to change, for this update makes {verb} only and the decision is "
-                f"the {word} one already"
-            )
+            is_favorable = self.y_before[row] == self.favorable_label
+            label, only = ("favourable", "gains") if is_favorable else ("unfavourable", "losses")
+            return f"this update makes {only} only, and the decision is already the {label} one"
         if self.scores_before[row] == self._update.threshold:
-            return "its score equals the threshold, and such decisions always stay"
+            return "its score equals the threshold, and such a decision never changes"
         return None
 
     def _range_of(self, name: str) -> tuple[float, float]:
-        """Return the lowest and the highest value of a number among the explained people."""
+        """Return the lowest and the highest value of a numeric column among all rows of X."""
         if name not in self._ranges:
-            column = next(Table(self._X).whole({name}), None)
+            column = next(FrameColumns(self._X).read_columns({name}), None)
             values = np.zeros(0) if column is None else column.values[~column.is_missing()]
             ends = (float(values.min()), float(values.max())) if len(values) else (np.inf, -np.inf)
             self._ranges[name] = ends
         return self._ranges[name]
 
     def _columns(self, rows: Index) -> list[Column]:
-        """Return what the scorecard reads of some rows."""
+        """Return the columns that the scorecard reads, for the given rows."""
         assert self.scores_before is not None
         return self._update.ratio_columns(take_rows(self._X, rows), self.scores_before[rows])

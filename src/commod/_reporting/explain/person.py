@@ -1,4 +1,4 @@
-"""One person: what moved the decision, what would have kept it, and both in a sentence."""
+"""Explain one person: what moved the decision, what would have kept it, and both in a sentence."""
 
 from __future__ import annotations
 
@@ -13,29 +13,39 @@ import numpy as np
 from commod._data.columns import Column
 from commod._data.encoding import BinTerms, CategoryTerms, ColumnTerms, NumericTerms
 from commod._record.explanation import Direction, Value
-from commod._reporting.explain.reasons import WORTH_SAYING, added_by_column, start_of, values_of
-from commod._reporting.explain.words import (
+from commod._reporting.explain.phrases import (
     column_text,
+    contribution_text,
     number_text,
     short_value,
-    signed,
     value_text,
 )
+from commod._reporting.explain.reasons import (
+    MIN_PUSH,
+    contributions_by_column,
+    mean_ratio,
+    points_by_column,
+    values_of,
+)
+from commod._text import points
 from commod.scorecard import Scorecard
 
-MOST_REASONS = 3  # in the sentence
-MOST_TRIED = 10  # values of one column that the base model is asked about
+MAX_REASONS = 3  # in the sentence
+MAX_TRIED = 10  # values of one column that the base model is asked about
+ROUNDING_TOLERANCE = 0.05  # share of the distance that a rounder number may add
 
-# Returns, for values of single columns, r with each and whether the decision becomes another;
-# None where that cannot be asked.
-Trial = Callable[[Sequence[tuple[str, Value]]], Sequence[tuple[float, bool]] | None]
+ScoreUse = Literal["asked", "given", "not asked"]
+
+# For other values of single columns: r with each value, and whether the decision differs; None
+# where the base model does not answer.
+BaseModelTrial = Callable[[Sequence[tuple[str, Value]]], Sequence[tuple[float, bool]] | None]
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one column adds to r for one person, beyond what it adds on average over the fit rows.
+    """What one column adds to r for one person, less what it adds on average over the fit rows.
 
-    Below 0 it pushes towards a change.
+    Points below 0 push towards a change.
     """
 
     column: str
@@ -44,15 +54,15 @@ class Contribution:
 
     @property
     def text(self) -> str:
-        """Return it in words, such as "priors_count = 0: −0.62"."""
-        return f"{column_text(self.column)} = {short_value(self.value)}: {signed(self.points)}"
+        """Return the contribution as text, such as "priors_count = 0: −0.623"."""
+        return f"{column_text(self.column)} = {short_value(self.value)}: {points(self.points)}"
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another value of one column, all else as it is, with which it would have been otherwise.
+    """Another value of one column that alone would have led to the other decision.
 
-    `ratio` is the r it gives. `is_seen` is False for a number beyond those of the explained
+    `ratio` is r with this value. `is_seen` is False for a number outside the range of the explained
     people.
     """
 
@@ -64,11 +74,11 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What was decided about one person: labels, direction, scores, and the r that acts.
+class PersonDecision:
+    """The decision about one person: labels, direction, scores, and the r that acts.
 
-    `id` is the label of the row in the index of X, None where that counts from 0. `closed` says
-    why the decision could not change, None where it could.
+    `id` is the label of the row in the index of X; None where the index counts from 0. `closed`
+    says why the decision could not change; None where it could.
     """
 
     row: int
@@ -84,30 +94,32 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Person(Decision):
+class Person(PersonDecision):
     """Why one decision changed or stayed.
 
     Attributes
     ----------
     start : float
-        r of the average person: the mean of r over the fit rows.
+        The mean of r over the fit rows.
     contributions : tuple of Contribution
-        raw_ratio = start + their points; first what pushed most to where the decision went.
+        raw_ratio = start + the sum of their points. The strongest push towards the actual decision
+        comes first.
     kept_by : tuple of Alternative
-        For a changed decision the smallest change of each single column that would have kept it;
-        for one that stayed the smallest that would have changed it. Empty where none would.
+        For a changed decision, the smallest change of each single column that would have kept it.
+        For a decision that stayed, the smallest that would have changed it. Empty if there is none.
     score : {"asked", "given", "not asked"}
-        How `kept_by` was found: the base model was asked about each edited row, and all of them
-        would have; the score is a column of X and stays as it is; or the base model refused to
-        answer, and its score is taken as it is.
+        How the base score enters `kept_by`. "asked": the base model scored each edited row, and
+        every alternative listed leads to the other decision. "given": the score is a column of X
+        and stays as it is. "not asked": the base model failed on an edited row, so its score is
+        taken as it is.
     sentence : str
-        All of it in plain words.
+        All of this in plain words.
     """
 
     start: float
     contributions: tuple[Contribution, ...]
     kept_by: tuple[Alternative, ...]
-    score: Literal["asked", "given", "not asked"]
+    score: ScoreUse
     sentence: str
 
     def __repr__(self) -> str:
@@ -115,187 +127,181 @@ class Person(Decision):
 
 
 def explain_person(
-    decision: Decision,
+    decision: PersonDecision,
     scorecard: Scorecard,
     columns: Sequence[Column],
-    seen: Callable[[str], tuple[float, float]],
+    range_of: Callable[[str], tuple[float, float]],
     fixed: Sequence[str] = (),
-    trial: Trial | None = None,
+    trial: BaseModelTrial | None = None,
 ) -> Person:
-    """Return the reasons of one person.
+    """Return why one decision changed or stayed.
 
     Parameters
     ----------
-    decision : Decision
+    decision : PersonDecision
     scorecard : Scorecard
     columns : sequence of Column
-        What the scorecard reads of this person: columns of one row.
-    seen : function
-        Returns the lowest and the highest value of a number among the explained people.
+        The columns that the scorecard reads, with one row.
+    range_of : function
+        Returns the lowest and the highest value of a numeric column among the explained people.
     fixed : sequence of str
-        Columns that are nobody's to change.
+        Columns that no alternative changes.
     trial : function, default=None
-        Decides about the person with other values; None where the score does not depend on them.
+        Decides about the person with other values. None if the score does not depend on them.
     """
     is_change = decision.direction is not None
-    found = [
+    contributions = [
         Contribution(column.name, values_of(column)[0], float(added[0]))
-        for column, added in added_by_column(scorecard, columns)
+        for column, added in contributions_by_column(scorecard, columns)
     ]
-    found.sort(key=lambda c: c.points if is_change else -c.points)
+    contributions.sort(key=lambda c: c.points if is_change else -c.points)
     proposed: list[Alternative] = []
     if decision.closed is None:
-        wanted = _is_kept if is_change else _is_changed
-        every = _alternatives(scorecard, columns, wanted, seen)
-        proposed = [a for a in every if a.column not in fixed]
-    others = None if trial is None else _tried(proposed, trial)
-    score: Literal["asked", "given", "not asked"]
-    score = "given" if trial is None else "not asked" if others is None else "asked"
-    first = _first_of_each_column(proposed if others is None else others)
-    first.sort(key=lambda a: not a.is_seen)
+        search = _AlternativeSearch(scorecard, columns, is_change)
+        proposed = [a for a in search.alternatives(range_of) if a.column not in fixed]
+    confirmed = None if trial is None else _confirmed(proposed, trial)
+    score: ScoreUse
+    score = "given" if trial is None else "not asked" if confirmed is None else "asked"
+    valid = proposed if confirmed is None else confirmed
+    alternatives = list({a.column: a for a in reversed(valid)}.values())[::-1]  # first per column
+    alternatives.sort(key=lambda a: not a.is_seen)
     return Person(
         **vars(decision),
-        start=start_of(scorecard),
-        contributions=tuple(found),
-        kept_by=tuple(first),
+        start=mean_ratio(scorecard),
+        contributions=tuple(contributions),
+        kept_by=tuple(alternatives),
         score=score,
-        sentence=_sentence(decision, found, first, score),
+        sentence=_sentence(decision, contributions, alternatives, score),
     )
 
 
-def _tried(proposed: Sequence[Alternative], trial: Trial) -> list[Alternative] | None:
-    """Return the values that really make the decision another; None where that cannot be asked."""
+def _confirmed(proposed: Sequence[Alternative], trial: BaseModelTrial) -> list[Alternative] | None:
+    """Return the alternatives that lead to the other decision; None where the trial fails."""
     if not proposed:
         return []
     answers = trial([(a.column, a.value) for a in proposed])
     if answers is None:
         return None
     return [
-        # of one value only: the base model was asked about no other
-        replace(a, ratio=ratio, text=f"{column_text(a.column)} = {value_text(a.value)}")
+        # The text names one value, because the base model was asked about this value only.
+        replace(a, ratio=ratio, text=_equals(a.column, a.value))
         for a, (ratio, is_other) in zip(proposed, answers, strict=True)
         if is_other
     ]
 
 
-def _first_of_each_column(others: Sequence[Alternative]) -> list[Alternative]:
-    return list({a.column: a for a in reversed(others)}.values())[::-1]
-
-
-def _is_kept(ratio: float) -> bool:
-    return ratio >= 0
-
-
-def _is_changed(ratio: float) -> bool:
-    return ratio < 0
+def _equals(column: str, value: Value) -> str:
+    return f"{column_text(column)} = {value_text(value)}"
 
 
 # ---------------------------------------------------------------------------------------------
 # The smallest change of one column
 
 
-def _alternatives(
-    scorecard: Scorecard,
-    columns: Sequence[Column],
-    wanted: Callable[[float], bool],
-    seen: Callable[[str], tuple[float, float]],
-) -> Iterator[Alternative]:
-    """Yield values with which r is on the other side of 0, the smallest change of a column first.
-
-    They are at most MOST_TRIED of a column.
-    """
-    first = 0
-    for spec in scorecard.encoding.columns:
-        points = scorecard.points[first : first + spec.n_terms]
-        first += spec.n_terms
-        if not points.any():
-            continue
-        what_if = _WhatIf(scorecard, columns, spec)
-        rated = (
-            (value, what_if.ratio(value), text)
-            for value, text in _candidates(spec, points, what_if, wanted)
-        )
-        for value, ratio, text in islice((r for r in rated if wanted(r[1])), MOST_TRIED):
-            is_seen = True
-            if isinstance(spec, NumericTerms):
-                low, high = seen(spec.name)
-                is_seen = low <= float(value) <= high
-            yield Alternative(spec.name, value, ratio, is_seen, text)
-
-
 @dataclass(frozen=True)
-class _WhatIf:
-    """r of one person if one column were another."""
+class _AlternativeSearch:
+    """The search for single values that would lead to the other decision about one person."""
 
     scorecard: Scorecard
     columns: Sequence[Column]
-    spec: ColumnTerms
+    is_change: bool
 
-    @property
-    def column(self) -> Column:
-        return next(c for c in self.columns if c.name == self.spec.name)
+    def alternatives(self, range_of: Callable[[str], tuple[float, float]]) -> Iterator[Alternative]:
+        """Yield at most MAX_TRIED alternatives of each column, the smallest change first."""
+        for spec, term_points in points_by_column(self.scorecard.encoding, self.scorecard.points):
+            if not term_points.any():
+                continue
+            rated = (
+                (value, self.ratio(spec, value), text)
+                for value, text in self._candidates(spec, term_points)
+            )
+            for value, ratio, text in islice((r for r in rated if self._differs(r[1])), MAX_TRIED):
+                is_seen = True
+                if isinstance(spec, NumericTerms):
+                    low, high = range_of(spec.name)
+                    is_seen = low <= float(value) <= high
+                yield Alternative(spec.name, value, ratio, is_seen, text)
 
-    @property
-    def value(self) -> Value | None:
-        return values_of(self.column)[0]
-
-    def ratio(self, value: Value | None) -> float:
-        """Return r with this value, exactly as the scorecard adds it up."""
-        if self.spec.kind == "numeric":
-            values = np.array([math.nan if value is None else value], dtype=np.float64)
-            other = Column(self.spec.name, "numeric", values)
+    def ratio(self, spec: ColumnTerms, value: Value) -> float:
+        """Return r with another value of one column, exactly as the scorecard computes it."""
+        if spec.kind == "numeric":
+            other = Column(spec.name, "numeric", np.array([value], dtype=np.float64))
         else:
-            known = () if value is None else (value,)
-            other = Column(self.spec.name, "category", np.array([len(known) - 1]), known)
-        changed = [other if c.name == self.spec.name else c for c in self.columns]
+            other = Column(spec.name, "category", np.array([0]), (value,))
+        changed = [other if c.name == spec.name else c for c in self.columns]
         return float(self.scorecard.ratio(changed)[0])
 
+    def _differs(self, ratio: float) -> bool:
+        """Return whether r is on the other side of 0 than the person's own."""
+        return (ratio >= 0) if self.is_change else (ratio < 0)
 
-def _candidates(
-    spec: ColumnTerms,
-    points: np.ndarray,
-    what_if: _WhatIf,
-    wanted: Callable[[float], bool],
-) -> Iterator[tuple[Value, str]]:
-    """Yield values to try, the smallest change first, in words."""
-    if isinstance(spec, CategoryTerms):
-        yield from _categories(spec, points, what_if)
-    elif isinstance(spec, BinTerms):
-        yield from _bins(spec, what_if)
-    else:
-        yield from _numbers(spec, float(points[0]), what_if, wanted)
+    def _candidates(
+        self, spec: ColumnTerms, term_points: np.ndarray
+    ) -> Iterator[tuple[Value, str]]:
+        """Yield values to try with their texts, the smallest change first."""
+        (value,) = values_of(next(c for c in self.columns if c.name == spec.name))
+        if isinstance(spec, CategoryTerms):
+            return _other_categories(spec, term_points, value)
+        if isinstance(spec, BinTerms):
+            return _other_bins(spec, value)
+        return self._other_numbers(spec, float(term_points[0]), value)
+
+    def _other_numbers(
+        self, spec: NumericTerms, slope: float, value: Value | None
+    ) -> Iterator[tuple[Value, str]]:
+        """Yield the nearest round number with which r is on the other side of 0."""
+        if not slope:
+            return
+        current = spec.fill if value is None else float(value)
+        edge = current - self.ratio(spec, current) / slope
+        if not math.isfinite(edge):
+            return
+        is_up = edge >= current
+        is_whole = value is not None and current == int(current)
+        tolerance = ROUNDING_TOLERANCE * abs(edge - current) + 1e-12 * abs(edge)
+        for digits in range(0 if is_whole else -int(math.log10(abs(edge - current) or 1.0)), 17):
+            unit = 10.0**-digits
+            steps = edge / unit
+            for extra in (0, 1):  # one step more: after rounding errors, or if r is 0 at the edge
+                count = math.ceil(steps) + extra if is_up else math.floor(steps) - extra
+                number = round(count * unit, max(digits, 0)) + 0.0
+                is_near = is_whole or abs(number - edge) <= tolerance
+                if is_near and self._differs(self.ratio(spec, number)):
+                    text = f"{column_text(spec.name)} {'≥' if is_up else '≤'} {number_text(number)}"
+                    yield number, text
+                    return
 
 
-def _categories(
-    spec: CategoryTerms, points: np.ndarray, what_if: _WhatIf
+def _other_categories(
+    spec: CategoryTerms, term_points: np.ndarray, value: Value | None
 ) -> Iterator[tuple[Value, str]]:
     """Yield the other categories, those with the most similar points first."""
-    own = what_if.value
-    mine = float(points[spec.categories.index(own)]) if own in spec.categories else 0.0
-    for i in np.argsort(np.abs(points - mine), kind="stable").tolist():
-        value = spec.categories[i]
-        if value is not None and value != own:
-            yield value, f"{column_text(spec.name)} = {value_text(value)}"
+    is_known = value in spec.categories
+    own_points = float(term_points[spec.categories.index(value)]) if is_known else 0.0
+    for i in np.argsort(np.abs(term_points - own_points), kind="stable").tolist():
+        other = spec.categories[i]
+        if other is not None and other != value:
+            yield other, _equals(spec.name, other)
 
 
-def _bins(spec: BinTerms, what_if: _WhatIf) -> Iterator[tuple[Value, str]]:
-    """Yield a value of each bin, the nearest bins first."""
-    own = what_if.value
-    here = spec.edges[0] if own is None else float(own)
-    is_whole = own is not None and here == int(here)
-    ends = (-math.inf, *spec.edges, math.inf)
-    bins = list(zip(ends[:-1], ends[1:], spec.term_names, strict=False))
-    for low, high, text in sorted(bins, key=lambda b: max(b[0] - here, here - b[1], 0.0)):
-        if own is not None and low <= here < high:
+def _other_bins(spec: BinTerms, value: Value | None) -> Iterator[tuple[Value, str]]:
+    """Yield a value of each other bin, the nearest bins first."""
+    current = spec.edges[0] if value is None else float(value)
+    is_whole = value is not None and current == int(current)
+    bounds = (-math.inf, *spec.edges, math.inf)
+    bins = list(zip(bounds[:-1], bounds[1:], spec.term_names, strict=False))
+    bins.sort(key=lambda b: max(b[0] - current, current - b[1], 0.0))
+    for low, high, text in bins:
+        if value is not None and low <= current < high:
             continue
-        if here < low:
+        if current < low:
             yield (math.ceil(low) + 0.0 if is_whole and math.ceil(low) < high else low), text
         else:
-            yield _just_below(high, max(low, high - abs(here) - 1), is_whole), text
+            yield _just_below(high, max(low, high - abs(current) - 1), is_whole), text
 
 
 def _just_below(high: float, low: float, is_whole: bool) -> float:
-    """Return the largest readable number under `high` that is not under `low`.
+    """Return the largest number with few digits that is below `high` and not below `low`.
 
     Examples
     --------
@@ -313,92 +319,62 @@ def _just_below(high: float, low: float, is_whole: bool) -> float:
     return low
 
 
-def _numbers(
-    spec: NumericTerms, slope: float, what_if: _WhatIf, wanted: Callable[[float], bool]
-) -> Iterator[tuple[Value, str]]:
-    """Yield the nearest round numbers with which r is on the other side of 0."""
-    if not slope:
-        return
-    own = what_if.value
-    here = spec.fill if own is None else float(own)
-    edge = here - what_if.ratio(here) / slope
-    if not math.isfinite(edge):
-        return
-    up = edge >= here
-    sign = "≥" if up else "≤"
-    is_whole = own is not None and here == int(here)
-    for digits in range(0 if is_whole else -int(math.log10(abs(edge - here) or 1.0)), 17):
-        unit = 10.0**-digits
-        steps = edge / unit
-        for extra in (0, 1):  # rounding, and an edge that itself is not enough
-            count = math.ceil(steps) + extra if up else math.floor(steps) - extra
-            value = round(count * unit, max(digits, 0)) + 0.0
-            if wanted(what_if.ratio(value)) and (is_whole or _is_near(value, edge, here)):
-                yield value, f"{column_text(spec.name)} {sign} {number_text(value)}"
-                return
-
-
-def _is_near(value: float, edge: float, here: float) -> bool:
-    """Return whether rounding costs little of the way to the edge."""
-    return abs(value - edge) <= 0.05 * abs(edge - here) + 1e-12 * abs(edge)
-
-
 # ---------------------------------------------------------------------------------------------
-# In words
+# The sentence
 
 
 def _sentence(
-    decision: Decision,
+    decision: PersonDecision,
     contributions: Sequence[Contribution],
-    others: Sequence[Alternative],
-    score: str,
+    alternatives: Sequence[Alternative],
+    score: ScoreUse,
 ) -> str:
-    who = f"Row {decision.row}"
+    who, before = f"Row {decision.row}", value_text(decision.before)
     if decision.id is not None:
-        number = "" if isinstance(decision.id, str) else "id "
-        who += f" ({number}{value_text(decision.id)})"
+        kind = "" if isinstance(decision.id, str) else "id "
+        who += f" ({kind}{value_text(decision.id)})"
     if decision.closed is not None:
-        return f"{who} keeps {value_text(decision.before)}: {decision.closed}."
-    ratio = signed(decision.ratio).removeprefix("+")
+        return f"{who} keeps {before}: {decision.closed}."
+    ratio = points(decision.ratio).removeprefix("+")
     if decision.direction is None:
-        head = f"{who} keeps {value_text(decision.before)}: r = {ratio} is not below 0."
-        why, sign = "What keeps it", 1.0
+        head = f"{who} keeps {before}: r = {ratio} is not below 0."
+        reasons_head, sign = "What keeps it most", 1.0
     else:
         head = (
-            f"{who} changes from {value_text(decision.before)} to "
-            f"{value_text(decision.after)}, a {decision.direction} of the favourable outcome: "
-            f"r = {ratio} is below 0."
+            f"{who} changes from {before} to {value_text(decision.after)}, a "
+            f"{decision.direction} of the favourable outcome: r = {ratio} is below 0."
         )
-        why, sign = "What moved it", -1.0
-    least = WORTH_SAYING * max((c.points * sign for c in contributions), default=0.0)
-    pushing = [c for c in contributions if c.points * sign > max(least, 0)][:MOST_REASONS]
-    reasons = ", ".join(
-        f"{column_text(c.column)} = {short_value(c.value)} ({signed(c.points)})" for c in pushing
-    )
-    otherwise = _otherwise(decision, others, score)
-    parts = [head, f"{why} most: {reasons}." if reasons else "", otherwise]
+        reasons_head, sign = "What moved it most", -1.0
+    smallest = MIN_PUSH * max((c.points * sign for c in contributions), default=0.0)
+    pushing = [c for c in contributions if c.points * sign > max(smallest, 0)][:MAX_REASONS]
+    reasons = ", ".join(contribution_text(c.column, c.value, c.points) for c in pushing)
+    parts = [
+        head,
+        f"{reasons_head}: {reasons}." if reasons else "",
+        _alternatives_sentence(decision.direction is not None, alternatives, score),
+    ]
     return " ".join(filter(None, parts))
 
 
-def _otherwise(decision: Decision, others: Sequence[Alternative], score: str) -> str:
-    would = "change it" if decision.direction is None else "have kept it"
-    given = {"given": "With the score as it is, ", "not asked": "With the base score as it is, "}
-    head = given.get(score, "")
-    seen = [other.text for other in others if other.is_seen]
+def _alternatives_sentence(
+    is_change: bool, alternatives: Sequence[Alternative], score: ScoreUse
+) -> str:
+    would = "would have kept it" if is_change else "would change it"
+    seen = [a.text for a in alternatives if a.is_seen]
     if seen:
-        text = f"one other value would {would}: {' or '.join(seen[:MOST_REASONS])}."
-    elif others and score == "asked":
+        text = f"one other value {would}: {' or '.join(seen[:MAX_REASONS])}."
+    elif score == "asked":  # the base model was asked about some values only
+        text = f"no other value of a single column was found that {would}"
+        if alternatives:
+            text += f", except one that none of these people has: {alternatives[0].text}"
+        text += "."
+    elif alternatives:
         text = (
-            f"no other value of a single column was found that would {would}, except one that none "
-            f"of these people has: {others[0].text}."
+            f"no value of a single column that occurs among these people {would}, only "
+            f"{alternatives[0].text}."
         )
-    elif others:
-        text = (
-            f"no value of a single column that is found among these people would {would}, only "
-            f"{others[0].text}."
-        )
-    elif score == "asked":  # r is known for every value, the score only where it was asked for
-        text = f"no other value of a single column was found that would {would}."
     else:
-        text = f"no other value of a single column would {would}."
-    return head + text if head else text[0].upper() + text[1:]
+        text = f"no other value of a single column {would}."
+    if score == "asked":
+        return text[0].upper() + text[1:]
+    return f"With the {'score' if score == 'given' else 'base score'} as it is, {text}"

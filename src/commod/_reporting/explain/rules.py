@@ -1,12 +1,14 @@
-"""Finding the rule that describes changed rows best: few conditions, few wrong rows, many right.
+"""Search for the rule that describes changed rows best: high precision, high coverage, short.
 
-A rule is a conjunction of conditions on different columns. A beam search adds the best range or the
-best list of categories of any column, found for all columns in one count; then each condition is
-sought again beside the others, and the ends of ranges are moved to the best round numbers.
+A rule is a conjunction of conditions on different columns. The search has three steps:
 
-The best rule may be one that is wrong too often to say who changes, because it reaches so many. So
-the search keeps two beams, that of the best rules of all, from which narrower ones grow, and that
-of the best ones that are right often enough.
+1. A beam search adds conditions. One count over all bins gives the best range or list of categories
+   of every column.
+2. Each condition is dropped, or optimised again beside the others.
+3. The bounds of ranges move to the best round numbers.
+
+The rule with the highest quality may cover so many rows that it is not precise enough. So the beam
+holds the best rules, from which narrower ones grow, and also the best acceptable rules.
 """
 
 from __future__ import annotations
@@ -19,100 +21,114 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
-from commod._reporting.explain.bins import Binned
+from commod._reporting.explain.bins import BinnedColumns
 from commod._reporting.explain.conditions import (
-    Found,
-    Measure,
-    Part,
-    best_parts,
-    log_choices,
-    with_end_moved,
+    CandidateCondition,
+    RuleCondition,
+    RuleMeasure,
+    best_conditions,
+    log_n_choices,
+    move_bound,
 )
 
 Mask = NDArray[np.bool_]
 
-BEAM = 3
-N_MENDED = 3  # times that each condition is sought again, at most
-NO_BETTER = 1e-12
-CHANCE = 0.1  # of finding a rule as good among as many where nothing is to be found
+BEAM_WIDTH = 3
+MAX_REFINEMENTS = 3
+TOLERANCE = 1e-12  # of the quality
+SIGNIFICANCE = 0.1  # probability of a rule as good, among all rules, where changes are random
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Conditions that hold together, the binned rows they describe, and how good that is."""
+    """Conditions that hold together, the binned rows that they cover, and the quality."""
 
-    parts: tuple[Part, ...]
+    conditions: tuple[RuleCondition, ...]
     rows: Mask
     quality: float
-    is_enough: bool = True
+    is_acceptable: bool = True
 
     @property
     def cost(self) -> float:
-        """Return how much there is to read, in conditions."""
-        return sum(part.cost for part in self.parts)
+        """Return the length of the rule, in conditions."""
+        return sum(condition.cost for condition in self.conditions)
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Return what rules are compared by: first whether they are right often enough."""
-        return self.is_enough, self.quality
+        """Return the key by which rules are compared: acceptable ones first."""
+        return self.is_acceptable, self.quality
+
+    def without(self, i: int) -> tuple[RuleCondition, ...]:
+        """Return all conditions but number i."""
+        return self.conditions[:i] + self.conditions[i + 1 :]
+
+    def with_replaced(self, i: int, condition: RuleCondition) -> tuple[RuleCondition, ...]:
+        """Return all conditions, with another one as number i."""
+        return (*self.conditions[:i], condition, *self.conditions[i + 1 :])
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a rule is to describe: the rows `right`, and none of the rows `wrong`.
+class RuleSearch:
+    """The task of a search: cover rows of `changed` and as few rows of `unchanged` as possible.
 
-    Both are masks over the binned rows; a row that is neither does not count. A right row stands
-    for `right_weight` people, a wrong one for `wrong_weight`. A rule must describe `least_right`
-    of the right rows at least.
+    Both are masks over the binned rows; a row in neither does not count. A changed row stands for
+    `weights[0]` people, an unchanged one for `weights[1]`. A rule covers at least `min_changed` of
+    the changed rows.
     """
 
-    binned: Binned
-    right: Mask
-    wrong: Mask
-    right_weight: float
-    wrong_weight: float
+    binned: BinnedColumns
+    changed: Mask
+    unchanged: Mask
+    weights: tuple[float, float]
     max_conditions: int
-    least_right: float = 1.0
+    min_changed: float = 1.0
 
     @cached_property
-    def measure(self) -> Measure:
-        """Return how good rules are."""
-        counts = int(self.right.sum()), int(self.wrong.sum())
-        return Measure.of(*counts, (self.right_weight, self.wrong_weight), self.least_right)
+    def measure(self) -> RuleMeasure:
+        """Return the measure of quality."""
+        n_changed, n_unchanged = self.counts().tolist()
+        return RuleMeasure.of(n_changed, n_unchanged, self.weights, self.min_changed)
 
-    def rule(self, parts: tuple[Part, ...], rows: Mask | None = None) -> Rule:
-        """Return the rule of these conditions."""
+    def counts(self, rows: Mask | bool = True) -> NDArray[np.intp]:
+        """Return how many changed and unchanged rows a mask covers, shape (2,)."""
+        return np.array([np.count_nonzero(rows & m) for m in (self.changed, self.unchanged)])
+
+    def rule(self, conditions: tuple[RuleCondition, ...], rows: Mask | None = None) -> Rule:
+        """Return the rule with these conditions; `rows`, if known, are those it covers."""
         if rows is None:
-            rows = np.ones(len(self.right), dtype=bool)
-            for part in parts:
-                rows &= part.mask(self.binned)
-        cost = sum(part.cost for part in parts)
-        counts = np.count_nonzero(rows & self.right), np.count_nonzero(rows & self.wrong)
-        quality, is_enough = self.measure.quality(*counts, cost), self.measure.is_enough(*counts)
-        return Rule(parts, rows, float(quality), bool(is_enough))
+            rows = np.ones(len(self.changed), dtype=bool)
+            for condition in conditions:
+                rows &= condition.mask(self.binned)
+        counts, cost = self.counts(rows), sum(condition.cost for condition in conditions)
+        quality = float(self.measure.quality(counts, cost))
+        return Rule(conditions, rows, quality, bool(self.measure.is_acceptable(counts)))
 
-    def beats_chance(self, rule: Rule) -> bool:
-        """Return whether more rows are right than the luckiest of as many rules would have had."""
-        n_right, n_wrong = (np.count_nonzero(rule.rows & some) for some in (self.right, self.wrong))
-        all_right, all_wrong = np.count_nonzero(self.right), np.count_nonzero(self.wrong)
-        if n_right == all_right and not n_wrong and len(rule.parts) == 1:  # exactly the right rows
-            return True
-        luck = bdtrc(n_right - 1, n_right + n_wrong, all_right / (all_right + all_wrong))
-        n_choices = np.exp(sum(log_choices(part, self.binned) for part in rule.parts))
-        return bool(luck * n_choices <= CHANCE)
+    def is_significant(self, rule: Rule) -> bool:
+        """Return whether the precision exceeds that of the best rule for random changes.
+
+        The p-value of a binomial test is multiplied by the number of rules of this form.
+        """
+        n_changed, n_unchanged = self.counts(rule.rows)
+        all_changed, all_unchanged = self.counts()
+        if n_changed == all_changed and not n_unchanged and len(rule.conditions) == 1:
+            return True  # one condition that holds for exactly the changed rows
+        rate = all_changed / (all_changed + all_unchanged)
+        p_value = bdtrc(n_changed - 1, n_changed + n_unchanged, rate)
+        n_choices = np.exp(sum(log_n_choices(c, self.binned) for c in rule.conditions))
+        return bool(p_value * n_choices <= SIGNIFICANCE)
 
 
-def best_of_each_length(task: Task) -> list[Rule]:
-    """Return the best rule of each length that is right often enough, the best of all first."""
-    beam = [task.rule(())]
+def best_rules_by_length(search: RuleSearch) -> list[Rule]:
+    """Return the best acceptable rule of each length, the one with the highest quality first."""
+    beam = [search.rule(())]
     best: list[Rule] = []
-    for _ in range(task.max_conditions):
-        grown = [(found, i) for i, rule in enumerate(beam) for found in _extensions(task, rule)]
-        grown.sort(key=lambda entry: -entry[0].quality)
-        beam = _different(task, beam, grown)
-        if beam and not beam[0].is_enough and task.beats_chance(beam[0]):
-            beam.append(_rounded(task, beam[0]))  # ends between those of the bins may be enough
-        top = max((rule for rule in beam if rule.is_enough), key=_quality, default=None)
+    for _ in range(search.max_conditions):
+        beam = _next_beam(search, beam)
+        if beam and not beam[0].is_acceptable and search.is_significant(beam[0]):
+            # With bounds between the edges of bins, the rule may become acceptable.
+            beam.append(_with_round_bounds(search, beam[0]))
+        acceptable = [rule for rule in beam if rule.is_acceptable]
+        top = max(acceptable, key=lambda rule: rule.quality, default=None)
         if not beam or (best and (top is None or top.quality <= best[0].quality)):
             break
         if top is not None:
@@ -120,78 +136,71 @@ def best_of_each_length(task: Task) -> list[Rule]:
     return best
 
 
-def _quality(rule: Rule) -> float:
-    return rule.quality
-
-
-def _different(task: Task, rules: Sequence[Rule], grown: Sequence[tuple[Found, int]]) -> list[Rule]:
-    """Return the best rules, and the best that are enough, that do not describe the same rows."""
+def _next_beam(search: RuleSearch, beam: Sequence[Rule]) -> list[Rule]:
+    """Return the best extended rules, and the best acceptable ones, that cover different rows."""
+    extended = [(c, rule) for rule in beam for c in _extensions(search, rule)]
     kept: list[Rule] = []
-    n_enough = 0
-    for found, i in grown:
-        if len(kept) >= BEAM and (n_enough >= BEAM or not found.is_enough):
+    for candidate, rule in sorted(extended, key=lambda pair: -pair[0].quality):
+        n_acceptable = sum(other.is_acceptable for other in kept)
+        if len(kept) >= BEAM_WIDTH and (n_acceptable >= BEAM_WIDTH or not candidate.is_acceptable):
             continue
-        rows = rules[i].rows & found.part.mask(task.binned)
+        rows = rule.rows & candidate.condition.mask(search.binned)
         if not any(np.array_equal(rows, other.rows) for other in kept):
-            kept.append(task.rule((*rules[i].parts, found.part), rows))
-            n_enough += kept[-1].is_enough
+            kept.append(search.rule((*rule.conditions, candidate.condition), rows))
     return kept
 
 
-def _extensions(task: Task, rule: Rule) -> list[Found]:
-    """Return the best conditions on other columns, and the best that are enough, best first."""
-    binned = task.binned
-    right, wrong = (
-        binned.count(np.flatnonzero(rule.rows & some)) for some in (task.right, task.wrong)
+def _extensions(search: RuleSearch, rule: Rule) -> list[CandidateCondition]:
+    """Return the best conditions on other columns, and the best acceptable ones."""
+    masks = search.changed, search.unchanged
+    counts = np.stack([search.binned.count(rule.rows & mask) for mask in masks])
+    used = {condition.column for condition in rule.conditions}
+    candidates = best_conditions(search.measure, search.binned, counts, rule.cost)
+    ordered = sorted(
+        (c for c in candidates if c.condition.column not in used), key=lambda c: -c.quality
     )
-    used = {part.column for part in rule.parts}
-    every = best_parts(task.measure, binned, right, wrong, rule.cost)
-    ordered = sorted((f for f in every if f.part.column not in used), key=lambda f: -f.quality)
-    enough = [f for f in ordered if f.is_enough][:BEAM]
-    return ordered[:BEAM] + [f for f in enough if f not in ordered[:BEAM]]
+    acceptable = [c for c in ordered if c.is_acceptable][:BEAM_WIDTH]
+    return ordered[:BEAM_WIDTH] + [c for c in acceptable if c not in ordered[:BEAM_WIDTH]]
 
 
-def polished(task: Task, rule: Rule) -> Rule:
-    """Return the rule with each condition dropped, sought again or moved where that is better."""
-    for _ in range(N_MENDED):
-        mended = _mended(task, rule)
-        if not _is_better(mended.rank, rule):
+def refine(search: RuleSearch, rule: Rule) -> Rule:
+    """Return the rule with each condition dropped, replaced or moved where that is better."""
+    for _ in range(MAX_REFINEMENTS):
+        refined = _with_better_conditions(search, rule)
+        if not _is_better(refined, rule):
             break
-        rule = mended
-    rounded = _rounded(task, rule)
-    return _rounded(task, rounded) if len(rule.parts) > 1 else rounded  # one end may move another
+        rule = refined
+    rounded = _with_round_bounds(search, rule)
+    # A moved bound can change the best place of another one.
+    return _with_round_bounds(search, rounded) if len(rule.conditions) > 1 else rounded
 
 
-def _mended(task: Task, rule: Rule) -> Rule:
-    for i in reversed(range(len(rule.parts))):
-        others = task.rule(rule.parts[:i] + rule.parts[i + 1 :])
-        if others.parts and others.rank >= rule.rank:
+def _with_better_conditions(search: RuleSearch, rule: Rule) -> Rule:
+    for i in reversed(range(len(rule.conditions))):
+        others = search.rule(rule.without(i))
+        if others.conditions and others.rank >= rule.rank:
             rule = others
             continue
-        best = max(_extensions(task, others), key=_rank, default=None)
-        if best is not None and _is_better(_rank(best), rule):
-            rule = task.rule((*rule.parts[:i], best.part, *rule.parts[i + 1 :]))
+        best = max(_extensions(search, others), key=lambda c: c.rank, default=None)
+        if best is not None and _is_better(best, rule):
+            rule = search.rule(rule.with_replaced(i, best.condition))
     return rule
 
 
-def _rank(found: Found) -> tuple[bool, float]:
-    return found.is_enough, found.quality
+def _is_better(new: Rule | CandidateCondition, rule: Rule) -> bool:
+    return new.rank > (rule.is_acceptable, rule.quality + TOLERANCE)
 
 
-def _is_better(rank: tuple[bool, float], rule: Rule) -> bool:
-    return rank > (rule.is_enough, rule.quality + NO_BETTER)
-
-
-def _rounded(task: Task, rule: Rule) -> Rule:
-    """Return the rule with the ends of its ranges at the best round numbers nearby."""
-    for i in range(len(rule.parts)):
-        others = task.rule(rule.parts[:i] + rule.parts[i + 1 :])
-        left = others.rows & task.right, others.rows & task.wrong
-        part = rule.parts[i]
+def _with_round_bounds(search: RuleSearch, rule: Rule) -> Rule:
+    """Return the rule with the bounds of its ranges at the best round numbers nearby."""
+    for i, condition in enumerate(rule.conditions):
+        covered = search.rule(rule.without(i)).rows
+        rows = covered & search.changed, covered & search.unchanged
+        moved = condition
         for is_low in (True, False):
-            if (part.low if is_low else part.high) is not None:
-                part = with_end_moved(task.measure, task.binned, part, *left, is_low=is_low)
-        if part is not rule.parts[i]:
-            moved = task.rule((*rule.parts[:i], part, *rule.parts[i + 1 :]))
-            rule = moved if moved.is_enough or not rule.is_enough else rule
+            if (moved.low if is_low else moved.high) is not None:
+                moved = move_bound(search.measure, search.binned, moved, rows, is_low=is_low)
+        if moved is not condition:
+            rounded = search.rule(rule.with_replaced(i, moved))
+            rule = rounded if rounded.is_acceptable or not rule.is_acceptable else rule
     return rule
