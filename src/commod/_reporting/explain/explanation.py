@@ -422,8 +422,8 @@ class Explanation(ExplainedDecisions):
         if self.card is None:
             raise InputError(
                 f"{self.method or 'A pair of models'} has no scorecard, so nobody's points are "
-                'known. Explain a ControlledDebiaser or a COMMOD(architecture="concepts"), or use '
-                "segments."
+                'known. Explain a ControlledDebiaser or a COMMOD(architecture="concepts"), '
+                "or use segments."
             )
         return self._update.scorecard_
 
