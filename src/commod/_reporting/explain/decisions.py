@@ -51,7 +51,7 @@ class ExplainedDecisions:
     raw_ratio: Floats | None = None
     card: Card | None = None
     request: Request
-    _unread: frozenset[str] = field(default=frozenset(), repr=False)  # columns in no segment
+    unread_columns: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 def decisions_of_labels(
@@ -130,7 +130,7 @@ def decisions_of_update(
         raw_ratio=evaluation.raw_ratio,
         card=card,
         request=update.request(),
-        _unread=update.unread_columns(),  # such a column is no reason for a change
+        unread_columns=update.unread_columns(),  # such a column is no reason for a change
     )
 
 

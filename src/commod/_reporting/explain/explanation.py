@@ -131,7 +131,7 @@ def explain(
         max_segments=max_segments,
         max_conditions=max_conditions,
         random_state=random_state,
-        skip=decisions._unread,
+        skip=decisions.unread_columns,
     )
     return Explanation(
         **vars(decisions),
@@ -181,6 +181,8 @@ class Explanation(ExplainedDecisions):
         A few rules that describe who changes.
     segment_of : ndarray of shape (n,)
         For a changed person the first segment that describes them; −1 elsewhere.
+    unread_columns : frozenset of str
+        Columns that the update never uses; they are in no segment.
 
     Examples
     --------
