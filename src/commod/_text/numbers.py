@@ -75,12 +75,16 @@ def points(value: float | None) -> str:
     --------
     >>> points(0.61249), points(-0.00412), points(12.0), points(0.0)
     ('+0.612', '−0.00412', '+12.0', '0')
+    >>> points(-3.2e-11)
+    '−3.20e−11'
     """
     if _unknown(value):
         return NOT_KNOWN
     if not value:
         return "0"
-    digits = max(0, min(9, 2 - math.floor(math.log10(abs(value)))))
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    if digits > 9:
+        return _minus(f"{value:+.2e}")
     return _signed(float(value), digits)
 
 

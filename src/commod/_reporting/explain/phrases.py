@@ -58,12 +58,16 @@ def value_text(value: Value | None) -> str:
     ('52', 'F', 'missing', '“ ”', '“52”')
     >>> value_text("North, not Oslo"), value_text("missing")
     ('“North, not Oslo”', '“missing”')
+    >>> value_text("a, " * 100)[-4:]
+    'a,…”'
     """
     if value is None:
         return "missing"
     if isinstance(value, str):
-        is_quoted = _is_ambiguous(value) or _PART_OF_A_RULE.search(value)
-        return shorten(f"“{value}”" if is_quoted else value, LONGEST_VALUE)
+        if not (_is_ambiguous(value) or _PART_OF_A_RULE.search(value)):
+            return shorten(value, LONGEST_VALUE)
+        quoted = shorten(f"“{value}”", LONGEST_VALUE - 1)
+        return quoted if quoted.endswith("”") else f"{quoted}”"
     return str(value) if isinstance(value, bool) else number_text(value)
 
 
