@@ -1,4 +1,4 @@
-"""Constraint: values, limits and cells agree with brute force; a new one needs no other file."""
+"""Constraint: values, inequalities and cells agree with brute force; new ones fit in."""
 
 from fractions import Fraction
 
@@ -97,10 +97,10 @@ def test_the_inequalities_hold_exactly_where_the_target_is_met(constraint, data)
     value = constraint.value_from_rates(
         [[Fraction(t, 10) for t in row] for row in np.reshape(tenths, (n_rows, n_groups)).tolist()]
     )
-    limits = constraint.limits(target, n_groups)
-    excess = limits.matrix @ rates - limits.bound
-    if limits.split.any():  # θ moves the allowance between two rate rows
-        excess = excess[limits.split > 0].max() + excess[limits.split < 0].max()
+    inequalities = constraint.inequalities(target, n_groups)
+    excess = inequalities.matrix @ rates - inequalities.bound
+    if inequalities.split.any():  # θ moves the allowance between two rate rows
+        excess = excess[inequalities.split > 0].max() + excess[inequalities.split < 0].max()
     margin = float(constraint.shortfall(value, Fraction(target)))
     if abs(margin) > 1e-9:
         assert (np.max(excess) > 0) == (margin > 0)
@@ -126,7 +126,7 @@ def test_positive_labels_come_first_in_the_one_order_of_rate_rows():
 
 @pytest.mark.parametrize("constraints", ["parity", None, 1, ["demographic_parity"]])
 def test_an_unknown_constraint_is_refused_with_the_known_ones(constraints):
-    with pytest.raises(InputError, match="constraints must be one of demographic_parity"):
+    with pytest.raises(InputError, match="is not known; choose one of demographic_parity"):
         get_constraint(constraints)
 
 

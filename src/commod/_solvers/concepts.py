@@ -31,7 +31,7 @@ class Concepts:
 def tidy_concepts(
     weights: NDArray[np.float64], contributions: NDArray[np.float64], intercept: float
 ) -> Concepts:
-    """Return the same ratio in its standard form.
+    """Return the ratio in its standard form, without negligible weights and concepts.
 
     W → aW, v → v/a leaves r unchanged. Concepts are therefore scaled to norm 1, their largest
     weight is made positive, and they are sorted by the size of their contribution. Negligible

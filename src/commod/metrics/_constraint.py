@@ -36,7 +36,7 @@ TRUE_POSITIVE_RATE = RateRow("true positive rate", True)
 FALSE_POSITIVE_RATE = RateRow("false positive rate", False)
 
 
-class LinearLimits(NamedTuple):
+class RateInequalities(NamedTuple):
     """A target as inequalities on rates: matrix @ rates ≤ bound + split·θ, where θ is free.
 
     `matrix` has shape (m, n_rate_rows · n_groups): rates of the first rate row come first. `bound`
@@ -242,13 +242,16 @@ class Constraint:
 
     # -- the target as inequalities ------------------------------------------------------------
 
-    def limits(self, target: float, n_groups: int) -> LinearLimits:
-        """Return the target as linear inequalities on the rates, one per ordered pair of groups.
+    def inequalities(self, target: float, n_groups: int) -> RateInequalities:
+        """Return the target as linear inequalities on the rates.
+
+        There is one per rate row and ordered pair of groups. Two rate rows get half of the target
+        each, and θ moves allowance between them.
 
         Examples
         --------
-        >>> limits = get_constraint("demographic_parity").limits(0.8, 2)
-        >>> limits.matrix.tolist(), limits.bound.tolist()
+        >>> inequalities = get_constraint("demographic_parity").inequalities(0.8, 2)
+        >>> inequalities.matrix.tolist(), inequalities.bound.tolist()
         ([[-1.0, 0.8], [0.8, -1.0]], [0.0, 0.0])
         """
         n_rows = len(self.rate_rows)
@@ -261,7 +264,7 @@ class Constraint:
                 matrix[at, row * n_groups + low] = -1.0
         bound = np.full(len(matrix), 0.0 if self.is_ratio else target / n_rows)
         split = np.repeat((1.0, -1.0) if n_rows == 2 else np.zeros(n_rows), len(pairs))
-        return LinearLimits(matrix, bound, split)
+        return RateInequalities(matrix, bound, split)
 
 
 ConstraintLike = str | Constraint

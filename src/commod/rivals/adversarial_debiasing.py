@@ -176,14 +176,14 @@ class AdversarialDebiasing(TrainedRival):
         check_number(self, "adversary_learning_rate", low=0.0, include="right")
         self._check_choice("projection", PROJECTIONS)
 
-    def _read_target(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
+    def _read_true_labels(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
         if labels is None:
             raise InputError(
                 "This estimator requires y to be passed, but the target y is None: "
                 "AdversarialDebiasing trains a new model of the labels. Pass y, or use a method "
                 "that does not need y, such as FRAPPE."
             )
-        return super()._read_target(labels)
+        return super()._read_true_labels(labels)
 
     # -- learning -------------------------------------------------------------------------------
 

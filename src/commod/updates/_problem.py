@@ -15,10 +15,10 @@ from commod._solvers.search.rates import (
     Caps,
     Cells,
     ChangeEffects,
-    SumLimits,
+    SumInequalities,
     change_effects,
     count_cells,
-    fairness_limits,
+    fairness_inequalities,
 )
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError
@@ -53,7 +53,7 @@ class FitProblem:
     use_all: bool
     random_state: np.random.RandomState
 
-    # -- counts and limits ---------------------------------------------------------------------
+    # -- counts and inequalities -------------------------------------------------------------------
 
     @cached_property
     def cells(self) -> Cells:
@@ -144,15 +144,15 @@ class FitProblem:
             with_caps=self.caps.any(),
         )
 
-    def limits(self, target: float, effects: ChangeEffects) -> SumLimits:
+    def inequalities(self, target: float, effects: ChangeEffects) -> SumInequalities:
         """Return the target and the caps as inequalities on the sums of `effects`."""
-        return fairness_limits(self.constraint, target, effects, self.caps)
+        return fairness_inequalities(self.constraint, target, effects, self.caps)
 
     def is_within_caps(self, changed: Mask) -> bool:
         """Return whether changing the rows `changed` (n,) keeps all caps."""
-        limits = self.limits(1.0, self.effects)
-        violations = limits.matrix @ self.effects.sums(changed) - limits.bound
-        return bool((violations[limits.n_soft :] <= ROUNDING).all())
+        inequalities = self.inequalities(1.0, self.effects)  # only the caps are read: any target
+        violations = inequalities.matrix @ self.effects.sums(changed) - inequalities.bound
+        return bool((violations[inequalities.n_soft :] <= ROUNDING).all())
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:

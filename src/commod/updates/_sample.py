@@ -30,9 +30,10 @@ GROWTH = 4  # from one sample to the next
 MAX_SHARE = 0.5  # of all rows: a larger sample is hardly quicker than all rows
 MIN_ERROR_WEIGHT = 0.02  # of a row whose change would introduce an error, in initial directions
 
-# Shares of the changes, or of the progress, that an update may lose on all rows beside chance.
-MAX_LOSS = 0.01
-MAX_LOSS_AT_ONE_TARGET = 0.25  # for a single update of a path
+# By which share an update may change more rows, or make less progress, on all rows than on its
+# sample, besides sampling error.
+MAX_EXCESS = 0.01
+MAX_EXCESS_AT_ONE_TARGET = 0.25  # for a single update of a path
 MAX_DISTANCE = 0.01  # by which all rows may stay further from the target than the sample
 
 
@@ -58,7 +59,7 @@ class SearchSample:
         """Return the task for another target and, if given, another sparsity."""
         return replace(
             self.task,
-            limits=self.problem.limits(target, self.task.effects),
+            inequalities=self.problem.inequalities(target, self.task.effects),
             worth_changing=_worth_changing(self.problem, target, self.index),
             sparsity=self.task.sparsity if sparsity is None else sparsity,
         )
@@ -173,7 +174,7 @@ def _task(
     return SearchTask(
         design=design,
         effects=effects,
-        limits=problem.limits(target, effects),
+        inequalities=problem.inequalities(target, effects),
         columns=np.array([position[name] for name in names], dtype=np.intp),
         weight=weight,
         worth_changing=_worth_changing(problem, target, index),
@@ -193,8 +194,9 @@ def _bounds(problem: FitProblem, names: NDArray[np.object_]) -> Bounds | None:
 def _worth_changing(problem: FitProblem, target: float, index: NDArray[np.intp]) -> list[Mask]:
     """Return masks (m,) of the rows worth changing, one for each way to begin.
 
-    These are rows of the cells that the exact limit changes. The limit is computed with all
-    changes, with raises only and with lowerings only.
+    The exact limit says how many positives each cell should gain or lose. A row is worth changing
+    where its change moves its cell that way. The limit is computed with all changes, with raises
+    only and with lowerings only.
     """
     masks: list[Mask] = []
     for may_raise, may_lower in ((True, True), (True, False), (False, True)):
@@ -250,12 +252,13 @@ class SampleComparison(NamedTuple):
     progress: float
 
 
-def agrees_with_sample(comparison: SampleComparison, max_loss: float = MAX_LOSS) -> bool:
+def agrees_with_sample(comparison: SampleComparison, max_excess: float = MAX_EXCESS) -> bool:
     """Return whether an update does the same on all rows as on its sample, within sampling error.
 
-    `max_loss` is the share of changes, or of progress, that may be lost beside sampling error.
+    `max_excess` is the share of additional changes, or of missing progress, that is accepted
+    besides sampling error.
     """
-    tolerance = max_loss + 2 / np.sqrt(max(comparison.n_changed, 1))
+    tolerance = max_excess + 2 / np.sqrt(max(comparison.n_changed, 1))
     max_distance = min(MAX_DISTANCE, tolerance * comparison.progress)
     max_share = comparison.share * (1 + tolerance)
     return bool(comparison.distance <= max_distance and comparison.share_of_all <= max_share)
@@ -269,5 +272,5 @@ def path_agrees_with_samples(comparisons: Sequence[SampleComparison]) -> bool:
     """
     mean = SampleComparison(*np.mean(comparisons, axis=0).tolist())
     return agrees_with_sample(mean) and all(
-        agrees_with_sample(comparison, MAX_LOSS_AT_ONE_TARGET) for comparison in comparisons
+        agrees_with_sample(comparison, MAX_EXCESS_AT_ONE_TARGET) for comparison in comparisons
     )

@@ -115,9 +115,11 @@ def _outcome(sample: SearchSample, solution: SearchSolution, target: float) -> S
     points = weights / problem.scale
     mean_total = float(points @ problem.moments[0])
     eta = problem.terms.total(points, 0.0)
-    on_all_rows = best_offset(effects, problem.limits(target, effects), eta, weights)
-    limits = problem.limits(target, sample.task.effects)
-    _, multiplier = costs_and_multiplier(replace(sample.task, limits=limits), solution.direction)
+    on_all_rows = best_offset(effects, problem.inequalities(target, effects), eta, weights)
+    inequalities = problem.inequalities(target, sample.task.effects)
+    _, multiplier = costs_and_multiplier(
+        replace(sample.task, inequalities=inequalities), solution.direction
+    )
     return SearchOutcome(
         weights=weights,
         points=points,
@@ -137,7 +139,7 @@ def _compare(
     """Return what an update does to its search sample and to all rows."""
     problem, effects, w = sample.problem, sample.task.effects, solution.direction.w
     eta = sample.task.design.times(w)
-    on_sample = best_offset(effects, problem.limits(target, effects), eta, w)
+    on_sample = best_offset(effects, problem.inequalities(target, effects), eta, w)
     changed = (eta + on_sample.offset > 0) & effects.may_change
     return SampleComparison(
         share=float(np.average(changed, weights=sample.people)),
@@ -226,8 +228,8 @@ def fit_path(
     with single_blas_thread:
         updates = _verified_updates(problem, reference_target, closest=False)
         for sample, solution, _ in updates:
-            limits = [problem.limits(target, sample.task.effects) for target in targets]
-            path = solve_path(sample.task, limits, solution, report, shrinkages)
+            inequalities = [problem.inequalities(target, sample.task.effects) for target in targets]
+            path = solve_path(sample.task, inequalities, solution, report, shrinkages)
             outcomes = [
                 [_outcome(sample, solution, target) for solution in solutions]
                 for solutions, target in zip(path, targets, strict=True)

@@ -1,4 +1,4 @@
-"""Helpers that updates trained by gradients share: seeds, sizes of layers, readable concepts."""
+"""Helpers that updates trained by gradients share: seeds, layers, ratio problems, concepts."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
-        label = self._read_target(labels)
+        label = self._read_true_labels(labels)
         base = self._base(X, columns)
         warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
@@ -218,7 +218,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return default if label is None else label
 
-    def _read_target(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
+    def _read_true_labels(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
         if labels is None:
             if self._constraint.needs_labels:
                 raise InputError(

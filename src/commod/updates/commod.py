@@ -110,8 +110,8 @@ class COMMOD(RatioUpdate):
     adversary_learning_rate : float, default=0.003
         Adam's step for the adversary.
     adaptive_fairness : bool, default=True
-        Lower the weight of fairness with the adversary's advantage: from 5 `lambda_fair` at the
-        base model to `lambda_fair` where the group cannot be predicted. This gives a smooth
+        Lower the weight of fairness as the adversary loses its advantage: from 5 `lambda_fair` at
+        the base model to `lambda_fair` where the group cannot be predicted. This gives a smooth
         trade-off. False keeps the paper's constant weight, where the trade-off tends to jump.
     warmup_epochs : int, default=10
         Epochs before `epochs` in which only the adversary is trained.

@@ -118,7 +118,8 @@ class ControlledDebiaser(RatioUpdate):
     scorecard_ : Scorecard
         r and its concepts as points on the raw columns.
     reached_ : bool
-        Whether the target is reached on the rows that `status_` names.
+        Whether the target is reached on the rows that `status_` names. Always True for a budget
+        (`max_changes` without `target`).
     promised_ : bool or None
         Whether the target is promised for new people; None without `confidence`.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
@@ -135,13 +136,14 @@ class ControlledDebiaser(RatioUpdate):
         The smallest share of changes that reaches the same fairness in the same direction, for a
         method that knows the sensitive features. NaN with sample weights.
     multiplier_ : float
-        Extra changes, as a share, that one more unit of the constraint would cost at the offset.
-        NaN where nothing changes.
+        Extra cost that one more unit of the constraint would take at the offset, at most 20. The
+        cost is the share of changes where `accuracy_weight` is 0. NaN where nothing changes.
     path_ : list of dict
-        The steps of the search: name, share of changes, number of terms. With `confidence`: the
-        updates that were tested, in order.
+        The steps of the search: name, cost on the search sample (the share of changes where
+        `accuracy_weight` is 0), number of terms. With `confidence`: the updates that were fitted,
+        in the order of their tests.
     history_ : dict of str to list
-        The steps of the search as columns.
+        The steps of the search as columns. With `confidence`: those of the update that was kept.
     concept_weights_, concept_contributions_, intercept_, term_names_
         As in `COMMOD`.
     status_ : str
@@ -384,7 +386,7 @@ class ControlledDebiaser(RatioUpdate):
         self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
 
     def _store_update(self, problem: FitProblem, outcome: SearchOutcome) -> None:
-        """Store an update as a scorecard, scaled so that r is 1 on average."""
+        """Store an update as a scorecard; its scale minimises mean((r − 1)²)."""
         self._store_no_change(problem)
         self.multiplier_ = float("nan")
         if changed_rows(problem, outcome).any():
@@ -460,7 +462,7 @@ class ControlledDebiaser(RatioUpdate):
 
         1. Fit updates from the target up to parity on one half of the rows.
         2. Test their promises on the held-out half, the fairest update first.
-        3. Keep the last update before the first failure, or the fairest one if all fail.
+        3. Keep the last update before the first failure. If the first test fails, keep the fairest.
         """
         fit_half, held_out = self._halves(problem)
         targets = np.linspace(self._target, self._constraint.near_ideal, N_TESTED_TARGETS)
@@ -474,12 +476,13 @@ class ControlledDebiaser(RatioUpdate):
         confidence = float(self.confidence or 0.95)
         last = promise_along(self.constraints, tables, self._target, confidence)
         kept = last or 0
+        n_tested = 1 if last is None else last + 2  # the first failure ends the tests
         self.promised_ = last is not None
         self._store_update(fit_half, tested[kept])
         self.path_ = [
             {
                 **outcome.steps[-1]._asdict(),
-                "step": "tested" if last is not None and i <= last + 1 else "not tested",
+                "step": "tested" if i < n_tested else "not tested",
                 "promised_fairness": promised_fairness(self.constraints, *table, confidence),
             }
             for i, (outcome, table) in enumerate(zip(tested, tables, strict=True))
@@ -561,7 +564,7 @@ class ControlledDebiaser(RatioUpdate):
 
 
 def _concepts(problem: FitProblem, outcome: SearchOutcome, n_concepts: int) -> Concepts:
-    """Return r of an update, scaled to 1 on average and split into concepts by raw column."""
+    """Return r of an update, scaled by `_factor_to_one` and split into concepts by raw column."""
     factor = _factor_to_one(outcome.eta(problem.terms)[problem.may_change])
     weights = np.zeros((n_concepts, problem.terms.n_terms))
     weights[0] = -factor * outcome.weights
@@ -570,6 +573,9 @@ def _concepts(problem: FitProblem, outcome: SearchOutcome, n_concepts: int) -> C
 
 
 def _factor_to_one(eta: NDArray[np.float64]) -> float:
-    """Return c > 0 that minimises mean((−c·η − 1)²); r and c·r make the same decisions."""
+    """Return c > 0 that minimises mean((−c·η − 1)²); r and c·r make the same decisions.
+
+    Where the mean of η is not negative, no c > 0 brings r near 1. Then r gets root mean square 1.
+    """
     mean, square = float(eta.mean()), float(np.mean(eta**2))
     return -mean / square if mean < 0 else 1.0 / max(float(np.sqrt(square)), 1e-12)

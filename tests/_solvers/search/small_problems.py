@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from commod._solvers.search.annealing import SearchTask
 from commod._solvers.search.design import Design, Lookup
-from commod._solvers.search.rates import Caps, Cells, change_effects, fairness_limits
+from commod._solvers.search.rates import Caps, Cells, change_effects, fairness_inequalities
 from commod.metrics import fairness_value
 
 CONSTRAINTS = (
@@ -42,13 +42,13 @@ class Small:
         )
         self.caps = Caps() if caps is None else caps
 
-    def limits(self, target):
-        return fairness_limits(self.constraints, target, self.effects, self.caps)
+    def inequalities(self, target):
+        return fairness_inequalities(self.constraints, target, self.effects, self.caps)
 
-    def task(self, design, limits, bounds=None):
+    def task(self, design, inequalities, bounds=None):
         columns = np.arange(design.width)
         return SearchTask(
-            design, self.effects, limits, columns, self.weight, (), bounds, sparsity=0.0
+            design, self.effects, inequalities, columns, self.weight, (), bounds, sparsity=0.0
         )
 
     def fairness(self, changed):

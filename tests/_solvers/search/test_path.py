@@ -8,7 +8,7 @@ from commod._data.encoding import learn_encoding
 from commod._solvers.search.annealing import SearchTask
 from commod._solvers.search.design import Design
 from commod._solvers.search.path import REFERENCE_POSITION, solve, solve_path
-from commod._solvers.search.rates import Caps, Cells, change_effects, fairness_limits
+from commod._solvers.search.rates import Caps, Cells, change_effects, fairness_inequalities
 
 
 def informative_columns(seed=0, n=600, n_categories=60):
@@ -34,9 +34,9 @@ def informative_columns(seed=0, n=600, n_categories=60):
     effects = change_effects(cells, decisions, np.ones(n), may_change=np.ones(n, dtype=bool))
 
     def task(target, sparsity, bounds=None):
-        limits = fairness_limits("demographic_parity", target, effects, Caps())
+        inequalities = fairness_inequalities("demographic_parity", target, effects, Caps())
         masks = [(group == 1) & ~decisions]
-        return SearchTask(design, effects, limits, of, np.ones(n), masks, bounds, sparsity)
+        return SearchTask(design, effects, inequalities, of, np.ones(n), masks, bounds, sparsity)
 
     return task, of
 
@@ -65,8 +65,8 @@ def solve_targets(task, targets, sparsity, *args):
     """Return the path from its own reference, and the reference."""
     reference_task = task(targets[int(REFERENCE_POSITION * len(targets))], sparsity)
     reference = solve(reference_task)
-    limits = [task(target, sparsity).limits for target in targets]
-    return solve_path(reference_task, limits, reference, *args), reference
+    inequalities = [task(target, sparsity).inequalities for target in targets]
+    return solve_path(reference_task, inequalities, reference, *args), reference
 
 
 def test_a_path_shares_its_columns_and_reaches_every_target():

@@ -1,4 +1,4 @@
-"""Effects of changes and limits on sums, compared with plain counting."""
+"""Effects of changes and inequalities on sums, compared with plain counting."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_problems import CONSTRAINTS, Small, is_met, quick, seeds
 
-from commod._solvers.search.rates import Caps, Cells, SumLimits, change_effects, count_cells
+from commod._solvers.search.rates import Caps, Cells, SumInequalities, change_effects, count_cells
 
 
 @quick
@@ -79,24 +79,24 @@ def test_limits_hold_exactly_where_the_metric_meets_the_target(seed, constraints
     caps = Caps(changes=0.4, accuracy_loss=0.1, volume_change=0.15)
     small = Small(seed, constraints, n_groups=n_groups, caps=caps)
     changed = (small.rng.random(small.n) < 0.3) & small.may_change
-    limits = small.limits(target)
-    over = limits.matrix @ small.effects.sums(changed) - limits.bound
-    if limits.split.any():  # the two gaps may split the allowance
-        soft = over[limits.split > 0].max() + over[limits.split < 0].max()
+    inequalities = small.inequalities(target)
+    over = inequalities.matrix @ small.effects.sums(changed) - inequalities.bound
+    if inequalities.split.any():  # the two gaps may split the allowance
+        soft = over[inequalities.split > 0].max() + over[inequalities.split < 0].max()
     else:
-        soft = over[: limits.n_soft].max()
+        soft = over[: inequalities.n_soft].max()
     assert (soft <= 1e-12) == bool(is_met(constraints, small.fairness(changed), target))
-    assert (over[limits.n_soft :].max() <= 1e-9) == small.within_caps(changed)
+    assert (over[inequalities.n_soft :].max() <= 1e-9) == small.within_caps(changed)
 
 
 def test_rates_of_zero_everywhere_do_not_count_as_parity():
     small = Small(0)
-    limits = small.limits(0.8)
+    inequalities = small.inequalities(0.8)
     everybody = np.ones(small.n, dtype=bool)
     effects = change_effects(small.cells, small.decisions, small.weight, may_change=everybody)
     nobody = effects.sums(small.decisions)
     np.testing.assert_allclose(nobody[:2], 0, atol=1e-12)
-    assert (limits.matrix @ nobody - limits.bound).max() > 1e-3
+    assert (inequalities.matrix @ nobody - inequalities.bound).max() > 1e-3
 
 
 def test_an_error_weighs_as_much_as_asked_for():
@@ -133,7 +133,9 @@ def test_counts_of_cells(constraints):
 
 def test_limits_without_caps_have_no_hard_rows():
     small = Small(0)
-    limits = small.limits(0.8)
-    assert isinstance(limits, SumLimits)
-    assert len(limits.bound) == limits.n_soft
-    assert len(Small(0, caps=Caps(0.1, 0.1, 0.1)).limits(0.8).bound) == limits.n_soft + 4
+    inequalities = small.inequalities(0.8)
+    assert isinstance(inequalities, SumInequalities)
+    assert len(inequalities.bound) == inequalities.n_soft
+    assert (
+        len(Small(0, caps=Caps(0.1, 0.1, 0.1)).inequalities(0.8).bound) == inequalities.n_soft + 4
+    )

@@ -4,8 +4,9 @@ The unknowns are a direction w in standardised terms and an offset b; row i chan
 η_i = w·x_i + b > 0 (η = −r). The search has three steps:
 
 1. Replace changes by soft changes p = sigmoid(η / T), which have a gradient.
-2. Minimise their cost under the limits with an augmented Lagrangian, and lower the temperature T.
-3. At every temperature, determine the exact offset of the direction and keep the best one.
+2. Minimise their cost under the inequalities with an augmented Lagrangian, and lower the
+   temperature T.
+3. At every temperature, determine the best offset by counting and keep the best direction.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from commod._solvers.search.design import Design, row_blocks, unit_spread
 from commod._solvers.search.initial_direction import initial_direction
 from commod._solvers.search.offset import Direction, best_offset
 from commod._solvers.search.quasi_newton import Bounds, descend
-from commod._solvers.search.rates import ChangeEffects, SumLimits
+from commod._solvers.search.rates import ChangeEffects, SumInequalities
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -30,7 +31,7 @@ Mask = NDArray[np.bool_]
 RIDGE = 1e-4  # keeps directions finite where the terms separate the rows perfectly
 TOLERANCE = 1e-6  # relative fall of the objective at which a search at one temperature ends
 MAX_EXPONENT = 700.0  # the exponential of more is infinite
-MAX_FIRST_MULTIPLIER = 20.0
+MAX_FIRST_MULTIPLIER = 20.0  # an inequality that changes hardly help would get a huge price
 # Temperatures are standard deviations of w·x; steps are between two updates of the multipliers.
 FULL_TEMPERATURES, N_STEPS_FULL = (0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0.06, 0.04), 50
 SHORT_TEMPERATURES, N_STEPS_SHORT = (0.25, 0.12, 0.06), 25
@@ -39,7 +40,7 @@ PRICING_TEMPERATURE = 0.1  # at which the cost of a limit is measured
 
 @dataclass(frozen=True)
 class SearchTask:
-    """The task of one search, on n rows and d columns of the design.
+    """The task of one search, on n rows and d terms (the columns of the design).
 
     - `columns` (d,): the raw column of each column of the design.
     - `weight` (n,): the weight of each row in the initial direction.
@@ -50,7 +51,7 @@ class SearchTask:
 
     design: Design
     effects: ChangeEffects
-    limits: SumLimits
+    inequalities: SumInequalities
     columns: NDArray[np.intp]
     weight: Floats
     worth_changing: Sequence[Mask]
@@ -65,7 +66,7 @@ class SearchTask:
 
     def with_offset(self, w: Floats) -> Direction:
         """Return the direction `w` (d,) with its best offset."""
-        return best_offset(self.effects, self.limits, self.design.times(w), w, exact=False)
+        return best_offset(self.effects, self.inequalities, self.design.times(w), w, exact=False)
 
     def initial_direction(self, i: int, start: Floats | None = None) -> Floats:
         """Return the initial direction for the i-th way to begin, shape (d,)."""
@@ -111,22 +112,24 @@ class _SoftObjective:
         return self._violations_at(sums, v)
 
     def _violations_at(self, sums: Floats, v: Floats) -> Floats:
-        limits = self.task.limits
-        return np.asarray(limits.matrix @ sums - limits.bound - limits.split * v[-1])
+        inequalities = self.task.inequalities
+        return np.asarray(
+            inequalities.matrix @ sums - inequalities.bound - inequalities.split * v[-1]
+        )
 
     def value_and_gradient(self, v: Floats, multipliers: Floats) -> tuple[float, Floats]:
         """Return the objective and its gradient, the shape of `v`."""
         w, design = v[:-2], self.task.design
-        effects, limits = self.task.effects, self.task.limits
+        effects, inequalities = self.task.effects, self.task.inequalities
         sums, cost = effects.base_sums.copy(), 0.0
         blocks = []
         for rows, p in self.soft_changes(v):
             sums += effects.added(p, rows)
             cost += float(effects.cost[rows] @ p)
             blocks.append((rows, p))
-        force = np.maximum(0.0, multipliers + limits.penalty * self._violations_at(sums, v))
-        value = cost + (force @ force) / (2 * limits.penalty) + RIDGE / 2 * (w @ w)
-        prices = limits.matrix.T @ force
+        force = np.maximum(0.0, multipliers + inequalities.penalty * self._violations_at(sums, v))
+        value = cost + (force @ force) / (2 * inequalities.penalty) + RIDGE / 2 * (w @ w)
+        prices = inequalities.matrix.T @ force
         totals, by_offset = design.zero_totals(), 0.0
         for rows, p in blocks:
             by_eta = effects.costs_at(prices, rows)
@@ -135,7 +138,7 @@ class _SoftObjective:
             by_offset += float(by_eta.sum())
             design.add_to_totals(totals, by_eta, rows)
         by_w = design.gradient_from(totals) / self.temperature + RIDGE * w
-        by_rest = [by_offset / self.temperature, float(-limits.split @ force)]
+        by_rest = [by_offset / self.temperature, float(-inequalities.split @ force)]
         return float(value), np.concatenate([by_w, by_rest])
 
     def first_multipliers(self, v: Floats) -> Floats:
@@ -143,7 +146,7 @@ class _SoftObjective:
 
         Multipliers of zero would make the search undo every change first.
         """
-        effects, limits = self.task.effects, self.task.limits
+        effects, inequalities = self.task.effects, self.task.inequalities
         price, sums = 0.0, effects.base_sums.copy()
         gain = np.zeros(len(sums))
         for rows, p in self.soft_changes(v):
@@ -152,8 +155,10 @@ class _SoftObjective:
             sums += effects.added(p, rows)
             gain += effects.added(slope, rows)
         violations = self._violations_at(sums, v)
-        helped = -(limits.matrix @ gain)  # by how much a move of the offset relieves each limit
-        largest = violations[: limits.n_soft].max(initial=-np.inf)
+        helped = -(
+            inequalities.matrix @ gain
+        )  # by how much a move of the offset relieves each limit
+        largest = violations[: inequalities.n_soft].max(initial=-np.inf)
         is_priced = (helped > 0) & (violations >= largest - 0.05)
         multipliers = np.zeros(len(violations))
         if is_priced.any():
@@ -163,7 +168,7 @@ class _SoftObjective:
 
     def even_split(self, v: Floats) -> float:
         """Return the θ at which two gaps that share an allowance exceed it equally; 0 for one."""
-        split = self.task.limits.split
+        split = self.task.inequalities.split
         if not split.any():
             return 0.0
         violations = self.violations(v)
@@ -181,7 +186,7 @@ def costs_and_multiplier(task: SearchTask, direction: Direction) -> tuple[Floats
     spread = spread if spread > 0 else 1.0
     v = np.concatenate([direction.w, [direction.offset, 0.0]]) / spread
     multipliers = _SoftObjective(task, PRICING_TEMPERATURE).first_multipliers(v)
-    costs = task.effects.costs_at(task.limits.matrix.T @ multipliers)
+    costs = task.effects.costs_at(task.inequalities.matrix.T @ multipliers)
     return costs, float(multipliers.max()) if multipliers.any() else float("nan")
 
 
@@ -193,11 +198,13 @@ def anneal(task: SearchTask, start: Floats, *, is_short: bool = True) -> Directi
     """
     temperatures = SHORT_TEMPERATURES if is_short else FULL_TEMPERATURES
     n_steps = N_STEPS_SHORT if is_short else N_STEPS_FULL
-    limits = task.limits
+    inequalities = task.inequalities
     best = current = task.with_offset(unit_spread(task.design, start))
     bounds = None if task.bounds is None else [*task.bounds, (None, None), (None, None)]
     # the first multiplier of a single limit is right; those of several need a second round
-    n_rounds = 1 if task.effects.n_cells <= 2 and len(limits.bound) == limits.n_soft else 2
+    n_rounds = (
+        1 if task.effects.n_cells <= 2 and len(inequalities.bound) == inequalities.n_soft else 2
+    )
     for temperature in temperatures:
         soft = _SoftObjective(task, temperature)
         v = np.concatenate([current.w, [current.offset, 0.0]])
@@ -205,7 +212,9 @@ def anneal(task: SearchTask, start: Floats, *, is_short: bool = True) -> Directi
         multipliers = soft.first_multipliers(v)
         for i in range(n_rounds):
             if i:
-                multipliers = np.maximum(0.0, multipliers + limits.penalty * soft.violations(v))
+                multipliers = np.maximum(
+                    0.0, multipliers + inequalities.penalty * soft.violations(v)
+                )
             objective = partial(soft.value_and_gradient, multipliers=multipliers)
             v = descend(objective, v, n_steps=n_steps, tolerance=TOLERANCE, bounds=bounds)
         current = task.with_offset(unit_spread(task.design, v[:-2]))

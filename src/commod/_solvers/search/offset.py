@@ -1,7 +1,8 @@
-"""Find the exact offset of a direction: the cheapest one that keeps all limits.
+"""Find the exact offset of a direction: the cheapest one that keeps all inequalities.
 
 Row i changes where w·x_i + offset > 0. All offsets are tried, in the order of w·x, so that costs
-and violations are counted and not approximated.
+and violations are counted and not approximated. Within a search on very many rows, only the
+boundaries between bins of w·x are tried.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.design import row_blocks
-from commod._solvers.search.rates import ChangeEffects, SumLimits
+from commod._solvers.search.rates import ChangeEffects, SumInequalities
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -51,9 +52,14 @@ class Direction:
 
 
 def best_offset(
-    effects: ChangeEffects, limits: SumLimits, eta: Floats, w: Floats, *, exact: bool = True
+    effects: ChangeEffects,
+    inequalities: SumInequalities,
+    eta: Floats,
+    w: Floats,
+    *,
+    exact: bool = True,
 ) -> Direction:
-    """Return `w` with the cheapest offset of `eta` = w·x (n,) that keeps all limits.
+    """Return `w` with the cheapest offset of `eta` = w·x (n,) that keeps all inequalities.
 
     Where no offset reaches the target, the one that comes closest is returned. Rows of equal η
     change together. Changing nobody is one of the offsets. Where the offset need not be `exact`
@@ -61,14 +67,14 @@ def best_offset(
     """
     n_rows = np.count_nonzero(effects.may_change)
     if not exact and n_rows > MAX_SORTED_ROWS:
-        return _binned_offset(effects, limits, eta, w)
+        return _binned_offset(effects, inequalities, eta, w)
     order = np.argsort(np.where(effects.may_change, -eta, np.inf))[:n_rows]
     sorted_eta = eta[order]
     tie = TIE * float(np.ptp(sorted_eta)) if n_rows else 0.0
     is_offset = np.concatenate([[True], sorted_eta[:-1] - sorted_eta[1:] > tie, [True]])
     is_offset = is_offset[: n_rows + 1]
-    prefixes = _prefixes(effects, order, _n_prefixes(limits))
-    violation, cost, k = _cheapest(limits, prefixes, is_offset)
+    prefixes = _prefixes(effects, order, _n_prefixes(inequalities))
+    violation, cost, k = _cheapest(inequalities, prefixes, is_offset)
     return Direction(w, _offset_after(sorted_eta, k), cost, violation)
 
 
@@ -87,13 +93,13 @@ def _prefixes(effects: ChangeEffects, order: Index, size: int) -> Iterator[Prefi
         sums, cost = running[:, -1], float(costs[-1])
 
 
-def _n_prefixes(limits: SumLimits) -> int:
-    """Return how many prefixes are examined together: fewer where there are many limits."""
-    return max(1024, min(MAX_PREFIXES, 4 * MAX_PREFIXES // len(limits.bound)))
+def _n_prefixes(inequalities: SumInequalities) -> int:
+    """Return how many prefixes are examined together: fewer where there are many inequalities."""
+    return max(1024, min(MAX_PREFIXES, 4 * MAX_PREFIXES // len(inequalities.bound)))
 
 
 def _cheapest(
-    limits: SumLimits, prefixes: Iterable[PrefixBlock], is_offset: NDArray[np.bool_]
+    inequalities: SumInequalities, prefixes: Iterable[PrefixBlock], is_offset: NDArray[np.bool_]
 ) -> tuple[float, float, int]:
     """Return violation, cost and number of the best prefix.
 
@@ -101,7 +107,7 @@ def _cheapest(
     """
     best = (float("inf"), 0.0, 0)
     for first, sums, costs in prefixes:
-        soft, hard = _excess(limits, sums)
+        soft, hard = _excess(inequalities, sums)
         allowed = is_offset[first : first + len(costs)] & (hard <= ROUNDING)
         if not allowed.any():
             continue
@@ -113,20 +119,22 @@ def _cheapest(
     return best
 
 
-def _excess(limits: SumLimits, sums: Floats) -> tuple[Floats, Floats]:
+def _excess(inequalities: SumInequalities, sums: Floats) -> tuple[Floats, Floats]:
     """Return by how much target and caps are exceeded at each column of `sums`, both (m,)."""
-    excess = limits.matrix @ sums - limits.bound[:, None]
-    soft = excess[: limits.n_soft]
-    is_split = limits.split != 0
+    excess = inequalities.matrix @ sums - inequalities.bound[:, None]
+    soft = excess[: inequalities.n_soft]
+    is_split = inequalities.split != 0
     if is_split.any():  # the two gaps share an allowance: only their sum counts
-        first = excess[limits.split > 0].max(axis=0)
-        second = excess[limits.split < 0].max(axis=0)
-        soft = np.vstack([(first + second)[None], soft[~is_split[: limits.n_soft]]])
+        first = excess[inequalities.split > 0].max(axis=0)
+        second = excess[inequalities.split < 0].max(axis=0)
+        soft = np.vstack([(first + second)[None], soft[~is_split[: inequalities.n_soft]]])
     target = soft.max(axis=0, initial=-np.inf)
-    if limits.n_rates:  # relative to the highest rate: between rates near zero all gaps are small
-        highest = np.maximum(sums[: limits.n_rates].max(axis=0), ROUNDING)
+    if (
+        inequalities.n_rates
+    ):  # relative to the highest rate: between rates near zero all gaps are small
+        highest = np.maximum(sums[: inequalities.n_rates].max(axis=0), ROUNDING)
         target = np.where(target > ROUNDING, target / highest, target)
-    return target, excess[limits.n_soft :].max(axis=0, initial=-np.inf)
+    return target, excess[inequalities.n_soft :].max(axis=0, initial=-np.inf)
 
 
 def _offset_after(sorted_eta: Floats, k: int) -> float:
@@ -144,15 +152,17 @@ def _offset_after(sorted_eta: Floats, k: int) -> float:
 # Bins instead of sorting
 
 
-def _binned_offset(effects: ChangeEffects, limits: SumLimits, eta: Floats, w: Floats) -> Direction:
+def _binned_offset(
+    effects: ChangeEffects, inequalities: SumInequalities, eta: Floats, w: Floats
+) -> Direction:
     """Return the best of the offsets between N_BINS bins of η, highest η first."""
     middle, spread = _centre_and_spread(effects, eta)
     bins = np.empty(len(eta), dtype=np.intp)
     for rows in row_blocks(len(effects)):
         angle = np.arctan((middle - eta[rows]) / spread)  # bins in the tails are as full as others
         np.clip((angle / np.pi + 0.5) * N_BINS, 0, N_BINS - 1, out=bins[rows], casting="unsafe")
-    prefixes = _bin_prefixes(effects, bins, _n_prefixes(limits))
-    violation, cost, k = _cheapest(limits, prefixes, np.ones(N_BINS + 1, dtype=bool))
+    prefixes = _bin_prefixes(effects, bins, _n_prefixes(inequalities))
+    violation, cost, k = _cheapest(inequalities, prefixes, np.ones(N_BINS + 1, dtype=bool))
     if 0 < k < N_BINS:
         boundary = middle - spread * float(np.tan(np.pi * (k / N_BINS - 0.5)))
         return Direction(w, -boundary, cost, violation)

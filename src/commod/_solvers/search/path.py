@@ -23,7 +23,7 @@ from scipy.stats import rankdata
 from commod._solvers.search.annealing import SearchTask, anneal, costs_and_multiplier
 from commod._solvers.search.design import unit_spread
 from commod._solvers.search.offset import Direction
-from commod._solvers.search.rates import SumLimits
+from commod._solvers.search.rates import SumInequalities
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -44,7 +44,10 @@ rank = attrgetter("rank")
 
 
 class SearchStep(NamedTuple):
-    """The state of a search after one step: the name of the step, the cost, the terms in use."""
+    """The state of a search after one step, on the search sample.
+
+    `change_rate` is the cost: the share of changes where errors have no weight.
+    """
 
     step: str
     change_rate: float
@@ -100,7 +103,7 @@ def _expand(w: Floats, support: Mask) -> Floats:
 def solve(task: SearchTask, earlier: SearchSolution | None = None) -> SearchSolution:
     """Return the solution of a task; it may miss the target, see its violation.
 
-    `earlier` is a solution on fewer rows, where the search begins.
+    The search begins from `earlier`: a solution on fewer rows, or for another target.
     """
     all_columns = np.ones(task.design.width, dtype=bool)
     if earlier is None:
@@ -234,24 +237,24 @@ def _shrunk(part: SearchTask, w: Floats, initial: Floats, shrinkage: float) -> D
 
 def solve_path(
     task: SearchTask,
-    limits: Sequence[SumLimits],
+    inequalities: Sequence[SumInequalities],
     reference: SearchSolution,
     report: Progress = None,
     shrinkages: Sequence[float | None] = (None,),
 ) -> list[list[SearchSolution]]:
-    """Return solutions for several limits, from loosest to tightest: one for each shrinkage.
+    """Return solutions for several inequalities, from loosest to tightest: one for each shrinkage.
 
-    `reference` is the solution of `task`, whose limits are those at REFERENCE_POSITION. All
+    `reference` is the solution of `task`, whose inequalities are those at REFERENCE_POSITION. All
     solutions share its columns, so that they can be compared term by term; columns are added where
     these are not enough. Every search begins from its neighbour's direction. A shrinkage of None
     is that of the reference; 1 is the initial direction itself, on all columns.
     """
-    tasks = [replace(task, limits=limit) for limit in limits]
+    tasks = [replace(task, inequalities=limit) for limit in inequalities]
     support, starts = _shared_support(tasks, reference)
     part = task.select(support)
     initial, i = part.best_initial_direction()
     dense_initial = task.initial_direction(i)
-    parts = [replace(part, limits=limit) for limit in limits]
+    parts = [replace(part, inequalities=limit) for limit in inequalities]
     directions = _follow_path(parts, [initial, *(w[support] for w in starts)], report)
     start = replace(reference, steps=())
     path: list[list[SearchSolution]] = []

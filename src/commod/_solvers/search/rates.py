@@ -1,7 +1,7 @@
 """Write a fairness target and hard caps as linear inequalities on sums over the rows.
 
 Every change of a decision moves each sum by a known step. `ChangeEffects` holds the steps of all
-rows, `SumLimits` the inequalities that the sums have to keep.
+rows, `SumInequalities` the inequalities that the sums have to keep.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ N_CAPPED_SUMS = 3  # share of changes, gain of accuracy, change of volume
 
 @dataclass(frozen=True)
 class Caps:
-    """Hard limits: the largest share of changes, loss of accuracy and change of volume.
+    """Hard inequalities: the largest share of changes, loss of accuracy and change of volume.
 
     Volume is the overall rate of positive decisions. None is no limit.
     """
@@ -188,7 +188,7 @@ def _lightest(cells: Cells, weight: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class SumLimits:
+class SumInequalities:
     """Linear inequalities on the sums q: matrix @ q ≤ bound + split·θ, where θ is free.
 
     `split` lets the two gaps of equalized odds share one allowance; zeros otherwise. The first
@@ -205,23 +205,23 @@ class SumLimits:
     n_rates: int = 0
 
 
-def fairness_limits(
+def fairness_inequalities(
     constraints: ConstraintLike, target: float, effects: ChangeEffects, caps: Caps
-) -> SumLimits:
+) -> SumInequalities:
     """Return "P-rule ≥ target", or "gap ≤ target", and the caps as linear inequalities."""
     constraint = get_constraint(constraints)
     n_groups, n_sums = effects.n_cells // len(constraint.rate_rows), len(effects.base_sums)
-    target_limits = constraint.limits(target, n_groups)
-    soft = np.zeros((len(target_limits.bound), n_sums))
-    soft[:, : target_limits.matrix.shape[1]] = target_limits.matrix
-    bound, split = target_limits.bound, target_limits.split
+    target_inequalities = constraint.inequalities(target, n_groups)
+    soft = np.zeros((len(target_inequalities.bound), n_sums))
+    soft[:, : target_inequalities.matrix.shape[1]] = target_inequalities.matrix
+    bound, split = target_inequalities.bound, target_inequalities.split
     if constraint.is_ratio:  # equal rates of zero are undefined, not fair
         soft = np.vstack([soft, -np.eye(n_groups, n_sums)])
         bound = np.concatenate([bound, -0.5 * effects.smallest_step])
         split = np.concatenate([split, np.zeros(n_groups)])
     hard, hard_bound = _cap_limits(caps, n_sums)
     largest_violation = max(float((soft @ effects.base_sums - bound).max()), 1e-3)
-    return SumLimits(
+    return SumInequalities(
         matrix=np.vstack([soft, hard]),
         bound=np.concatenate([bound, hard_bound]),
         split=np.concatenate([split, np.zeros(len(hard_bound))]),
@@ -236,11 +236,11 @@ def _cap_limits(caps: Caps, n_sums: int) -> tuple[Floats, Floats]:
     if not caps.any():
         return np.zeros((0, n_sums)), np.zeros(0)
     changes, accuracy_gain, volume = np.eye(n_sums)[-N_CAPPED_SUMS:]
-    limits = [
+    inequalities = [
         (changes, caps.changes),
         (-accuracy_gain, caps.accuracy_loss),
         (volume, caps.volume_change),
         (-volume, caps.volume_change),
     ]
-    matrix, bound = zip(*((row, cap) for row, cap in limits if cap is not None), strict=True)
+    matrix, bound = zip(*((row, cap) for row, cap in inequalities if cap is not None), strict=True)
     return np.array(matrix), np.array(bound)

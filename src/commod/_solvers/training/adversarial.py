@@ -9,17 +9,18 @@ adversary, r minimises
 while h minimises L_S, the cross-entropy of its prediction of the group s. Where r is layers of
 units, there are no concepts, and the loss ends with λ_ratio.
 
-Training starts at r = 1 and a random h. Each epoch does this:
+Training starts at r = 1 and a random h. Each epoch shuffles the rows and cuts them into batches of
+nearly equal size. Each batch does this:
 
-1. Shuffle the rows and cut them into batches of nearly equal size.
-2. For each batch, compute l with the current r and take `adversary_steps` steps of Adam on h.
+1. Compute l with the current r.
+2. Take `adversary_steps` steps of Adam on h.
 3. Compute the weight of L_S: λ_fair grows over `ramp_epochs`, and is multiplied by a factor that
    falls with the adversary's advantage (`_fairness_factor`).
 4. Take one step of Adam on r against the new h; warm-up epochs leave r as it is.
 5. Shrink W by soft-thresholding, which gives exact zeros.
 6. Update the running mean of the adversary's advantage.
 
-Both learning rates fall to 0 along a cosine.
+Both learning rates fall to 0 along a cosine. Margins are clipped at ±10 while training.
 """
 
 from __future__ import annotations
@@ -74,25 +75,26 @@ class RatioSpec(NamedTuple):
     """What the compiled program depends on besides the sizes of its arrays.
 
     `architecture` is that of r. With `single_step` the adversary takes one step per batch, without
-    a loop, which would cost as much as a tenth of a step.
+    a loop; a loop takes a tenth of the time of a step.
     """
 
     architecture: Architecture
     n_groups: int
-    hidden: tuple[int, ...]
+    adversary_hidden: tuple[int, ...]
     sees_label: bool
     single_step: bool = False
 
     @property
     def adversary_sizes(self) -> tuple[int, ...]:
         """Return the sizes of the adversary's layers, from its inputs to its logits."""
-        return (1 + self.sees_label, *self.hidden, self.n_groups)
+        return (1 + self.sees_label, *self.adversary_hidden, self.n_groups)
 
 
 class RatioTrainingRows(NamedTuple):
     """The fit rows on the device, padded; `numeric` to `ratio_weight` as in `RatioProblem`.
 
-    `surprise` is explained in `_surprise`; `margin_scale` is the standard deviation of z.
+    `surprise` is explained in `_surprise`. `margin_scale` is the standard deviation of z, and
+    `offset` is the logit of the threshold.
     """
 
     numeric: Array
@@ -121,7 +123,10 @@ class RatioSettings(NamedTuple):
 
 
 class RatioState(NamedTuple):
-    """Everything that one model carries from step to step."""
+    """Everything that one model carries from step to step.
+
+    `advantage` is the running mean of the adversary's advantage, `highest_advantage` its maximum.
+    """
 
     ratio: Any
     ratio_adam: AdamState
@@ -146,7 +151,7 @@ def train_ratio(
     spec = RatioSpec(
         architecture=Architecture.of(problem.n_terms, schedule.n_concepts, schedule.hidden),
         n_groups=problem.n_groups,
-        hidden=schedule.adversary_hidden,
+        adversary_hidden=schedule.adversary_hidden,
         sees_label=problem.adversary_sees_label,
         single_step=schedule.adversary_steps == 1,
     )
@@ -241,21 +246,24 @@ def _ratio_loss(
     ratio: Array,
     adversary: Array,
     batch: RatioTrainingRows,
-    weights: RatioPenalties,
+    penalties: RatioPenalties,
     spec: RatioSpec,
 ) -> tuple[Array, Array]:
-    """Return the loss of the ratio and its parts; the L1 on W is left to the proximal step."""
+    """Return the loss of the ratio and its parts.
+
+    The path norm has a gradient for v only; `Architecture.step` shrinks W.
+    """
     r = spec.architecture.apply(ratio, batch)
     edited = r * batch.margin
     label = weighted_mean(label_cross_entropy(edited + batch.offset, batch.label), batch.weight)
     group = _adversary_loss(adversary, edited, batch, spec)
     distance = weighted_mean((r - 1) ** 2, batch.ratio_weight)
-    loss = label - weights.fair * group + weights.ratio * distance
+    loss = label - penalties.fair * group + penalties.ratio * distance
     changed = weighted_mean((r < 0).astype(r.dtype), batch.weight)
     if not spec.architecture.n_concepts:
         return loss, jnp.stack([label, group, distance, changed])
     path, cosine = spec.architecture.concept_penalties(ratio)
-    loss = loss + weights.sparsity * path + weights.diversity * cosine
+    loss = loss + penalties.sparsity * path + penalties.diversity * cosine
     return loss, jnp.stack([label, group, distance, path, cosine, changed])
 
 
@@ -265,7 +273,7 @@ def _ratio_loss(
 
 def _step(
     state: RatioState,
-    weights: RatioPenalties,
+    penalties: RatioPenalties,
     batch: RatioTrainingRows,
     settings: RatioSettings,
     clock: Clock,
@@ -273,13 +281,13 @@ def _step(
 ) -> tuple[RatioState, Array]:
     """Return the state after several steps of the adversary and one of the ratio."""
     adversary, adversary_adam = _train_adversary(state, batch, settings, clock, spec)
-    ramped = weights.fair * jnp.clip((clock.age + 1) / settings.ramp, 0.0, 1.0)
-    weights = weights._replace(fair=ramped * _fairness_factor(state, settings))
+    ramped = penalties.fair * jnp.clip((clock.age + 1) / settings.ramp, 0.0, 1.0)
+    weighted = penalties._replace(fair=ramped * _fairness_factor(state, settings))
     gradient, parts = jax.grad(_ratio_loss, has_aux=True)(
-        state.ratio, adversary, batch, weights, spec
+        state.ratio, adversary, batch, weighted, spec
     )
     moved = spec.architecture.step(
-        state.ratio, gradient, state.ratio_adam, clock.decay * settings.rate, weights.sparsity
+        state.ratio, gradient, state.ratio_adam, clock.decay * settings.rate, penalties.sparsity
     )
     ratio, ratio_adam = jax.tree.map(
         lambda new, old: jnp.where(clock.age >= 0, new, old),  # the warm-up keeps the ratio
@@ -314,9 +322,9 @@ def _train_adversary(
 def _fairness_factor(state: RatioState, settings: RatioSettings) -> Array:
     """Return the factor on λ_fair: 5 at the base model, 1 where the group is hidden.
 
-    With I the adversary's advantage and I₀ that on the base model, the ratio descends along
-    λ_fair (I + 2 I²/I₀). A constant weight does not hold the ratio anywhere between "no change"
-    and "far too many changes".
+    I is the adversary's advantage and I₀ the highest advantage so far; after the warm-up that is
+    its advantage on the base model. The ratio descends along λ_fair (I + 2 I²/I₀). A constant
+    weight does not hold the ratio anywhere between "no change" and "far too many changes".
     """
     remaining = state.advantage / jnp.maximum(state.highest_advantage, NO_ADVANTAGE)
     return 1 + jnp.where(settings.adaptive, EXTRA_WEIGHT * jnp.clip(remaining, 0.0, 1.0), 0.0)
