@@ -40,6 +40,7 @@ def test_files_and_functions_can_be_read_without_scrolling():
     assert {function: n for function, n in lengths.items() if n > 60} == {}
 
 
+@pytest.mark.slow
 def test_functions_have_few_parameters():
     exempt = {"__init__", *PUBLIC_ENTRY_POINTS}
     numbers = {(name_of(p), f.name): n_parameters(f) for p in FILES for f in functions_of(p)}
@@ -96,6 +97,7 @@ def lines_with_constraint_names(text):
     return found.lines
 
 
+@pytest.mark.slow
 def test_constraint_names_are_compared_in_one_file():
     others = [path for path in FILES if path != COMPARISONS]
     lines = {name_of(p): lines_with_constraint_names(p.read_text("utf-8")) for p in others}
@@ -121,6 +123,7 @@ def test_a_comparison_with_a_constraint_name_is_noticed(text):
 # Names and imports
 
 
+@pytest.mark.slow
 def test_no_two_classes_share_a_name():
     names = Counter(
         node.name.lstrip("_")
@@ -147,6 +150,7 @@ def imports_of(path, modules):
                 yield inner if inner in modules else node.module
 
 
+@pytest.mark.slow
 def test_no_import_circle():
     modules = {module_of(path): path for path in FILES}
     graph = {

@@ -15,6 +15,8 @@ from commod.datasets import make_biased
 from commod.exceptions import CommodWarning
 from commod.rivals import lineup
 
+pytestmark = pytest.mark.slow
+
 skops_io = pytest.importorskip("skops.io")
 
 DATA = make_biased(600, random_state=0)

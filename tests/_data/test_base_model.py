@@ -66,6 +66,7 @@ class OnlyScores:
 # Models of many makes: with r = 1 the update is the base model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -121,6 +122,7 @@ def test_a_frozen_model_is_accepted():
     assert np.array_equal(update.predict_proba(X), MODEL.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_the_base_model_is_never_refitted():
     model = LogisticRegression().fit(X_TRAIN, Y_TRAIN)
     before = model.coef_.copy()

@@ -83,6 +83,7 @@ def as_objects(rows):
 # The same rows give the same terms
 
 
+@pytest.mark.slow
 @given(tables())
 @quick
 def test_pandas_polars_and_numpy_versions_of_the_rows_give_identical_tables(rows):
@@ -105,6 +106,7 @@ def test_pandas_polars_and_numpy_versions_of_the_rows_give_identical_tables(rows
             assert np.array_equal(getattr(terms, name), getattr(expected, name)), name
 
 
+@pytest.mark.slow
 @given(tables(), st.randoms(use_true_random=False))
 @quick
 def test_the_order_of_the_rows_does_not_matter_to_the_categories(rows, random):

@@ -161,6 +161,7 @@ def test_a_correction_must_be_of_a_column_and_to_a_kind(put):
 field = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(field, field), min_size=1, max_size=5))
 def test_text_comes_back_as_it_was_written(tmp_path_factory, rows):
@@ -173,6 +174,7 @@ def test_text_comes_back_as_it_was_written(tmp_path_factory, rows):
     assert read == rows
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=6))
 def test_numbers_come_back_to_the_last_bit(tmp_path_factory, values):
@@ -232,12 +234,14 @@ def test_a_ragged_row_far_down_is_named_by_its_line(put):
         open_tables([put(f"a,b\n{good}7\n{good}")])
 
 
+@pytest.mark.slow
 def test_many_columns_work(put):
     names = [f"c{i}" for i in range(500)]
     frame = frame_of(put(",".join(names) + "\n" + ",".join("1" * 500) + "\n"))
     assert frame.shape == (1, 500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [
@@ -259,6 +263,7 @@ def test_quoted_line_ends_and_quotes_stay(put):
     assert frame["b"].tolist() == ["x\r\ny", 'q"q']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "options"),
     [
@@ -284,6 +289,7 @@ def test_what_cannot_delimit_is_refused(put, delimiter):
         open_tables([put("a\n1\n")], delimiter=delimiter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8-sig", "UTF8"])
 def test_encodings(put, encoding):
     path = put("ä,b\n1,é\n".encode(encoding))
@@ -346,6 +352,7 @@ def test_files_with_different_columns_are_refused(put, other, message):
         open_tables(paths)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["it's.csv", "100%.csv", "a b.csv", "o[1].csv", "a*b.csv", "a?.csv", 'q".csv', "é漢.csv",
@@ -548,6 +555,7 @@ def big_table(path, n=300_000):
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv", ".csv.gz"])
 def test_the_output_has_the_rows_of_the_input_in_their_order(tmp_path, suffix):
     source = big_table(tmp_path / "in.parquet")
@@ -577,6 +585,7 @@ def test_missing_values_and_quotes_survive_a_csv_file(put, tmp_path):
         pd.testing.assert_frame_equal(frame_of(str(tmp_path / "out.csv")), read_frame(table))
 
 
+@pytest.mark.slow
 def test_progress_goes_from_nothing_to_everything(tmp_path):
     shares = []
     with open_tables([big_table(tmp_path / "in.parquet", 2_000_000)]) as table:
@@ -675,6 +684,7 @@ SLOW_WRITE = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "handler", "exit_code"),
     [

@@ -108,6 +108,7 @@ def expected_of(asked):
     return of_arrays(people(), **ASKED[asked])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_figure_of_counts_is_that_of_the_rows(engine, asked):
     assert_same(of_frame(engine(people()), **ASKED[asked]), expected_of(asked))
@@ -124,6 +125,7 @@ row = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     rows=st.lists(row, min_size=1, max_size=40),
@@ -151,6 +153,7 @@ def test_small_tables_of_any_kind(rows, engine, favorable, sensitive, size, thre
         assert_same(of_frame(ENGINES[engine](data), **options), of_arrays(data, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "boolean", "category", "float"])
 def test_labels_and_groups_of_any_kind(engine, kind):
     data = people(1)
@@ -171,6 +174,7 @@ def test_labels_and_groups_of_any_kind(engine, kind):
     assert_same(result, of_arrays(data, **SCORED, **labels))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "same"), [("DECIMAL(3, 1)", float), ("HUGEINT", int)])
 def test_decimal_and_huge_integers_of_sql_are_read(kind, same):
     data = people(1)
@@ -200,6 +204,7 @@ def test_a_group_that_fares_worse_than_everybody_else_is_counted_by_hand():
     assert (worst.n_others, worst.others) == (200, 1.0)
 
 
+@pytest.mark.slow
 def test_scores_that_hardly_vary_keep_their_correlation(engine):
     rng = np.random.default_rng(0)
     data = people()
@@ -213,6 +218,7 @@ def test_scores_that_hardly_vary_keep_their_correlation(engine):
     assert of_frame(engine(data), **options).agreement.correlation is None
 
 
+@pytest.mark.slow
 def test_spark_counts_the_same(spark):
     data = people().astype({"old": float})
     options = {**SCORED, "sensitive_features": ["race", "sex"], "request": {"threshold": 0.5}}
@@ -246,6 +252,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_nan", [True, False], ids=["NaN", "null"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_without_any_decision_are_left_out_and_counted(kind, as_nan):
@@ -299,6 +306,7 @@ def brought(monkeypatch):
     return lines
 
 
+@pytest.mark.slow
 def test_only_group_tables_leave_the_engine(engine, brought):
     result = of_frame(engine(people(n=5000)), **{**SCORED, "sensitive_features": ["race", "sex"]})
     assert result.n == 5000
@@ -340,6 +348,7 @@ def test_a_value_per_person_is_refused_and_stays_inside(engine, brought, monkeyp
     assert max(brought) <= 28
 
 
+@pytest.mark.slow
 def test_what_needs_rows_is_said_to_be_unknown(engine):
     result = of_frame(engine(people()), **SCORED)
     assert result.quality.auc_before is result.quality.auc_loss is result.calibration is None
@@ -354,6 +363,7 @@ def test_what_needs_rows_is_said_to_be_unknown(engine):
     assert Audit.from_json(result.to_json()) == result
 
 
+@pytest.mark.slow
 def test_the_digest_is_of_the_counts_whatever_the_engine_and_the_order():
     data = people()
     digests = {

@@ -131,6 +131,7 @@ def test_segments_are_those_of_the_decisions_on_columns_that_r_may_read(update, 
     assert "score" not in used
 
 
+@pytest.mark.slow
 def test_many_rows_in_pieces_are_the_same(update, why, new, monkeypatch):
     monkeypatch.setattr("commod._reporting.explain.decisions.CHUNK", 77)
     pieces = explain(update, new)
@@ -265,6 +266,7 @@ def some_rows(why):
     return changed + np.flatnonzero(~why.changed)[:12].tolist()
 
 
+@pytest.mark.slow
 def test_contributions_add_up_to_r(why):
     for row in some_rows(why):
         person = why.person(row)
@@ -367,6 +369,7 @@ def all_edited(X, people):
     return pd.concat(rows) if rows else X.iloc[:0], pairs
 
 
+@pytest.mark.slow
 def test_what_would_have_kept_a_decision_really_keeps_it(update, why, new):
     people = [why.person(row) for row in np.flatnonzero(why.changed)[:15].tolist()]
     again, pairs = all_edited(new, people)
@@ -377,6 +380,7 @@ def test_what_would_have_kept_a_decision_really_keeps_it(update, why, new):
         np.testing.assert_allclose(update.raw_ratio(again), ratios, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_what_would_have_changed_a_decision_really_changes_it(update, why, new):
     people = [why.person(row) for row in np.flatnonzero(~why.changed)[:15].tolist()]
     again, pairs = all_edited(new, people)
@@ -469,6 +473,7 @@ def test_rows_that_do_not_exist(simple, new, row):
 # -- many people at once --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_reasons_are_the_persons_strongest_pushes(why):
     rows = some_rows(why)
     for row, text in zip(rows, why.reasons(rows, most=2), strict=True):
@@ -543,6 +548,7 @@ def test_the_text_says_where_no_rule_describes_a_direction(new):
 # -- what was asked -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_request_is_what_was_asked_in_plain_python(rows, new):
     update = fit(rows, target=0.8, max_changes=0.5, direction="gains_only", max_volume_change=1)
     request = explain(update, new).request

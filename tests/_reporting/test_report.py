@@ -102,6 +102,7 @@ def missing(record, text):
     ]
 
 
+@pytest.mark.slow
 def test_every_number_of_the_audit_is_in_the_page_and_in_markdown(page, markdown):
     assert missing(FULL, page.text) == []
     assert missing(FULL, markdown) == []
@@ -130,6 +131,7 @@ def test_the_table_of_steps_has_every_step(page, markdown):
             assert f"{step.limit:.1%}" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trade_off", [None, STEPS, audits.randomised(), audits.trade_off(0)])
 @pytest.mark.parametrize("found", [FULL, audits.bare()], ids=["full", "bare"])
 def test_undefined_numbers_are_never_written_as_code(found, trade_off):
@@ -272,6 +274,7 @@ def test_the_slider_starts_at_what_was_asked_for():
 # Hostile text -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", audits.HOSTILE)
 def test_hostile_names_are_inert_and_readable_in_html(name, page):
     text = audits.HOSTILE[name]

@@ -14,6 +14,8 @@ from commod._reporting.render import render_html
 from commod._reporting.render.explanation_tables import SHOWN_TERMS
 from commod.datasets import make_biased
 
+pytestmark = pytest.mark.slow
+
 FULL, STEPS = audits.audit(), audits.trade_off()
 SIZES = {"desk": (1280, 860), "phone": (390, 844)}
 

@@ -176,6 +176,7 @@ def test_an_accuracy_that_nobody_has_leaves_nothing(comparison):
     assert table[0.7].drop(["exact limit", "limit with random draws"]).isna().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["equalized_odds", "true_positive_rate_parity"])
 def test_disparities_are_ceilings(constraints, model, rows):
     methods = [

@@ -140,6 +140,7 @@ def test_figures_of_the_base_model(curve, model, new):
     assert curve.base_fairness == base
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 @pytest.mark.parametrize("direction", ["any", "gains_only"])
 def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, constraints, direction):
@@ -398,6 +399,7 @@ def test_only_our_updates_have_a_frontier(model, rows):
         trace(COMMOD(model, epochs=1), rows, grid={"epochs": [1]})
 
 
+@pytest.mark.slow
 def test_a_grid_of_commod_models(model, rows, new):
     update = COMMOD(model, epochs=60, adversary_hidden=(8,), random_state=0)
     curve = trace(update, rows, new, grid={"lambda_fair": [0.0, 6.0], "lambda_ratio": [0.0]})
@@ -527,6 +529,7 @@ def with_a_secret(rows, model):
     return table, y, s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("update", "how"),
     [
@@ -560,6 +563,7 @@ def test_what_segments_were_sought_in_is_let_go(model, rows):
     assert columns() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [COMMOD, RejectOption, ControlledDebiaser])
 def test_a_selected_update_is_the_callers_own(model, rows, new, kind):
     settings = {"epochs": 30, "random_state": 0} if kind is COMMOD else {}
@@ -573,6 +577,7 @@ def test_a_selected_update_is_the_callers_own(model, rows, new, kind):
     np.testing.assert_array_equal(decided(again, new), before)
 
 
+@pytest.mark.slow
 def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
     monkeypatch.setattr("commod._study.frontier.description.SegmentFinder", None)
     update = ControlledDebiaser(model, random_state=0)

@@ -23,6 +23,7 @@ def grid(data, *settings, **params):
     return fit_grid(update, settings, X, y, sensitive_features=s)
 
 
+@pytest.mark.slow
 def test_models_without_a_seed_share_one_of_their_own(data):
     settings = [{"random_state": 3}, {}, {}]
     seeded, one, other = grid(data, *settings, lambda_fair=4)

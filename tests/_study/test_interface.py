@@ -95,6 +95,7 @@ def model(rows):
     return LogisticRegression().fit(rows[0], rows[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("update", "how"),
     [

@@ -278,6 +278,7 @@ def policies():
     return X, data.target, np.asarray(data.sensitive_features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", ["subsample", "bootstrap"])
 @pytest.mark.parametrize(("smallest", "n_policies"), [(2, 140), (5, 2), (9, 1)])
 def test_refits_have_no_category_that_the_fit_would_not_have(
@@ -347,6 +348,7 @@ def test_the_same_seed_gives_the_same_result(watched, rows):
 # -- kinds of rows and updates -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pandas", "polars", "list"])
 def test_frames_and_lists_give_what_arrays_give(rows, kind):
     X, y, s = rows
@@ -400,6 +402,7 @@ def test_commod_refits_are_counted_too(model):
     assert found.n_refits == 2 and found.terms
 
 
+@pytest.mark.slow
 def test_new_people_are_decided_on_where_given(model, rows, biased):
     X, y, s = biased.data[:N], biased.target[:N], biased.sensitive_features[:N]
     update = ControlledDebiaser(model, target=0.8, random_state=0)
@@ -441,6 +444,7 @@ def test_where_all_refits_fail_the_first_reason_is_the_error(watched, rows):
         refit(watched("never"), rows)
 
 
+@pytest.mark.slow
 def test_warnings_of_refits_are_collected_not_printed(model, rows):
     update = ControlledDebiaser(model, target=0.98, max_changes=0.01, random_state=0)
     with warnings.catch_warnings():

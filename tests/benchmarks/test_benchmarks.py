@@ -193,6 +193,7 @@ def test_the_page_shows_no_verdict_that_is_not_due():
     assert "**MISSED**" not in text.split("## ", 1)[1]
 
 
+@pytest.mark.slow
 def test_every_figure_is_about_something_that_is_measured(tmp_path):
     for settings, quick in ((FULL, False), (QUICK, True)):
         place = Place(tmp_path, quick)
@@ -262,6 +263,7 @@ def test_an_answer_of_pytest_benchmark_is_read_as_a_turn():
     assert (turn["seconds"], turn["turn"], turn["extra"]) == (2.0, 1, {"peak_mb": 5.0})
 
 
+@pytest.mark.slow
 def test_a_benchmark_runs_in_a_process_of_its_own(tmp_path):
     (case,) = [c for c in bench.list_cases(Place(tmp_path, True)) if c.name == "python"]
     turn = run_step(Step(case, 0), Place(tmp_path, True), Processes())

@@ -112,6 +112,7 @@ def assert_one_sentence(outcome, *words):
 # -- the whole job ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_documented_commands_run(folder):
     lines = [line for line in DOCS.read_text().splitlines() if line.startswith("$ commod ")]
     assert len(lines) >= 7
@@ -191,6 +192,7 @@ def test_debias_with_models_in_files(folder, call):
     assert call(*told, "--model", "model.pkl", "--trust-pickle", "--force")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_constraint_that_is_not_met_is_exit_code_1_and_the_closest_patch(folder, call):
     told = ("debias", "train.csv", *TOLD, "--at-least", "0.99", "--max-changes", "0.01")
     code, out, _ = call(*told, "--json")
@@ -234,7 +236,7 @@ def test_the_ledger_names_rows_of_the_table(folder, call):
 
 
 def test_many_rows_are_sampled_unless_all_are_asked_for(folder, call, monkeypatch):
-    for name, few in (("FEWEST_ROWS", 500), ("CHANGED_ROWS", 10), ("CELL_ROWS", 100)):
+    for name, few in (("MIN_ROWS", 500), ("MIN_CHANGED_ROWS", 10), ("MIN_CELL_ROWS", 100)):
         monkeypatch.setattr(_sample, name, few)
     _, some, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.7", "--force")
     _, every, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.7", "--force", "--all-rows")
@@ -341,6 +343,7 @@ def test_show_prints_one_page_and_what_differs(folder, call, patch_file):
     assert found["sha256"] == hashlib.sha256(Path("laid_out.json").read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_compare_holds_methods_against_the_limit(folder, call):
     told = ("compare", "train.csv", *TOLD, "--method", "ControlledDebiaser", "--method", "LPP")
     code, out, _ = call(*told, "--json", "--out", "c.csv", "--picture", "c.png")
@@ -480,6 +483,7 @@ def test_nothing_that_is_read_or_written_is_replaced(folder, call, patch_file):
     assert Patch.load("loop.json")
 
 
+@pytest.mark.slow
 def test_a_mistyped_column_is_one_sentence(folder, call, patch_file):
     told = ("audit", "decided.csv", "--before", "old", "--after", "new")
     for option in ("--sensitive", "--label", "--score-before"):
@@ -611,6 +615,7 @@ def test_a_full_disk_leaves_the_earlier_file(folder, call, patch_file, monkeypat
     assert sorted(p.name for p in folder.iterdir()) == files
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT", "SIGTERM"])
 def test_an_apply_that_is_stopped_leaves_the_earlier_file(folder, patch_file, how):
@@ -647,6 +652,7 @@ def test_help_loads_nothing_heavy():
     assert not done.stderr.strip(), done.stderr
 
 
+@pytest.mark.slow
 def test_every_command_has_help_with_examples():
     for name in ("debias", "audit", "apply", "sql", "show", "compare", "check", "demo"):
         done = run_installed(name, "--help")
@@ -666,6 +672,7 @@ def test_a_wrong_use_is_one_sentence_too(call):
     assert code == 2 and "--sensitive" in json.loads(out)["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_files_are_written_wherever_words_cannot_be(folder, encoding):
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
@@ -674,6 +681,7 @@ def test_files_are_written_wherever_words_cannot_be(folder, encoding):
     assert done.returncode == 0 and "P-rule" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_reading_does_not_stop_the_work(folder):
     told = [str(COMMAND), "debias", "train.csv", *TOLD, "--at-least", "0.8"]
     line = f"({shlex.join(told)}; echo $? > code) | true"

@@ -45,6 +45,7 @@ def saved(model, path):
 # skops and pickles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

@@ -116,6 +116,7 @@ def test_differences_are_the_correctly_rounded_exact_gaps(table):
         assert math.isnan(value) if gap is None else value == float(gap)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(tables(weight=st.floats(0.01, 100), fill_cells=True))
 def test_values_equal_fairlearn_where_every_cell_has_rows(table):

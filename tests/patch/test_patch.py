@@ -118,6 +118,7 @@ def test_an_update_must_be_fitted_and_linear(quick_compilation):
         bent.to_patch()
 
 
+@pytest.mark.slow
 def test_an_update_that_reads_the_margin_is_a_patch_too(quick_compilation):
     data = make_biased(600, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
@@ -266,6 +267,7 @@ SLOW = {
 SEEDS = st.integers(0, 2**32)
 
 
+@pytest.mark.slow
 @settings(max_examples=250, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_is_refused_or_the_same_patch(seed):
@@ -280,6 +282,7 @@ def test_a_mutated_file_is_refused_or_the_same_patch(seed):
             assert read == mixed_patch(), tree
 
 
+@pytest.mark.slow
 @settings(max_examples=250, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed):
@@ -434,6 +437,7 @@ def test_a_frame_that_does_not_fit_is_refused(change, match):
         mixed_patch().apply(change(ROWS))
 
 
+@pytest.mark.slow
 def test_many_columns_and_bins_are_no_trouble():
     rng = np.random.default_rng(0)
     names = [f"x{i}" for i in range(300)]
@@ -454,6 +458,7 @@ def test_many_columns_and_bins_are_no_trouble():
     np.testing.assert_array_equal(edited["commod_changed"], r < 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_frames_of_all_kinds_agree_with_the_scorecard(data):
@@ -689,6 +694,7 @@ def test_verify_finds_groups_that_are_numbers():
     assert any("7, a value of the sensitive attribute" in problem for problem in found.problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [[1, 2, 3], ["a", "b", "a"], [True, False, True]])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_categories_of_pandas_keep_their_type(values, ordered):
@@ -769,6 +775,7 @@ def test_a_number_too_large_for_a_double_is_refused():
         Patch.from_json(b"{}")
 
 
+@pytest.mark.slow
 def test_many_odd_categories_keep_their_points_and_rows_their_order_in_duckdb():
     duckdb = pytest.importorskip("duckdb")
     odd = ["", " ", "a'b", 'a"b', "a\\b", "ü", "A", "a", "a ", "%", "--", ";", "\n", "1", "true"]

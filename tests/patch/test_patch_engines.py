@@ -42,7 +42,10 @@ except ImportError:
     onnxruntime = None
 
 # PySpark leaves its sockets to the garbage collector, which comes when it likes
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
 
 N_ROWS = 100_000
 N_TOWNS = 5_000

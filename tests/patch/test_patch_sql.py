@@ -161,6 +161,7 @@ def test_names_and_prefix_may_be_those_of_our_work_columns():
     assert found.column_names[:3] == table.column_names
 
 
+@pytest.mark.slow
 def test_more_columns_than_one_expression_holds_are_added_in_order():
     names = [f"x{i}" for i in range(120)]
     patch = Patch(content_of(*(number(name, 0.1 * (-1) ** i) for i, name in enumerate(names))))

@@ -61,6 +61,7 @@ def fit(rows, update=None, sample_weight=None, **params):
 # -- the gradient the predictor follows -----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_gradients_combine_as_by_hand():
     of_label, of_adversary = jnp.array([3.0, 4.0]), jnp.array([1.0, 0.0])
     assert combine_gradients(of_label, of_adversary, 0.5, (2,)).tolist() == [-0.5, 4.0]
@@ -73,6 +74,7 @@ numbers = st.floats(-4, 4, width=32).map(lambda x: round(x, 3))
 vectors = arrays(np.float64, 6, elements=numbers)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the first example compiles
 @given(vectors, vectors, st.floats(0, 10))
 def test_the_update_moves_against_the_adversary_by_the_strength(of_label, of_adversary, strength):
@@ -89,6 +91,7 @@ def test_the_update_moves_against_the_adversary_by_the_strength(of_label, of_adv
         np.testing.assert_allclose(found, projected - strength * of_adversary, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(vectors, vectors)
 def test_tensors_are_projected_each_by_itself(of_label, of_adversary):
@@ -155,6 +158,7 @@ def adversary_inputs(problem, t):
     return np.column_stack([t, t * y, t * (1 - y)] if problem.adversary_sees_label else [t])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sees_label", [False, True])
 def test_the_adversary_reads_the_sharpened_score_and_the_label_for_equalized_odds(sees_label):
     problem = make_problem(n_groups=3, sees_label=sees_label)
@@ -228,6 +232,7 @@ def numpy_training(problem, start, strength, plan, pieces):
     return theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sees_label", "whole"), [(False, True), (True, True), (True, False)])
 def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
     problem = make_problem(sees_label=sees_label)
@@ -445,6 +450,7 @@ def test_progress_is_shown_where_wanted(rows, capsys):
     assert "AdversarialDebiasing" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_stored_update_predicts_without_jax(rows, tmp_path):
     update = fit(rows)
     X = rows[0]

@@ -95,6 +95,7 @@ def lagrangian(update, points, mass, decisions, threshold):
     return risk + (update.multipliers_ * rates).sum(axis=(1, 2)) + update.lambda_ratio * changes
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 10**6),
     st.sampled_from(CONSTRAINTS),
@@ -125,6 +126,7 @@ def test_no_classifier_has_a_smaller_lagrangian(seed, constraints, ratio, streng
     assert lagrangian(update, points, mass, own, threshold)[0] == pytest.approx(least, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [0.0, 0.1])
 def test_two_groups_have_the_margin_of_the_p_rule(rows, model, ratio):
     X, y, groups = rows
@@ -150,6 +152,7 @@ def test_two_groups_have_the_margin_of_the_p_rule(rows, model, ratio):
 # Fair enough on the fit rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 @pytest.mark.parametrize("aware", [False, True])
 def test_targets_are_met_on_the_fit_rows(rows, model, constraints, aware):
@@ -167,6 +170,7 @@ def test_targets_are_met_on_the_fit_rows(rows, model, constraints, aware):
     assert (np.diff(rates) > 0).all()
 
 
+@pytest.mark.slow
 def test_the_multiplier_is_the_smallest_that_is_fair_enough(rows, model):
     X, y, groups = rows
     update = BayesPlugIn(model, strength=0.5).fit(X, y, sensitive_features=groups)
@@ -223,6 +227,7 @@ def test_the_base_model_may_be_undefined_or_fair_already(rows, model):
     assert nobody.reached_ is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 @pytest.mark.parametrize("aware", [False, True])
 def test_several_groups(constraints, aware):

@@ -253,6 +253,7 @@ def test_a_score_that_equals_the_threshold_can_be_raised_but_is_negative_untouch
 # -- what strength buys ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["linear", "mlp", "concepts"])
 def test_more_strength_means_more_fairness_and_more_changes(rows, architecture):
     update = FRAPPE(ScoreColumn("score"), **{**QUICK, "epochs": 100, "architecture": architecture})
@@ -502,6 +503,7 @@ def test_progress_is_shown_where_wanted(rows, capsys):
     assert "FRAPPE" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_stored_updates_predict_without_jax(rows, tmp_path):
     updates = [fit(rows, strength=2, architecture=kind) for kind in ("linear", "mlp", "concepts")]
     X = rows[0]

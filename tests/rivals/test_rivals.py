@@ -114,6 +114,7 @@ def test_the_lineup_is_everything_under_one_contract():
 # Neutral
 
 
+@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 def test_strength_zero_changes_nothing_at_all(name, constraints, rows):
@@ -146,6 +147,7 @@ def test_a_strength_without_meaning_is_refused(name, strength, rows):
 # One contract
 
 
+@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("swapped", [False, True])
 def test_labels_scores_margins_and_changes_agree(name, swapped, rows):
@@ -187,6 +189,7 @@ def test_a_decision_depends_on_its_row_alone(name, rows):
     assert (call(update, "predict", X, group) == whole).all()
 
 
+@pytest.mark.slow
 @every_method
 def test_fairness_improves_along_the_sweep(name, rows):
     update = methods(ScoreColumn("score"))[name]
@@ -204,6 +207,7 @@ def update_base(update, rows):
     return fit(clone(update).set_params(strength=0), rows).fairness_
 
 
+@pytest.mark.slow
 @every_method
 def test_several_strengths_at_once_equal_each_alone(name, rows):
     X, y, group = rows
@@ -216,6 +220,7 @@ def test_several_strengths_at_once_equal_each_alone(name, rows):
         assert (ours == theirs).all()
 
 
+@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 def test_three_groups_and_every_constraint_stay_above_the_limit(name, constraints):
@@ -238,6 +243,7 @@ def test_cloning_keeps_the_base_model_and_the_parameters(name, data):
     assert copy.get_params() == update.get_params()
 
 
+@pytest.mark.slow
 @every_method
 def test_a_pickled_update_decides_the_same(name, rows):
     X, _, group = rows
@@ -246,6 +252,7 @@ def test_a_pickled_update_decides_the_same(name, rows):
     assert (call(again, "predict", X, group) == call(update, "predict", X, group)).all()
 
 
+@pytest.mark.slow
 @every_method
 def test_frames_of_either_kind_give_the_same_decisions(name, rows):
     X, y, group = rows
@@ -256,6 +263,7 @@ def test_frames_of_either_kind_give_the_same_decisions(name, rows):
     assert (call(update, "predict", other, group) == decided).all()
 
 
+@pytest.mark.slow
 @every_method
 def test_the_check_for_methods_of_ones_own_passes(name):
     data = make_biased(2 * N, bias=1.5, n_categories=3, random_state=0)  # it fits on half of them
@@ -440,6 +448,7 @@ def test_strength_sets_the_target_between_base_and_parity():
     assert get_constraint("equalized_odds").towards_ideal(0.4, 0.5) == 0.2
 
 
+@pytest.mark.slow
 def test_rivals_are_imported_without_jax_and_fairlearn():
     code = (
         "import sys; from commod.rivals import lineup; lineup(None); "

@@ -116,6 +116,7 @@ def check_against_decisions(update, rows, *, pos_label=1, before=None):
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 @pytest.mark.parametrize("sparsity", [0, 0.14])
 def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, sparsity):
@@ -129,6 +130,7 @@ def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, spa
     assert f"needs at least {update.limit_:.1%} changed" in update.status_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 def test_few_changes_at_every_level(model, rows, target):
     update = fit(model, rows, target=target, sparsity=0)
@@ -136,6 +138,7 @@ def test_few_changes_at_every_level(model, rows, target):
     assert update.change_rate_ <= 1.2 * update.limit_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 def test_three_groups(constraints):
     data = make_biased(900, bias=1.5, group_shares=(0.5, 0.3, 0.2), random_state=2)
@@ -175,6 +178,7 @@ def test_equal_weights_are_no_weights(model, rows, fitted):
     assert update.limit_ == fitted.limit_
 
 
+@pytest.mark.slow
 def test_a_row_of_weight_zero_is_as_if_it_were_not_there(model, rows):
     X, y, s = rows
     kept = np.arange(N) % 3 > 0
@@ -376,6 +380,7 @@ def volume(update, X):
     return (2 * up - before.n_changes) / len(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
 @pytest.mark.parametrize(
     "hard",
@@ -410,6 +415,7 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, h
     assert f"{name} is {cap:.1%}" in update.status_
 
 
+@pytest.mark.slow
 def test_all_hard_limits_at_once(model, rows):
     X = rows[0]
     caps = {"max_changes": 0.03, "max_accuracy_loss": 0.01, "max_volume_change": 0.02}
@@ -425,6 +431,7 @@ def test_hard_limits_that_do_not_bind_change_nothing(model, rows, fitted):
     assert np.array_equal(update.predict(rows[0]), fitted.predict(rows[0]))
 
 
+@pytest.mark.slow
 def test_a_budget_without_a_target_buys_fairness(model, rows):
     X, _, s = rows
     values = []
@@ -495,6 +502,7 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
 # -- every parameter matters ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -577,6 +585,7 @@ def test_numbers_enter_in_bins_by_themselves_where_errors_are_compared(model, ro
     assert not has_bins(constraints="false_positive_rate_parity", monotone={"x0": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("sparsity", [0, 0.14])
 def test_r_moves_with_a_monotone_column_one_way_only(model, rows, sign, sparsity):
@@ -615,6 +624,7 @@ def test_rare_categories_have_no_points(model, rows):
     assert "rare = seldom" not in dropped.term_names_
 
 
+@pytest.mark.slow
 def test_small_groups_are_left_out_and_reported(model, rows):
     X, y, s = rows
     groups = np.where(np.arange(N) < 20, "few", np.asarray(s))
@@ -627,6 +637,7 @@ def test_small_groups_are_left_out_and_reported(model, rows):
     assert p_rule(None, counted.predict(X), sensitive_features=groups) >= 0.8
 
 
+@pytest.mark.slow
 def test_progress_is_shown_where_asked_for(model, rows, capsys):
     few = [part[:150] for part in rows]
     quiet_fit(model, few, confidence=0.9, progress=True)
@@ -635,6 +646,7 @@ def test_progress_is_shown_where_asked_for(model, rows, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_random_state_draws_the_halves(model, rows):
     few = [part[:150] for part in rows]
     first, again, other = (
@@ -704,6 +716,7 @@ def test_clone_pickle_and_parameters(model, rows, fitted):
     assert not [name for name in vars(fitted) if name in ("_figures", "_more_rows")]
 
 
+@pytest.mark.slow
 def test_groups_are_routed_through_a_grid_search(model, rows):
     X, y, s = rows
     with sklearn.config_context(enable_metadata_routing=True):
@@ -715,6 +728,7 @@ def test_groups_are_routed_through_a_grid_search(model, rows):
     assert search.best_estimator_.fairness_ >= search.best_params_["target"]
 
 
+@pytest.mark.slow
 def test_fit_loads_no_jax_and_predict_needs_no_groups():
     script = """
         import sys
@@ -787,6 +801,7 @@ def test_the_models_of_a_promise_were_tested_in_order_and_the_last_that_passed_i
     assert costs == sorted(costs, reverse=True)
 
 
+@pytest.mark.slow
 def test_too_few_rows_are_insufficient_evidence_with_a_number(model, rows):
     with pytest.warns(TargetWarning, match="Insufficient evidence") as caught:
         update = fit(model, rows, confidence=0.999, target=0.7)
@@ -796,6 +811,7 @@ def test_too_few_rows_are_insufficient_evidence_with_a_number(model, rows):
     assert int(number[1].replace(",", "")) > N
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS[1:])
 def test_promises_on_gaps(many, constraints):
     model, rows = many
@@ -807,6 +823,7 @@ def test_promises_on_gaps(many, constraints):
     assert update.fairness_interval_[0] <= update.fairness_ <= update.fairness_interval_[1]
 
 
+@pytest.mark.slow
 def test_a_higher_confidence_is_harder_to_promise(many):
     model, rows = many
     costs = []
@@ -867,7 +884,10 @@ def test_a_promise_where_fairness_is_undefined_is_refused_in_words(rows):
         ({"max_accuracy_loss": -1}, r"max_accuracy_loss=-1 must be"),
         ({"max_volume_change": 7}, r"max_volume_change=7 must be"),
         ({"direction": "up"}, r"direction='up' is not known; choose one of any, gains_only"),
-        ({"constraints": "fair"}, r"constraints must be one of demographic_parity.*got 'fair'"),
+        (
+            {"constraints": "fair"},
+            r"constraints='fair' is not known; choose one of demographic_parity",
+        ),
         ({"numeric": "cubes"}, r"numeric='cubes' is not known; choose one of auto, unit, bins"),
         ({"monotone": {"x9": 1}}, r"monotone names 'x9', but X has no such column \(columns: x0"),
         ({"monotone": {"x0": 2}}, r"monotone=\{'x0': 2\}: pass 1 where r may only rise"),
@@ -973,6 +993,7 @@ def hostile_table(seed, n, scores, n_groups):
     return X, y, group
 
 
+@pytest.mark.slow
 @hostile
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -1044,6 +1065,7 @@ def test_whatever_comes_in_what_is_promised_holds(
     assert direction != "losses_only" or changes.n_gains == 0
 
 
+@pytest.mark.slow
 def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
     """Beginning with all groups that must change ended, in this table, at three times as many."""
     data = make_biased(

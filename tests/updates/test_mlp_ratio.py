@@ -94,6 +94,7 @@ def best_half_plane(X, y, group, floor):
     return best
 
 
+@pytest.mark.slow
 def test_it_does_what_no_linear_ratio_can(rows, fitted):
     X, y, group = rows
     assert fitted.base_fairness_ < 0.2
@@ -133,6 +134,7 @@ def test_without_epochs_r_is_exactly_one(rows):
     assert update.network_.layers[0][0].any(), "layers of zeros could never move"
 
 
+@pytest.mark.slow
 def test_numpy_runs_what_was_trained(rows, monkeypatch):
     from commod._solvers.training import adversarial, networks
 
@@ -177,6 +179,7 @@ def test_a_grid_equals_fits_made_one_by_one(rows, fitted):
     assert not np.array_equal(other.ratio(X), same.ratio(X))
 
 
+@pytest.mark.slow
 def test_it_takes_what_the_linear_one_takes():
     """Three groups, errors to compare, weights, a locked column, the margin as a column of r."""
     X, y, group = crossed(2)
@@ -297,6 +300,7 @@ def test_an_interrupt_leaves_a_usable_update(rows, monkeypatch):
     assert (update.ratio(rows[0]) == 1).all()
 
 
+@pytest.mark.slow
 def test_a_saved_update_predicts_alike_without_jax(rows, fitted, tmp_path):
     joblib.dump(fitted, tmp_path / "update.joblib")
     loaded = joblib.load(tmp_path / "update.joblib")
@@ -364,6 +368,7 @@ def test_audit_and_report_are_made(rows, why, curve, tmp_path):
     assert "COMMOD" in path.read_text()
 
 
+@pytest.mark.slow
 def test_compare_puts_it_beside_a_straight_one(rows, fitted, monkeypatch):
     X, y, group = rows
     monkeypatch.setattr("commod.updates.commod.DEFAULT_GRID", {"lambda_fair": (0.3, 3.0)})

@@ -152,6 +152,7 @@ def test_all_rows_are_searched_where_that_is_asked_for(rows):
     assert every.change_rate_ >= every.limit_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", ["auto", "all"])
 def test_without_a_seed_the_sample_is_the_same_and_nobody_elses_numbers_are_drawn(rows, sample):
     everybodys = check_random_state(None)
@@ -161,6 +162,7 @@ def test_without_a_seed_the_sample_is_the_same_and_nobody_elses_numbers_are_draw
     assert np.array_equal(before, everybodys.get_state()[1])
 
 
+@pytest.mark.slow
 def test_uneven_weights_are_searched_on_as_many_rows_as_they_need(rows):
     weight = np.random.default_rng(0).lognormal(0, 2, N)
     update = ControlledDebiaser(ScoreColumn("score"), random_state=0, progress=False)
@@ -207,6 +209,7 @@ def test_a_frontier_of_many_rows_is_cut_on_all_of_them(rows):
     assert chosen.change_rate_ <= 1.1 * fit(rows).change_rate_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"max_changes": 0.06}, {"target": 0.95, "max_changes": 0.08}])
 def test_a_budget_or_a_target_out_of_reach_is_verified_too_and_needs_no_more_rows(rows, settings):
     with warnings.catch_warnings():
@@ -217,6 +220,7 @@ def test_a_budget_or_a_target_out_of_reach_is_verified_too_and_needs_no_more_row
     assert update.change_rate_ <= settings["max_changes"]
 
 
+@pytest.mark.slow
 def test_the_half_that_finds_updates_is_what_a_promise_samples(rows, monkeypatch):
     monkeypatch.setattr(_sample, "MIN_ROWS", 8_000)
     monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 300)

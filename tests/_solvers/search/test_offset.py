@@ -22,6 +22,7 @@ def cuts_by_hand(small, target, eta):
             yield not met, changed.sum() / small.n, changed
 
 
+@pytest.mark.slow
 @quick
 @given(
     seed=seeds,
@@ -94,6 +95,7 @@ def test_directions_are_compared_by_violation_then_cost():
     assert not Direction(w, 0, 1.0, 0.0).better_than(Direction(w, 0, 1.0, 0.0))
 
 
+@pytest.mark.slow
 @quick
 @given(seed=seeds, constraints=st.sampled_from(CONSTRAINTS), n_groups=st.integers(2, 3))
 def test_a_cut_that_need_not_be_exact_is_close_to_the_best(seed, constraints, n_groups):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from commod._data.columns import read_columns
 from commod._data.encoding import learn_encoding
@@ -112,6 +113,7 @@ def test_a_path_has_more_columns_where_those_of_its_reference_are_not_enough():
     assert last.support.sum() >= reference.support.sum()
 
 
+@pytest.mark.slow
 def test_bounds_hold_along_the_whole_search():
     task, _ = informative_columns()
     width = task(0.7, 0.0).design.width

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import pytest
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController
 
@@ -16,6 +17,7 @@ def n_blas_threads():
     return [library["num_threads"] for library in libraries]
 
 
+@pytest.mark.slow
 def test_fits_in_four_threads_leave_the_number_of_blas_threads_unchanged():
     data = make_biased(300, bias=1.5, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)

@@ -81,6 +81,7 @@ def dense_terms(problem):
     return np.hstack([problem.numeric, (one_hot[:, :c] - problem.code_mean) * problem.code_scale])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sees_label", [False, True])
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
@@ -140,6 +141,7 @@ def test_the_loss_of_layers_has_no_penalty_on_concepts():
     assert float(loss) == pytest.approx(label - 2 * group + 0.3 * distance, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
     problem = make_problem()
     spec = RatioSpec(Architecture(2, (problem.n_terms,)), 2, (4,), False)
@@ -166,6 +168,7 @@ def test_no_epochs_leave_the_ratio_at_exactly_one():
     assert solution.weights.any(), "a ratio that starts with W = 0 could never move"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_and_another_does_not():
     problem = make_problem()
     first, again, other = (train(problem, seeds=(seed,)) for seed in (3, 3, 4))

@@ -67,6 +67,7 @@ def stored(home):
     return sorted(home.rglob("*.program"))
 
 
+@pytest.mark.slow
 def test_a_program_is_stored_once_and_loaded_from_then_on(home, backend_compilations):
     run_program(3.25)
     [file] = stored(home)
@@ -103,6 +104,7 @@ def fit():
     return update.ratio(data.data)
 
 
+@pytest.mark.slow
 def test_a_fit_leaves_the_configuration_of_jax_and_of_warnings_alone(home, monkeypatch):
     written = []
     monkeypatch.setattr(type(jax.config), "update", lambda self, name, value: written.append(name))
@@ -116,6 +118,7 @@ def test_a_fit_leaves_the_configuration_of_jax_and_of_warnings_alone(home, monke
     assert warnings.filters == filters
 
 
+@pytest.mark.slow
 def test_a_cache_of_the_users_is_left_in_charge(home, tmp_path):
     ratios = fit()
     shutil.rmtree(home)
@@ -230,6 +233,7 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(home):
 # -- files ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -328,6 +332,7 @@ def fit_in_a_process():
     return ratios, int(n_compiled)
 
 
+@pytest.mark.slow
 def test_the_next_process_loads_what_the_first_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("COMMOD_CACHE_HOME", str(tmp_path))
     for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"):
