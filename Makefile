@@ -38,7 +38,7 @@ lint: .venv/develop ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: .venv/develop ## let ruff mend what it can
+format: .venv/develop ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

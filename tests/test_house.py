@@ -90,6 +90,8 @@ class Comparisons(ast.NodeVisitor):
         self._collect(node.value)
         self.generic_visit(node)
 
+    visit_AnnAssign = visit_Assign  # noqa: N815
+
 
 def lines_with_constraint_names(text):
     found = Comparisons()
@@ -112,6 +114,7 @@ def test_constraint_names_are_compared_in_one_file():
         'largest = {"equalized_odds": 2}',
         'largest["equalized_odds"]',
         'NAMES = ["demographic_parity", "equalized_odds"]',
+        'NAMES: tuple = ("demographic_parity", "equalized_odds")',
         'match name:\n    case "equalized_odds": pass',
     ],
 )

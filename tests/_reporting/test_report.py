@@ -7,6 +7,7 @@ from base64 import b64encode
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import audits
 import pytest
@@ -453,6 +454,15 @@ def test_an_audit_of_an_earlier_version_loads_and_renders():
     del data["fairness"][0]["higher_is_fairer"]
     with pytest.raises(InputError, match="lacks field 'higher_is_fairer'"):
         Audit.from_dict(data)
+
+
+def test_an_audit_that_version_0_1_wrote_loads_and_renders():
+    text = (Path(__file__).parent / "stored" / "audit.json").read_text("utf-8")
+    assert '"n_mended"' in text and '"draws_lots"' in text
+    earlier = Audit.from_json(text)
+    assert earlier.quality.n_errors_fixed + earlier.quality.n_errors_introduced > 0
+    assert earlier.provenance.is_randomised is False
+    assert f"{earlier.changes.n_changed:,} of {earlier.n:,}" in render_markdown(earlier)
 
 
 def test_fairer_is_to_the_right_and_targets_are_floors_or_ceilings():

@@ -527,14 +527,14 @@ DATA = pd.DataFrame(
 @pytest.mark.parametrize(
     "column, match",
     [
-        (category("race", {"White": 1.0}), "a value of the sensitive attribute"),
+        (category("race", {"White": 1.0}), "a value of the sensitive features"),
         (category("race", {"White": 1.0}), "determines the group"),
-        (category("job", {"Black": 1.0}), "'Black', a value of the sensitive attribute"),
+        (category("job", {"Black": 1.0}), "'Black', a value of the sensitive features"),
         (category("job", {"astronaut": 1.0}), "'astronaut', a value of 1 of the 40 rows"),
         (category("job", {"pilot": 1.0}), "'pilot', a value of 0 of the 40 rows"),
         (bins("income", [2469.0], [0.0, 1.0]), "2469.0, the value of 1 of the 40 rows"),
         (number("income", 1.0, if_missing=2469.0), "2469.0, the value of 1 of the 40 rows"),
-        (number("Black", 1.0), "names a value of the sensitive attribute"),
+        (number("Black", 1.0), "names a value of the sensitive features"),
         (number("age", 1.0), "reads column 'age', which X does not have"),
     ],
 )
@@ -691,7 +691,7 @@ def test_verify_finds_groups_that_are_numbers():
     code = pd.Series(np.where(random.random(400) < 0.03, 15 - group, group)).astype("category")
     X = pd.DataFrame({"code": code})
     found = Patch(content_of(category("code", {7: 1.0, 8: -1.0}))).verify(X, group)
-    assert any("7, a value of the sensitive attribute" in problem for problem in found.problems)
+    assert any("7, a value of the sensitive features" in problem for problem in found.problems)
 
 
 @pytest.mark.slow

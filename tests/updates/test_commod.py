@@ -687,7 +687,7 @@ def test_bad_parameters_are_refused_in_words(model, rows, params, words):
         (lambda X, y, s: (X, y, s[:-1]), r"sensitive_features has 599 rows, but 600"),
         (lambda X, y, s: (X, y, None), r"sensitive_features is missing"),
         (lambda X, y, s: (X, y * 0, s), r"y holds one class only"),
-        (lambda X, y, s: (X, y, ["a"] * N), r"1 group\(s\) of at least min_group_size=30"),
+        (lambda X, y, s: (X, y, ["a"] * N), r"1 groups? of at least min_group_size=30"),
         (lambda X, y, s: (X, y, ["a"] * (N - 3) + ["b"] * 3), r"'b': 3.*Merge groups"),
         (
             lambda X, y, s: (X, y, ["a", None] * (N // 2)),

@@ -164,7 +164,10 @@ class CalibrationDisplay:
             A new figure if None.
         """
         if not isinstance(level, float | np.floating) or not 0 < level < 1:
-            raise InputError(f"level={level!r} must be a number between 0 and 1, such as 0.95.")
+            raise InputError(
+                f"level={level!r} must be a number between 0 and 1, such as 0.95.",
+                parameter="level",
+            )
         is_positive = binary_outcome(read_labels(y_true, "y_true"), "y_true", pos_label)
         curves = []
         for name, given in (("scores_before", scores_before), ("scores_after", scores_after)):

@@ -8,6 +8,8 @@ TRUSTED_TYPES = (
     "commod._data.encoding.CategoryTerms",
     "commod._data.encoding.Encoding",
     "commod._data.encoding.NumericTerms",
+    "commod.metrics._constraint.Constraint",
+    "commod.metrics._constraint.RateRow",
     "commod.rivals._group_model.LogisticGroupModel",
     "commod.rivals.adversarial_debiasing.AdversarialDebiasing",
     "commod.rivals.bayes_plug_in.BayesPlugIn",

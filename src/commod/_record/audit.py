@@ -12,6 +12,10 @@ from commod._record.plain import ADDED_LATER, from_plain, to_plain
 from commod.exceptions import InputError
 
 SCHEMA = "commod.audit/1"
+RENAMED = {  # fields that version 0.1 called otherwise
+    "quality": {"n_mended": "n_errors_fixed", "n_broken": "n_errors_introduced"},
+    "provenance": {"draws_lots": "is_randomised"},
+}
 
 
 @dataclass(frozen=True)
@@ -388,7 +392,7 @@ class Audit:
                 f"This is not an audit that this version of commod can read: schema {schema!r}, "
                 f"expected {SCHEMA!r}. Read it with the version of commod that wrote it."
             )
-        return from_plain(cls, data)
+        return from_plain(cls, _with_current_names(data))
 
     @classmethod
     def from_json(cls, text: str) -> Audit:
@@ -398,6 +402,15 @@ class Audit:
         except ValueError as error:
             raise InputError(f"This is not JSON text: {error}.") from error
         return cls.from_dict(data)
+
+
+def _with_current_names(data: dict[str, Any]) -> dict[str, Any]:
+    """Return an audit that version 0.1 wrote with the names that its fields have now."""
+    renamed = dict(data)
+    for part, names in RENAMED.items():
+        if isinstance(data.get(part), dict):
+            renamed[part] = {names.get(key, key): value for key, value in data[part].items()}
+    return renamed
 
 
 def _before_after(

@@ -217,7 +217,10 @@ def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
     """Return where the true label is positive; None where y is None and not needed."""
     if y is None:
         if get_constraint(update.constraints).needs_labels:
-            raise InputError(f"constraints={update.constraints!r} needs y_eval, but it is None.")
+            raise InputError(
+                f"constraints={update.constraints!r} needs y_eval, but it is None.",
+                parameter="constraints",
+            )
         return None
     labels, known = read_labels(y, "y_eval"), update.classes_.tolist()
     check_length(labels, "y_eval", n)

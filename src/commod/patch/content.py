@@ -106,12 +106,6 @@ class MarginColumn:
 
 
 Column = NumberColumn | BinColumn | CategoryColumn | MarginColumn
-KINDS: dict[str, type] = {
-    "number": NumberColumn,
-    "bins": BinColumn,
-    "category": CategoryColumn,
-    "margin": MarginColumn,
-}
 
 
 @dataclass(frozen=True)

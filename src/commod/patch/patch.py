@@ -210,7 +210,7 @@ class Patch:
     def verify(self, X: Any, sensitive_features: Any, *, estimator: Any = None) -> Verification:
         """Check that the patch holds nothing of the data that it must not hold.
 
-        The checks are: no value of the sensitive attribute, no category or bin edge that few
+        The checks are: no value of the sensitive features, no category or bin edge that few
         people share, no column that determines the group, and the columns of the fit rows.
 
         Parameters
@@ -263,4 +263,5 @@ class Patch:
 
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str) or not value:
-        raise InputError(f"{name}={value!r} must be the name of a column, as text.")
+        message = f"{name}={value!r} must be the name of a column, as text."
+        raise InputError(message, parameter=name)

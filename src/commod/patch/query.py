@@ -306,7 +306,8 @@ def _parsed_table(table: str, dialect: str) -> Node:
     exp = _syntax()
     problem = InputError(
         f"table={table!r} is not the name of a table in {dialect}. Write it as in a query, "
-        "quoted and dotted where needed."
+        "quoted and dotted where needed.",
+        parameter="table",
     )
     if not isinstance(table, str):
         raise problem

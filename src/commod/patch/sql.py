@@ -82,7 +82,8 @@ def write_sql(
     """
     if dialect not in DIALECTS:
         raise InputError(
-            f"dialect={dialect!r} is not known; choose one of {', '.join(map(repr, DIALECTS))}."
+            f"dialect={dialect!r} is not known; choose one of {', '.join(map(repr, DIALECTS))}.",
+            parameter="dialect",
         )
     names = _names(content, columns)
     query = Query(dialect, table, [score, prefix, *names.values()])
@@ -109,7 +110,8 @@ def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str
     given = {} if columns is None else columns
     if not isinstance(given, Mapping):
         raise InputError(
-            f"columns={given!r} must map names of the patch to names of the table, as a dict."
+            f"columns={given!r} must map names of the patch to names of the table, as a dict.",
+            parameter="columns",
         )
     for name, other in given.items():
         if name not in names:
@@ -118,7 +120,10 @@ def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str
                 f"{', '.join(map(repr, names)) or 'no column'})."
             )
         if not isinstance(other, str) or not other:
-            raise InputError(f"columns[{name!r}]={other!r} must be the name of a column, as text.")
+            raise InputError(
+                f"columns[{name!r}]={other!r} must be the name of a column, as text.",
+                parameter="columns",
+            )
     return {**names, **given}
 
 

@@ -32,7 +32,7 @@ class Verification:
 
     Examples
     --------
-    >>> Verification(100, ("values of the sensitive attribute",), ()).passed
+    >>> Verification(100, ("values of the sensitive features",), ()).passed
     True
     """
 
@@ -60,7 +60,7 @@ def verify_against(
     groups = read_groups(sensitive_features, n_rows_of(X))
     columns = {name: c for name, c in read.items() if name != content.base.score}
     checked = [
-        "no value of the sensitive attribute",
+        "no value of the sensitive features",
         f"no category and no long number that fewer than {FEW} people share",
         "no column that determines the group",
         "the columns of the fit rows",
@@ -89,24 +89,24 @@ def _columns(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
 
 
 def _group_values(content: Content, columns: Mapping[str, Column], groups: Groups) -> Iterator[str]:
-    """Yield where the patch names a value of the sensitive attribute."""
+    """Yield where the patch names a value of the sensitive features."""
     values = {value for label in groups.labels for value in _values_of(label)}
     names = {value for value in values if isinstance(value, str) and value}
     for column in content.ratio.columns:
         if column.name in names:
-            yield f"The patch names a value of the sensitive attribute, {column.name!r}."
+            yield f"The patch names a value of the sensitive features, {column.name!r}."
         for category in column.categories if isinstance(column, CategoryColumn) else ():
             value = category.value
             if value in values and _is_the_group(value, columns.get(column.name), groups):
                 yield (
                     f"Column {column.name!r} of the patch holds {value!r}, a value of the "
-                    "sensitive attribute."
+                    "sensitive features."
                 )
     texts = [*vars(content.reached).values(), *vars(content.base).values(), content.method]
     text = " ".join(part for part in texts if isinstance(part, str))
     for name in sorted(names):
         if len(name) > 2 and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
-            yield f"The texts of the patch contain {name!r}, a value of the sensitive attribute."
+            yield f"The texts of the patch contain {name!r}, a value of the sensitive features."
 
 
 def _values_of(group: Any) -> tuple[Any, ...]:

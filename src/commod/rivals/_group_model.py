@@ -107,7 +107,8 @@ def _fit_custom(group_model: Any, X: Any, codes: Codes, weight: Floats) -> Custo
         raise InputError(
             f"group_model={group_model!r} knows the classes {classes.tolist()[:6]}, but was to "
             f"learn the groups, numbered {np.unique(codes).tolist()[:6]}. Pass a classifier that "
-            "is not fitted; commod clones and fits it."
+            "is not fitted; commod clones and fits it.",
+            parameter="group_model",
         )
     return CustomGroupModel(model, classes.astype(np.intp))
 

@@ -42,7 +42,7 @@ class PlugInRival(AwareRival):
 
     @property
     def needs_sensitive_features(self) -> bool:  # type: ignore[override]
-        """Return whether `predict` takes the sensitive attribute: the value of `aware`."""
+        """Return whether `predict` takes the sensitive features: the value of `aware`."""
         return bool(self.aware)
 
     @abstractmethod
@@ -66,7 +66,8 @@ class PlugInRival(AwareRival):
             raise InputError(
                 f"group_model={model!r} is no classifier that can be fitted and gives "
                 "probabilities. Pass one that is not fitted, such as RandomForestClassifier(), or "
-                "None for the built-in logistic regression."
+                "None for the built-in logistic regression.",
+                parameter="group_model",
             )
 
     # -- learning -------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> NDA
     if sensitive_features is None:
         raise InputError(
             f"{method} decides by group: pass predict(X, sensitive_features=...) with the group "
-            "of each row. If new rows come without the sensitive attribute, use a method that "
+            "of each row. If new rows come without the sensitive features, use a method that "
             "does not need it, such as ControlledDebiaser."
         )
     new_names = sensitive_names(sensitive_features)

@@ -55,7 +55,7 @@ class Rival(BaseUpdate):
     default_strengths : tuple of float
         The sweep of `frontier` and `compare`, from no change (0) to the strongest useful value.
     needs_sensitive_features : bool
-        Whether `predict` takes the sensitive attribute.
+        Whether `predict` takes the sensitive features.
     randomised : bool
         Whether random draws decide some rows; `decision_proba` then lies between 0 and 1.
 
@@ -235,7 +235,7 @@ class Rival(BaseUpdate):
         if self.randomised:
             text += " Random draws decide some rows: these figures are expected values."
         if self.needs_sensitive_features:
-            text += " Every decision needs the sensitive attribute."
+            text += " Every decision needs the sensitive features."
         return text
 
     # -- internal interface: see updates/_interface.py ---------------------------------------------

@@ -46,7 +46,7 @@ class FRAPPE(TrainedRival):
     The new score is q = sigmoid(z + T(x) + logit(threshold)); z is the base model's margin, clipped
     at ±10. T minimises mean KL(f ‖ q) + strength · MMD². The first part keeps q near the base
     scores f. MMD² is the distance between the groups' distributions of scores, with a Gaussian
-    kernel. Only `fit` sees the sensitive attribute, and T reads only columns of X.
+    kernel. Only `fit` sees the sensitive features, and T reads only columns of X.
 
     Parameters
     ----------
@@ -302,7 +302,8 @@ class FRAPPE(TrainedRival):
         if self.scorecard_ is None:
             raise InputError(
                 'architecture="mlp" has no concepts. Fit with "concepts", or with "linear", which '
-                "has one."
+                "has one.",
+                parameter="architecture",
             )
         return self.scorecard_.concepts(rows.columns)
 

@@ -112,7 +112,8 @@ class ThresholdOptimizer(AwareRival):
         if len(self._constraint.rate_rows) > 1 and self.strength not in (0, 1):
             raise InputError(
                 f"strength={self.strength!r} must be 0 or 1: Fairlearn does not relax "
-                "equalized_odds. RelaxedThresholdOptimizer takes anything between."
+                "equalized_odds. RelaxedThresholdOptimizer takes anything between.",
+                parameter="strength",
             )
 
     def _learn(self, rows: RivalFitRows) -> None:

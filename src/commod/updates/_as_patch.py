@@ -10,7 +10,7 @@ from typing import Any
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod.exceptions import InputError
-from commod.metrics._constraint import get_constraint
+from commod.metrics._constraint import CONSTRAINTS, get_constraint
 from commod.patch import Patch
 from commod.patch.content import (
     SCHEMA,
@@ -79,11 +79,21 @@ def _base(update: Any) -> Base:
     return Base(name, model_digest(model), None, threshold)
 
 
+def _constraint_name(update: Any) -> str:
+    name = get_constraint(update.constraints).name
+    if name not in CONSTRAINTS:
+        raise InputError(
+            f"A patch names its constraint, but {name!r} is not in CONSTRAINTS of "
+            "commod.metrics._constraint. Add it there, so that the patch can be read."
+        )
+    return name
+
+
 def _asked(update: Any) -> PatchRequest:
     limits = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
     is_budget = getattr(update, "_is_budget", True)  # True also where there is no target
     return PatchRequest(
-        constraints=update.constraints,
+        constraints=_constraint_name(update),
         target=None if is_budget else float(update.target_),
         direction=getattr(update, "direction", "any"),
         **{name: _known(getattr(update, name, None)) for name in limits},

@@ -85,7 +85,7 @@ def rows_of_large_groups(
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
             f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. "
-            "Nothing is promised for them.",
+            "Nothing is promised about these groups.",
             DataWarning,
             stacklevel=5,
         )
@@ -93,7 +93,7 @@ def rows_of_large_groups(
 
 
 def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
-    """Warn about each unlocked column of X that determines a sensitive attribute."""
+    """Warn about each unlocked column of X that determines a sensitive feature."""
     for column in rows.columns:
         if column.name in locked:
             continue
@@ -102,7 +102,7 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
         ):
             warnings.warn(
                 f"Column {column.name!r} of X determines the sensitive group, so the update would "
-                "use the sensitive attribute when it predicts. Put the column into "
+                "use the sensitive features when it predicts. Put the column into "
                 "locked_features to keep it out.",
                 DataWarning,
                 stacklevel=4,

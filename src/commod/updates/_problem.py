@@ -176,7 +176,8 @@ def check_monotone(monotone: Mapping[str, int], encoding: Encoding, names: Seque
         if sign not in (-1, 0, 1):
             raise InputError(
                 f"monotone={{{name!r}: {sign!r}}}: pass 1 where r may only rise with the column, "
-                "-1 where it may only fall, 0 where it is free."
+                "-1 where it may only fall, 0 where it is free.",
+                parameter="monotone",
             )
         if sign and any(isinstance(c, BinTerms) and c.name == name for c in encoding.columns):
             raise InputError(

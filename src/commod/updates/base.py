@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import Tags, check_scalar, get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import validate_data
 
 from commod._data.base_model import (
@@ -30,6 +30,7 @@ from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
+from commod._data.parameters import check_number_parameter
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
@@ -172,7 +173,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
     ) -> FitRows:
         """Return the checked and scored rows; also set `classes_` and the labels."""
-        check_scalar(
+        check_number_parameter(
             self.threshold,
             "threshold",
             (float, np.floating),
@@ -180,7 +181,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_val=1,
             include_boundaries="neither",
         )
-        check_scalar(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
+        check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
         get_constraint(self.constraints)
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
@@ -453,7 +454,7 @@ def check_number(
 ) -> None:
     """Raise InputError unless a parameter is a finite number from `low` to `high`."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    value = check_scalar(getattr(update, name), name, kinds)
+    value = check_number_parameter(getattr(update, name), name, kinds)
     if (
         isinstance(value, bool)
         or not np.isfinite(value)
@@ -469,10 +470,14 @@ def check_number(
 def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
     """Raise InputError where locked features are not columns of X."""
     if isinstance(locked, str):
-        raise InputError(f"locked_features={locked!r} is text; pass a list: [{locked!r}].")
+        raise InputError(
+            f"locked_features={locked!r} is text; pass a list: [{locked!r}].",
+            parameter="locked_features",
+        )
     names = [c.name for c in columns]
     if any(name not in names for name in locked):
         raise InputError(
             f"locked_features={locked!r} names columns that X does not have "
-            f"(columns: {', '.join(names)})."
+            f"(columns: {', '.join(names)}).",
+            parameter="locked_features",
         )

@@ -60,7 +60,7 @@ class COMMOD(RatioUpdate):
     The edited score is g(x) = sigmoid(r(x)·z(x) + logit(threshold)) with z the margin of the base
     model. The ratio r(x) = b + Σ_j v_j (W_j · x) is a linear combination of k sparse concepts or,
     for comparison, a small network. A decision changes exactly where r(x) < 0. Only `fit` sees the
-    sensitive attribute.
+    sensitive features.
 
     Each epoch of `fit` does this:
 
@@ -297,7 +297,8 @@ class COMMOD(RatioUpdate):
         if not isinstance(self.architecture, str) or self.architecture not in ARCHITECTURES:
             raise InputError(
                 f"architecture={self.architecture!r} is not known; choose one of "
-                f"{', '.join(ARCHITECTURES)}."
+                f"{', '.join(ARCHITECTURES)}.",
+                parameter="architecture",
             )
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
             check_number(self, name, low=0.0)
@@ -399,7 +400,8 @@ class COMMOD(RatioUpdate):
         if self.scorecard_ is None:
             raise InputError(
                 "architecture='mlp' has no concepts: they are parts of a linear ratio. Fit "
-                'COMMOD(architecture="concepts") or a ControlledDebiaser.'
+                'COMMOD(architecture="concepts") or a ControlledDebiaser.',
+                parameter="architecture",
             )
         return super().concepts(X)
 
@@ -413,7 +415,8 @@ class COMMOD(RatioUpdate):
         if self.scorecard_ is None:
             raise InputError(
                 "architecture='mlp' has no scorecard, and a patch is one: it needs a linear ratio. "
-                'Fit COMMOD(architecture="concepts") or a ControlledDebiaser.'
+                'Fit COMMOD(architecture="concepts") or a ControlledDebiaser.',
+                parameter="architecture",
             )
         return super().to_patch()
 

@@ -299,7 +299,8 @@ class ControlledDebiaser(RatioUpdate):
         if self.monotone is not None and not isinstance(self.monotone, Mapping):
             raise InputError(
                 f"monotone={self.monotone!r} must map columns to 1 or -1, such as "
-                "{'age': 1}: r may only rise with age."
+                "{'age': 1}: r may only rise with age.",
+                parameter="monotone",
             )
 
     def _check_labels_needed(self, rows: FitRows) -> None:

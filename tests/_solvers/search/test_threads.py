@@ -5,11 +5,18 @@ from threading import Barrier
 
 import pytest
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from commod import ControlledDebiaser
 from commod._solvers.search.threads import single_blas_thread
 from commod.datasets import make_biased
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    """Begin with two BLAS threads, also on a machine with one core."""
+    with threadpool_limits(2, "blas"):
+        yield
 
 
 def n_blas_threads():

@@ -156,7 +156,7 @@ def _accuracy_of_groups(e: Evidence) -> Answer:
     errors = (counts.tolist() for counts in e.compared.fixed_and_introduced())
     for name, fixed, introduced in zip(names, *errors, strict=True):
         if introduced > fixed:
-            worse.append(f"{name} ({fixed:,} errors fixed, {introduced:,} introduced)")
+            worse.append(f"{name} ({n_of(fixed, 'error')} fixed, {introduced:,} introduced)")
             if binomtest(fixed, introduced + fixed).pvalue < alpha:
                 failed.append(worse[-1])
     if failed:

@@ -52,7 +52,8 @@ def read_two_labels(values: Mapping[str, NDArray[Any]], request: Request) -> tup
     if favorable not in (negative, positive):
         raise InputError(
             f"favorable_label={favorable!r} is neither of the two labels, {negative!r} and "
-            f"{positive!r}. Pass the label that is good for the person."
+            f"{positive!r}. Pass the label that is good for the person.",
+            parameter="favorable_label",
         )
     return negative, positive, bool(favorable == positive)
 
@@ -80,7 +81,8 @@ def _positive_label(present: list[Any], pos_label: Any) -> Any:
     if pos_label is None or (pos_label not in present and len(present) == 2):
         raise InputError(
             f"pos_label={pos_label!r} is not one of the labels, {present}. Pass the label whose "
-            "rates are counted as pos_label=."
+            "rates are counted as pos_label=.",
+            parameter="pos_label",
         )
     return next((label for label in present if label == pos_label), pos_label)
 

@@ -205,7 +205,8 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
     if level not in (None, explanation.level):
         raise InputError(
             f"level={level!r}, but the explanation has intervals of level {explanation.level:g}: "
-            f"make it with explain(..., level={level!r})."
+            f"make it with explain(..., level={level!r}).",
+            parameter="level",
         )
     return explanation.level
 

@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_scalar
 
 from commod._data.codes import plain
+from commod._data.parameters import check_number_parameter
 from commod._record import Request, from_plain, to_plain
 from commod._reporting.audit.coding import Coding
 from commod.bounds._counts import read_target
@@ -23,9 +23,11 @@ FACTS = ("pos_label", "favorable_label", "threshold")  # of the update, not wish
 
 def check_settings(level: float, min_group_size: int, min_subgroup_size: int) -> None:
     """Refuse a level outside (0.5, 1) and a size below 1."""
-    check_scalar(level, "level", float, min_val=0.5, max_val=1, include_boundaries="neither")
-    check_scalar(min_group_size, "min_group_size", (int, np.integer), min_val=1)
-    check_scalar(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
+    check_number_parameter(
+        level, "level", float, min_val=0.5, max_val=1, include_boundaries="neither"
+    )
+    check_number_parameter(min_group_size, "min_group_size", (int, np.integer), min_val=1)
+    check_number_parameter(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
 
 
 def read_request(
@@ -44,7 +46,8 @@ def read_request(
     constraint = get_constraint(request.constraints)
     if request.direction not in DIRECTIONS:
         raise InputError(
-            f"direction={request.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}."
+            f"direction={request.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}.",
+            parameter="direction",
         )
     request = from_plain(Request, to_plain(request))  # refuses entries of a wrong type
     if request.target is not None:

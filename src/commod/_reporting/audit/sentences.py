@@ -130,8 +130,8 @@ def _fairness(evidence: Evidence) -> str:
     if before is None or after.value is None:
         return f"Fairness is not known: {why_undefined(evidence)}"
     old, new = metric_text(evidence, before), metric_text(evidence, after.value)
-    text = f"Before the update, {_rates(evidence, 'was')}. The {metric} was {old}."
-    text += f" After the update, {_rates(evidence, 'is')}. The {metric} is {new}"
+    text = f"Before, {_rates(evidence, 'was')}. The {metric} was {old}."
+    text += f" After, {_rates(evidence, 'is')}. The {metric} is {new}"
     if after.low is not None and after.high is not None:
         low, high = metric_text(evidence, after.low), metric_text(evidence, after.high)
         text += f" (between {low} and {high}, {interval(evidence, compared=True)})"

@@ -78,7 +78,10 @@ def decisions_of_labels(
     others = [value for value in values if value != pos_label]
     favorable = pos_label if favorable_label is None else favorable_label
     if favorable not in (pos_label, *others):
-        raise InputError(f"favorable_label={favorable!r} is none of the decisions: {values}.")
+        raise InputError(
+            f"favorable_label={favorable!r} is none of the decisions: {values}.",
+            parameter="favorable_label",
+        )
     return ExplainedDecisions(
         before=np.asarray(before == pos_label, dtype=bool),
         after=np.asarray(after == pos_label, dtype=bool),

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_scalar, get_tags
+from sklearn.utils import get_tags
 
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod._data.columns import Column
 from commod._data.labels import check_length
+from commod._data.parameters import check_number_parameter
 from commod._data.tables import index_of, take_rows
 from commod._record import Segments
 from commod._record.explanation import Direction, Value
@@ -106,9 +107,11 @@ def explain(
     (True, 2)
     """
     if not isinstance(level, float) or not 0.5 < level < 1:
-        raise InputError(f"level={level!r} must lie between 0.5 and 1, such as 0.95.")
-    check_scalar(max_segments, "max_segments", (int, np.integer), min_val=1)
-    check_scalar(max_conditions, "max_conditions", (int, np.integer), min_val=1)
+        raise InputError(
+            f"level={level!r} must lie between 0.5 and 1, such as 0.95.", parameter="level"
+        )
+    check_number_parameter(max_segments, "max_segments", (int, np.integer), min_val=1)
+    check_number_parameter(max_conditions, "max_conditions", (int, np.integer), min_val=1)
     if update is None:
         decisions = decisions_of_labels(X, y_before, y_after, pos_label, favorable_label)
     else:
@@ -380,20 +383,23 @@ class Explanation(ExplainedDecisions):
         if self.index is None:
             raise InputError(
                 f"id={label!r} is a label in the index of a pandas frame, but X is "
-                f"{type(self._X).__name__} and has none. Pass the row, counted from 0."
+                f"{type(self._X).__name__} and has none. Pass the row, counted from 0.",
+                parameter="id",
             )
         try:
             position = self.index.get_loc(label)
         except (KeyError, TypeError):
             raise InputError(
                 f"id={label!r} is not in the index of X (the first labels are "
-                f"{', '.join(repr(plain(i)) for i in self.index[:3])})."
+                f"{', '.join(repr(plain(i)) for i in self.index[:3])}).",
+                parameter="id",
             ) from None
         if not isinstance(position, int | np.integer):
             n = int(np.size(np.arange(self.n)[position]))
             raise InputError(
                 f"id={label!r} is the label of {n} rows of X, so it is not clear which is meant. "
-                "Pass the row, counted from 0."
+                "Pass the row, counted from 0.",
+                parameter="id",
             )
         return int(position)
 

@@ -58,7 +58,9 @@ def compiled_program(function: Any, arguments: tuple[Any, ...], **static: Hashab
     leaves, tree = jax.tree.flatten(arguments)
     device = next(leaf for leaf in leaves if isinstance(leaf, jax.Array)).devices().copy().pop()
     shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-    configuration = repr(sorted(jax.config.values.items()))
+    # a context such as jax.enable_x64 sets a value for one thread only: read it as an attribute
+    values = sorted(jax.config.values.items())
+    configuration = repr([(name, getattr(jax.config, name, value)) for name, value in values])
     signature = Signature(tree, shapes, device, tuple(static.items()), configuration)
     return _program(function, signature)
 
@@ -167,7 +169,7 @@ def _folder() -> Path | None:
         home = cache_home()
         if home is None:
             return None
-        folder = home / f"jax-{compiler_version}-{_machine()}"
+        folder = home / f"programs-{compiler_version}-{_machine()}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder if os.access(folder, os.W_OK) and _is_private(folder) else None
     except (OSError, RuntimeError):  # training does not need the folder

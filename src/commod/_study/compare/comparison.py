@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_scalar
 
+from commod._data.parameters import check_number_parameter
 from commod._study.compare.plot import draw_comparison
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import Frontier
@@ -205,7 +205,7 @@ class Comparison:
                 continue
             if np.isnan(self.base_accuracy):
                 raise InputError(f"{name} needs true labels, which are not known on these rows.")
-            number = check_scalar(value, name, Real, min_val=-1, max_val=1)
+            number = check_number_parameter(value, name, Real, min_val=-1, max_val=1)
             floors.append(number if name == "min_accuracy" else self.base_accuracy - number)
         return max(floors)
 

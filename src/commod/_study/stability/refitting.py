@@ -145,7 +145,9 @@ def stability(
 def _check_n_refits(n_refits: Any) -> None:
     is_whole = isinstance(n_refits, int | np.integer) and not isinstance(n_refits, bool)
     if not is_whole or n_refits < 2:
-        raise InputError(f"n_refits={n_refits!r} must be a whole number of at least 2.")
+        raise InputError(
+            f"n_refits={n_refits!r} must be a whole number of at least 2.", parameter="n_refits"
+        )
 
 
 def _share_of(sample: Any) -> float | None:
@@ -156,7 +158,8 @@ def _share_of(sample: Any) -> float | None:
         return float(sample)
     raise InputError(
         f"sample={sample!r} is not known; choose 'subsample' (half of the rows), 'bootstrap', or a "
-        "share between 0 and 1, such as 0.8."
+        "share between 0 and 1, such as 0.8.",
+        parameter="sample",
     )
 
 
