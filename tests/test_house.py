@@ -90,7 +90,10 @@ class Comparisons(ast.NodeVisitor):
         self._collect(node.value)
         self.generic_visit(node)
 
-    visit_AnnAssign = visit_Assign  # noqa: N815
+    def visit_AnnAssign(self, node):
+        if not isinstance(node.value, ast.Constant):  # a default of a field compares nothing
+            self._collect(node.value)
+        self.generic_visit(node)
 
 
 def lines_with_constraint_names(text):

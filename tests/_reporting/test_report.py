@@ -462,7 +462,7 @@ def test_an_audit_that_version_0_1_wrote_loads_and_renders():
     earlier = Audit.from_json(text)
     assert earlier.quality.n_errors_fixed + earlier.quality.n_errors_introduced > 0
     assert earlier.provenance.is_randomised is False
-    assert f"{earlier.changes.n_changed:,} of {earlier.n:,}" in render_markdown(earlier)
+    assert f"{earlier.changes.n_changes:,} of {earlier.n:,}" in render_markdown(earlier)
 
 
 def test_fairer_is_to_the_right_and_targets_are_floors_or_ceilings():

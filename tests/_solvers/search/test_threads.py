@@ -5,18 +5,11 @@ from threading import Barrier
 
 import pytest
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from commod import ControlledDebiaser
 from commod._solvers.search.threads import single_blas_thread
 from commod.datasets import make_biased
-
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    """Begin with two BLAS threads, also on a machine with one core."""
-    with threadpool_limits(2, "blas"):
-        yield
 
 
 def n_blas_threads():
@@ -36,6 +29,8 @@ def test_fits_in_four_threads_leave_the_number_of_blas_threads_unchanged():
         update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
 
     before = n_blas_threads()
+    if max(before) < 2:
+        pytest.skip("BLAS has one thread here, so nothing could be left changed")
     with ThreadPoolExecutor(4) as pool:
         for _ in range(3):  # which fit ends last is up to chance
             list(pool.map(fit, range(4)))
