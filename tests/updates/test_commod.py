@@ -364,7 +364,7 @@ def test_small_groups_are_reported_and_left_out(model, rows):
     X, y, s = rows
     s = np.array(s, dtype=object)
     s[:5] = "tiny"
-    with pytest.warns(DataWarning, match=r"1 group.s. with fewer than min_group_size=30.*'tiny'"):
+    with pytest.warns(DataWarning, match=r"1 group with fewer than min_group_size=30.*'tiny'"):
         update = COMMOD(model, epochs=0).fit(X, y, sensitive_features=s)
     kept = s != "tiny"
     expected = p_rule(None, model.predict(X)[kept], sensitive_features=s[kept])
