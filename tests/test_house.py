@@ -34,6 +34,7 @@ def n_parameters(function):
     return len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs])
 
 
+@pytest.mark.slow
 def test_files_and_functions_can_be_read_without_scrolling():
     assert [name_of(p) for p in FILES if len(p.read_text("utf-8").splitlines()) > 600] == []
     lengths = {(name_of(p), f.name): body_length(f) for p in FILES for f in functions_of(p)}

@@ -159,6 +159,7 @@ def test_a_mistake_on_the_command_line_is_explained():
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_option_of_the_other_method_is_refused(tmp_path):
     for options in (("--lambda-fair", "1"), ("--method", "COMMOD", "--target", "0.8")):
         done = run_command("demo", *options, cwd=tmp_path)

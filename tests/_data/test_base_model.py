@@ -289,6 +289,7 @@ def test_a_favourable_label_that_is_not_the_positive_one_swaps_gains_and_losses(
     assert np.array_equal(update.predict(X), 1 - MODEL.predict(X))
 
 
+@pytest.mark.slow
 def test_the_favourable_label_changes_no_prediction():
     named = COMMOD(MODEL, epochs=3, favorable_label=0, random_state=0)
     plain = COMMOD(MODEL, epochs=3, random_state=0)

@@ -288,6 +288,7 @@ def test_bins_equal_a_reading_of_their_names(rows, n_bins, min_size):
     np.testing.assert_allclose(terms.moments(np.ones(len(rows)))[0], expected.mean(axis=0))
 
 
+@pytest.mark.slow
 @given(tables(), st.data())
 @quick
 def test_rows_without_weight_are_absent_from_the_bins(rows, data):

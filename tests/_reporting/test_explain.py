@@ -311,6 +311,7 @@ def test_the_columns_of_a_concept_add_up_to_its_push(update, why, new):
             np.testing.assert_allclose(-total, pushes[:, concept.number], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_category_that_decides_is_a_reason():
     rng = np.random.default_rng(0)
     s = rng.choice(["a", "b"], 2000)
@@ -406,6 +407,7 @@ def test_a_smaller_change_of_a_number_would_not_do(simple, new):
     assert signs == {"≥", "≤"}
 
 
+@pytest.mark.slow
 def test_no_column_that_could_keep_a_decision_is_left_out(simple, new):
     why = explain(simple, new)
     towns = ["Oslo", "Rome", "Bern"]
@@ -623,6 +625,7 @@ def reading(rows):
     return update.fit(X, y, sensitive_features=s), X
 
 
+@pytest.mark.slow
 def test_alternatives_hold_although_the_base_model_reads_the_column_too(reading):
     update, X = reading
     why = explain(update, X)

@@ -425,6 +425,7 @@ def test_a_failed_write_leaves_the_old_report_and_nothing_else(tmp_path, monkeyp
     assert place.read_text() == "old"
 
 
+@pytest.mark.slow
 def test_many_steps_with_long_scorecards_stay_small():
     card = audits.card(n_lines=400)
     html = render_html(replace(FULL, card=card), audits.trade_off(40, 400))

@@ -292,12 +292,14 @@ def test_without_labels_accuracy_is_unknown_and_the_rest_is_there(model, rows):
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.slow
 def test_a_grid_of_commod_models_is_a_method_too(model, rows, monkeypatch):
     monkeypatch.setattr("commod.updates.commod.DEFAULT_GRID", {"lambda_fair": (0.0, 4.0)})
     found = run([COMMOD(model, epochs=2, random_state=0)], rows)
     assert found.frame()["strength"].tolist() == [0.0, 4.0]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pandas 3 about Fairlearn
 def test_fairlearns_reductions_are_fitted_and_counted_in_expectation(model, rows, new):
     theirs = ExponentiatedGradient(LogisticRegression(), DemographicParity())
@@ -370,6 +372,7 @@ def test_no_method_is_below_the_curve_of_the_limit(comparison):
     assert limits[-1] < 0.5
 
 
+@pytest.mark.slow
 def test_a_comparison_can_be_kept_in_a_file(comparison, new):
     again = pickle.loads(pickle.dumps(comparison))
     assert again.frame().equals(comparison.frame())

@@ -116,6 +116,7 @@ def test_a_hundred_models_from_the_base_model_to_past_parity(curve):
     assert "300 evaluated rows" in repr(curve)
 
 
+@pytest.mark.slow
 def test_the_target_that_was_stated_is_among_the_default_ones(model, rows):
     stated = trace(ControlledDebiaser(model, target=0.8125), rows).frame()
     assert (stated["target"] == 0.8125).any() and len(stated) == 100
@@ -172,6 +173,7 @@ def test_a_model_of_the_frontier_costs_about_what_it_would_alone(model, rows):
         assert line["change_rate"] <= 1.2 * alone.change_rate_ + 2 / N
 
 
+@pytest.mark.slow
 def test_hard_limits_hold_for_every_model(model, rows):
     update = ControlledDebiaser(model, max_changes=0.05, max_accuracy_loss=0.03)
     curve = trace(update, rows)
@@ -200,6 +202,7 @@ def test_a_target_that_is_met_leaves_new_rows_alone_too(model, rows):
     assert np.array_equal(curve.select(max_changes=0).predict(far), model.predict(far))
 
 
+@pytest.mark.slow
 def test_models_past_parity_do_on_the_fit_rows_what_their_line_says(model, rows):
     curve = trace(ControlledDebiaser(model, random_state=0), rows)
     lines = curve.frame().to_dict("records")[-13:]
@@ -371,6 +374,7 @@ def test_arguments_that_make_no_sense(model, rows, how, message):
         trace(ControlledDebiaser(model), rows, **how)
 
 
+@pytest.mark.slow
 def test_evaluated_rows_must_have_every_group_and_known_labels(model, rows, new):
     X, y, s = new
     update = ControlledDebiaser(model)
@@ -505,6 +509,7 @@ def test_each_step_has_the_segments_and_the_points_of_its_model(curve, new):
             raise AssertionError("no model of the frontier has these points")
 
 
+@pytest.mark.slow
 def test_the_trade_off_survives_pickling_and_json(curve):
     found = curve.trade_off()
     assert pickle.loads(pickle.dumps(curve)).trade_off() == found
@@ -597,6 +602,7 @@ def test_the_trade_off_of_a_disparity_goes_down_and_may_lack_labels(model, rows)
     assert all(step.accuracy is None for step in found.steps)
 
 
+@pytest.mark.slow
 def test_the_trade_off_of_rivals_and_of_commod(model, rows, new):
     curve = trace(RejectOption(model), rows, new)
     found = check_steps(curve)

@@ -32,6 +32,7 @@ def test_models_without_a_seed_share_one_of_their_own(data):
     assert not np.array_equal(one.ratio(X), seeded.ratio(X))
 
 
+@pytest.mark.slow
 def test_a_grid_stored_in_parallel_is_the_same_grid(data, monkeypatch):
     settings = [{"lambda_fair": float(fair)} for fair in range(6)]
     in_turn = grid(data, *settings, random_state=0)

@@ -153,6 +153,7 @@ def test_agreement_counts_in_blocks_as_in_one(monkeypatch):
     assert agreement_of(changed) == pytest.approx(whole)
 
 
+@pytest.mark.slow
 def test_everything_equals_a_naive_loop(model, rows):
     update = ControlledDebiaser(model, target=0.8, random_state=0)
     X, y, s = rows
@@ -203,6 +204,7 @@ def test_decisions_drawn_anew_each_time_have_little_in_common(watched, rows):
     assert found.n_always == 0 < found.n_sometimes
 
 
+@pytest.mark.slow
 def test_a_planted_cause_is_found_by_every_refit():
     """Two towns, one of them with lower scores: the town is the only column that can mend it."""
     town = np.array([0.0, 1.0] * 300)
@@ -293,6 +295,7 @@ def test_refits_have_no_category_that_the_fit_would_not_have(
     assert set(refit(update, policies, sample=sample, n_refits=2).terms) <= full
 
 
+@pytest.mark.slow
 def test_an_id_column_without_points_is_in_no_refit(policies):
     X, y, s = policies
     X = X.assign(policy=np.array([f"p{i // 4}" for i in range(600)], dtype=object))
@@ -309,6 +312,7 @@ def test_small_categories_that_the_fit_has_take_part_in_refits(policies):
     assert "policy = small" in refit(update, (X, y, s), n_refits=2).terms
 
 
+@pytest.mark.slow
 def test_the_base_model_of_a_refit_reads_the_table_as_it_is(policies):
     """Rare categories are hidden from the update, never from the model that decides."""
     seen = []

@@ -272,6 +272,7 @@ def test_a_benchmark_runs_in_a_process_of_its_own(tmp_path):
     assert "numpy" in turn["versions"]["packages"]
 
 
+@pytest.mark.slow
 def test_the_picture_is_of_seconds_per_row():
     measured = [
         (Step(make_case("fit", group=f"{n:,} rows of category"), 0), make_turn(seconds))

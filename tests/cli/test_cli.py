@@ -130,6 +130,7 @@ def test_debias_writes_the_patch_of_the_same_fit(folder, call, patch_file):
     assert ours.ratio == theirs.ratio and ours.asked == theirs.asked
 
 
+@pytest.mark.slow
 def test_apply_edits_as_the_library_does(folder, call, patch_file):
     for name in ("out.parquet", "out.csv", "out.csv.gz"):
         code, out, _ = call("apply", patch_file, "new.csv", name, "--score", "f")
@@ -141,6 +142,7 @@ def test_apply_edits_as_the_library_does(folder, call, patch_file):
         assert edited["income"].tolist() == expected["income"].tolist(), "in the same order"
 
 
+@pytest.mark.slow
 def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
     told = (patch_file, "new.csv", "--sensitive", "race", "--score", "f")
     table = pd.read_csv("new.csv")
@@ -155,6 +157,7 @@ def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
     assert code == 1 and "changes more than allowed" in out
 
 
+@pytest.mark.slow
 def test_a_retrained_score_is_checked_alike(folder, call, patch_file):
     table = pd.read_csv("new.csv")
     fairer, worse = (
@@ -170,6 +173,7 @@ def test_a_retrained_score_is_checked_alike(folder, call, patch_file):
     assert code == 1 and "The patch no longer holds" in out
 
 
+@pytest.mark.slow
 def test_a_table_that_was_edited_can_be_checked(folder, call, patch_file):
     call("apply", patch_file, "new.csv", "edited.parquet")
     told = (patch_file, "--sensitive", "race", "--at-least", "0.1")
@@ -222,6 +226,7 @@ def test_rows_are_held_out_where_asked(folder, call):
     assert len(pd.read_csv("ledger.csv")) == found["audit"]["changes"]["n_changes"]
 
 
+@pytest.mark.slow
 def test_the_ledger_names_rows_of_the_table(folder, call):
     table = people(2000, 0)
     table.loc[:20, "race"] = None
@@ -235,6 +240,7 @@ def test_the_ledger_names_rows_of_the_table(folder, call):
     assert by_key["row"].tolist() == [f"k{i}" for i in by_row["row"]]
 
 
+@pytest.mark.slow
 def test_many_rows_are_sampled_unless_all_are_asked_for(folder, call, monkeypatch):
     for name, few in (("MIN_ROWS", 500), ("MIN_CHANGED_ROWS", 10), ("MIN_CELL_ROWS", 100)):
         monkeypatch.setattr(_sample, name, few)
@@ -256,6 +262,7 @@ def test_rows_held_out_decide_too(folder, call):
     pytest.fail("some half of the rows is less fair than the other")
 
 
+@pytest.mark.slow
 def test_columns_can_be_kept_from_the_update_but_not_from_the_model(folder, call):
     skops_io = pytest.importorskip("skops.io")
     table = pd.read_csv("train.csv")
@@ -282,6 +289,7 @@ def test_the_score_of_the_patch_is_the_one_that_is_edited(folder, call, patch_fi
     )
 
 
+@pytest.mark.slow
 def test_a_batch_is_read_as_the_patch_says_and_other_columns_stay_as_they_are(folder, call):
     random = np.random.default_rng(0)
     table = people(2000, 0).drop(columns=["income", "age"])
@@ -310,6 +318,7 @@ def test_disparities_have_a_ceiling(folder, call):
     assert_one_sentence(call(*odds, "--at-least", "0.8", "--force"), "State --at-most")
 
 
+@pytest.mark.slow
 def test_audit_counts_alike_in_memory_and_in_the_engine(folder, call):
     told = ("audit", "decided.csv", "--before", "old", "--after", "new", "--sensitive", "race")
     whole, counted = (
@@ -396,6 +405,7 @@ def bad_tables(folder):
     }
 
 
+@pytest.mark.slow
 def test_a_bad_table_is_one_sentence_and_leaves_earlier_files_alone(folder, call):
     Path("patch.json").write_text("earlier")
     before = sorted(p.name for p in folder.iterdir())
@@ -414,6 +424,7 @@ def test_errors_reach_machines_too(folder, call):
     assert code == 2 and "nothing.csv" in json.loads(out)["error"] and err
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns_are_refused(folder, call):
     wide = people(300, 0)
     more = np.random.default_rng(0).integers(0, 9, (300, 10_000))

@@ -86,6 +86,7 @@ def test_sums_by_label_become_sums_by_rate_row(constraint, rows):
     assert constraint.by_rate_row(by_label.T, axis=1).tolist() == positives.T.tolist()
 
 
+@pytest.mark.slow
 @EVERY
 @settings(deadline=None)
 @given(data=st.data())

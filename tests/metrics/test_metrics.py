@@ -131,6 +131,7 @@ def test_values_equal_fairlearn_where_every_cell_has_rows(table):
     assert same(disparate_mistreatment(y_true, y_pred, **shared), tpr + fpr)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(tables(weight=st.floats(0.01, 100), fill_cells=True))
 def test_group_rates_equal_fairlearns_metric_frame(table):

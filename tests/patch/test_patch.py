@@ -315,6 +315,7 @@ def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
     assert (labels == edited["commod_decision"])[known].all()
 
 
+@pytest.mark.slow
 @settings(max_examples=800, **SLOW)
 @given(st.data())
 def test_damaged_bytes_are_refused_or_the_same_patch(data):

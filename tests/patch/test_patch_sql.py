@@ -32,6 +32,7 @@ def full_patch(**options):
     return Patch(content_of(*columns, **options))
 
 
+@pytest.mark.slow
 @every_dialect
 def test_every_dialect_parses_what_is_written(dialect):
     text = full_patch(may_raise=False).to_sql(dialect, "people")

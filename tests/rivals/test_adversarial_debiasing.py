@@ -247,6 +247,7 @@ def test_training_takes_the_steps_that_numpy_takes(sees_label, whole):
         np.testing.assert_allclose([*matrix[i][:, 0], *bias[i]], expected, atol=5e-4)
 
 
+@pytest.mark.slow
 def test_while_warming_up_the_predictor_sees_labels_only():
     problem = make_problem()
     plan = schedule(epochs=1, warmup_epochs=9)
@@ -291,6 +292,7 @@ def test_strength_makes_the_new_model_fairer(rows):
     assert strong.history_["adversary"][-1] > weak.history_["adversary"][-1]
 
 
+@pytest.mark.slow
 def test_equalized_odds_come_closer_for_three_groups(data):
     odds = {"constraints": "equalized_odds", "strength": 0.3}
     update = fit(data, **odds, epochs=160, learning_rate=0.002)

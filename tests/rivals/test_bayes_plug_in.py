@@ -324,6 +324,7 @@ def test_a_row_is_decided_alike_in_any_company(rows, biased, model):
     assert len(pickle.dumps(update)) < 12_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 @pytest.mark.parametrize("aware", [False, True])
 def test_whole_weights_mean_repetition(rows, model, constraints, aware):
@@ -339,6 +340,7 @@ def test_whole_weights_mean_repetition(rows, model, constraints, aware):
     assert (decided[0] == decided[1]).mean() > 0.99
 
 
+@pytest.mark.slow
 def test_several_strengths_equal_fits_alone(rows, model):
     X, y, groups = rows
     for constraints in ("demographic_parity", "equalized_odds"):

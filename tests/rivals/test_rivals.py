@@ -179,6 +179,7 @@ def test_labels_scores_margins_and_changes_agree(name, swapped, rows):
     assert not (changes.gain & ~gains).any()
 
 
+@pytest.mark.slow
 @every_method
 def test_a_decision_depends_on_its_row_alone(name, rows):
     X, _, group = rows

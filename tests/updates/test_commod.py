@@ -214,6 +214,7 @@ def test_the_parameter_changes_the_update(model, rows, reference, change):
     assert not np.array_equal(small(model, rows, **change).ratio(rows[0]), reference.ratio(rows[0]))
 
 
+@pytest.mark.slow
 def test_locked_features_get_no_points(model, rows):
     update = small(model, rows, locked_features=["x0", "x2"])
     assert not {"x0", "x2"} & set(update.term_names_)
@@ -280,6 +281,7 @@ def test_sample_weights_decide_which_rows_count(model, rows):
     assert only.fairness_ == pytest.approx(value, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "metric"),
     [
@@ -832,6 +834,7 @@ def test_a_locked_column_of_an_array_may_hold_anything(model, rows):
     assert update.fit(table, y, sensitive_features=s).predict(table).shape == (N,)
 
 
+@pytest.mark.slow
 def test_unseen_categories_get_no_points(model, rows):
     X, y, s = rows
     rng = np.random.default_rng(0)

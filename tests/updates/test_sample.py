@@ -132,6 +132,7 @@ def fit(rows, **settings):
     return update.fit(rows[0], sensitive_features=rows[1])
 
 
+@pytest.mark.slow
 def test_a_large_table_is_sampled_and_verified_and_the_status_says_so(rows):
     update = fit(rows)
     assert update.reached_
@@ -142,6 +143,7 @@ def test_a_large_table_is_sampled_and_verified_and_the_status_says_so(rows):
     assert update.fairness_ >= 0.8  # on all rows, not on the sample
 
 
+@pytest.mark.slow
 def test_all_rows_are_searched_where_that_is_asked_for(rows):
     every = fit(rows, sample="all")
     assert every.n_search_rows_ == N
@@ -170,6 +172,7 @@ def test_uneven_weights_are_searched_on_as_many_rows_as_they_need(rows):
     assert update.n_search_rows_ == N
 
 
+@pytest.mark.slow
 def test_few_rows_are_searched_whole_and_both_ways_agree(rows):
     few = (rows[0][:3000], rows[1][:3000])
     auto, every = fit(few), fit(few, sample="all")
@@ -177,6 +180,7 @@ def test_few_rows_are_searched_whole_and_both_ways_agree(rows):
     assert auto.scorecard_ == every.scorecard_
 
 
+@pytest.mark.slow
 def test_a_sample_that_misleads_grows(rows, monkeypatch):
     sizes = []
     draw = _sample.draw_sample
@@ -196,6 +200,7 @@ def test_a_sample_that_misleads_grows(rows, monkeypatch):
     assert update.change_rate_ <= 1.1 * fit(rows).change_rate_
 
 
+@pytest.mark.slow
 def test_a_frontier_of_many_rows_is_cut_on_all_of_them(rows):
     from commod import frontier
 

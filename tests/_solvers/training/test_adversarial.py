@@ -176,6 +176,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not():
     assert not np.array_equal(first.weights, other.weights)
 
 
+@pytest.mark.slow
 def test_a_batch_of_models_equals_models_trained_alone():
     problem = make_problem()
     weights = penalties(fair=[0.5, 2.0, 2.0], ratio=[0.1, 0.1, 0.5])
