@@ -20,14 +20,16 @@ from commod._text.phrases import (
     target_formula,
     verb,
 )
-from commod._text.snippet import snippet
+from commod._text.snippet import Table, first_rows, snippet
 
 __all__ = [
     "NOT_KNOWN",
+    "Table",
     "at_bound",
     "count",
     "distinct",
     "estimate",
+    "first_rows",
     "label_text",
     "n_of",
     "number",

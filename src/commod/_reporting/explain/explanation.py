@@ -34,8 +34,13 @@ from commod._reporting.explain.person import Person, PersonDecision, explain_per
 from commod._reporting.explain.reasons import strongest_reasons
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import FrameColumns
-from commod._reporting.explain.summary import card_lines, segment_lines
-from commod._text import n_of
+from commod._reporting.explain.summary import (
+    card_lines,
+    card_tables,
+    segment_lines,
+    segment_tables,
+)
+from commod._text import n_of, snippet
 from commod.exceptions import InputError
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
@@ -350,12 +355,23 @@ class Explanation(ExplainedDecisions):
         )
 
     def __repr__(self) -> str:
+        lines = [*segment_lines(self.segments), *card_lines(self.card)]
+        return "\n".join([self._changes_text(), *lines])
+
+    def _repr_html_(self) -> str:
+        tables = [*segment_tables(self.segments), *card_tables(self.card)]
+        sentences = [self._changes_text()]
+        if not self.segments.segments:
+            sentences += segment_lines(self.segments)
+        title = f"Explanation of {self.method}" if self.method else "Explanation"
+        return snippet(title, sentences, tables)
+
+    def _changes_text(self) -> str:
         n_gains, n_losses = self.segments.n_gains, self.segments.n_losses
-        head = (
+        return (
             f"{n_gains + n_losses:,} of {n_of(self.n, 'person')} change: {n_of(n_gains, 'gain')}, "
             f"{n_of(n_losses, 'loss')} of the favourable outcome ({self.favorable_label})."
         )
-        return "\n".join([head, *segment_lines(self.segments), *card_lines(self.card)])
 
     # -- rows of X --------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from commod._data.parameters import check_number_parameter
 from commod._study.compare.plot import draw_comparison
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import Frontier
-from commod._text import n_of
+from commod._text import Table, n_of, number, percent, snippet
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 
@@ -79,6 +79,34 @@ class Comparison:
             f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} {self._rows_word}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )
+
+    def _repr_html_(self) -> str:
+        rows = f"{len(self._rows):,} {self._rows_word}"
+        sentences = [
+            f"The base model has {self._constraint.metric} {number(self.base_fairness, 3)} on the "
+            f"{rows}. For each method, the best update on these rows counts. plot() draws all."
+        ]
+        tables = [self._notebook_table()]
+        if self.failures:
+            failed = list(self.failures.items())
+            tables.append(("Methods that could not be fitted", ("method", "error"), failed))
+        return snippet(f"Comparison of {n_of(len(self.frontiers), 'method')}", sentences, tables)
+
+    def _notebook_table(self) -> Table:
+        needed = self.changes_needed()
+        levels = needed.columns[1:]
+        rows = [
+            (
+                name,
+                "yes" if line["needs group"] else "no",
+                *("not reached" if np.isnan(line[c]) else percent(line[c]) for c in levels),
+            )
+            for name, line in needed.iterrows()
+        ]
+        sign = "≥" if self._constraint.higher_is_fairer else "≤"
+        header = ("method", "needs the group", *(f"{sign} {level:g}" for level in levels))
+        caption = f"Share of decisions changed to reach each {self._constraint.metric}"
+        return caption, header, rows
 
     def frame(self) -> pd.DataFrame:
         """Return one line per update of every method as a pandas frame.
