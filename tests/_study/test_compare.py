@@ -202,6 +202,13 @@ def test_the_picture_has_a_column_for_each_kind_of_method(comparison, model, row
     matplotlib.pyplot.close("all")
 
 
+def test_the_picture_says_what_dots_lines_and_crosses_are(comparison):
+    (legend,) = comparison.plot().legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["one update", "updates that no other of its method beats", "base model"]
+    matplotlib.pyplot.close("all")
+
+
 def test_the_line_that_no_update_beats():
     fairness, cost = np.array([0.5, 0.9, 0.7, 0.9]), np.array([0.1, 0.3, 0.4, 0.2])
     assert _unbeaten(fairness, cost).tolist() == [3, 0]

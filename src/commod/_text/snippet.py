@@ -23,6 +23,7 @@ _STYLE = """
  color:inherit}
 .commod-snippet th,.commod-snippet td{padding:.2em .8em .2em 0;text-align:left;vertical-align:top;
  border:0;border-bottom:1px solid rgba(128,128,128,.4);background:transparent;color:inherit}
+.commod-snippet th{overflow-wrap:normal}
 .commod-snippet .commod-number{text-align:right}
 .commod-snippet .commod-code{white-space:nowrap}
 """

@@ -183,7 +183,8 @@ class Comparison:
         """Draw changes and accuracy against fairness, one column for each kind of method.
 
         Methods that decide without the group are on the left, those that need it on the right. A
-        line joins the updates that no other one of the method beats. The exact limit is black.
+        dot is one update. A line joins the updates that no other one of the method beats. The exact
+        limit is black, and a cross marks the base model.
         """
         return draw_comparison(
             self.frame(),
