@@ -44,6 +44,7 @@ def audit(
     pos_label: Any = None,
     favorable_label: Any = None,
     label_names: Mapping[Any, str] | None = None,
+    group_names: Mapping[Any, Any] | None = None,
     rows: str = "audited rows",
     row_ids: Sequence[Any] | None = None,
     title: str | None = None,
@@ -84,6 +85,9 @@ def audit(
         The label that is good for the person. If None, that of the request, or `pos_label`.
     label_names : mapping of label to str, default=None
         What the labels mean, for use in sentences: ``{0: "low risk", 1: "high risk"}``.
+    group_names : mapping, default=None
+        What the groups are called: ``{1: "women", 2: "men"}``. For several sensitive columns, the
+        names of each column: ``{"sex": {1: "women"}, "age": {0: "under 30"}}``.
     rows : str, default="audited rows"
         What these rows are ("held-out rows of 2025"). Every figure names them.
     row_ids : sequence of length n, default=None
@@ -151,7 +155,7 @@ def audit(
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     scores = scores_before, scores_after
-    people = read_people(decisions, scores, sensitive_features, request)
+    people = read_people(decisions, scores, sensitive_features, request, group_names)
     _check_same_rows(people, explanation, X)
     sums = people.scores_before, people.scores_after
     people.warn_of_inverted_scores(sums, np.ones(len(people)), stacklevel=3)

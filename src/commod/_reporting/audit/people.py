@@ -108,7 +108,11 @@ class AuditedPeople:
 
 
 def read_people(
-    labels: Mapping[str, Any], scores: tuple[Any, Any], sensitive_features: Any, request: Request
+    labels: Mapping[str, Any],
+    scores: tuple[Any, Any],
+    sensitive_features: Any,
+    request: Request,
+    group_names: Mapping[Any, Any] | None = None,
 ) -> AuditedPeople:
     """Return the checked rows.
 
@@ -132,7 +136,7 @@ def read_people(
     two_labels = read_two_labels(values, request)
     outcome = {name: binary_outcome(v, name, two_labels[1]) for name, v in values.items()}
     groups = read_groups(sensitive_features, n)
-    names = group_names_of(groups.labels, sensitive_names(sensitive_features))
+    names = group_names_of(groups.labels, sensitive_names(sensitive_features), group_names)
     return AuditedPeople(
         before=outcome[before],
         after=outcome[after],
