@@ -10,17 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from command_tables import people
 from sklearn.linear_model import LogisticRegression
 
 import commod
 from commod import ControlledDebiaser, Patch, ScoreColumn, metrics
-from commod.cli import main
 from commod.updates import _sample
 
 pytest.importorskip("duckdb")
@@ -28,41 +27,6 @@ pytest.importorskip("duckdb")
 COMMAND = Path(sys.executable).with_name("commod")
 DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
 TOLD = ("--label", "y", "--sensitive", "race", "--score-column", "f")
-
-
-def people(n, seed):
-    """Return rows of people with a score f that is lower for one race."""
-    random = np.random.default_rng(seed)
-    race = random.choice(["black", "white"], n, p=[0.4, 0.6])
-    income = random.normal(size=n) + 0.7 * (race == "white")
-    town = random.choice(["Oslo", "Rome", "Bern"], n)
-    f = 1 / (1 + np.exp(-1.2 * income + 0.4 * (town == "Oslo")))
-    return pd.DataFrame(
-        {
-            "income": income.round(3),
-            "age": random.integers(18, 80, n),
-            "town": np.where(random.random(n) < 0.05, None, town),
-            "f": f.round(4),
-            "y": (random.random(n) < f).astype(int),
-            "race": race,
-        }
-    )
-
-
-def write(folder, n=2000):
-    people(n, 0).to_csv(folder / "train.csv", index=False)
-    people(n, 1).to_csv(folder / "new.csv", index=False)
-    decided = people(n, 2)
-    decided = decided.assign(old=(decided["f"] > 0.5) * 1, new=(decided["f"] > 0.45) * 1)
-    decided.to_csv(folder / "decided.csv", index=False)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Return a folder with the tables, which is the working folder too."""
-    monkeypatch.chdir(write(tmp_path))
-    return tmp_path
 
 
 @pytest.fixture(scope="module")
@@ -73,26 +37,6 @@ def patch_file(tmp_path_factory):
     X = table.drop(columns=["y", "race"])
     patch = update.fit(X, table["y"], sensitive_features=table["race"]).to_patch()
     return patch.save(tmp_path_factory.mktemp("patch") / "patch.json")
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Return what runs the command in this process: exit code, standard output and error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["commod", *map(str, arguments)])
-        capsys.readouterr()
-        code = 0
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                main()
-            except SystemExit as stop:
-                code = stop.code or 0
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def run_installed(*arguments, **options):

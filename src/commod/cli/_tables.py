@@ -9,7 +9,7 @@ import narwhals as nw
 
 from commod._io.tables import SourceTable, open_tables
 from commod._io.tables.names import list_names
-from commod.cli._options import PeopleOptions, TableOptions
+from commod.cli._options import NameOptions, PeopleOptions, TableOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -59,6 +59,17 @@ def check_columns(table: SourceTable, columns: Iterable[tuple[str, str]]) -> Non
         if name not in table.names:
             shown = f"{table.display_name} (columns: {list_names(table.names)})"
             raise InputError(f"{option} {name!r} is no column of {shown}.")
+
+
+def group_values(
+    table: SourceTable, columns: Sequence[str], names: NameOptions
+) -> dict[str, list[Any]]:
+    """Return the values of each sensitive column; no values where the user names no group."""
+    if not names.group_names:
+        return {column: [] for column in columns}
+    frame: Any = nw.from_native(table.relation)
+    values = (frame.select(column).unique().collect()[column] for column in columns)
+    return {c: v.drop_nulls().to_list() for c, v in zip(columns, values, strict=True)}
 
 
 def complete_rows(

@@ -55,6 +55,7 @@ def command(
     columns: AuditColumns,
     constraint: options.ConstraintOptions,
     table: options.TableOptions,
+    names: options.NameOptions,
     output: options.ReportOptions,
     min_group_size: options.MinGroupSize = 30,
     counts_only: Annotated[
@@ -85,6 +86,8 @@ def command(
         parameters = {
             "request": {"constraints": constraint.constraint, "target": target},
             **constraint.labels(labels, larger),
+            "label_names": names.labels(labels),
+            "group_names": names.groups(_tables.group_values(kept, columns.sensitive, names)),
             "min_group_size": min_group_size,
             "rows": f"rows of {', '.join(source.files[:3])}",
         }

@@ -32,6 +32,7 @@ def command(
     people: options.PeopleOptions,
     bound: options.TargetOptions,
     table: options.TableOptions,
+    names: options.NameOptions,
     output: options.ReportOptions,
     max_changes: Annotated[
         float | None, typer.Option(help="Cap on the share of decisions that change.")
@@ -60,13 +61,17 @@ def command(
     source = _tables.open_table(files, table, printer, expected=kinds)
     with source, printer.library_call(), printer.spinner("checking"):
         _tables.check_columns(source, named_columns(people))
+        rows = _tables.complete_rows(source, people, printer)
+        labels = loaded.content.labels
         audit = _audit(
             loaded,
-            _tables.complete_rows(source, people, printer).relation,
+            rows.relation,
             score,
             target,
             sensitive_features=people.sensitive,
             y_true=people.label,
+            label_names=names.labels([labels.negative, labels.positive]),
+            group_names=names.groups(_tables.group_values(rows, people.sensitive, names)),
             min_group_size=min_group_size,
             rows=f"rows of {', '.join(source.files[:3])}",
         )

@@ -11,6 +11,7 @@ import typer
 from commod.cli import _options as options
 from commod.cli._command import option, with_options
 from commod.cli._printing import Printer, print_audit, target_holds
+from commod.cli._studies import Studies, StudyOptions, make_studies
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebiasOutput(options.ReportOptions):
+class DebiasOutput(StudyOptions):
     """The files to write."""
 
     out: Path = option(Path("patch.json"), help="File for the patch (.json).")
@@ -106,6 +107,7 @@ def command(
     constraint: DebiasConstraint,
     search: SearchOptions,
     table: options.TableOptions,
+    names: options.NameOptions,
     output: DebiasOutput,
     min_group_size: options.MinGroupSize = 30,
     test_size: options.TestSize = 0.0,
@@ -122,10 +124,11 @@ def command(
     printer = Printer(output)
     parameters = constraint.parameters()
     _rows.check_test_size(test_size)
+    output.check_studies()
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
     check_outputs(outputs, output.force, inputs=[*files, model.model])
-    rows = _rows.TableReader(files, columns, model, table, printer).read()
+    rows = _rows.TableReader(files, columns, model, table, printer).read().with_group_names(names)
     _rows.check_group_not_determined(rows)
     fit_rows, test_rows = rows.split(test_size, seed)
     update = _fit(
@@ -139,10 +142,15 @@ def command(
         **parameters,
         **constraint.labels(rows.labels),
     )
-    patch, audit = update.to_patch(), None
+    patch, audit, studies = update.to_patch(), None, Studies(None, None)
     if output.report is not None or output.ledger is not None or test_size:
-        audit = _audit(update, patch, test_rows, printer, is_held_out=bool(test_size))
-    _write(patch, audit, output)  # before anything is printed: the reader of a pipe may be gone
+        held_out = test_rows if test_size else None
+        studies = make_studies(update, fit_rows, held_out, output, printer, seed)
+        label_names = names.labels(rows.labels)
+        audit = _audit(update, patch, fit_rows, held_out, printer, studies, label_names)
+    _write(
+        patch, audit, output, studies
+    )  # before anything is printed: the reader of a pipe may be gone
     for problem in patch.verify(fit_rows.X, fit_rows.groups).problems:
         printer.warn(problem)
     _print(update, audit, patch, output, printer)
@@ -171,16 +179,17 @@ def _fit(rows: LoadedRows, printer: Printer, **parameters: Any) -> ControlledDeb
 def _audit(
     update: ControlledDebiaser,
     patch: Patch,
-    rows: LoadedRows,
+    fit_rows: LoadedRows,
+    held_out: LoadedRows | None,
     printer: Printer,
-    *,
-    is_held_out: bool,
+    studies: Studies,
+    label_names: dict[Any, str] | None,
 ) -> Audit:
     import numpy as np
 
     import commod
 
-    labels = patch.content.labels
+    labels, rows = patch.content.labels, fit_rows if held_out is None else held_out
     with printer.library_call(), printer.spinner("auditing"):
         explanation = commod.explain(update, rows.X)
         return commod.audit(
@@ -190,19 +199,21 @@ def _audit(
             y_true=rows.y,
             X=rows.X,
             explanation=explanation,
-            rows="rows held out" if is_held_out else "rows the update was fitted on",
+            stability=studies.stability,
+            label_names=label_names,
+            rows="rows the update was fitted on" if held_out is None else "rows held out",
             title=f"What the update changes in {', '.join(rows.files[:3])}",
             min_group_size=update.min_group_size,
         )
 
 
-def _write(patch: Patch, audit: Audit | None, output: DebiasOutput) -> None:
+def _write(patch: Patch, audit: Audit | None, output: DebiasOutput, studies: Studies) -> None:
     import commod
 
     if audit is not None and output.ledger is not None:
         audit.ledger.to_csv(output.ledger)
     if audit is not None and output.report is not None:
-        commod.report(audit, output.report)
+        commod.report(audit, output.report, frontier=studies.frontier)
     patch.save(output.out)  # last: a patch file means that the other files exist too
 
 

@@ -130,7 +130,7 @@ def _renamed(
     n_columns = len(parts[0])
     by_column = [given] if n_columns == 1 else _by_column(columns, given, n_columns)
     for position, names in enumerate(by_column):
-        _check_group_names(names, {part[position] for part in parts})
+        check_group_names(names, {part[position] for part in parts})
     return [
         tuple(names.get(value, value) for names, value in zip(by_column, part, strict=True))
         for part in parts
@@ -153,7 +153,7 @@ def _by_column(
     return [given.get(name, {}) for name in known]
 
 
-def _check_group_names(names: Mapping[Any, Any], values: set[Any]) -> None:
+def check_group_names(names: Mapping[Any, Any], values: set[Any]) -> None:
     """Refuse a name for a value that does not occur, and one name for two groups."""
     shown = ", ".join(sorted(map(repr, values))[:MAX_LISTED])
     for value in names:
