@@ -108,6 +108,7 @@ def test_the_update_never_reads_a_sensitive_column(coded, call):
     told = ("debias", "coded.csv", *FIT, "--sensitive", "race", "--ignore", "old")
     assert call(*told, "--ignore", "new")[0] == 0
     assert "race" not in [c.name for c in Patch.load("p.json").content.ratio.columns]
+    assert "race" not in Path("p.json").read_text()
 
 
 @pytest.mark.parametrize("named", [True, False])
