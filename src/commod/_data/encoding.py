@@ -147,6 +147,18 @@ class TermTable:
                 total += points[self.numeric_terms[j]] * self.numeric[:, j]
         return total
 
+    def n_people(self, weight: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the rows with a positive weight in which each term is present, shape (d,).
+
+        A number is present in every row.
+        """
+        counted = weight > 0
+        n_people = np.zeros(self.n_terms + 1, dtype=np.intp)
+        for codes in self.codes.T:
+            n_people += np.bincount(codes[counted], minlength=self.n_terms + 1)
+        n_people[self.numeric_terms] = np.count_nonzero(counted)
+        return n_people[:-1]
+
     def moments(
         self, weight: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from commod._data.columns import Column, iter_columns
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, determines_group, read_groups
 from commod._data.tables import n_rows_of
 from commod.patch.content import (
@@ -21,7 +22,6 @@ from commod.patch.content import (
 )
 from commod.patch.fingerprint import columns_digest, model_digest
 
-FEW = 5  # people; a value that fewer people share could identify somebody
 ROUND = 3  # significant digits; a number with no more of them identifies nobody
 MOSTLY = 0.9  # of the people with a category are in the group of that name: it is the group
 
@@ -61,7 +61,7 @@ def verify_against(
     columns = {name: c for name, c in read.items() if name != content.base.score}
     checked = [
         "no value of the sensitive features",
-        f"no category and no long number that fewer than {FEW} people share",
+        f"no value, bin or long number that fewer than {MIN_CATEGORY_SIZE} people share",
         "no column that determines the group",
         "the columns of the fit rows",
     ]
@@ -129,15 +129,15 @@ def _own_values(content: Content, columns: Mapping[str, Column]) -> Iterator[str
         column_of_X = columns.get(column.name)
         if column_of_X is None or isinstance(column, MarginColumn):
             continue
+        n_missing = int(column_of_X.is_missing().sum())
+        if column.missing is not None and n_missing < MIN_CATEGORY_SIZE:
+            yield _few(column.name, "points for missing values", n_missing, column_of_X)
         if isinstance(column, CategoryColumn):
             n_rows = dict(zip(column_of_X.categories, _n_rows(column_of_X), strict=True))
             for category in column.categories:
                 n = n_rows.get(category.value, 0)
-                if n < FEW:
-                    yield (
-                        f"Column {column.name!r} of the patch holds {category.value!r}, a value of "
-                        f"{n} of the {len(column_of_X):,} rows of X: fewer than {FEW}."
-                    )
+                if n < MIN_CATEGORY_SIZE:
+                    yield _few(column.name, f"{category.value!r}, a value", n, column_of_X)
         else:
             yield from _own_numbers(column, column_of_X)
 
@@ -154,11 +154,21 @@ def _own_numbers(column: NumberColumn | BinColumn, column_of_X: Column) -> Itera
     numbers = column.edges if isinstance(column, BinColumn) else [column.if_missing]
     for number in numbers:
         n = int((column_of_X.values == number).sum())
-        if 0 < n < FEW and float(f"{number:.{ROUND}g}") != number:
-            yield (
-                f"Column {column.name!r} of the patch holds {number!r}, the value of {n} of the "
-                f"{len(column_of_X):,} rows of X: fewer than {FEW}."
-            )
+        if 0 < n < MIN_CATEGORY_SIZE and float(f"{number:.{ROUND}g}") != number:
+            yield _few(column.name, f"{number!r}, the value", n, column_of_X)
+    if isinstance(column, BinColumn):
+        known = column_of_X.values[~column_of_X.is_missing()]
+        bins = np.searchsorted(column.edges, known, side="right")
+        for i, n in enumerate(np.bincount(bins, minlength=len(column.bins)).tolist()):
+            if n < MIN_CATEGORY_SIZE:
+                yield _few(column.name, f"points for bin {i + 1}, the bin", n, column_of_X)
+
+
+def _few(name: str, what: str, n: int, column_of_X: Column) -> str:
+    return (
+        f"Column {name!r} of the patch holds {what} of {n} of the {len(column_of_X):,} rows of X: "
+        f"fewer than {MIN_CATEGORY_SIZE}."
+    )
 
 
 def _determining_columns(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from commod._data.columns import Column
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     AdditivePenalties,
@@ -171,7 +172,7 @@ class FRAPPE(TrainedRival):
         batch_size: int = 512,
         learning_rate: float = 0.02,
         locked_features: Sequence[str] = (),
-        min_category_size: int = 20,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import numpy as np
+from numpy.typing import NDArray
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.rates import Caps
+from commod._text import n_of, verb
 from commod.updates._search import SearchOutcome
 
 KNOWING_METHOD = "even for a method that knows the sensitive features"
@@ -64,6 +67,24 @@ def missed_text(goal: str, limit: float, direction: str, caps: Caps) -> str:
     set_caps = [f"max_{name} is {cap:.1%}" for name, cap in asdict(caps).items() if cap is not None]
     reason = ", ".join(set_caps) or "no update of these columns was found that reaches it"
     return f"{goal} needs at least {limit:.1%} of decisions changed, {KNOWING_METHOD}; {reason}."
+
+
+def few_people_sentences(
+    n_people: NDArray[np.intp], points: NDArray[np.float64]
+) -> tuple[str, ...]:
+    """Return a sentence on the terms with points that few people share; none without such terms.
+
+    `n_people` (d,) have each term. Only a user's own `min_category_size` lets in such terms.
+    """
+    n_terms = int(((n_people < MIN_CATEGORY_SIZE) & (points != 0)).sum())
+    if not n_terms:
+        return ()
+    sentence = (
+        f"{n_of(n_terms, 'term')} of the scorecard {verb(n_terms, 'describe')} fewer than "
+        f"{MIN_CATEGORY_SIZE} people each, because min_category_size is below "
+        f"{MIN_CATEGORY_SIZE}: they may tell about single people."
+    )
+    return (sentence,)
 
 
 def gains_text(limit: float) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.weights import check_weights
 from commod._solvers.concepts import Concepts
@@ -32,6 +33,7 @@ from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep
 from commod.updates._network import Network, raw_network
 from commod.updates._progress import progress_bar
+from commod.updates._status import few_people_sentences
 from commod.updates._trained import (
     Moments,
     check_layers,
@@ -126,7 +128,9 @@ class COMMOD(RatioUpdate):
     locked_features : collection of str, default=()
         Columns that r must not read; the base model still gets them.
     min_category_size : int, default=20
-        Fit rows that a category needs to get points; rarer categories count as unseen.
+        People that a category or "missing" needs to get points: fit rows with a positive weight.
+        Rarer categories count as unseen. Below 20, the library's bar for naming a value,
+        `status_` and the patch say how many terms rest on fewer people.
     min_group_size : int, default=30
         Fit rows that a group needs to be part of the constraint; smaller groups are reported.
     threshold : float, default=0.5
@@ -219,7 +223,7 @@ class COMMOD(RatioUpdate):
         concepts_by_column: bool = True,
         condition_on_logit: bool = False,
         locked_features: Collection[str] = (),
-        min_category_size: int = 20,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,
@@ -344,6 +348,10 @@ class COMMOD(RatioUpdate):
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
         self._store_outcome(rows, decide(rows.base.scores, ratio, rows.base.threshold))
+        if self.scorecard_ is not None:
+            n_people = terms.n_people(rows.weight)
+            few_people = few_people_sentences(n_people, self.scorecard_.points)
+            self.status_ = " ".join((self.status_, *few_people))
         is_known = not np.isnan(self.base_fairness_)
         if self.n_iter_ and not self.change_rate_ and self.lambda_fair and is_known:
             self.status_ += (

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, learn_encoding
 from commod._record import Request
 from commod._solvers.concepts import Concepts
@@ -97,8 +98,11 @@ class ControlledDebiaser(RatioUpdate):
         all rows. Where it changes a larger share of them than sampling error explains, the sample
         grows. The updates of a frontier, and those of `confidence`, share one sample. "all": the
         search runs on all rows. The offset and every figure are always counted on all rows.
-    min_category_size : int, default=5
-        Fit rows that a category needs to have points of its own; rarer ones count as unseen.
+    min_category_size : int, default=20
+        People that a category, a bin or "missing" needs to have points of its own. Rarer categories
+        count as unseen. Fit rows with a positive weight count as people; with `confidence`, only
+        the half that the update is fitted on counts. Below 20, the library's bar for naming a
+        value, `status_` and the patch say how many terms rest on fewer people.
     min_group_size : int, default=30
         Fit rows that a group needs to be part of the constraint; smaller ones are reported.
     threshold : float, default=0.5
@@ -169,6 +173,7 @@ class ControlledDebiaser(RatioUpdate):
     """
 
     promised_: bool | None
+    _small_terms: tuple[str, ...]
 
     def __init__(
         self,
@@ -188,7 +193,7 @@ class ControlledDebiaser(RatioUpdate):
         accuracy_weight: float = 0.0,
         confidence: float | None = None,
         sample: str = "auto",
-        min_category_size: int = 5,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,
@@ -394,6 +399,9 @@ class ControlledDebiaser(RatioUpdate):
             concepts = _concepts(problem, outcome, self.n_concepts)
             self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
             self.multiplier_ = outcome.multiplier
+        assert self.scorecard_ is not None
+        n_people = problem.terms.n_people(problem.rows.weight)
+        self._small_terms = status.few_people_sentences(n_people, self.scorecard_.points)
         self.n_search_rows_ = outcome.n_search_rows
         self.path_ = [step._asdict() for step in outcome.steps]
         names = ("step", "change_rate", "n_terms")
@@ -444,6 +452,7 @@ class ControlledDebiaser(RatioUpdate):
         yield self._figures_text("fit rows" if self.confidence is None else "held-out rows")
         if outcome.n_search_rows < n_fit_rows:
             yield status.sample_text(outcome, n_fit_rows)
+        yield from self._small_terms
         if problem.is_weighted:
             yield "With sample weights the limit is not given, because it counts people."
             return
@@ -501,10 +510,10 @@ class ControlledDebiaser(RatioUpdate):
                 f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows."
             )
         first, second = split_in_halves(problem.rows, check_random_state(self.random_state))
-        return (
-            self._problem(take_fit_rows(problem.rows, first), problem.encoding),
-            self._problem(take_fit_rows(problem.rows, second), problem.encoding),
-        )
+        # Terms are learned from the fit half, so `min_category_size` counts people of that half.
+        fit_half = self._problem(take_fit_rows(problem.rows, first))
+        held_out = self._problem(take_fit_rows(problem.rows, second), fit_half.encoding)
+        return fit_half, held_out
 
     # -- applying ---------------------------------------------------------------------
 
