@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from commod._solvers.problem import INITS, TrainedConcepts, TrainedLayers
 from commod._solvers.training.loop import AdamState, TrainedModels, adam_step, adam_step_sizes
 
-INITIAL_SCALE = 0.3  # of Glorot's scale, for "balanced" (docs/decisions/0002)
+INITIAL_SCALE = 1.0  # of Glorot's scale, for "balanced": docs/decisions/0002 compares others
 
 Sizes = tuple[int, ...]  # inputs, hidden units of each layer, outputs
 
