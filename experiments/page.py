@@ -63,6 +63,9 @@ def _head(info: dict[str, Any]) -> list[str]:
         "sensitive column is a feature. Here it is not a feature.",
         "The paper mostly shows one split. We show means ± standard deviations over several "
         "splits. So every comparison below sets our mean beside a single draw of the paper.",
+        "COMMOD appears in two variants. Table 1, Figure 1, its robustness, the deciding table, "
+        "the trade-offs, the limits and the sparsity of concepts show both. All other entries show "
+        "the adaptive one. Every table and legend names the variant.",
         "In the pictures, marks of several methods at the same place of an axis may stand side by "
         "side. A hollow mark means that not every split has an update there.",
         _glossary(),
@@ -91,6 +94,11 @@ def _glossary() -> str:
         "ControlledDebiaser": "this library's method: the user states the target, and the method "
         "changes as few decisions as it can",
         "exact limit": "the fewest changes that could reach a level, even with the group in hand",
+        "COMMOD, adaptive": "the paper's method with this library's default settings: the weight "
+        "of the adversary adapts, training starts at balanced concepts, and the adversary is small",
+        "COMMOD, as in the paper": "`COMMOD.as_in_the_paper`: the weight is constant, training "
+        "starts at v = 0 with random W, and the adversary has layers of 64, 32 and 16 units. The "
+        "paper states the first; it is silent about the others",
         "adaptive, constant": "the weight of the adversary in COMMOD's loss: adaptive is ours, "
         "constant is the paper's",
     }

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -20,8 +18,7 @@ from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.weights import check_weights
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
-    RatioPenalties,
-    RatioProblem,
+    INITS,
     RatioSchedule,
     TrainedConcepts,
     TrainedLayers,
@@ -32,15 +29,16 @@ from commod.scorecard import decide
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep
 from commod.updates._network import Network, raw_network
-from commod.updates._progress import progress_bar
+from commod.updates._paper import paper_settings
 from commod.updates._status import few_people_sentences
 from commod.updates._trained import (
     Moments,
+    call_all,
     check_layers,
-    draw_seeds,
     ratio_problem,
     readable_concepts,
     safe_moments,
+    train_ratios,
 )
 from commod.updates.base import check_locked, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
@@ -51,8 +49,6 @@ DEFAULT_GRID = {
 }
 SWEEP_SIZE = 64  # models of a sweep that are trained together: bounds memory
 ARCHITECTURES = ("concepts", "mlp")
-MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads
-MAX_THREADS = 4  # each holds a few numbers for every row
 CONCEPT_ATTRIBUTES = ("concept_weights_", "concept_contributions_", "intercept_")
 
 
@@ -120,8 +116,13 @@ class COMMOD(RatioUpdate):
     ramp_epochs : int, default=20
         Epochs over which `lambda_fair` grows from 0 to its value.
     concepts_by_column : bool, default=True
-        Put each raw column into one concept, grouped by the correlation of what columns add to r.
-        False keeps the concepts as they were trained. The update is the same either way.
+        Show a partition of r in place of the trained concepts: each raw column lies in one concept,
+        and columns whose contributions to r are correlated share one. False keeps the concepts as
+        they were trained. The update is the same either way.
+    init : str, default="balanced"
+        Where training starts; r = 1 either way. "balanced": equal v, and random concepts in pairs
+        that cancel. "zero": v = 0 and random concepts; with few concepts, the update then depends
+        on the seed. An "mlp" ignores it.
     condition_on_logit : bool, default=False
         Let r also read the base model's margin. The changed rows then need not be a half-space
         of X.
@@ -149,8 +150,9 @@ class COMMOD(RatioUpdate):
     scorecard_ : Scorecard or None
         r and its concepts as points on the raw columns; None for an "mlp".
     concept_weights_ : ndarray of shape (k, d)
-        W per standard deviation of a term: rows of norm 1, exact zeros. An "mlp" has neither this
-        attribute nor the next two.
+        W per standard deviation of a term: rows of norm 1, exact zeros. With
+        `concepts_by_column`, this is the partition and not the trained W. An "mlp" has neither
+        this attribute nor the next two.
     concept_contributions_ : ndarray of shape (k,)
         v, sorted by size; a positive contribution raises r, which keeps decisions.
     intercept_ : float
@@ -174,8 +176,8 @@ class COMMOD(RatioUpdate):
     -----
     The data identify only the total w = v'W: other concepts with the same total are the same
     update. `scorecard_` therefore shows the total beside the concepts. `docs/decisions` explains
-    how the losses of the paper are read. Without y (demographic parity only) the base model's
-    scores replace the labels.
+    how the losses of the paper are read. `COMMOD.as_in_the_paper` has the paper's settings. Without
+    y (demographic parity only) the base model's scores replace the labels.
 
     References
     ----------
@@ -221,6 +223,7 @@ class COMMOD(RatioUpdate):
         warmup_epochs: int = 10,
         ramp_epochs: int = 20,
         concepts_by_column: bool = True,
+        init: str = INITS[0],
         condition_on_logit: bool = False,
         locked_features: Collection[str] = (),
         min_category_size: int = MIN_CATEGORY_SIZE,
@@ -250,6 +253,7 @@ class COMMOD(RatioUpdate):
         self.warmup_epochs = warmup_epochs
         self.ramp_epochs = ramp_epochs
         self.concepts_by_column = concepts_by_column
+        self.init = init
         self.condition_on_logit = condition_on_logit
         self.locked_features = locked_features
         self.min_category_size = min_category_size
@@ -259,6 +263,56 @@ class COMMOD(RatioUpdate):
         self.favorable_label = favorable_label
         self.progress = progress
         self.random_state = random_state
+
+    @classmethod
+    def as_in_the_paper(cls, estimator: Any, **params: Any) -> Self:
+        """Return an unfitted COMMOD with the paper's settings instead of our defaults.
+
+        The paper states these settings:
+
+        - r reads X (section 5; appendix C.1 also has the logit): `condition_on_logit=False`.
+        - r combines linear concepts linearly (section 5.2): `architecture="concepts"`; concepts
+          are the trained weights: `concepts_by_column=False`.
+        - The weight of L_S is a constant (the loss in section 5.3): `adaptive_fairness=False`.
+        - A decision is positive where g(x) > 0.5 (section 5): `threshold=0.5`.
+
+        The paper is silent about these settings, and the plainest reading is taken:
+
+        - The start: v = 0 and random W, so that r = 1 (`init="zero"`).
+        - The adversary has "non-linear activations" (section 5.3), but no size: layers of 64, 32
+          and 16 units, as in other code of the authors' group.
+        - Optimiser, learning rates, epochs, batches, scaling of features, "epoch gates" (appendix
+          C.1): our defaults.
+
+        Where formulas contradict each other, docs/decisions/0001 says how they are read.
+
+        Parameters
+        ----------
+        estimator : fitted classifier or ScoreColumn
+            The base model f.
+        **params
+            Other parameters of COMMOD. The paper has `n_concepts` 2 (Law School) and 5 (COMPAS)
+            (section 6.1); `lambda_fair` up to 10, `lambda_ratio` up to 0.5, weights of concepts up
+            to 1 (appendix C.2).
+
+        Returns
+        -------
+        COMMOD
+
+        Examples
+        --------
+        >>> from commod.datasets import make_biased
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> data = make_biased(800, random_state=0)
+        >>> model = LogisticRegression().fit(data.data, data.target)
+        >>> update = COMMOD.as_in_the_paper(model, lambda_fair=6, epochs=60, random_state=0)
+        >>> update.adaptive_fairness, update.init, update.adversary_hidden
+        (False, 'zero', (64, 32, 16))
+        >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+        >>> bool(update.fairness_ > update.base_fairness_)
+        True
+        """
+        return cls(estimator, **paper_settings(params))
 
     def fit(
         self,
@@ -298,12 +352,13 @@ class COMMOD(RatioUpdate):
         return self
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.architecture, str) or self.architecture not in ARCHITECTURES:
-            raise InputError(
-                f"architecture={self.architecture!r} is not known; choose one of "
-                f"{', '.join(ARCHITECTURES)}.",
-                parameter="architecture",
-            )
+        for name, known in (("architecture", ARCHITECTURES), ("init", INITS)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                raise InputError(
+                    f"{name}={value!r} is not known; choose one of {', '.join(known)}.",
+                    parameter=name,
+                )
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
             check_number(self, name, low=0.0)
         for name in ("learning_rate", "adversary_learning_rate"):
@@ -328,6 +383,7 @@ class COMMOD(RatioUpdate):
             adversary_steps=int(self.adversary_steps),
             adversary_learning_rate=float(self.adversary_learning_rate),
             adaptive_fairness=bool(self.adaptive_fairness),
+            init=self.init,
         )
 
     def _store(
@@ -530,10 +586,10 @@ def _fit_together(
     terms = encoding.encode(columns)
     moments = safe_moments(terms, rows.weight)  # computed once for all models
     problem = ratio_problem(rows, terms, moments, distance_weight, first._constraint)
-    trained = _train(models, problem)
+    trained = train_ratios(models, problem, first._schedule())
     for model in models:
         model._take_reading(first)
-    _call_all(
+    call_all(
         [
             partial(model._store, rows, encoding, terms, moments, trained, i)
             for i, model in enumerate(models)
@@ -542,34 +598,3 @@ def _fit_together(
     )
     if trained.interrupted:
         warnings.warn(first.status_, InterruptionWarning, stacklevel=3)
-
-
-def _call_all(stores: list[Callable[[], None]], n_rows: int) -> None:
-    """Call each function; by several threads where NumPy, which lets them run, does the work."""
-    if len(stores) * n_rows < MANY_ROWS:
-        for store in stores:
-            store()
-        return
-    pool = ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1))
-    try:
-        for future in [pool.submit(store) for store in stores]:
-            future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _train(models: list[COMMOD], problem: RatioProblem) -> TrainedConcepts | TrainedLayers:
-    from commod._solvers.training import adversarial  # JAX is loaded by the first fit, never before
-
-    penalties = RatioPenalties(
-        *(
-            np.array([getattr(model, f"lambda_{name}") for model in models], dtype=np.float32)
-            for name in ("fair", "ratio", "sparsity", "diversity")
-        )
-    )
-    first, seeds = models[0], draw_seeds(models)
-    unseeded = [model.random_state is None for model in models]
-    # models without a seed see the rows in one order, so that a GPU can train them together
-    seeds[unseeded] = seeds[unseeded][:1]
-    with progress_bar("COMMOD", first.progress) as report:
-        return adversarial.train_ratio(problem, penalties, seeds, first._schedule(), report)
