@@ -46,6 +46,27 @@ def duplicate_names(name: str, names: Iterable[Any]) -> InputError:
     )
 
 
+class FreeNames:
+    """Give names that no column has yet.
+
+    Examples
+    --------
+    >>> names = FreeNames(["age", "Work"])
+    >>> names.take("work"), names.take("work")
+    ('work_', 'work__')
+    """
+
+    def __init__(self, taken: Iterable[Any]) -> None:
+        self._lowered = {str(name).lower() for name in taken}  # some engines ignore case
+
+    def take(self, name: str) -> str:
+        """Return the name, with as many underscores behind it as needed."""
+        while name.lower() in self._lowered:
+            name += "_"
+        self._lowered.add(name.lower())
+        return name
+
+
 def n_rows_of(X: Any) -> int:
     """Return the number of rows of a table of any kind."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)

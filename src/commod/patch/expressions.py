@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 from scipy.special import logit
 
-from commod._data.columns import Column as RawColumn
 from commod._data.columns import read_columns
-from commod._data.encoding import LARGEST, Encoding, matching_column
+from commod._data.encoding import LARGEST
+from commod._data.tables import FreeNames
 from commod._record import Value
 from commod.exceptions import InputError
 from commod.patch.content import (
@@ -27,53 +26,35 @@ from commod.patch.content import (
     Content,
     MarginColumn,
     NumberColumn,
-    term_points_of,
-    terms_of,
+)
+from commod.patch.sources import (
+    MAX_BRANCHES,
+    Frame,
+    Sources,
+    as_series,
+    category_points_of,
+    with_sources,
 )
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
 
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-
 MAX_COLUMNS_PER_EXPRESSION = 20  # engines overflow on deep expressions
-MAX_BRANCHES = 24  # engines overflow on longer chains of comparisons
 FINITE = sys.float_info.max
-OBJECT_TYPES = (nw.Object, nw.Categorical, nw.Enum)  # their values may have any type
 
 
 class WorkColumns:
     """Names of the columns that exist only while a patch is applied."""
 
     def __init__(self, taken: Sequence[str]) -> None:
+        self.names = FreeNames(taken)
         names = ("score", "odds", "margin", "ratio", "exponent", "decided", "edited")
         self.score, self.odds, self.margin, self.ratio, self.exponent, self.decided, self.edited = (
-            free_name(f"_commod_{name}", taken) for name in names
+            self.names.take(f"_commod_{name}") for name in names
         )
-
-
-def free_name(name: str, taken: Sequence[str]) -> str:
-    """Return a name that no column has."""
-    lowered = {other.lower() for other in taken}  # some engines ignore case
-    while name.lower() in lowered:
-        name += "_"
-    return name
 
 
 def is_all_missing_type(dtype: Any) -> bool:
     """Return whether a column of this type has no value at all."""
     return bool(dtype == nw.Unknown)
-
-
-def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
-    """Return the categories that a column of this type can contain, with their points."""
-    if dtype == nw.Boolean:
-        kinds: tuple[type, ...] = (bool,)
-    elif dtype.is_numeric():
-        kinds = (int, float)
-    elif dtype in (nw.String, nw.Categorical, nw.Enum):
-        kinds = (str,)
-    else:
-        return []
-    return [(c.value, c.points) for c in column.categories if type(c.value) in kinds]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -82,34 +63,31 @@ def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, 
 
 def with_ratio(table: Frame, schema: nw.Schema, content: Content, work: WorkColumns) -> Frame:
     """Add the ratio: points are added in the order of the file, a few columns at a time."""
-    table = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
     columns = content.ratio.columns
+    table, sources = with_sources(table, schema, columns, work.names)
+    ratio: Frame = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
     for start in range(0, len(columns), MAX_COLUMNS_PER_EXPRESSION):
+        few = columns[start : start + MAX_COLUMNS_PER_EXPRESSION]
         total = nw.col(work.ratio)
-        for column in columns[start : start + MAX_COLUMNS_PER_EXPRESSION]:
-            table, parts = _parts(table, schema, column, work)
-            for part in parts:
+        for column in few:
+            for part in _parts(schema, column, work, sources):
                 total = total + part
-        table = table.with_columns(total.alias(work.ratio))
-    return table
+        ratio = ratio.with_columns(total.alias(work.ratio))
+    return ratio
 
 
-def _parts(
-    table: Frame, schema: nw.Schema, column: Column, work: WorkColumns
-) -> tuple[Frame, list[nw.Expr]]:
+def _parts(schema: nw.Schema, column: Column, work: WorkColumns, sources: Sources) -> list[nw.Expr]:
     """Return what a column adds to r, as one or two expressions."""
     if isinstance(column, MarginColumn):
-        return table, [nw.col(work.margin) * column.points]
-    dtype = schema[column.name]
-    is_number = not isinstance(column, CategoryColumn)
-    if _must_be_read(table, column.name, dtype) and (is_number or dtype in OBJECT_TYPES):
-        assert isinstance(table, nw.DataFrame)
-        return _with_read(table, column)
+        return [nw.col(work.margin) * column.points]
+    if column.name in sources.points:
+        return [nw.col(sources.points[column.name])]
     if isinstance(column, CategoryColumn):
-        if table.implementation.is_duckdb() and _can_be_looked_up(column, dtype):
-            return _with_looked_up(table, column)
-        return table, [_category_points(column, dtype)]
-    return table, _number_points(column, number(column.name, schema))
+        source = sources.texts.get(column.name, column.name)
+        return [_category_points(column, nw.col(source), schema[column.name])]
+    if column.name in sources.numbers:
+        return _number_points(column, nw.col(sources.numbers[column.name]))
+    return _number_points(column, number(column.name, schema))
 
 
 def _number_points(column: NumberColumn | BinColumn, value: nw.Expr) -> list[nw.Expr]:
@@ -138,9 +116,8 @@ def _bins(value: nw.Expr, edges: Sequence[float], points: Sequence[float]) -> nw
     return nw.when(value < edges[middle]).then(below).otherwise(above)
 
 
-def _category_points(column: CategoryColumn, dtype: Any) -> nw.Expr:
+def _category_points(column: CategoryColumn, value: nw.Expr, dtype: Any) -> nw.Expr:
     missing = 0.0 if column.missing is None else column.missing.points
-    value = nw.col(column.name)
     if is_all_missing_type(dtype):
         return nw.lit(missing)
     keys = category_points_of(column, dtype)
@@ -169,84 +146,6 @@ def _replaced(value: nw.Expr, keys: Sequence[tuple[Value, float]], dtype: Any) -
     return chain
 
 
-def _can_be_looked_up(column: CategoryColumn, dtype: Any) -> bool:
-    keys = category_points_of(column, dtype)
-    is_text = dtype == nw.String and not any("\x00" in str(key) for key, _ in keys)
-    return is_text and len(keys) > MAX_BRANCHES
-
-
-def _with_looked_up(table: Frame, column: CategoryColumn) -> tuple[Frame, list[nw.Expr]]:
-    """Add the points of many categories in DuckDB, looked up by their code in an enumeration.
-
-    DuckDB would turn `replace_strict` into a join, which loses the order of rows and takes longer.
-    """
-    keys = category_points_of(column, nw.String)
-    missing = 0.0 if column.missing is None else column.missing.points
-    value = '"' + column.name.replace('"', '""') + '"'
-    texts = ", ".join("'" + str(key).replace("'", "''") + "'" for key, _ in keys)
-    points = ", ".join(_double(p) for _, p in keys)
-    code = f"enum_code(TRY_CAST({value} AS ENUM ({texts})))::INTEGER"
-    known = f"coalesce(list_extract([{points}], {code} + 1), 0e0)"
-    name = free_name(f"_commod_{column.name}", table.collect_schema().names())
-    quoted = '"' + name.replace('"', '""') + '"'
-    sql = f"CASE WHEN {value} IS NULL THEN {_double(missing)} ELSE {known} END AS {quoted}"
-    native = table.to_native().project(f"*, {sql}")
-    return nw.from_native(native), [nw.col(name)]
-
-
-def _double(number: float) -> str:
-    """Return a literal that DuckDB reads as this double; without an exponent it is a decimal."""
-    text = repr(number)
-    return text if "e" in text else f"{text}e0"
-
-
-def _with_read(
-    table: nw.DataFrame[Any], column: NumberColumn | BinColumn | CategoryColumn
-) -> tuple[nw.DataFrame[Any], list[nw.Expr]]:
-    """Add a numeric column in place of Python objects, which expressions cannot read."""
-    encoding = Encoding((terms_of(column),))
-    read = _read(table, column.name, encoding)
-    if isinstance(column, CategoryColumn):
-        points = np.array([line.points for line in term_points_of(column)])
-        values = encoding.encode([read]).total(points, 0.0)
-    else:
-        values = matching_column(encoding.columns[0], {read.name: read}).values
-    table, name = _with_numbers(table, column.name, values)
-    if isinstance(column, CategoryColumn):
-        return table, [nw.col(name)]
-    return table, _number_points(column, nw.col(name))
-
-
-def _read(table: nw.DataFrame[Any], name: str, encoding: Encoding) -> RawColumn:
-    if not len(table):
-        return RawColumn(name, encoding.kinds[name], np.zeros(0, dtype=np.intp))
-    return read_columns(table.select(name).to_native(), encoding.kinds)[0]
-
-
-def _with_numbers(table: nw.DataFrame[Any], of: str, values: Any) -> tuple[nw.DataFrame[Any], str]:
-    """Return the table with one more column of numbers, and its name."""
-    name = free_name(f"_commod_{of}", table.columns)
-    series = nw.Series.from_numpy(name, values, nw.Float64, backend=table.implementation)
-    if table.implementation.is_pandas_like():
-        native = series.to_native().set_axis(table.to_native().index)
-        series = nw.from_native(native, series_only=True)
-    return table.with_columns(series), name
-
-
-def _must_be_read(table: Frame, name: str, dtype: Any) -> bool:
-    """Return whether NumPy must read a column: objects, and Arrow integers that are not cast."""
-    if not isinstance(table, nw.DataFrame):
-        return False
-    if dtype in OBJECT_TYPES:
-        return True
-    native = table[name].to_native()
-    is_arrow = (
-        table.implementation.is_pyarrow()
-        or "Arrow" in type(getattr(native, "dtype", None)).__name__
-    )
-    return is_arrow and dtype in (nw.Int64, nw.UInt64)
-
-
 # ---------------------------------------------------------------------------------------------
 # Scores and decisions
 
@@ -261,7 +160,8 @@ def with_score(table: Frame, schema: nw.Schema, name: str, work: WorkColumns) ->
                 f"Column {name!r} holds {read.first_value()!r}, but a score is a number between "
                 "0 and 1."
             )
-        table, column = _with_numbers(table, name, read.values)
+        column = work.names.take("_commod_read_score")
+        table = table.with_columns(as_series(table, column, read.values))
         value = nw.col(column)
     return table.with_columns(in_range(value, 0.0, 1.0).alias(work.score))
 

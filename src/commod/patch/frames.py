@@ -19,7 +19,8 @@ from commod.patch.content import (
     MarginColumn,
     NumberColumn,
 )
-from commod.patch.expressions import OBJECT_TYPES, Frame, category_points_of, is_all_missing_type
+from commod.patch.expressions import is_all_missing_type
+from commod.patch.sources import OBJECT_TYPES, Frame, category_points_of
 
 ADDED_COLUMNS = ("score", "decision", "changed", "direction")
 

@@ -32,9 +32,9 @@ from commod.patch.content import (
     NumberColumn,
     terms_of,
 )
-from commod.patch.expressions import OBJECT_TYPES, category_points_of
 from commod.patch.file import content_digest
 from commod.patch.frames import check_columns, from_frame, schema_of
+from commod.patch.sources import OBJECT_TYPES, category_points_of
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
 
 MISSING_TEXT = "\x1fmissing"  # stands for a missing category

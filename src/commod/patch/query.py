@@ -28,7 +28,8 @@ class Dialect:
     doubles : {"exponent", "cast", "text"}
         How to write a double: with an exponent, as a cast of that, or as a cast of text.
     collation : str or None
-        The collation that compares text byte by byte; None where the default does.
+        The collation that compares text byte by byte, whatever the column's own collation is.
+        None where text is compared as bytes instead.
     has_booleans, pads_text, refuses_underflow : bool
         It has TRUE and FALSE; it treats 'a' and 'a ' as equal; a product that rounds to 0 is an
         error.
@@ -47,7 +48,7 @@ class Dialect:
 
 
 DIALECTS = {
-    "duckdb": Dialect(is_run=True, drops_columns=True),
+    "duckdb": Dialect(is_run=True, drops_columns=True),  # COLLATE would refuse an ENUM
     "postgres": Dialect(
         is_run=True,
         drops_columns=False,
@@ -57,8 +58,9 @@ DIALECTS = {
         longest_name=63,
     ),
     "spark": Dialect(is_run=True, drops_columns=True, collation="UTF8_BINARY"),
-    "snowflake": Dialect(is_run=False, drops_columns=True, doubles="text"),
-    "bigquery": Dialect(is_run=False, drops_columns=True),
+    # '' would give way to the collation of another operand; 'utf8' does not
+    "snowflake": Dialect(is_run=False, drops_columns=True, doubles="text", collation="utf8"),
+    "bigquery": Dialect(is_run=False, drops_columns=True, collation=""),
     "tsql": Dialect(
         is_run=False,
         drops_columns=False,
@@ -191,20 +193,29 @@ class Query:
 
     def binary_text(self, node: Node) -> Node:
         """Return a text column in a form that compares byte by byte."""
-        exp, collation = self._exp, self.traits.collation
+        exp = self._exp
         if self.traits.pads_text:
             node = exp.cast(node, "nvarchar(max)", dialect="tsql")
-        if collation is not None:
-            quoted = exp.to_identifier(collation, quoted=True)
-            is_name = self.dialect == "postgres"
-            node = exp.Collate(this=node, expression=quoted if is_name else exp.Var(this=collation))
+        node = self._collated(node)
         if self.dialect == "postgres":
             return exp.cast(node, "text")  # CHAR(n) would be compared without trailing blanks
         return node + self.text("|") if self.traits.pads_text else node
 
     def key(self, value: str) -> Node:
         """Return a text to compare with `binary_text` of a column."""
-        return self.text(value + "|" if self.traits.pads_text else value)
+        text = self.text(value + "|" if self.traits.pads_text else value)
+        return self._collated(text) if self.traits.collation is None else text
+
+    def _collated(self, text: Node) -> Node:
+        """Return a text with the collation that compares bytes, or the bytes of the text."""
+        exp, collation = self._exp, self.traits.collation
+        if collation is None:
+            return exp.Encode(this=text)
+        if self.dialect in ("snowflake", "bigquery"):
+            return exp.Collate(this=text, expression=exp.Literal.string(collation))
+        is_name = self.dialect == "postgres"
+        name = exp.to_identifier(collation, quoted=True) if is_name else exp.Var(this=collation)
+        return exp.Collate(this=text, expression=name)
 
     # -- stages -----------------------------------------------------------------------------------
 
@@ -214,7 +225,9 @@ class Query:
             self._stages.append(_Stage(dict(columns), self._joins))
             self._joins = []
 
-    def joined(self, name: str, key: Node, rows: Sequence[tuple[Node, float]]) -> Node:
+    def joined(
+        self, name: str, key: Node, rows: Sequence[tuple[Node, float]], *, is_text: bool
+    ) -> Node:
         """Return the number of a key for the next stage, from a joined table of keys, or NULL.
 
         The keys must be distinct, so that each row of the table stays one row in the result.
@@ -226,6 +239,9 @@ class Query:
         values = exp.Values(expressions=cells, alias=alias)
         self._points[name] = exp.select("*").from_(values, copy=False)
         joined_key = exp.Column(this=self._ours("key"), table=self._ours(name))
+        if is_text and self.traits.collation is not None:
+            # a column of literals has the collation of the database, which may be another one
+            joined_key = self._collated(joined_key)
         table = exp.Table(this=self._ours(name))
         self._joins.append(exp.Join(this=table, side="LEFT", on=joined_key.eq(key)))
         return exp.Column(this=self._ours("value"), table=self._ours(name))

@@ -265,7 +265,7 @@ def _category_points(query: Query, column: CategoryColumn, value: Node, i: int) 
     if not rows:
         return query.case(is_missing, default=query.number(0.0))
     if len(rows) > MAX_BRANCHES:
-        joined = query.joined(f"category_{i}", value, rows)
+        joined = query.joined(f"category_{i}", value, rows, is_text=_kind(column) is str)
         is_unseen = (query.is_null(joined), query.number(0.0))
         return query.case(is_missing, is_unseen, default=joined)
     branches = [(key, query.number(points)) for key, points in rows]

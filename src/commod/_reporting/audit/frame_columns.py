@@ -14,7 +14,8 @@ from typing import Any
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from commod._data.tables import duplicate_names
+from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
+from commod._data.tables import FreeNames, duplicate_names
 from commod.exceptions import InputError, InputTypeError
 
 SCORES = ("scores_before", "scores_after")
@@ -65,6 +66,12 @@ def select_roles(frame: Any, roles: Mapping[str, Hashable]) -> nw.LazyFrame[Any]
     for role, column in roles.items():
         if column not in schema:
             raise _no_column("sensitive_features" if is_group(role) else role, column, schema)
+    if has_collations(lazy):  # groups and labels are told apart as in Python
+        free = FreeNames(schema)
+        text = [role for role, column in roles.items() if schema[column] in TEXT_TYPES]
+        names = {role: free.take(f"_commod_{role}") for role in text}
+        lazy = with_binary_text(lazy, {names[role]: str(roles[role]) for role in text})
+        roles, schema = {**roles, **names}, lazy.collect_schema()
     return lazy.select(*(_convert(role, column, schema[column]) for role, column in roles.items()))
 
 

@@ -1,0 +1,53 @@
+"""Compare text byte by byte in frames whose engine may ignore case, accents or blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, TypeVar
+
+import narwhals as nw
+
+Frame = TypeVar("Frame", nw.LazyFrame[Any], nw.DataFrame[Any] | nw.LazyFrame[Any])
+
+TEXT_TYPES = (nw.String, nw.Categorical, nw.Enum)
+
+
+def has_collations(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> bool:
+    """Return whether a text column of this frame may compare otherwise than byte by byte."""
+    engine = frame.implementation
+    return engine.is_duckdb() or engine.is_pyspark() or engine.is_pyspark_connect()
+
+
+def with_binary_text(frame: Frame, copies: Mapping[str, str]) -> Frame:
+    """Add copies of text columns that compare byte by byte; `copies` maps new names to old ones.
+
+    In an engine without collations, a copy equals its column.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> people = duckdb.sql("SELECT 'Bonn' COLLATE NOCASE AS town")
+    >>> frame = with_binary_text(nw.from_native(people), {"copy": "town"})
+    >>> frame.select(nw.col("town") == "bonn", nw.col("copy") == "bonn").collect().row(0)
+    (True, False)
+    """
+    if not copies:
+        return frame
+    if not has_collations(frame):
+        return frame.with_columns(nw.col(old).alias(new) for new, old in copies.items())
+    native: Any = frame.to_native()
+    if frame.implementation.is_duckdb():
+        # the cast is for ENUM columns, which have no collation but that of the connection
+        pairs = [(_quoted(new, '"'), _quoted(old, '"')) for new, old in copies.items()]
+        added: list[str] = [f'CAST({old} AS VARCHAR) COLLATE "binary" AS {new}' for new, old in pairs]
+        return nw.from_native(native.project(", ".join(["*", *added])))
+    functions = import_module("pyspark.sql.functions")
+    columns = {new: functions.col(_quoted(old, "`")) for new, old in copies.items()}
+    return nw.from_native(
+        native.withColumns({n: functions.collate(c, "UTF8_BINARY") for n, c in columns.items()})
+    )
+
+
+def _quoted(name: str, mark: str) -> str:
+    return mark + name.replace(mark, 2 * mark) + mark
