@@ -384,7 +384,7 @@ def test_frames_and_lists_give_what_arrays_give(rows, kind):
 
 def test_several_sensitive_columns_mean_their_intersections(watched, rows):
     X, y, s = rows
-    both = pd.DataFrame({"one": np.asarray(s), "two": np.arange(N) % 2})
+    both = pd.DataFrame({"one": s, "two": np.arange(N) % 2}, index=s.index)
     update = watched()
     refit(update, (X, y, both), n_refits=2)
     assert len(Watched.seen[0][1].group_labels) == 4

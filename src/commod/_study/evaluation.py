@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from commod._data.base_model import BaseScores
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
-from commod._data.tables import n_rows_of
+from commod._data.tables import check_same_rows, n_rows_of
 from commod._solvers.search.rates import Cells, count_cells
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number
@@ -172,7 +172,12 @@ def as_decisions(decisions: Decisions) -> Decisions:
 def choose_evaluated(
     fit_rows: RawRows, eval_rows: RawRows, *, needs_groups: bool = True
 ) -> tuple[RawRows, str]:
-    """Return the rows to measure on and their name: `eval_rows`, or the fit rows without X_eval."""
+    """Return the rows to measure on and their name: `eval_rows`, or the fit rows without X_eval.
+
+    Rows whose pandas indexes disagree are refused.
+    """
+    check_same_rows(fit_rows.by_name())
+    check_same_rows(eval_rows.by_name("_eval"))
     if eval_rows.X is None:
         if eval_rows.y is not None or eval_rows.sensitive_features is not None:
             raise InputError("y_eval and sensitive_features_eval belong to X_eval, which is None.")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.labels import check_length
+from commod._data.tables import check_same_rows
 from commod._text import n_of
 from commod.exceptions import InputError
 
@@ -63,6 +64,9 @@ def bayes_optimal_scores(
     >>> bayes_optimal_scores([0.7, 0.4], [1, 1], lambda_ratio=0.2)
     array([0.4, 0.1])
     """
+    check_same_rows(
+        {"proba_target": proba_target, "y_pred": y_pred, "fairness_margin": fairness_margin}
+    )
     target = _probabilities(proba_target, "proba_target")
     base = _probabilities(y_pred, "y_pred", len(target))
     _check_number(cost, "cost", 0, 1)

@@ -12,7 +12,7 @@ import numpy as np
 from commod._data.columns import Column, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, determines_group, read_groups
-from commod._data.tables import n_rows_of
+from commod._data.tables import check_same_rows, n_rows_of
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
@@ -56,6 +56,7 @@ def verify_against(
     content: Content, X: Any, sensitive_features: Any, estimator: Any
 ) -> Verification:
     """Check that a patch fits the data and holds nothing that it must not hold."""
+    check_same_rows({"X": X, "sensitive_features": sensitive_features})
     read = {column.name: column for column in iter_columns(X, unread=[])}
     groups = read_groups(sensitive_features, n_rows_of(X))
     columns = {name: c for name, c in read.items() if name != content.base.score}

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.columns import Kind, read_columns
 from commod._data.groups import sensitive_names
+from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
 from commod.rivals._random_draws import random_draws, seed_from
 from commod.rivals._rows import (
@@ -182,6 +183,7 @@ class Rival(BaseUpdate):
     def _read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
         """Return new rows, checked and scored by the base model."""
         check_is_fitted(self, "n_rows_")
+        check_same_rows({"X": X, "sensitive_features": sensitive_features})
         columns = read_columns(X, self._column_kinds, self._unread())
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
@@ -318,6 +320,8 @@ class AwareRival(Rival):
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
         """Return the accuracy of `predict`, for cross-validation."""
+        rows = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        check_same_rows({**rows, "sample_weight": sample_weight})
         labels = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, labels, sample_weight=sample_weight))
 

@@ -39,6 +39,10 @@ class RawRows(NamedTuple):
     y: Any
     sensitive_features: Any
 
+    def by_name(self, suffix: str = "") -> dict[str, Any]:
+        """Return what the user passed by the name of its parameter."""
+        return {f"{name}{suffix}": values for name, values in self._asdict().items()}
+
 
 class ReadRows:
     """Hold n rows as an update has read them; each kind of update adds what it needs to decide.

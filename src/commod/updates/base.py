@@ -31,6 +31,7 @@ from commod._data.encoding import Encoding, TermTable
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.parameters import check_number_parameter
+from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
@@ -180,6 +181,14 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             min_val=0,
             max_val=1,
             include_boundaries="neither",
+        )
+        check_same_rows(
+            {
+                "X": X,
+                "y": y,
+                "sensitive_features": sensitive_features,
+                "sample_weight": sample_weight,
+            }
         )
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
         get_constraint(self.constraints)
@@ -334,6 +343,11 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return ScorecardView(card, self.concept_weights_, self.concept_contributions_)
 
     # -- changes --------------------------------------------------------------------------------
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of `predict`, in [0, 1]."""
+        check_same_rows({"X": X, "y": y, "sample_weight": sample_weight})
+        return float(super().score(X, y, sample_weight))
 
     def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
         negative = self.classes_[self.classes_ != self.pos_label_][0]

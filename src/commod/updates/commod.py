@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
@@ -567,6 +568,8 @@ def _fit_together(
     first = models[0]
     for model in models:
         model._check_parameters()
+    rows_of_user = {"X": X, "y": y, "sensitive_features": sensitive_features}
+    check_same_rows({**rows_of_user, "ratio_weight": ratio_weight})
     rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
     distance_weight = rows.weight * check_weights(ratio_weight, len(rows), "ratio_weight")
     if not distance_weight.any():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commod._data.columns import iter_columns
 from commod._data.groups import determines_group
 from commod._data.labels import check_length
-from commod._data.tables import index_of, n_rows_of
+from commod._data.tables import check_same_rows, index_of, n_rows_of
 from commod._record import Audit, Estimate, Segments, StabilitySummary
 from commod._reporting.audit.areas import group_areas
 from commod._reporting.audit.assembly import make_audit
@@ -143,8 +143,19 @@ def audit(
     _check_explanation(explanation)
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size)
-    tables = X, y_before, y_after, y_true, scores_before, scores_after, sensitive_features
-    _check_order([*map(index_of, tables), None if explanation is None else explanation.index])
+    check_same_rows(
+        {
+            "X": X,
+            "explanation.X": None if explanation is None else explanation.X,
+            "y_before": y_before,
+            "y_after": y_after,
+            "y_true": y_true,
+            "scores_before": scores_before,
+            "scores_after": scores_after,
+            "sensitive_features": sensitive_features,
+            "row_ids": row_ids,
+        }
+    )
     defaults = None
     if explanation is not None:
         defaults = explanation.request
@@ -213,17 +224,6 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
             parameter="level",
         )
     return explanation.level
-
-
-def _check_order(indexes: Sequence[Any]) -> None:
-    """Refuse pandas tables with the same index labels in another order: rows would be mixed up."""
-    first, *others = [i for i in indexes if i is not None and i.is_unique] or [None]
-    for index in others:
-        if len(index) == len(first) and not index.equals(first) and index.isin(first).all():
-            raise InputError(
-                "Two of the pandas tables hold the same index labels in different orders, so their "
-                "rows do not belong together. Bring them into one order: X.loc[y.index]."
-            )
 
 
 def _check_same_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:

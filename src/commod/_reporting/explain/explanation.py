@@ -17,7 +17,7 @@ from commod._data.codes import plain
 from commod._data.columns import Column
 from commod._data.labels import check_length
 from commod._data.parameters import check_number_parameter
-from commod._data.tables import index_of, take_rows
+from commod._data.tables import check_same_rows, index_of, take_rows
 from commod._record import Segments
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.cards import push_of
@@ -115,6 +115,8 @@ def explain(
         raise InputError(
             f"level={level!r} must lie between 0.5 and 1, such as 0.95.", parameter="level"
         )
+    rows = {"X": X, "sensitive_features": sensitive_features}
+    check_same_rows({**rows, "y_before": y_before, "y_after": y_after})
     check_number_parameter(max_segments, "max_segments", (int, np.integer), min_val=1)
     check_number_parameter(max_conditions, "max_conditions", (int, np.integer), min_val=1)
     if update is None:
