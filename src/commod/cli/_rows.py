@@ -19,6 +19,8 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod._io.tables import SourceTable
 
+# --ignore keeps the update from a column that another option names as well
+MAY_BE_IGNORED = ({"--ignore", "--sensitive"}, {"--ignore", "--score-column"})
 READABLE_KINDS = ("text", "integer", "number", "boolean")  # kinds that a scorecard can read
 
 
@@ -125,7 +127,8 @@ class TableReader:
         check_columns(table, named)
         first: dict[str, str] = {}
         for option, name in named:
-            if name in first and {option, first[name]} != {"--ignore", "--sensitive"}:
+            both = {option, first.get(name)}
+            if name in first and both not in MAY_BE_IGNORED:
                 raise InputError(
                     f"Column {name!r} is named by {first[name]} and by {option}; it can be one."
                 )
