@@ -647,3 +647,14 @@ def test_a_reader_that_stops_reading_does_not_stop_the_work(folder):
 
 def test_the_version_of_the_library_is_in_the_patch(patch_file):
     assert Patch.load(patch_file).content.library == f"commod-debiasing {commod.__version__}"
+
+
+def test_the_score_column_may_be_ignored_by_the_update(folder, call):
+    """`--ignore` locks a column; the base model reads the score anyway."""
+    fit = ("debias", "train.csv", *TOLD, "--at-least", "0.8")
+    for number, locked in enumerate([(), ("--ignore", "f")]):
+        outcome = call(*fit, *locked, "--out", f"{number}.json")
+        assert outcome[0] == 0, outcome
+    patches = [json.loads((folder / f"{number}.json").read_text()) for number in (0, 1)]
+    assert patches[0]["ratio"] == patches[1]["ratio"]
+    assert patches[1]["base"]["score"] == "f"

@@ -19,6 +19,8 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod._io.tables import SourceTable
 
+# --ignore keeps the update from a column that another option names as well
+MAY_BE_IGNORED = ({"--ignore", "--sensitive"}, {"--ignore", "--score-column"})
 READABLE_KINDS = ("text", "integer", "number", "boolean")  # kinds that a scorecard can read
 
 
@@ -153,8 +155,9 @@ class TableReader:
 
         A base model without column names may need the sensitive column; the update never reads it.
         """
-        pairs = [{"--ignore", "--sensitive"}]
-        return pairs if self.model.model is None else [*pairs, {"--features", "--sensitive"}]
+        if self.model.model is None:
+            return list(MAY_BE_IGNORED)
+        return [*MAY_BE_IGNORED, {"--features", "--sensitive"}]
 
     def _feature_columns(self, estimator: Any, names: Sequence[str]) -> list[str]:
         """Return the columns to read for the update and the base model."""

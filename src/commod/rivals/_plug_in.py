@@ -43,7 +43,7 @@ class PlugInRival(AwareRival):
     @property
     def needs_sensitive_features(self) -> bool:  # type: ignore[override]
         """Return whether `predict` takes the sensitive features: the value of `aware`."""
-        return bool(self.aware)
+        return bool(self.fitted_param("aware"))
 
     @abstractmethod
     def _choose_multipliers(
@@ -77,7 +77,6 @@ class PlugInRival(AwareRival):
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Fit the group model once; the models differ only in their multipliers."""
-        check_locked(self.locked_features, rows.columns)
         group_model = None if self.aware else self._fit_group_model(rows)
         counted = rows.is_counted
         share = rows.weight[counted] / rows.weight[counted].sum()
@@ -128,9 +127,16 @@ class PlugInRival(AwareRival):
     def _gain(self, base: BaseScores) -> Floats:
         """Return what a positive decision is worth without fairness, shape (n,)."""
         gain = bayes_optimal_scores(
-            base.scores, base.decisions, cost=base.threshold, lambda_ratio=float(self.lambda_ratio)
+            base.scores,
+            base.decisions,
+            cost=base.threshold,
+            lambda_ratio=float(self.fitted_param("lambda_ratio")),
         )
-        return curved_gain(gain) if self.aware and len(self._constraint.rate_rows) > 1 else gain
+        return (
+            curved_gain(gain)
+            if self.fitted_param("aware") and len(self._constraint.rate_rows) > 1
+            else gain
+        )
 
     def _cell_probabilities(
         self, rows: DecisionRows, n_groups: int, group_model: GroupModel | None

@@ -45,7 +45,7 @@ from commod.updates._interface import (
     Sweep,
     read_grid,
 )
-from commod.updates.base import BaseUpdate, ChangedDecisions, UpdateTags, check_locked, check_number
+from commod.updates.base import BaseUpdate, ChangedDecisions, UpdateTags, check_number
 
 
 class Rival(BaseUpdate):
@@ -146,7 +146,8 @@ class Rival(BaseUpdate):
         -------
         self
         """
-        _fit_together([self], X, y, sensitive_features, sample_weight)
+        with self._as_it_was_on_error():
+            _fit_together([self], X, y, sensitive_features, sample_weight)
         return self
 
     def _store_groups(self, labels: Sequence[Hashable], names: Sequence[str] | None) -> None:
@@ -262,7 +263,7 @@ class Rival(BaseUpdate):
         if targets is not None:
             raise InputError("A rival has a strength, no targets: pass grid={'strength': [...]}.")
         strengths = read_grid(grid, "strength", "A rival")
-        strengths = list(self.default_strengths) if strengths is None else strengths
+        strengths = list(clone(self).default_strengths) if strengths is None else strengths
         X, y, groups = rows
         models = fit_strengths(self, strengths, X, y, sensitive_features=groups)
         settings = [{"strength": strength} for strength in strengths]
@@ -365,9 +366,10 @@ def _fit_together(
     """Fit models that differ in strength: read the rows once, learn, measure on the fit rows."""
     first = models[0]
     for model in models:
+        model._record_params()
         model._check_parameters()
     fit_rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
-    check_locked(first.locked_features, fit_rows.columns)
+    first._check_locked(fit_rows.columns)
     if not first.needs_sensitive_features:
         warn_about_group_columns(fit_rows, first.locked_features)
     rows = rival_fit_rows(X, fit_rows)

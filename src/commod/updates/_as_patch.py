@@ -52,7 +52,7 @@ def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
                 update.scorecard_,
                 may_raise=may_raise,
                 may_lower=may_lower,
-                reads_margin=bool(update.condition_on_logit),
+                reads_margin=bool(update.fitted_param("condition_on_logit")),
             ),
         )
     )
@@ -70,7 +70,7 @@ def _labels(update: Any) -> dict[str, Any]:
 
 
 def _base(update: Any) -> Base:
-    model, threshold = update.estimator, float(update.threshold)
+    model, threshold = update.estimator_, float(update.fitted_param("threshold"))
     if isinstance(model, ScoreColumn):
         return Base("a column of scores", None, model.name, threshold)
     name = type(model).__name__
@@ -80,7 +80,7 @@ def _base(update: Any) -> Base:
 
 
 def _constraint_name(update: Any) -> str:
-    name = get_constraint(update.constraints).name
+    name = get_constraint(update.fitted_param("constraints")).name
     if name not in CONSTRAINTS:
         raise InputError(
             f"A patch names its constraint, but {name!r} is not in CONSTRAINTS of "
@@ -95,17 +95,17 @@ def _asked(update: Any) -> PatchRequest:
     return PatchRequest(
         constraints=_constraint_name(update),
         target=None if is_budget else float(update.target_),
-        direction=getattr(update, "direction", "any"),
-        **{name: _known(getattr(update, name, None)) for name in limits},
+        direction=update.fitted_param("direction", "any"),
+        **{name: _known(update.fitted_param(name)) for name in limits},
     )
 
 
 def _reached(update: Any) -> Reached:
-    is_held_out = getattr(update, "confidence", None) is not None
+    is_held_out = update.fitted_param("confidence") is not None
     return Reached(
         rows="held-out rows" if is_held_out else "fit rows",
         n_rows=int(update.n_rows_),
-        metric=get_constraint(update.constraints).metric,
+        metric=get_constraint(update.fitted_param("constraints")).metric,
         fairness_before=_known(update.base_fairness_),
         fairness_after=_known(update.fairness_),
         accuracy_before=_known(update.base_accuracy_),

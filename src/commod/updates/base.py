@@ -49,6 +49,7 @@ from commod.updates._interface import (
     Sweep,
 )
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
+from commod.updates._params_of_fit import ParamsOfFit
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
@@ -106,7 +107,7 @@ class UpdateTags(Tags):  # type: ignore[misc]
     randomised: bool = False
 
 
-class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`."""
 
     estimator: Any
@@ -122,14 +123,14 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _constraint(self) -> Constraint:
         """Return the constraint that the parameter `constraints` names."""
-        return get_constraint(self.constraints)
+        return get_constraint(self.fitted_param("constraints"))
 
     # -- the base model stays as it is --------------------------------------------------------
 
     @property
     def estimator_(self) -> Any:
-        """Return the base model that was passed; it is never refitted."""
-        return self.estimator
+        """Return the base model that was passed to `fit`; it is never refitted."""
+        return self.fitted_param("estimator")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the update, without those of the base model."""
@@ -162,9 +163,10 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         # updates read mixed columns and missing values, but the base model gets X untouched
         for name in ("allow_nan", "categorical", "string"):
-            is_accepted = isinstance(self.estimator, ScoreColumn)
-            if hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
-                is_accepted = getattr(get_tags(self.estimator).input_tags, name)
+            model = self.estimator_
+            is_accepted = isinstance(model, ScoreColumn)
+            if hasattr(model, "__sklearn_tags__") and not isinstance(model, type):
+                is_accepted = getattr(get_tags(model).input_tags, name)
             setattr(tags.input_tags, name, is_accepted)
         return tags
 
@@ -211,7 +213,11 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return FitRows(features, base, label, groups, in_constraint, weight)
 
     def _take_reading(self, other: BaseUpdate) -> None:
-        """Copy the attributes that reading the fit rows has set on another update."""
+        """Copy the attributes that reading the fit rows has set on another update.
+
+        The parameters of the fit are this update's own.
+        """
+        self._record_params()
         for name in READING_ATTRIBUTES:
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
@@ -252,24 +258,37 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return label
 
     def _unread(self) -> frozenset[str]:
-        """Return the locked columns: only the base model reads them, so they may hold anything."""
-        locked = getattr(self, "locked_features", ())
-        return frozenset() if isinstance(locked, str) else frozenset(locked)
+        """Return the locked columns: only the base model reads them, so they may hold anything.
+
+        A locked column of scores is not among them: it is read to get the scores.
+        """
+        locked = self.fitted_param("locked_features", ())
+        return frozenset() if isinstance(locked, str) else frozenset(locked) - self._score_column()
+
+    def _score_column(self) -> frozenset[str]:
+        """Return the name of the column of scores, if the base model is one."""
+        model = self.estimator_
+        return frozenset({model.name}) if isinstance(model, ScoreColumn) else frozenset()
+
+    def _check_locked(self, columns: Sequence[Column]) -> None:
+        """Refuse locked features that X does not have; `columns` has no column of scores."""
+        names = [column.name for column in columns]
+        check_locked(self.fitted_param("locked_features", ()), names, self._score_column())
 
     def _features(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns that an update may use: all but a column of scores."""
-        if isinstance(self.estimator, ScoreColumn):
-            columns = [c for c in columns if c.name != self.estimator.name]
+        if score := self._score_column():
+            columns = [c for c in columns if c.name not in score]
         return list(columns if self._edit_column is None else map(self._edit_column, columns))
 
     def _base(self, X: Any, columns: Sequence[Column]) -> BaseScores:
         return base_scores(
-            self.estimator,
+            self.estimator_,
             X,
             columns,
             classes=self.classes_,
             pos_label=self.pos_label_,
-            threshold=float(self.threshold),
+            threshold=float(self.fitted_param("threshold")),
         )
 
     # -- figures on the fit rows ----------------------------------------------------------------
@@ -286,8 +305,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_rows_ = len(rows)
         self.change_rate_ = (gains + losses) / len(rows)
         self.n_gains_, self.n_losses_ = gains, losses
-        self.base_fairness_ = rows.fairness(self.constraints, before)
-        self.fairness_ = rows.fairness(self.constraints, positive)
+        self.base_fairness_ = rows.fairness(self._constraint, before)
+        self.fairness_ = rows.fairness(self._constraint, positive)
         self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(positive)
         self.status_ = self._sentence()
 
@@ -323,7 +342,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return notebook_html(type(self).__name__, self.status_, figures, view, diagram)
 
     def _notebook_figures(self) -> Figures:
-        is_held_out = getattr(self, "confidence", None) is not None
+        is_held_out = self.fitted_param("confidence") is not None
         return Figures(
             metric=self._constraint.metric,
             base_fairness=self.base_fairness_,
@@ -393,8 +412,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def unread_columns(self) -> frozenset[str]:
         """Return the columns that the update never uses: locked features and a score column."""
-        is_score = isinstance(self.estimator, ScoreColumn)
-        return self._unread() | (frozenset({self.estimator.name}) if is_score else frozenset())
+        return self._unread() | self._score_column()
 
     def allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""
@@ -408,7 +426,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return what the user asked of this update, as a record."""
         return Request(
             constraints=self._constraint.name,
-            threshold=float(self.threshold),
+            threshold=float(self.fitted_param("threshold")),
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
         )
@@ -481,15 +499,16 @@ def check_number(
         raise InputError(message, parameter=name)
 
 
-def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
-    """Raise InputError where locked features are not columns of X."""
+def check_locked(
+    locked: Collection[str], names: Sequence[str], score: Collection[str] = ()
+) -> None:
+    """Raise InputError where locked features are neither among `names` nor the score column."""
     if isinstance(locked, str):
         raise InputError(
             f"locked_features={locked!r} is text; pass a list: [{locked!r}].",
             parameter="locked_features",
         )
-    names = [c.name for c in columns]
-    if any(name not in names for name in locked):
+    if any(name not in names and name not in score for name in locked):
         raise InputError(
             f"locked_features={locked!r} names columns that X does not have "
             f"(columns: {', '.join(names)}).",

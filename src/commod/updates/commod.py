@@ -41,7 +41,7 @@ from commod.updates._trained import (
     safe_moments,
     train_ratios,
 )
-from commod.updates.base import check_locked, check_number
+from commod.updates.base import check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
 DEFAULT_GRID = {
@@ -349,7 +349,8 @@ class COMMOD(RatioUpdate):
         A keyboard interrupt ends the training, not the program. The update keeps what it has
         learned so far; `status_` and a warning say so.
         """
-        _fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
+        with self._as_it_was_on_error():
+            _fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
     def _check_parameters(self) -> None:
@@ -567,6 +568,7 @@ def _fit_together(
     """Fit all models: read the rows once, train in one computation, store each result."""
     first = models[0]
     for model in models:
+        model._record_params()
         model._check_parameters()
     rows_of_user = {"X": X, "y": y, "sensitive_features": sensitive_features}
     check_same_rows({**rows_of_user, "ratio_weight": ratio_weight})
@@ -578,7 +580,7 @@ def _fit_together(
             "Give some rows with sample_weight a ratio_weight."
         )
     columns = first._ratio_columns(rows.base, rows.columns)
-    check_locked(first.locked_features, columns)
+    first._check_locked(columns)
     warn_about_group_columns(rows, first.locked_features)
     encoding = learn_encoding(
         columns,

@@ -34,7 +34,7 @@ from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._progress import progress_bar
 from commod.updates._search import SearchOutcome, changed_rows, fit_path, fit_target
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
-from commod.updates.base import by_column, check_locked, check_number
+from commod.updates.base import by_column, check_number
 from commod.updates.ratio import RatioUpdate
 
 CHOICES = {
@@ -250,17 +250,19 @@ class ControlledDebiaser(RatioUpdate):
         -------
         self
         """
-        problem = self._prepare(X, y, sensitive_features, sample_weight)
-        if self.confidence is None:
-            self._store_fit(problem, fit_target(problem, self._target))
-        else:
-            self._fit_promise(problem)
+        with self._as_it_was_on_error():
+            problem = self._prepare(X, y, sensitive_features, sample_weight)
+            if self.confidence is None:
+                self._store_fit(problem, fit_target(problem, self._target))
+            else:
+                self._fit_promise(problem)
         if not self.reached_ or self.promised_ is False:
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
 
     def _prepare(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> FitProblem:
         """Check all input and return the problem of the fit."""
+        self._record_params()
         self._check_parameters()
         if self.confidence is not None and sample_weight is not None:
             raise InputError(
@@ -269,7 +271,7 @@ class ControlledDebiaser(RatioUpdate):
             )
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         self._check_labels_needed(rows)
-        check_locked(self.locked_features, rows.columns)
+        self._check_locked(rows.columns)
         warn_about_group_columns(rows, self.locked_features)
         if not rows.weight.all():  # a row without weight counts as absent
             rows = take_fit_rows(rows, np.flatnonzero(rows.weight))
@@ -320,9 +322,9 @@ class ControlledDebiaser(RatioUpdate):
     @property
     def _target(self) -> float:
         """Return the target; nearly the ideal where only a budget was given."""
-        is_floor = self._constraint.higher_is_fairer
-        if self.target is not None:
-            return max(float(self.target), 1e-9) if is_floor else float(self.target)
+        is_floor, target = self._constraint.higher_is_fairer, self.fitted_param("target")
+        if target is not None:
+            return max(float(target), 1e-9) if is_floor else float(target)
         if self._is_budget:
             return self._constraint.near_ideal
         return 0.8 if is_floor else 0.1
@@ -338,13 +340,15 @@ class ControlledDebiaser(RatioUpdate):
     @property
     def _is_budget(self) -> bool:
         """Return whether a budget of changes was given and no target."""
-        return self.target is None and self.max_changes is not None
+        has_cap = self.fitted_param("max_changes") is not None
+        return has_cap and self.fitted_param("target") is None
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
-        if self.direction == "any":
+        direction = self.fitted_param("direction")
+        if direction == "any":
             return True, True
-        may_raise = self._raising_is_a_gain() == (self.direction == "gains_only")
+        may_raise = self._raising_is_a_gain() == (direction == "gains_only")
         return may_raise, not may_raise
 
     def _problem(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
@@ -555,22 +559,23 @@ class ControlledDebiaser(RatioUpdate):
     ) -> Self:
         """Return a copy with the outcome of a search; None as target: its points, no figures."""
         fitted = clone(self)
+        if target is not None:
+            is_known = not np.isnan(target)
+            fitted.set_params(target=target if is_known else self._constraint.near_ideal)
         fitted._take_reading(self)
         if target is None:
             fitted._store_update(problem, outcome)
         else:
-            is_known = not np.isnan(target)
-            fitted.set_params(target=target if is_known else self._constraint.near_ideal)
             fitted._store_fit(problem, outcome)
         return fitted
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
         names = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
-        asked: dict[str, Any] = {name: getattr(self, name) for name in names}
+        asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
         asked = {name: value if value is None else float(value) for name, value in asked.items()}
         asked["target"] = None if self._is_budget else float(self.target_)
-        return replace(super().request(), direction=self.direction, **asked)
+        return replace(super().request(), direction=self.fitted_param("direction"), **asked)
 
 
 def _concepts(problem: FitProblem, outcome: SearchOutcome, n_concepts: int) -> Concepts:

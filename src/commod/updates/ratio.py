@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from commod._data.base_model import BaseScores, ScoreColumn
+from commod._data.base_model import BaseScores
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts
@@ -93,8 +93,7 @@ class RatioUpdate(BaseUpdate):
         """Return the base model's scores and the columns; only those of `function`, if given."""
         check_is_fitted(self)
         kinds = (function or self._ratio_function()).encoding.kinds
-        scores = [self.estimator.name] if isinstance(self.estimator, ScoreColumn) else []
-        only = None if function is None else {*kinds, *scores}
+        only = None if function is None else {*kinds, *self._score_column()}
         columns = read_columns(X, kinds, self._unread(), only)
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
@@ -102,7 +101,7 @@ class RatioUpdate(BaseUpdate):
 
     def _ratio_columns(self, base: BaseScores, columns: list[Column]) -> list[Column]:
         """Return the columns that r reads: those of X, and the margin if `condition_on_logit`."""
-        if not self.condition_on_logit:
+        if not self.fitted_param("condition_on_logit"):
             return columns
         if any(c.name == MARGIN_COLUMN for c in columns):
             raise InputError(
@@ -229,5 +228,7 @@ class RatioUpdate(BaseUpdate):
     def ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
         """Return the columns that the ratio reads, for rows whose base scores are known."""
         columns = read_columns(X, self._ratio_function().encoding.kinds, self._unread())
-        base = BaseScores(np.column_stack([1 - scores, scores]), float(self.threshold))
+        base = BaseScores(
+            np.column_stack([1 - scores, scores]), float(self.fitted_param("threshold"))
+        )
         return self._ratio_columns(base, self._features(columns))

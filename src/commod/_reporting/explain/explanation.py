@@ -327,7 +327,7 @@ class Explanation(ExplainedDecisions):
             closed=self._why_closed(row),
         )
         columns = self._columns(np.array([row]))
-        is_given = isinstance(self._update.estimator, ScoreColumn)
+        is_given = isinstance(self._update.estimator_, ScoreColumn)
         return explain_person(
             decision,
             scorecard,
@@ -461,7 +461,7 @@ class Explanation(ExplainedDecisions):
             is_favorable = self.y_before[row] == self.favorable_label
             label, only = ("favourable", "gains") if is_favorable else ("unfavourable", "losses")
             return f"this update makes {only} only, and the decision is already the {label} one"
-        if self.scores_before[row] == self._update.threshold:
+        if self.scores_before[row] == self._update.fitted_param("threshold"):
             return "its score equals the threshold, and such a decision never changes"
         return None
 

@@ -106,7 +106,7 @@ def frontier(
         rows_word,
         allowed=reader.allowed_changes(),
         fit_seconds=fit_seconds,
-        needs_sensitive_features=get_tags(update).needs_sensitive_features,
+        needs_sensitive_features=get_tags(reader).needs_sensitive_features,
         method=type(update).__name__,
         describe=describer,
     )
