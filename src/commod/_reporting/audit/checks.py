@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from scipy.stats import binomtest
 
+from commod._data.proxies import NEAR_COPY_AREA
 from commod._record import Check, Estimate
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import interval, list_first, metric_text, target_text
@@ -263,6 +264,18 @@ def _predicts_no_group(e: Evidence) -> Answer:
     return "passed", f"−r predicts no group better than {best}. {scale}"
 
 
+def _no_near_copy(e: Evidence) -> Answer:
+    if e.strongest_column is None:
+        return None
+    name, area = e.strongest_column
+    text = (
+        f"Of the columns that the update reads, {shorten(name)} alone predicts the group best: its "
+        f"area under the curve is {distinct(area, NEAR_COPY_AREA, digits=2)}. 0.5 means chance, 1 "
+        f"means exact. This check allows less than {NEAR_COPY_AREA:g}."
+    )
+    return _passed_if(area < NEAR_COPY_AREA), text
+
+
 def _large_groups(e: Evidence) -> Answer:
     n = len(e.compared_names)
     if e.small_groups:
@@ -371,6 +384,7 @@ CHECKS: dict[str, tuple[str, Callable[[Evidence], Answer]]] = {
     "CM302": ("The update does not predict the group", _predicts_no_group),
     "CM303": ("Every group is large enough", _large_groups),
     "CM304": ("No subgroup remains badly served", _subgroups),
+    "CM305": ("No column of the update nearly determines the group", _no_near_copy),
     "CM401": ("Scores rank people as well as before", _ranking),
     "CM402": ("Scores are as well calibrated as before", _calibration),
     "CM403": ("Scores and decisions agree", _scores_agree),
