@@ -917,7 +917,7 @@ def test_the_table_of_checks_in_the_docs_is_the_real_one():
 
 
 def test_an_update_that_reads_a_near_copy_of_the_group_fails_a_check_that_names_it():
-    X, sex, before, after = case_with_group_column()
+    X, sex, before, _ = case_with_group_column()
     code = np.asarray(sex).copy()
     code[0] = code[code != code[0]][0]
     scored = X.drop(columns="sex").assign(

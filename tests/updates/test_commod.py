@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import warnings
 from dataclasses import replace
 
 import joblib

@@ -177,8 +177,9 @@ def _determining_columns(
         prediction = strongest_prediction(column_of_X, samples)
         if prediction.is_near_copy:
             yield (
-                f"The patch reads column {column.name!r}, which nearly determines the group: alone, "
-                f"it predicts the group with an area under the curve of {prediction.area:.3f}."
+                f"The patch reads column {column.name!r}, which nearly determines the group: "
+                f"alone, it predicts the group with an area under the curve of "
+                f"{prediction.area:.3f}."
             )
 
 

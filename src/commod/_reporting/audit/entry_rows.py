@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
 from commod._data.groups import determines_group
-from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
 from commod._data.labels import check_length
+from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
 from commod._data.tables import index_of, n_rows_of
 from commod._record import Audit, Estimate, Segments, StabilitySummary
 from commod._reporting.audit.areas import group_areas

@@ -30,8 +30,8 @@ class Evidence:
 
     `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group.
     `strongest_column` is the column that the update reads and that alone predicts the group best,
-    with its area. `n_undecided` rows have no decision and are left out. `has_rows` is False where only counts and
-    sums are known.
+    with its area. `n_undecided` rows have no decision and are left out. `has_rows` is False where
+    only counts and sums are known.
     """
 
     coding: Coding
