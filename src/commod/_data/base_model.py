@@ -22,6 +22,7 @@ from commod._data.labels import distinct_labels
 from commod._data.tables import take_rows
 from commod.exceptions import BaseModelError, BaseModelWarning
 
+DEFAULT_THRESHOLD = 0.5  # of every update
 MOST_COMPARED = 1_000  # rows of the first comparison with the decisions of the model itself
 
 
@@ -254,10 +255,13 @@ def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_labe
             return
     different = differs(X, base.decisions)
     if different.any():
+        way_out = "set threshold= to the threshold that is deployed"
+        if base.threshold != DEFAULT_THRESHOLD:  # somebody has set it already
+            way_out = f"check that threshold={base.threshold:g} is the one that is deployed"
         _warn(
             f"The base model's own predict differs from score > {base.threshold:g} in "
             f"{different.sum()} of {len(different)} rows. Changes are counted against score > "
-            f"{base.threshold:g}; set threshold= to the threshold that is deployed.",
+            f"{base.threshold:g}; {way_out}.",
             stacklevel=7,
         )
 
