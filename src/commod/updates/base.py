@@ -34,7 +34,7 @@ from commod._data.parameters import check_number_parameter
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
-from commod._text import count
+from commod._text import count, most_change_text
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.updates._fit_rows import FitRows, rows_of_large_groups
@@ -280,7 +280,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.base_fairness_ = rows.fairness(self.constraints, before)
         self.fairness_ = rows.fairness(self.constraints, positive)
         self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(positive)
-        self.status_ = self._sentence()
+        sentences = most_change_text(self.change_rate_), self._sentence()
+        self.status_ = " ".join(filter(None, sentences))
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")
