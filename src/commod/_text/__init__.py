@@ -22,14 +22,17 @@ from commod._text.phrases import (
     verb,
 )
 from commod._text.snippet import snippet
+from commod._text.suggestions import did_you_mean, list_names, shown
 
 __all__ = [
     "NOT_KNOWN",
     "at_bound",
     "count",
+    "did_you_mean",
     "distinct",
     "estimate",
     "label_text",
+    "list_names",
     "most_change_text",
     "n_of",
     "number",
@@ -40,6 +43,7 @@ __all__ = [
     "plural",
     "points",
     "shorten",
+    "shown",
     "snippet",
     "target_formula",
     "verb",

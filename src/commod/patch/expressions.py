@@ -15,9 +15,9 @@ import narwhals as nw
 import numpy as np
 from scipy.special import logit
 
+from commod._data.columns import LARGEST, read_columns
 from commod._data.columns import Column as RawColumn
-from commod._data.columns import read_columns
-from commod._data.encoding import LARGEST, Encoding, matching_column
+from commod._data.encoding import Encoding, matching_column
 from commod._record import Value
 from commod.exceptions import InputError
 from commod.patch.content import (

@@ -29,12 +29,12 @@ from commod._data.codes import plain
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
 from commod._data.groups import read_groups
-from commod._data.labels import check_length, distinct_labels, read_labels
-from commod._data.parameters import check_number_parameter
+from commod._data.labels import check_length, distinct_labels, is_label_in, read_labels
+from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
-from commod._text import count, most_change_text
+from commod._text import count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.updates._fit_rows import FitRows, rows_of_large_groups
@@ -53,6 +53,10 @@ READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
     "_columns_seen",
 )
+FLAGS = frozenset(  # parameters that are True or False; progress may be None
+    ("progress", "adaptive_fairness", "aware", "concepts_by_column", "condition_on_logit", "search")
+)
+LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
 MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
 
 
@@ -167,6 +171,17 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             setattr(tags.input_tags, name, is_accepted)
         return tags
 
+    # -- parameters -----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used; a subclass checks its own."""
+        params = self.get_params()
+        for name in FLAGS & params.keys():
+            check_flag(params[name], name, optional=name == "progress")
+        if "random_state" in params:
+            check_seed(params["random_state"])
+        check_names(getattr(self, "locked_features", ()), "locked_features")
+
     # -- reading rows ---------------------------------------------------------------------------
 
     def _read_fit_rows(
@@ -212,10 +227,12 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.favorable_label_ = self._known_label("favorable_label", self.pos_label_)
 
     def _known_label(self, parameter: str, default: Any) -> Any:
-        label = getattr(self, parameter)
-        if label is not None and label not in self.classes_:
+        label, known = getattr(self, parameter), self.classes_.tolist()
+        if label is not None and not is_label_in(label, known):
             raise InputError(
-                f"{parameter}={label!r} is not a label of the base model: {self.classes_.tolist()}."
+                f"{parameter}={shown(label)} is not a label of the base model: {known}."
+                f"{did_you_mean(label, known)}",
+                parameter=parameter,
             )
         return default if label is None else label
 
@@ -244,8 +261,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _unread(self) -> frozenset[str]:
         """Return the locked columns: only the base model reads them, so they may hold anything."""
-        locked = getattr(self, "locked_features", ())
-        return frozenset() if isinstance(locked, str) else frozenset(locked)
+        return check_names(getattr(self, "locked_features", ()), "locked_features")
 
     def _features(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns that an update may use: all but a column of scores."""
@@ -456,12 +472,7 @@ def check_number(
     """Raise InputError unless a parameter is a finite number from `low` to `high`."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     value = check_number_parameter(getattr(update, name), name, kinds)
-    if (
-        isinstance(value, bool)
-        or not np.isfinite(value)
-        or not low <= value <= high
-        or (include == "right" and value == low)
-    ):
+    if not low <= value <= high or (include == "right" and value == low):
         sign = ">" if include == "right" else ">="
         most = f" and <= {high:g}" if high < np.inf else ""
         message = f"{name}={value!r} must be a finite number {sign} {low:g}{most}."
@@ -470,15 +481,12 @@ def check_number(
 
 def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
     """Raise InputError where locked features are not columns of X."""
-    if isinstance(locked, str):
-        raise InputError(
-            f"locked_features={locked!r} is text; pass a list: [{locked!r}].",
-            parameter="locked_features",
-        )
     names = [c.name for c in columns]
-    if any(name not in names for name in locked):
+    unknown = sorted(check_names(locked, "locked_features").difference(names))
+    if unknown:
+        suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
         raise InputError(
-            f"locked_features={locked!r} names columns that X does not have "
-            f"(columns: {', '.join(names)}).",
+            f"locked_features names columns that X does not have: {list_names(unknown)}."
+            f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
             parameter="locked_features",
         )

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.parameters import check_choice
 from commod._data.weights import check_weights
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
@@ -40,7 +41,7 @@ from commod.updates._trained import (
     readable_concepts,
     safe_moments,
 )
-from commod.updates.base import check_locked, check_number
+from commod.updates.base import LARGEST_WEIGHT, check_locked, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
 DEFAULT_GRID = {
@@ -294,16 +295,12 @@ class COMMOD(RatioUpdate):
         return self
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.architecture, str) or self.architecture not in ARCHITECTURES:
-            raise InputError(
-                f"architecture={self.architecture!r} is not known; choose one of "
-                f"{', '.join(ARCHITECTURES)}.",
-                parameter="architecture",
-            )
+        super()._check_parameters()
+        check_choice(self.architecture, "architecture", ARCHITECTURES)
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
-            check_number(self, name, low=0.0)
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT)
         for name in ("learning_rate", "adversary_learning_rate"):
-            check_number(self, name, low=0.0, include="right")
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
         for name in ("epochs", "warmup_epochs", "ramp_epochs"):
             check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from commod._data.encoding import Encoding, learn_encoding
+from commod._data.parameters import check_choice
 from commod._record import Request
 from commod._solvers.concepts import Concepts
 from commod._solvers.search.rates import Caps
@@ -276,6 +277,7 @@ class ControlledDebiaser(RatioUpdate):
     # -- parameters ---------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
             if getattr(self, name) is not None:
                 check_number(self, name, low=0.0, high=1.0)
@@ -286,11 +288,7 @@ class ControlledDebiaser(RatioUpdate):
         if self.target is not None:
             check_number(self, "target", low=0.0, high=self._constraint.largest)
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"{name}={getattr(self, name)!r} is not known; choose one of "
-                    f"{', '.join(known)}."
-                )
+            check_choice(getattr(self, name), name, known)
         if self.confidence is not None:
             check_number(self, "confidence", low=0.5, high=0.9999, include="right")
             if self._is_budget:
