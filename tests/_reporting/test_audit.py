@@ -915,3 +915,23 @@ def test_the_table_of_checks_in_the_docs_is_the_real_one():
     text = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
     written = dict(re.findall(r"^\| (CM\d+) \| (.+?) \|", text, flags=re.MULTILINE))
     assert written == {code: title for code, (title, _) in CHECKS.items()}
+
+
+def test_an_update_that_reads_a_near_copy_of_the_group_fails_a_check_that_names_it():
+    X, sex, before, _ = case_with_group_column()
+    code = np.asarray(sex).copy()
+    code[0] = code[code != code[0]][0]
+    scored = X.drop(columns="sex").assign(
+        code=code, score=np.where(before == 1, 0.8, 0.2) + 0.01 * X.w
+    )
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, random_state=0, progress=False)
+    with pytest.warns(DataWarning, match="'code' of X nearly determines"):
+        update.fit(scored, sensitive_features=sex)
+    why = explain(update, scored)
+    result = audit(why.y_before, why.y_after, sensitive_features=sex, explanation=why)
+    check = next(c for c in result.checks if c.code == "CM305")
+    assert check.state == "failed" and "code alone predicts" in check.sentence
+    assert result.provenance.reads_group is False  # the group does not follow without error
+    texts = [*result.ledger.columns["rule"], *result.ledger.columns["reasons"]]
+    assert not any("code" in text for text in texts)
+    assert not update.to_patch().verify(scored, sex).passed

@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.binning import ROUNDING, bin_edges
-from commod._data.columns import Column, Kind, Scalar
+from commod._data.columns import LARGEST, Column, Kind, Scalar
 from commod.exceptions import InputError
-
-LARGEST = 1e100  # numbers are clipped to ±LARGEST, so that points times numbers cannot overflow
 
 
 @dataclass(frozen=True)

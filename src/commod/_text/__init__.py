@@ -15,22 +15,27 @@ from commod._text.phrases import (
     at_bound,
     distinct,
     label_text,
+    most_change_text,
     n_of,
     plural,
     target_formula,
     verb,
 )
 from commod._text.snippet import Table, first_rows, snippet
+from commod._text.suggestions import did_you_mean, list_names, shown
 
 __all__ = [
     "NOT_KNOWN",
     "Table",
     "at_bound",
     "count",
+    "did_you_mean",
     "distinct",
     "estimate",
     "first_rows",
     "label_text",
+    "list_names",
+    "most_change_text",
     "n_of",
     "number",
     "of_hundred",
@@ -40,6 +45,7 @@ __all__ = [
     "plural",
     "points",
     "shorten",
+    "shown",
     "snippet",
     "target_formula",
     "verb",

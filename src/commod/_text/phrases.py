@@ -7,6 +7,7 @@ from typing import Any
 from commod._text.names import shorten
 from commod._text.numbers import count
 
+MOST = 0.5  # an update that changes a larger share of all decisions is no correction
 _IRREGULAR = {"person": "people", "loss": "losses"}
 _LONGEST_LABEL = 30  # characters
 _MOST_DIGITS = 8  # of `distinct`, before the number is written in full
@@ -46,6 +47,25 @@ def verb(n: float, infinitive: str) -> str:
         infinitive, (f"{infinitive}s", infinitive)
     )
     return one if n == 1 else many
+
+
+def most_change_text(change_rate: float) -> str:
+    """Return the sentence that more than half of all decisions change; empty where they do not.
+
+    Examples
+    --------
+    >>> most_change_text(0.675)
+    'More than half of all decisions change (67.5%): this is another model, not an update ...'
+    >>> most_change_text(0.5)
+    ''
+    """
+    if not change_rate > MOST:
+        return ""
+    share = distinct(change_rate, MOST, digits=1, in_percent=True)
+    return (
+        f"More than half of all decisions change ({share}): this is another model, not an update "
+        "of the base model, whatever its fairness is."
+    )
 
 
 def at_bound(value: str, higher_is_fairer: bool) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from commod._text import most_change_text
 from commod.cli._options import OutputOptions
 from commod.exceptions import CommodError, InputError, TargetWarning
 
@@ -179,6 +180,11 @@ def target_holds(audit: Audit) -> bool | None:
     if value is None:
         return False
     return value >= target if fairness.higher_is_fairer else value <= target
+
+
+def changes_most(audit: Audit) -> bool:
+    """Return whether more than half of all decisions change, which is never a success."""
+    return bool(most_change_text(audit.changes.rate.value or 0.0))
 
 
 def _percent(value: float | None) -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commod._text import at_bound
+from commod._text import at_bound, most_change_text
 from commod.cli import _options as options
 from commod.cli._command import named_columns, with_options
-from commod.cli._printing import Printer, print_audit, target_holds, write_report
+from commod.cli._printing import Printer, changes_most, print_audit, target_holds, write_report
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -129,6 +129,8 @@ def _failures(patch: Patch, audit: Audit, max_changes: float | None) -> list[str
             f"The patch no longer holds: {fairness.metric} {now}{then}; required: {_bound(audit)}."
         )
     rate = audit.changes.rate.value or 0.0
+    if changes_most(audit):
+        failures.append(most_change_text(rate))
     if max_changes is not None and not rate <= max_changes:
         failures.append(
             f"The patch changes more than allowed: {rate:.2%} of the decisions, at most "

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
+from commod._text import most_change_text
 from commod.cli import _options as options
 from commod.cli._command import option, with_options
-from commod.cli._printing import Printer, print_audit, target_holds
+from commod.cli._printing import Printer, changes_most, print_audit, target_holds
 from commod.cli._studies import Studies, StudyOptions, make_studies
 from commod.exceptions import InputError
 
@@ -116,7 +117,8 @@ def command(
     """Find the fewest changes that make a scored table fairer, and write them as a patch.
 
     Exit code 0: the constraint is met, with --test-size also on the held-out rows. 1: it is not
-    met, and the closest update was written. 2: bad input.
+    met, and the closest update was written, or more than half of all decisions change. 2: bad
+    input.
     """
     from commod._io.tables import check_outputs
     from commod.cli import _rows
@@ -155,8 +157,9 @@ def command(
         printer.warn(problem)
     _print(update, audit, patch, output, printer)
     is_met = bool(update.reached_) and update.promised_ is not False
+    is_met = is_met and not most_change_text(update.change_rate_)
     if audit is not None and test_size:
-        is_met = is_met and target_holds(audit) is not False
+        is_met = is_met and target_holds(audit) is not False and not changes_most(audit)
     printer.json(_summary(update, patch, audit, output, is_met))
     if not is_met:
         raise typer.Exit(1)

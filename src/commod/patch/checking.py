@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from commod._data.encoding import LARGEST
+from commod._data.columns import LARGEST
 from commod._record import Value
 from commod.bounds._counts import read_target
 from commod.exceptions import InputError

@@ -211,7 +211,8 @@ class Patch:
         """Check that the patch holds nothing of the data that it must not hold.
 
         The checks are: no value of the sensitive features, no category or bin edge that few
-        people share, no column that determines the group, and the columns of the fit rows.
+        people share, no column that determines the group or nearly does, and the columns of the fit
+        rows.
 
         Parameters
         ----------

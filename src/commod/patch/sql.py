@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from commod._data.encoding import LARGEST
+from commod._data.columns import LARGEST
 from commod._record import Value
 from commod.exceptions import InputError
 from commod.patch.content import BinColumn, CategoryColumn, Content, MarginColumn, NumberColumn

@@ -12,6 +12,7 @@ import numpy as np
 from commod._data.columns import Column, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, determines_group, read_groups
+from commod._data.proxies import sample_groups, strongest_prediction
 from commod._data.tables import check_same_rows, n_rows_of
 from commod.patch.content import (
     BinColumn,
@@ -63,7 +64,7 @@ def verify_against(
     checked = [
         "no value of the sensitive features",
         f"no value, bin or long number that fewer than {MIN_CATEGORY_SIZE} people share",
-        "no column that determines the group",
+        "no column that determines the group or nearly does",
         "the columns of the fit rows",
     ]
     problems = [
@@ -175,12 +176,22 @@ def _few(name: str, what: str, n: int, column_of_X: Column) -> str:
 def _determining_columns(
     content: Content, columns: Mapping[str, Column], groups: Groups
 ) -> Iterator[str]:
+    codings = (groups.codes, *groups.parts)
+    samples = [sample_groups(codes) for codes in codings]
     for column in content.ratio.columns:
         column_of_X = columns.get(column.name)
-        if column_of_X is not None and any(
-            determines_group(column_of_X, codes) for codes in (groups.codes, *groups.parts)
-        ):
+        if column_of_X is None:
+            continue
+        if any(determines_group(column_of_X, codes) for codes in codings):
             yield f"The patch reads column {column.name!r}, which determines the group."
+            continue
+        prediction = strongest_prediction(column_of_X, samples)
+        if prediction.is_near_copy:
+            yield (
+                f"The patch reads column {column.name!r}, which nearly determines the group: "
+                f"alone, it predicts the group with an area under the curve of "
+                f"{prediction.area:.3f}."
+            )
 
 
 def _model(content: Content, estimator: Any) -> Iterator[str]:

@@ -16,7 +16,7 @@ from commod.rivals._group_model import GroupModel, fit_group_model
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.plug_in import LinearProgramme, curved_gain, decide, fair_margins
 from commod.rivals.base import AwareRival
-from commod.updates.base import check_locked, check_number
+from commod.updates.base import LARGEST_WEIGHT, check_number
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -56,10 +56,8 @@ class PlugInRival(AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "lambda_ratio", low=0.0)
+        check_number(self, "lambda_ratio", low=0.0, high=LARGEST_WEIGHT)
         check_number(self, "min_category_size", low=1, whole=True)
-        if isinstance(self.locked_features, str):
-            check_locked(self.locked_features, [])
         model = self.group_model
         is_classifier = all(hasattr(model, name) for name in ("fit", "predict_proba", "get_params"))
         if model is not None and (isinstance(model, type) or not is_classifier):

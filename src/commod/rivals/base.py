@@ -45,7 +45,13 @@ from commod.updates._interface import (
     Sweep,
     read_grid,
 )
-from commod.updates.base import BaseUpdate, ChangedDecisions, UpdateTags, check_number
+from commod.updates.base import (
+    LARGEST_WEIGHT,
+    BaseUpdate,
+    ChangedDecisions,
+    UpdateTags,
+    check_number,
+)
 
 
 class Rival(BaseUpdate):
@@ -77,7 +83,7 @@ class Rival(BaseUpdate):
     strength: float
     needs_sensitive_features: bool = False
     randomised: bool = False
-    largest_strength: ClassVar[float] = np.inf
+    largest_strength: ClassVar[float] = LARGEST_WEIGHT
     locked_features: Sequence[str] = ()
     random_state: Any = None
     _draw_seed: int = 0
@@ -101,6 +107,7 @@ class Rival(BaseUpdate):
 
     def _check_parameters(self) -> None:
         """Raise an error for parameters out of range, before any work."""
+        super()._check_parameters()
         check_number(self, "strength", low=0.0, high=self.largest_strength)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:

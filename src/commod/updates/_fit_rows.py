@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups, determines_group
+from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
 from commod._text import n_of, verb
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
@@ -93,20 +94,33 @@ def rows_of_large_groups(
 
 
 def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
-    """Warn about each unlocked column of X that determines a sensitive feature."""
+    """Warn about each unlocked column of X that determines a sensitive feature, or nearly does.
+
+    A column nearly determines it if it alone predicts who belongs to a group with an area under
+    the curve of at least NEAR_COPY_AREA.
+    """
+    codings = (rows.groups.codes, *rows.groups.parts)
+    samples = [sample_groups(codes) for codes in codings]
     for column in rows.columns:
         if column.name in locked:
             continue
-        if any(
-            determines_group(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)
-        ):
-            warnings.warn(
-                f"Column {column.name!r} of X determines the sensitive group, so the update would "
-                "use the sensitive features when it predicts. Put the column into "
-                "locked_features to keep it out.",
-                DataWarning,
-                stacklevel=4,
+        finding = "determines the sensitive group"
+        if not any(determines_group(column, codes) for codes in codings):
+            prediction = strongest_prediction(column, samples)
+            if not prediction.is_near_copy:
+                continue
+            finding = (
+                f"nearly determines the sensitive group: alone, it predicts who belongs to a group "
+                f"with an area under the curve of {prediction.area:.3f} (0.5 is chance, 1 is "
+                f"exact, the warning begins at {NEAR_COPY_AREA:g})"
             )
+        warnings.warn(
+            f"Column {column.name!r} of X {finding}, so the update would use the sensitive "
+            "features when it predicts. Put the column into locked_features to keep it out (on "
+            "the command line: --ignore).",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def _listed(items: Sequence[str]) -> str:

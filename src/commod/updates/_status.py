@@ -9,14 +9,19 @@ from numpy.typing import NDArray
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.rates import Caps
-from commod._text import n_of, verb
+from commod._text import most_change_text, n_of, verb
 from commod.updates._search import SearchOutcome
 
 KNOWING_METHOD = "even for a method that knows the sensitive features"
 
 
-def target_text(goal: str, reached: bool) -> str:
-    """Return whether a goal such as "P-rule ≥ 0.8" is reached on the fit rows."""
+def target_text(goal: str, reached: bool, change_rate: float = 0.0) -> str:
+    """Return whether a goal such as "P-rule ≥ 0.8" is reached on the fit rows.
+
+    An update that changes more than half of all decisions is not said to have reached its goal.
+    """
+    if reached and most_change_text(change_rate):
+        return f"The changed decisions have {goal} on the fit rows, but this is no success."
     if reached:
         return f"{goal} is reached on the fit rows."
     return f"{goal} was not reached on the fit rows; the update that comes closest was kept."

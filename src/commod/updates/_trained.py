@@ -24,6 +24,7 @@ from commod._solvers.problem import (
     standardise,
     training_margins,
 )
+from commod._text import shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
@@ -45,15 +46,19 @@ def draw_seeds(models: Sequence[Any]) -> NDArray[np.int64]:
 def check_layers(update: Any, name: str) -> None:
     """Raise InputError unless the sizes of hidden layers are positive whole numbers."""
     value = getattr(update, name)
-    sizes = value if isinstance(value, Sequence) else [None]
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    sizes = value if is_list else [None]
     if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):
         raise InputError(
-            f"{name}={value!r} must be a tuple or list of the sizes of the hidden layers, such as "
-            "(32,) or (64, 32, 16)."
+            f"{name}={shown(value)} must be a tuple or list of the sizes of the hidden layers, "
+            "such as (32,) or (64, 32, 16).",
+            parameter=name,
         )
     if max(sizes, default=0) > MAX_UNITS:  # a larger layer could end the process without an error
         raise InputError(
-            f"{name}={value!r} asks for a layer of {max(sizes):,} units; at most {MAX_UNITS:,}."
+            f"{name}={shown(value)} asks for a layer of over {MAX_UNITS:,} units, which is the "
+            "most.",
+            parameter=name,
         )
 
 

@@ -29,13 +29,13 @@ from commod._data.codes import plain
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
 from commod._data.groups import read_groups
-from commod._data.labels import check_length, distinct_labels, read_labels
-from commod._data.parameters import check_number_parameter
+from commod._data.labels import check_length, distinct_labels, is_label_in, read_labels
+from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
-from commod._text import count
+from commod._text import count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.updates._fit_rows import FitRows, rows_of_large_groups
@@ -55,6 +55,10 @@ READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
     "_columns_seen",
 )
+FLAGS = frozenset(  # parameters that are True or False; progress may be None
+    ("progress", "adaptive_fairness", "aware", "concepts_by_column", "condition_on_logit", "search")
+)
+LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
 MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
 
 
@@ -170,6 +174,17 @@ class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[m
             setattr(tags.input_tags, name, is_accepted)
         return tags
 
+    # -- parameters -----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used; a subclass checks its own."""
+        params = self.get_params()
+        for name in FLAGS & params.keys():
+            check_flag(params[name], name, optional=name == "progress")
+        if "random_state" in params:
+            check_seed(params["random_state"])
+        check_names(getattr(self, "locked_features", ()), "locked_features")
+
     # -- reading rows ---------------------------------------------------------------------------
 
     def _read_fit_rows(
@@ -227,10 +242,12 @@ class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.favorable_label_ = self._known_label("favorable_label", self.pos_label_)
 
     def _known_label(self, parameter: str, default: Any) -> Any:
-        label = getattr(self, parameter)
-        if label is not None and label not in self.classes_:
+        label, known = getattr(self, parameter), self.classes_.tolist()
+        if label is not None and not is_label_in(label, known):
             raise InputError(
-                f"{parameter}={label!r} is not a label of the base model: {self.classes_.tolist()}."
+                f"{parameter}={shown(label)} is not a label of the base model: {known}."
+                f"{did_you_mean(label, known)}",
+                parameter=parameter,
             )
         return default if label is None else label
 
@@ -263,7 +280,7 @@ class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[m
         A locked column of scores is not among them: it is read to get the scores.
         """
         locked = self.fitted_param("locked_features", ())
-        return frozenset() if isinstance(locked, str) else frozenset(locked) - self._score_column()
+        return check_names(locked, "locked_features") - self._score_column()
 
     def _score_column(self) -> frozenset[str]:
         """Return the name of the column of scores, if the base model is one."""
@@ -308,7 +325,8 @@ class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.base_fairness_ = rows.fairness(self._constraint, before)
         self.fairness_ = rows.fairness(self._constraint, positive)
         self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(positive)
-        self.status_ = self._sentence()
+        sentences = most_change_text(self.change_rate_), self._sentence()
+        self.status_ = " ".join(filter(None, sentences))
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")
@@ -487,12 +505,7 @@ def check_number(
     """Raise InputError unless a parameter is a finite number from `low` to `high`."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     value = check_number_parameter(getattr(update, name), name, kinds)
-    if (
-        isinstance(value, bool)
-        or not np.isfinite(value)
-        or not low <= value <= high
-        or (include == "right" and value == low)
-    ):
+    if not low <= value <= high or (include == "right" and value == low):
         sign = ">" if include == "right" else ">="
         most = f" and <= {high:g}" if high < np.inf else ""
         message = f"{name}={value!r} must be a finite number {sign} {low:g}{most}."
@@ -503,14 +516,11 @@ def check_locked(
     locked: Collection[str], names: Sequence[str], score: Collection[str] = ()
 ) -> None:
     """Raise InputError where locked features are neither among `names` nor the score column."""
-    if isinstance(locked, str):
+    unknown = sorted(check_names(locked, "locked_features").difference(names, score))
+    if unknown:
+        suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
         raise InputError(
-            f"locked_features={locked!r} is text; pass a list: [{locked!r}].",
-            parameter="locked_features",
-        )
-    if any(name not in names and name not in score for name in locked):
-        raise InputError(
-            f"locked_features={locked!r} names columns that X does not have "
-            f"(columns: {', '.join(names)}).",
+            f"locked_features names columns that X does not have: {list_names(unknown)}."
+            f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
             parameter="locked_features",
         )

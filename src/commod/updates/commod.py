@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.parameters import check_choice
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._solvers.concepts import Concepts
@@ -41,7 +42,7 @@ from commod.updates._trained import (
     safe_moments,
     train_ratios,
 )
-from commod.updates.base import check_number
+from commod.updates.base import LARGEST_WEIGHT, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
 DEFAULT_GRID = {
@@ -354,17 +355,13 @@ class COMMOD(RatioUpdate):
         return self
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         for name, known in (("architecture", ARCHITECTURES), ("init", INITS)):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in known:
-                raise InputError(
-                    f"{name}={value!r} is not known; choose one of {', '.join(known)}.",
-                    parameter=name,
-                )
+            check_choice(getattr(self, name), name, known)
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
-            check_number(self, name, low=0.0)
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT)
         for name in ("learning_rate", "adversary_learning_rate"):
-            check_number(self, name, low=0.0, include="right")
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
         for name in ("epochs", "warmup_epochs", "ramp_epochs"):
             check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, learn_encoding
+from commod._data.parameters import check_choice
 from commod._record import Request
 from commod._solvers.concepts import Concepts
 from commod._solvers.search.rates import Caps
@@ -23,6 +24,7 @@ from commod._statistics.promises import (
     promised_fairness,
     rows_factor,
 )
+from commod._text import most_change_text
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
@@ -123,7 +125,8 @@ class ControlledDebiaser(RatioUpdate):
         r and its concepts as points on the raw columns.
     reached_ : bool
         Whether the target is reached on the rows that `status_` names. Always True for a budget
-        (`max_changes` without `target`).
+        (`max_changes` without `target`). An update that changes more than half of all decisions may
+        reach its target; `status_` and a TargetWarning then say first that it is no success.
     promised_ : bool or None
         Whether the target is promised for new people; None without `confidence`.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
@@ -256,7 +259,8 @@ class ControlledDebiaser(RatioUpdate):
                 self._store_fit(problem, fit_target(problem, self._target))
             else:
                 self._fit_promise(problem)
-        if not self.reached_ or self.promised_ is False:
+        is_met = self.reached_ and self.promised_ is not False
+        if not is_met or most_change_text(self.change_rate_):
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
 
@@ -280,6 +284,7 @@ class ControlledDebiaser(RatioUpdate):
     # -- parameters ---------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
             if getattr(self, name) is not None:
                 check_number(self, name, low=0.0, high=1.0)
@@ -290,11 +295,7 @@ class ControlledDebiaser(RatioUpdate):
         if self.target is not None:
             check_number(self, "target", low=0.0, high=self._constraint.largest)
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"{name}={getattr(self, name)!r} is not known; choose one of "
-                    f"{', '.join(known)}."
-                )
+            check_choice(getattr(self, name), name, known)
         if self.confidence is not None:
             check_number(self, "confidence", low=0.5, high=0.9999, include="right")
             if self._is_budget:
@@ -446,13 +447,15 @@ class ControlledDebiaser(RatioUpdate):
         """Yield the sentences of `status_`, the most important first."""
         metric = self._constraint.metric
         goal = f"{metric} {self._constraint.sign} {self._target:g}"
+        if too_many := most_change_text(self.change_rate_):
+            yield too_many
         if self.confidence is not None:
             yield status.promise_text(goal, self.confidence, bool(self.promised_), n_rows_needed)
         elif self._is_budget:
             changes = f"at most {self.max_changes:.1%} of the decisions changed"
             yield f"This is the best {metric} found with {changes}."
         else:
-            yield status.target_text(goal, self.reached_)
+            yield status.target_text(goal, self.reached_, self.change_rate_)
         yield self._figures_text("fit rows" if self.confidence is None else "held-out rows")
         if outcome.n_search_rows < n_fit_rows:
             yield status.sample_text(outcome, n_fit_rows)

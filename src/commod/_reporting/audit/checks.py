@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from scipy.stats import binomtest
 
+from commod._data.proxies import NEAR_COPY_AREA
 from commod._record import Check, Estimate
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import interval, list_first, metric_text, target_text
@@ -19,6 +20,7 @@ from commod._text import distinct, n_of, shorten, verb
 Outcome = Literal["passed", "failed", "not enough evidence"]
 Answer = tuple[Outcome, str] | None  # None where the question does not apply
 
+MAX_CHANGED = 0.5  # share of all decisions
 MAX_TIMES_FEWEST = 1.5  # changes over the fewest possible
 MIN_DESCRIBED = 0.8  # share of the changes that the segments describe
 MAX_GROUP_AREA = 0.7  # area under the curve with which −r may predict a group
@@ -52,6 +54,8 @@ def _target_on_rows(e: Evidence) -> Answer:
         f"The {metric} is {metric_text(e, value)} on the {e.compared.n:,} {e.rows}. The target is "
         f"{target_text(e, e.request.target)}."
     )
+    if e.changes.n_changes / e.n > MAX_CHANGED:
+        text += " This is no success: more than half of all decisions change (CM205)."
     return _passed_if(e.constraint.is_met(value, e.request.target)), text
 
 
@@ -180,6 +184,18 @@ def _mostly_gains(e: Evidence) -> Answer:
     return _passed_if(n_gains >= n_losses), text
 
 
+def _mostly_the_base_model(e: Evidence) -> Answer:
+    n = e.changes.n_changes
+    if not n:
+        return None
+    share = distinct(n / e.n, MAX_CHANGED, digits=1, in_percent=True)
+    text = (
+        f"The update changes {n:,} of {n_of(e.n, 'decision')} ({share}). This check allows "
+        f"{MAX_CHANGED:.0%}: beyond that, it is another model."
+    )
+    return _passed_if(n / e.n <= MAX_CHANGED), text
+
+
 def _near_limit(e: Evidence) -> Answer:
     limit = e.limit
     if not limit.n_changes:
@@ -261,6 +277,18 @@ def _predicts_no_group(e: Evidence) -> Answer:
         text = f"r is not known. The change alone predicts no group better than {best}. {scale}"
         return "not enough evidence", text
     return "passed", f"−r predicts no group better than {best}. {scale}"
+
+
+def _no_near_copy(e: Evidence) -> Answer:
+    if e.strongest_column is None:
+        return None
+    name, area = e.strongest_column
+    text = (
+        f"Of the columns that the update reads, {shorten(name)} alone predicts the group best: its "
+        f"area under the curve is {distinct(area, NEAR_COPY_AREA, digits=2)}. 0.5 means chance, 1 "
+        f"means exact. This check allows less than {NEAR_COPY_AREA:g}."
+    )
+    return _passed_if(area < NEAR_COPY_AREA), text
 
 
 def _large_groups(e: Evidence) -> Answer:
@@ -367,10 +395,12 @@ CHECKS: dict[str, tuple[str, Callable[[Evidence], Answer]]] = {
     "CM202": ("No group is decided less accurately", _accuracy_of_groups),
     "CM203": ("As many gains as losses, or more", _mostly_gains),
     "CM204": ("Close to the fewest changes possible", _near_limit),
+    "CM205": ("No more than half of all decisions change", _mostly_the_base_model),
     "CM301": ("A few rules describe who changes", _described),
     "CM302": ("The update does not predict the group", _predicts_no_group),
     "CM303": ("Every group is large enough", _large_groups),
     "CM304": ("No subgroup remains badly served", _subgroups),
+    "CM305": ("No column of the update nearly determines the group", _no_near_copy),
     "CM401": ("Scores rank people as well as before", _ranking),
     "CM402": ("Scores are as well calibrated as before", _calibration),
     "CM403": ("Scores and decisions agree", _scores_agree),

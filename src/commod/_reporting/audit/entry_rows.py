@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from commod._data.columns import iter_columns
 from commod._data.groups import determines_group
 from commod._data.labels import check_length
+from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
 from commod._data.tables import check_same_rows, index_of, n_rows_of
 from commod._record import Audit, Estimate, Segments, StabilitySummary
 from commod._reporting.audit.areas import group_areas
@@ -103,7 +104,7 @@ def audit(
         Smaller subgroups are counted, but not compared.
     sensitive_in_ledger : bool, default=False
         Whether the ledger names the group of each changed person. If not, its rules and reasons
-        also leave out columns of X that determine the group.
+        also leave out columns of X that determine the group or nearly do.
     created : str, default=None
         Date and time of the audit. If None, the present time in UTC.
 
@@ -182,14 +183,14 @@ def audit(
         stability=_read_stability(stability),
     )
     columns = _read_columns(people, X, evidence.constraint)
-    segments, segment_of = _read_segments(people, X, explanation, level, columns.group_columns)
+    segments, segment_of = _read_segments(people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
         people,
         row_ids,
         segments,
         segment_of,
         explanation,
-        hidden_columns=() if sensitive_in_ledger else columns.group_columns,
+        hidden_columns=() if sensitive_in_ledger else columns.near_copies,
         with_group=sensitive_in_ledger,
     )
     return make_audit(
@@ -288,27 +289,39 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 class _ColumnFacts:
     """What one pass over the raw columns finds.
 
-    `digest` is that of the audited data. `group_columns` determine the group.
+    `digest` is that of the audited data. `group_columns` determine the group. `areas` says how well
+    each column alone predicts the group.
     """
 
     digest: str
     slices: Sequence[Slice]
     group_columns: tuple[str, ...]
+    areas: Mapping[str, float]
     unread_columns: tuple[str, ...]
+
+    @property
+    def near_copies(self) -> list[str]:
+        """Return the columns that determine the group or nearly do."""
+        near = [name for name, area in self.areas.items() if area >= NEAR_COPY_AREA]
+        return list(dict.fromkeys([*self.group_columns, *near]))
 
 
 def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _ColumnFacts:
     """Read the raw columns once, one at a time."""
     digest, counter = DataDigest(people), SliceCounter(people, constraint)
     codes = (people.groups.codes, *people.groups.parts)
+    samples = [sample_groups(part) for part in codes]
     group_columns: list[str] = []
+    areas: dict[str, float] = {}
     unread: list[str] = []
     for column in iter_columns(X, unread=unread) if X is not None else ():
         digest.add_column(column)
         counter.add(column)
         if any(determines_group(column, part) for part in codes):
             group_columns.append(column.name)
-    return _ColumnFacts(digest.hexdigest(), counter.slices, tuple(group_columns), tuple(unread))
+        areas[column.name] = strongest_prediction(column, samples).area
+    slices = counter.slices
+    return _ColumnFacts(digest.hexdigest(), slices, tuple(group_columns), areas, tuple(unread))
 
 
 def _read_segments(
@@ -354,6 +367,7 @@ def _add_row_figures(
         segments=segments,
         unread_columns=columns.unread_columns,
         reads_group=_reads_group(explanation, columns.group_columns),
+        strongest_column=_strongest_column(explanation, columns.areas),
         is_randomised=None if explanation is None else explanation.randomised,
     )
 
@@ -365,3 +379,12 @@ def _reads_group(explanation: Explanation | None, group_columns: Sequence[str]) 
     lines = () if explanation.card is None else explanation.card.lines
     uses_column = any(line.column in group_columns for line in lines)
     return explanation.needs_sensitive_features or uses_column
+
+
+def _strongest_column(
+    explanation: Explanation | None, areas: Mapping[str, float]
+) -> tuple[str, float] | None:
+    """Return the column with points that predicts the group best, and its area; None if none."""
+    card = None if explanation is None else explanation.card
+    read = {line.column for line in card.lines if line.column in areas} if card else set()
+    return max(((name, areas[name]) for name in sorted(read)), key=lambda x: x[1], default=None)

@@ -29,8 +29,9 @@ class Evidence:
     default says that they are not known.
 
     `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group.
-    `n_undecided` rows have no decision and are left out. `has_rows` is False where only counts and
-    sums are known.
+    `strongest_column` is the column that the update reads and that alone predicts the group best,
+    with its area. `n_undecided` rows have no decision and are left out. `has_rows` is False where
+    only counts and sums are known.
     """
 
     coding: Coding
@@ -50,6 +51,7 @@ class Evidence:
     stability: _record.StabilitySummary | None = None
     unread_columns: tuple[str, ...] = ()
     reads_group: bool | None = None
+    strongest_column: tuple[str, float] | None = None
     is_randomised: bool | None = None
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._reporting.audit.evidence import Evidence
-from commod._text import at_bound, distinct, n_of, shorten, verb
+from commod._text import at_bound, distinct, most_change_text, n_of, shorten, verb
 
 # ---------------------------------------------------------------------------------------------
 # Phrases that sentences and checks share
@@ -64,6 +64,7 @@ def why_undefined(evidence: Evidence) -> str:
 def answer_of(evidence: Evidence) -> tuple[str, ...]:
     """Return what a reader should know first, most important first."""
     sentences = (
+        most_change_text(evidence.changes.n_changes / evidence.n),
         _who_changes(evidence),
         _how_decided(evidence),
         _fairness(evidence),
@@ -140,8 +141,13 @@ def _fairness(evidence: Evidence) -> str:
         text += " This is less fair than before."
     target = evidence.request.target
     if target is not None:
-        result = "reached" if constraint.is_met(after.value, target) else "not reached"
-        text += f" The target, {target_text(evidence, target)}, is {result} on these rows."
+        goal = target_text(evidence, target)
+        if not constraint.is_met(after.value, target):
+            text += f" The target, {goal}, is not reached on these rows."
+        elif most_change_text(evidence.changes.n_changes / evidence.n):
+            text += f" The changed decisions have {goal} on these rows, but this is no success."
+        else:
+            text += f" The target, {goal}, is reached on these rows."
     return text
 
 

@@ -20,6 +20,7 @@ from commod._text import (
     count,
     estimate,
     label_text,
+    most_change_text,
     n_of,
     number,
     of_hundred,
@@ -157,6 +158,8 @@ def target_state(audit: Audit) -> tuple[str, str]:
     """Return whether the target is reached on these rows: the state of its check, and words."""
     state = next((check.state for check in audit.checks if check.code == "CM101"), "")
     words = {"passed": "reached on these rows", "failed": "not reached on these rows"}
+    if state == "passed" and most_change_text(audit.changes.rate.value or 0.0):
+        return "failed", "met only by changing more than half of all decisions"
     return (state, words[state]) if state in words else ("", "")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.utils import get_tags
 
+from commod._study.each_once import each_warning_once
 from commod._study.evaluation import (
     as_decisions,
     choose_evaluated,
@@ -89,7 +90,8 @@ def frontier(
     given = RawRows(X_eval, y_eval, sensitive_features_eval)
     eval_rows, rows_word = choose_evaluated(fit_rows, given)
     begin = perf_counter()
-    sweep = update.sweep(fit_rows, targets, grid)
+    with each_warning_once():
+        sweep = update.sweep(fit_rows, targets, grid)
     fit_seconds = perf_counter() - begin
     reader: BaseUpdate = sweep.reader
     read = reader.read_rows(eval_rows.X, eval_rows.sensitive_features)

@@ -19,7 +19,7 @@ from commod._study.evaluation import (
 )
 from commod._study.stability.resampling import RowSampler
 from commod._study.stability.result import Stability, agreement_of, count_uses
-from commod.exceptions import InputError, InterruptionWarning
+from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 from commod.updates._check import check_update
@@ -259,8 +259,12 @@ class _Refits:
                 changes = None
         if any(issubclass(w.category, InterruptionWarning) for w in caught):
             raise KeyboardInterrupt  # training caught the interrupt; the model is half trained
-        for name, message in sorted({(w.category.__name__, str(w.message)) for w in caught}):
-            self.messages.setdefault(name, []).append(message)
+        kinds = {(w.category, str(w.message)) for w in caught}
+        for category, message in sorted(kinds, key=lambda kind: (kind[0].__name__, kind[1])):
+            messages = self.messages.setdefault(category.__name__, [])
+            # every refit edits the same base model, so what it says about that is said once
+            if not (messages and issubclass(category, BaseModelWarning)):
+                messages.append(message)
         return changes
 
     def _fairness_after(self, changes: ChangedDecisions) -> float:

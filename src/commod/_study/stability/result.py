@@ -70,7 +70,7 @@ class Stability:
     failures : tuple of str
         The errors of refits.
     warnings : dict of str to list of str
-        Messages of the refits by kind of warning.
+        Messages of the refits by kind of warning. What is said about the base model is kept once.
 
     Examples
     --------
@@ -249,7 +249,8 @@ class Stability:
             failed = f"{self.n_failed} of {self.n_asked} refits failed: {self.failures[0]}"
             sentences.append(failed)
         for category, messages in self.warnings.items():
-            sentences.append(f"{len(messages)} × {category}, such as: {messages[0]}")
+            often = f"{len(messages)} × {category}, such as" if len(messages) > 1 else category
+            sentences.append(f"{often}: {messages[0]}")
         return sentences
 
     def _people_text(self) -> str:
