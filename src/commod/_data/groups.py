@@ -17,6 +17,8 @@ from commod._data.tables import from_native
 from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
 
+FEWEST_DESCRIBED = 5  # people: rates of a smaller group would reveal one person's decision
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -74,6 +76,24 @@ def sensitive_names(sensitive_features: Any) -> tuple[str, ...] | None:
     if isinstance(sensitive_features, dict):
         return tuple(map(str, sensitive_features))
     return None
+
+
+def group_names_of(labels: Sequence[Hashable], columns: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return a different text for each group: its values, with column names if there are several.
+
+    Examples
+    --------
+    >>> group_names_of([("f", 1), ("m", 1)], ("sex", "age")), group_names_of([1, "1"], None)
+    (('sex = f, age = 1', 'sex = m, age = 1'), ('1', "'1'"))
+    """
+    parts = [label if isinstance(label, tuple) else (label,) for label in labels]
+    names = [", ".join(map(str, part)) for part in parts]
+    if columns is not None and len(columns) > 1:
+        pairs = [zip(columns, part, strict=True) for part in parts]
+        names = [", ".join(f"{column} = {value}" for column, value in pair) for pair in pairs]
+    if len(set(names)) < len(names):  # 1 and "1" are two groups
+        names = [", ".join(map(repr, part)) for part in parts]
+    return tuple(names)
 
 
 def _group_columns(sensitive_features: Any) -> list[Coded]:

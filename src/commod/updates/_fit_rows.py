@@ -24,7 +24,10 @@ MAX_LISTED = 6  # groups in a message, which must not list everybody's values
 
 @dataclass(frozen=True)
 class FitRows:
-    """The checked rows that an update is fitted on; `label` is None where y was not given."""
+    """The checked rows that an update is fitted on; `label` is None where y was not given.
+
+    `group_names` are the labels of the groups as different texts.
+    """
 
     columns: list[Column]
     base: BaseScores
@@ -32,6 +35,7 @@ class FitRows:
     groups: Groups
     in_constraint: NDArray[np.bool_]
     weight: NDArray[np.float64]
+    group_names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.weight)

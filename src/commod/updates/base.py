@@ -28,7 +28,7 @@ from commod._data.base_model import (
 from commod._data.codes import plain
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
-from commod._data.groups import read_groups
+from commod._data.groups import group_names_of, read_groups, sensitive_names
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.parameters import check_number_parameter
 from commod._data.weights import check_weights
@@ -47,7 +47,9 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
+from commod.updates._left_out import GroupText, groups_left_out, left_out_text
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
+from commod.updates._saving import SavedWithoutNames
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
@@ -105,7 +107,7 @@ class UpdateTags(Tags):  # type: ignore[misc]
     randomised: bool = False
 
 
-class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseUpdate(SavedWithoutNames, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`."""
 
     estimator: Any
@@ -199,7 +201,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
-        return FitRows(features, base, label, groups, in_constraint, weight)
+        names = group_names_of(groups.labels, sensitive_names(sensitive_features))
+        return FitRows(features, base, label, groups, in_constraint, weight, names)
 
     def _take_reading(self, other: BaseUpdate) -> None:
         """Copy the attributes that reading the fit rows has set on another update."""
@@ -280,7 +283,16 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.base_fairness_ = rows.fairness(self.constraints, before)
         self.fairness_ = rows.fairness(self.constraints, positive)
         self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(positive)
-        self.status_ = self._sentence()
+        text = self._store_left_out(rows, positive)
+        self._group_texts = (text,)
+        self.status_ = " ".join(filter(None, (self._sentence(), text.named)))
+
+    def _store_left_out(self, rows: FitRows, positive: Decisions) -> GroupText:
+        """Store the groups that the constraint leaves out, and return a sentence about them."""
+        self.groups_left_out_ = groups_left_out(rows, positive)
+        return left_out_text(
+            self.groups_left_out_, self._constraint, rows, positive, self.min_group_size
+        )
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")
