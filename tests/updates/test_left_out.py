@@ -108,11 +108,10 @@ def test_every_update_says_it(name, rows, quick_compilation):
 
 
 def test_weights_count_in_the_rates(rows):
-    X, y, groups = rows
+    X, _, groups = rows
     weight = np.where(np.arange(N) % 2, 3.0, 1.0)
-    update = quiet(
-        ControlledDebiaser(ScoreColumn("score"), target=0.8), *rows, sample_weight=weight
-    )
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
+    quiet(update, *rows, sample_weight=weight)
     few = groups == SECRETS[0]
     assert update.groups_left_out_[0].rate_after == pytest.approx(
         np.average(update.predict(X)[few], weights=weight[few])

@@ -93,8 +93,9 @@ def choose_update(
     target: float,
     confidence: float,
 ) -> Choice:
-    """Return which update to keep, from its table of held-out rows, the fairest on the fit half first.
+    """Return which update to keep.
 
+    `tables` are those of the updates on the held-out rows, the fairest on the fit half first.
     `unchanged` is the table of the base model. With a promise, the cheapest promised update that
     is not less fair than the base model is kept; if there is none, the cheapest promised one. All
     promises up to the first failure hold together, so any of them may be chosen. Without a

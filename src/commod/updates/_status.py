@@ -67,8 +67,8 @@ def budget_texts(metric: str, stopped_by: str, caps: Caps, groups: str) -> Itera
     yield f"This is the best {metric} found with {changes}."
     if stopped_by == "parity":
         yield (
-            "Parity ended the search, not the budget: the rates of the groups are equal up to about "
-            "one decision of the smallest group."
+            "Parity ended the search, not the budget: the rates of the groups are equal up to "
+            "about one decision of the smallest group."
         )
     elif stopped_by == "budget":
         yield f"The budget ended the search: more changes would improve the {metric}."
