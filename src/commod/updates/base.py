@@ -37,7 +37,7 @@ from commod._solvers.concepts import Concepts, partition_by_column
 from commod._text import count
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-from commod.updates._fit_rows import FitRows, rows_of_large_groups
+from commod.updates._fit_rows import FitRows, check_both_decisions, rows_of_large_groups
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
@@ -202,7 +202,10 @@ class BaseUpdate(SavedWithoutNames, ClassifierMixin, BaseEstimator):  # type: ig
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
-        return FitRows(features, base, label, groups, in_constraint, weight, names)
+        rows = FitRows(features, base, label, groups, in_constraint, weight, names)
+        labels = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
+        check_both_decisions(rows, self._constraint, labels)
+        return rows
 
     def _take_reading(self, other: BaseUpdate) -> None:
         """Copy the attributes that reading the fit rows has set on another update."""
@@ -348,8 +351,11 @@ class BaseUpdate(SavedWithoutNames, ClassifierMixin, BaseEstimator):  # type: ig
     # -- changes --------------------------------------------------------------------------------
 
     def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
-        negative = self.classes_[self.classes_ != self.pos_label_][0]
+        negative = self._other_label(self.pos_label_)
         return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
+
+    def _other_label(self, label: Any) -> Any:
+        return self.classes_[self.classes_ != label][0]
 
     def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> ChangedDecisions:
         raised, lowered = ~before & after, before & ~after
