@@ -35,6 +35,7 @@ from commod._record.explanation import (
     Segments,
     Value,
 )
+from commod._record.left_out import LeftOutGroup
 from commod._record.plain import from_plain, to_plain
 from commod._record.trade_off import Step, TradeOff
 
@@ -53,6 +54,7 @@ __all__ = [
     "Estimate",
     "Fairness",
     "Group",
+    "LeftOutGroup",
     "Limit",
     "Provenance",
     "Proxy",

@@ -116,7 +116,7 @@ def _reached(update: Any) -> Reached:
         limit=_known(getattr(update, "limit_", None)),
         target_met=getattr(update, "reached_", None),
         promised=getattr(update, "promised_", None),
-        in_words=update.status_,
+        in_words=update._status_without_names(),
     )
 
 

@@ -15,17 +15,22 @@ from commod._data.columns import Column
 from commod._data.groups import Groups, determines_group
 from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
 from commod._text import n_of, verb
-from commod.exceptions import DataWarning, InputError
-from commod.metrics._constraint import ConstraintLike
+from commod.exceptions import BaseModelWarning, DataWarning, InputError
+from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
 from commod.updates._interface import Decisions
 
+FEWEST_DECISIONS = 5  # of each kind, unless they are SMALLEST_SHARE of a small table
+SMALLEST_SHARE = 0.01
 MAX_LISTED = 6  # groups in a message, which must not list everybody's values
 
 
 @dataclass(frozen=True)
 class FitRows:
-    """The checked rows that an update is fitted on; `label` is None where y was not given."""
+    """The checked rows that an update is fitted on; `label` is None where y was not given.
+
+    `group_names` are the labels of the groups as different texts.
+    """
 
     columns: list[Column]
     base: BaseScores
@@ -33,6 +38,7 @@ class FitRows:
     groups: Groups
     in_constraint: NDArray[np.bool_]
     weight: NDArray[np.float64]
+    group_names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -82,7 +88,8 @@ def rows_of_large_groups(
             parameter="min_group_size",
         )
     if not is_large.all():
-        small = [repr(g) for g, large in zip(groups.labels, is_large, strict=True) if not large]
+        sized = zip(groups.labels, sizes.tolist(), is_large, strict=True)
+        small = [f"{g!r} ({n_of(n, 'row')})" for g, n, large in sized if not large]
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
             f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. "
@@ -91,6 +98,36 @@ def rows_of_large_groups(
             stacklevel=5,
         )
     return np.asarray(is_large[groups.codes])
+
+
+def check_both_decisions(
+    rows: FitRows, constraint: Constraint, labels: tuple[object, object]
+) -> None:
+    """Refuse, or warn of, a base model whose decisions are nearly all of one kind.
+
+    A ratio of rates near zero is refused: it would rest on a handful of people, or on decisions
+    that the update makes up. Elsewhere nearly equal decisions look fair, so a warning says why.
+    `labels` are the negative and the positive label.
+    """
+    counted = rows.in_constraint & (rows.weight > 0)
+    n_rows, n_positive = int(counted.sum()), int(rows.base.decisions[counted].sum())
+    for is_positive, n in ((False, n_rows - n_positive), (True, n_positive)):
+        if n >= FEWEST_DECISIONS or n >= SMALLEST_SHARE * n_rows:
+            continue
+        text = (
+            f"Only {n} of the {n_rows:,} base decisions {verb(n, 'be')} {labels[is_positive]!r} at "
+            f"threshold={rows.base.threshold:g}."
+        )
+        way_out = "Check the threshold, and that the scores are those of the positive label."
+        if is_positive and constraint.is_ratio:
+            bar = f"at least {FEWEST_DECISIONS} of them, or {SMALLEST_SHARE:.0%} of the rows"
+            raise InputError(
+                f"{text} The {constraint.metric} needs {bar}: with fewer, it would compare "
+                f"decisions that the update makes up. {way_out}",
+                parameter="threshold",
+            )
+        reason = f"The {constraint.metric} of nearly equal decisions says little about fairness."
+        warnings.warn(f"{text} {reason} {way_out}", BaseModelWarning, stacklevel=5)
 
 
 def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:

@@ -28,7 +28,8 @@ from commod._data.base_model import (
 from commod._data.codes import plain
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
-from commod._data.groups import read_groups
+from commod._data.group_names import group_names_of
+from commod._data.groups import read_groups, sensitive_names
 from commod._data.labels import check_length, distinct_labels, is_label_in, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
@@ -38,7 +39,7 @@ from commod._solvers.concepts import Concepts, partition_by_column
 from commod._text import count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-from commod.updates._fit_rows import FitRows, rows_of_large_groups
+from commod.updates._fit_rows import FitRows, check_both_decisions, rows_of_large_groups
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
@@ -48,8 +49,10 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
+from commod.updates._left_out import GroupText, groups_left_out, left_out_text
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
 from commod.updates._params_of_fit import ParamsOfFit
+from commod.updates._saving import SavedWithoutNames
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
@@ -111,7 +114,7 @@ class UpdateTags(Tags):  # type: ignore[misc]
     randomised: bool = False
 
 
-class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`."""
 
     estimator: Any
@@ -225,7 +228,11 @@ class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[m
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
-        return FitRows(features, base, label, groups, in_constraint, weight)
+        names = group_names_of(groups.labels, sensitive_names(sensitive_features))
+        rows = FitRows(features, base, label, groups, in_constraint, weight, names)
+        decisions = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
+        check_both_decisions(rows, self._constraint, decisions)
+        return rows
 
     def _take_reading(self, other: BaseUpdate) -> None:
         """Copy the attributes that reading the fit rows has set on another update.
@@ -325,8 +332,17 @@ class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.base_fairness_ = rows.fairness(self._constraint, before)
         self.fairness_ = rows.fairness(self._constraint, positive)
         self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(positive)
-        sentences = most_change_text(self.change_rate_), self._sentence()
+        text = self._store_left_out(rows, positive)
+        self._group_texts = (text,)
+        sentences = most_change_text(self.change_rate_), self._sentence(), text.named
         self.status_ = " ".join(filter(None, sentences))
+
+    def _store_left_out(self, rows: FitRows, positive: Decisions) -> GroupText:
+        """Store the groups that the constraint leaves out, and return a sentence about them."""
+        self.groups_left_out_ = groups_left_out(rows, positive)
+        return left_out_text(
+            self.groups_left_out_, self._constraint, rows, positive, self.min_group_size
+        )
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")
@@ -387,8 +403,11 @@ class BaseUpdate(ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[m
         return float(super().score(X, y, sample_weight))
 
     def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
-        negative = self.classes_[self.classes_ != self.pos_label_][0]
+        negative = self._other_label(self.pos_label_)
         return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
+
+    def _other_label(self, label: Any) -> Any:
+        return self.classes_[self.classes_ != label][0]
 
     def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> ChangedDecisions:
         raised, lowered = ~before & after, before & ~after

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -20,7 +20,6 @@ from commod._solvers.concepts import Concepts
 from commod._solvers.search.rates import Caps
 from commod._statistics.promises import (
     fairness_interval,
-    promise_along,
     promised_fairness,
     rows_factor,
 )
@@ -30,11 +29,26 @@ from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
 from commod.updates import _status as status
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._held_out import fairest_first, split_in_halves, take_fit_rows
+from commod.updates._held_out import (
+    PromiseTest,
+    choose_update,
+    fairest_first,
+    split_in_halves,
+    take_fit_rows,
+)
 from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numbers
+from commod.updates._left_out import covered_text
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._progress import progress_bar
-from commod.updates._search import SearchOutcome, changed_rows, fit_path, fit_target
+from commod.updates._search import (
+    SearchOutcome,
+    changed_rows,
+    fit_budget,
+    fit_path,
+    fit_target,
+    no_change,
+    price_of_target,
+)
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
 from commod.updates.base import by_column, check_number
 from commod.updates.ratio import RatioUpdate
@@ -106,7 +120,8 @@ class ControlledDebiaser(RatioUpdate):
         the half that the update is fitted on counts. Below 20, the library's bar for naming a
         value, `status_` and the patch say how many terms rest on fewer people.
     min_group_size : int, default=30
-        Fit rows that a group needs to be part of the constraint; smaller ones are reported.
+        Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
+        `groups_left_out_`.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
@@ -137,14 +152,18 @@ class ControlledDebiaser(RatioUpdate):
         None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of rows.
+    groups_left_out_ : tuple of LeftOutGroup
+        The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before` and
+        `rate_after`, on all rows that `fit` got. A saved update keeps `n` alone.
     n_search_rows_ : int
         Size of the search sample; the number of fit rows where the search ran on all of them.
     limit_ : float
         The smallest share of changes that reaches the same fairness in the same direction, for a
         method that knows the sensitive features. NaN with sample weights.
     multiplier_ : float
-        Extra cost that one more unit of the constraint would take at the offset, at most 20. The
-        cost is the share of changes where `accuracy_weight` is 0. NaN where nothing changes.
+        Extra cost of a stricter target, per unit of the target: the slope at the fairness that is
+        reached, with the same points and another offset. The cost is the share of changes where
+        `accuracy_weight` is 0. NaN where nothing changes.
     path_ : list of dict
         The steps of the search: name, cost on the search sample (the share of changes where
         `accuracy_weight` is 0), number of terms. With `confidence`: the updates that were fitted,
@@ -255,10 +274,12 @@ class ControlledDebiaser(RatioUpdate):
         """
         with self._as_it_was_on_error():
             problem = self._prepare(X, y, sensitive_features, sample_weight)
-            if self.confidence is None:
-                self._store_fit(problem, fit_target(problem, self._target))
-            else:
+            if self.confidence is not None:
                 self._fit_promise(problem)
+            elif self._is_budget:
+                self._store_fit(problem, fit_budget(problem))
+            else:
+                self._store_fit(problem, fit_target(problem, self._target))
         is_met = self.reached_ and self.promised_ is not False
         if not is_met or most_change_text(self.change_rate_):
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
@@ -322,12 +343,12 @@ class ControlledDebiaser(RatioUpdate):
 
     @property
     def _target(self) -> float:
-        """Return the target; nearly the ideal where only a budget was given."""
+        """Return the target; the ideal where only a budget was given."""
         is_floor, target = self._constraint.higher_is_fairer, self.fitted_param("target")
         if target is not None:
             return max(float(target), 1e-9) if is_floor else float(target)
         if self._is_budget:
-            return self._constraint.near_ideal
+            return self._constraint.ideal
         return 0.8 if is_floor else 0.1
 
     @property
@@ -388,7 +409,8 @@ class ControlledDebiaser(RatioUpdate):
         """Store an update and its figures on the rows of the problem."""
         self.promised_ = None
         self._store_update(problem, outcome)
-        self._store_figures(problem, outcome, len(problem.rows), float("nan"))
+        self.multiplier_ = price_of_target(problem, outcome)
+        self._store_figures(problem, outcome)
 
     def _store_no_change(self, problem: FitProblem) -> None:
         """Store r = 1, so that rows can be read before a search."""
@@ -399,11 +421,9 @@ class ControlledDebiaser(RatioUpdate):
     def _store_update(self, problem: FitProblem, outcome: SearchOutcome) -> None:
         """Store an update as a scorecard; its scale minimises mean((r − 1)²)."""
         self._store_no_change(problem)
-        self.multiplier_ = float("nan")
         if changed_rows(problem, outcome).any():
             concepts = _concepts(problem, outcome, self.n_concepts)
             self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
-            self.multiplier_ = outcome.multiplier
         assert self.scorecard_ is not None
         n_people = problem.terms.n_people(problem.rows.weight)
         self._small_terms = status.few_people_sentences(n_people, self.scorecard_.points)
@@ -419,11 +439,11 @@ class ControlledDebiaser(RatioUpdate):
         return decide(base.scores, ratio, base.threshold)
 
     def _store_figures(
-        self, problem: FitProblem, outcome: SearchOutcome, n_fit_rows: int, n_rows_needed: float
+        self, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None = None
     ) -> None:
         """Measure the stored update on the rows of a problem and write `status_`.
 
-        `n_rows_needed` is the number of rows that a promise would need.
+        `test` is the test of a promise on these rows; None without `confidence`.
         """
         decisions = self._decisions_on(problem)
         self._store_outcome(problem.rows, decisions)
@@ -438,39 +458,13 @@ class ControlledDebiaser(RatioUpdate):
             self.fairness_interval_ = fairness_interval(self.constraints, *counts, level)
             if self.fairness_ > 0 and np.isfinite(limit := problem.limit(self.fairness_)):
                 self.limit_ = limit
-        sentences = self._sentences(problem, outcome, n_fit_rows, n_rows_needed)
-        self.status_ = " ".join(sentences)
-
-    def _sentences(
-        self, problem: FitProblem, outcome: SearchOutcome, n_fit_rows: int, n_rows_needed: float
-    ) -> Iterator[str]:
-        """Yield the sentences of `status_`, the most important first."""
-        metric = self._constraint.metric
-        goal = f"{metric} {self._constraint.sign} {self._target:g}"
-        if too_many := most_change_text(self.change_rate_):
-            yield too_many
-        if self.confidence is not None:
-            yield status.promise_text(goal, self.confidence, bool(self.promised_), n_rows_needed)
-        elif self._is_budget:
-            changes = f"at most {self.max_changes:.1%} of the decisions changed"
-            yield f"This is the best {metric} found with {changes}."
-        else:
-            yield status.target_text(goal, self.reached_, self.change_rate_)
-        yield self._figures_text("fit rows" if self.confidence is None else "held-out rows")
-        if outcome.n_search_rows < n_fit_rows:
-            yield status.sample_text(outcome, n_fit_rows)
-        yield from self._small_terms
-        if problem.is_weighted:
-            yield "With sample weights the limit is not given, because it counts people."
-            return
-        if self.limit_ >= 0 and self.change_rate_:
-            yield status.limit_text(self.limit_)
-        if not self.reached_ and self.promised_ is None:
-            limit = problem.limit(self._target)
-            yield status.missed_text(goal, limit, self.direction, problem.caps)
-        if self.n_losses_ > self.n_gains_ and self.direction == "any":
-            raise_only = self._raising_is_a_gain()
-            yield status.gains_text(problem.limit(self.fairness_, raise_only=raise_only))
+        (left_out,), covered = self._group_texts, covered_text(problem.rows)
+        if test is not None:
+            # Small groups are counted on all rows, because half of them are too few to say much.
+            left_out = self._store_left_out(test.problem.rows, self._decisions_on(test.problem))
+            covered = covered_text(problem.rows, with_held_out_rows=True)
+        self._group_texts = (covered, left_out)
+        self.status_ = " ".join(status.sentences(self, problem, outcome, test))
 
     # -- promises ---------------------------------------------------------------------
 
@@ -479,7 +473,8 @@ class ControlledDebiaser(RatioUpdate):
 
         1. Fit updates from the target up to parity on one half of the rows.
         2. Test their promises on the held-out half, the fairest update first.
-        3. Keep the last update before the first failure. If the first test fails, keep the fairest.
+        3. Keep the last update before the first failure. If the first test fails, keep the fairest
+           update if it is fairer than the base model on the held-out half; otherwise, keep r = 1.
         """
         fit_half, held_out = self._halves(problem)
         targets = np.linspace(self._target, self._constraint.near_ideal, N_TESTED_TARGETS)
@@ -490,23 +485,25 @@ class ControlledDebiaser(RatioUpdate):
         for outcome in tested:
             self._store_update(fit_half, outcome)
             tables.append(held_out.counts(self._decisions_on(held_out)))
+        unchanged = held_out.counts(held_out.rows.base.decisions)
         confidence = float(self.confidence or 0.95)
-        last = promise_along(self.constraints, tables, self._target, confidence)
-        kept = last or 0
-        n_tested = 1 if last is None else last + 2  # the first failure ends the tests
-        self.promised_ = last is not None
-        self._store_update(fit_half, tested[kept])
+        choice = choose_update(self._constraint, tables, unchanged, self._target, confidence)
+        self.promised_ = choice.is_promised
+        kept = no_change(tested[0]) if choice.kept is None else tested[choice.kept]
+        self._store_update(fit_half, kept)
+        self.multiplier_ = price_of_target(fit_half, kept)
         self.path_ = [
             {
                 **outcome.steps[-1]._asdict(),
-                "step": "tested" if i < n_tested else "not tested",
+                "step": "tested" if i < choice.n_tested else "not tested",
                 "promised_fairness": promised_fairness(self.constraints, *table, confidence),
             }
             for i, (outcome, table) in enumerate(zip(tested, tables, strict=True))
         ]
-        factor = rows_factor(self.constraints, *tables[kept], self._target, confidence)
-        n_rows_needed = factor * 2 * len(held_out.rows)
-        self._store_figures(held_out, tested[kept], len(fit_half.rows), n_rows_needed)
+        table = unchanged if choice.kept is None else tables[choice.kept]
+        factor = rows_factor(self.constraints, *table, self._target, confidence)
+        test = PromiseTest(problem, len(fit_half.rows), factor * 2 * len(held_out.rows), choice)
+        self._store_figures(held_out, kept, test)
 
     def _halves(self, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
         """Return the problem on the half to fit on, and on the held-out half."""
