@@ -12,7 +12,6 @@ from commod._record.audit import (
     Calibration,
     CalibrationBin,
     ChangeSummary,
-    Check,
     Fairness,
     Group,
     Limit,
@@ -25,6 +24,7 @@ from commod._record.audit import (
     Subgroup,
     Subgroups,
 )
+from commod._record.checks import STATES, Check, Severity, State, by_importance
 from commod._record.explanation import (
     Card,
     CardLine,
@@ -40,6 +40,7 @@ from commod._record.trade_off import Step, TradeOff
 
 __all__ = [
     "SCHEMA",
+    "STATES",
     "Agreement",
     "Audit",
     "Calibration",
@@ -60,13 +61,16 @@ __all__ = [
     "Request",
     "Segment",
     "Segments",
+    "Severity",
     "SmallGroup",
     "StabilitySummary",
+    "State",
     "Step",
     "Subgroup",
     "Subgroups",
     "TradeOff",
     "Value",
+    "by_importance",
     "from_plain",
     "to_plain",
 ]

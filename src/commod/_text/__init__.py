@@ -14,6 +14,7 @@ from commod._text.numbers import (
 from commod._text.phrases import (
     at_bound,
     distinct,
+    distinct_pair,
     label_text,
     n_of,
     plural,
@@ -27,6 +28,7 @@ __all__ = [
     "at_bound",
     "count",
     "distinct",
+    "distinct_pair",
     "estimate",
     "label_text",
     "n_of",

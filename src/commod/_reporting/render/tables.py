@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from commod._record import Agreement, Audit, Calibration, Group, Quality, StabilitySummary
+from commod._record import (
+    Agreement,
+    Audit,
+    Calibration,
+    Group,
+    Quality,
+    StabilitySummary,
+    by_importance,
+)
 from commod._reporting.render import texts
 from commod._reporting.render.cells import (
     Cell,
@@ -183,19 +191,25 @@ def proxies(audit: Audit) -> ReportTable:
     )
 
 
-def checks(audit: Audit) -> ReportTable:
-    """Return the checks; each state has a sign and a word."""
-    return table_of(
-        "checks",
-        "Questions with stable codes, and their answers.",
-        audit.checks,
+def checks(audit: Audit) -> list[tuple[str, ReportTable]]:
+    """Return a heading and a table for each severity; each state has a sign and a word."""
+    return [
         (
-            ("Code", lambda c: text(c.code)),
-            ("Question", lambda c: text(c.title)),
-            ("State", lambda c: Cell(STATES[c.state], tone=c.state.replace(" ", "-"))),
-            ("Why", lambda c: sentence(c.sentence)),
-        ),
-    )
+            texts.sentence_case(severity),
+            table_of(
+                "checks",
+                texts.SEVERITY_MEANINGS[severity],
+                group,
+                (
+                    ("Code", lambda c: text(c.code)),
+                    ("Question", lambda c: text(c.title)),
+                    ("State", lambda c: Cell(STATES[c.state], tone=c.state.replace(" ", "-"))),
+                    ("Why", lambda c: sentence(c.sentence)),
+                ),
+            ),
+        )
+        for severity, group in by_importance(audit.checks)
+    ]
 
 
 # Accuracy and scores ------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from commod._text import (
     NOT_KNOWN,
     at_bound,
     count,
+    distinct,
     estimate,
     label_text,
     n_of,
@@ -33,6 +34,13 @@ NO_PROOF = (
     "A target such as 0.8 is a choice that somebody made. Meeting it, or any other number in this "
     "report, is no proof of compliance with any law or rule."
 )
+SEVERITY_MEANINGS = {
+    "blocks signing": "If one of these checks fails, the update does not keep the request or "
+    "contradicts itself: do not sign.",
+    "needs a reason": "If one of these checks fails, whoever signs states in writing why that is "
+    "acceptable.",
+    "for information": "If one of these checks fails, read why. It is no objection by itself.",
+}
 NAME_LIMIT, SENTENCE_LIMIT = 80, 600  # characters; longer texts are cut and listed in full
 _ROWS_LIMIT = 60
 _DIRECTIONS = {
@@ -151,6 +159,13 @@ def target_text(audit: Audit) -> str | None:
         return f"{target:g}"
     share = f" ({100 * target:.6g}%)" if fairness.higher_is_fairer else ""
     return at_bound(f"{target:g}{share}", fairness.higher_is_fairer)
+
+
+def fairness_number(audit: Audit, value: float | None, digits: int = 2) -> str:
+    """Return a value of the requested metric, with enough digits to differ from the target."""
+    if value is None:
+        return NOT_KNOWN
+    return distinct(value, audit.request.target, digits=digits)
 
 
 def target_state(audit: Audit) -> tuple[str, str]:
@@ -298,12 +313,6 @@ def subgroup_sentences(subgroups: Subgroups, level: float) -> str:
             f"{level_text(subgroups.level)}, so all of them hold together at {level_text(level)}."
         )
     return text
-
-
-def check_counts(audit: Audit) -> list[tuple[str, int]]:
-    """Return how many checks are in each state, failed ones first."""
-    states = ("failed", "not enough evidence", "passed")
-    return [(state, sum(check.state == state for check in audit.checks)) for state in states]
 
 
 def stability_sentences(stability: StabilitySummary) -> str:
