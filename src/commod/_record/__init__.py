@@ -35,10 +35,12 @@ from commod._record.explanation import (
     Segments,
     Value,
 )
-from commod._record.plain import from_plain, to_plain
+from commod._record.plain import from_plain, plain_digest, to_plain
+from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
 from commod._record.trade_off import Step, TradeOff
 
 __all__ = [
+    "REPORT_SCHEMA",
     "SCHEMA",
     "STATES",
     "Agreement",
@@ -53,6 +55,7 @@ __all__ = [
     "Condition",
     "Estimate",
     "Fairness",
+    "Gap",
     "Group",
     "Limit",
     "Provenance",
@@ -62,6 +65,7 @@ __all__ = [
     "Segment",
     "Segments",
     "Severity",
+    "Shipped",
     "SmallGroup",
     "StabilitySummary",
     "State",
@@ -72,5 +76,6 @@ __all__ = [
     "Value",
     "by_importance",
     "from_plain",
+    "plain_digest",
     "to_plain",
 ]

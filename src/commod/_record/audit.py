@@ -9,7 +9,8 @@ from typing import Any
 from commod import _text
 from commod._record.checks import Check, by_importance, verdict_of, with_severities
 from commod._record.explanation import Card, Estimate, Segments, Value
-from commod._record.plain import ADDED_LATER, from_plain, to_plain
+from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
+from commod._record.shipped import REPORT_SCHEMA
 from commod.exceptions import InputError
 
 SCHEMA = "commod.audit/2"
@@ -341,6 +342,14 @@ class Audit:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the audit, which does not depend on the layout of its JSON.
+
+        A patch carries it: see `Patch.with_audit`. The ledger has a digest of its own.
+        """
+        return plain_digest(self.to_dict())
+
+    @property
     def verdict(self) -> str:
         """Return what the checks mean for a signature, most important first."""
         return verdict_of(self.checks)
@@ -407,8 +416,11 @@ class Audit:
 
     @classmethod
     def from_dict(cls, data: Any) -> Audit:
-        """Return the audit that `to_dict` returned, without its ledger."""
+        """Return the audit that `to_dict` returned, or that a report holds, without its ledger."""
         schema = data.get("schema") if isinstance(data, dict) else None
+        if schema == REPORT_SCHEMA:  # of `commod.report(audit, "report.json", patch=patch)`
+            data = data.get("audit")
+            schema = data.get("schema") if isinstance(data, dict) else None
         if schema not in (SCHEMA, OLDER_SCHEMA):
             raise InputError(
                 f"This is not an audit that this version of commod can read: schema {schema!r}, "

@@ -10,6 +10,7 @@ from commod._text.numbers import (
     percent,
     percentage_points,
     points,
+    signed_number,
 )
 from commod._text.phrases import (
     at_bound,
@@ -40,6 +41,7 @@ __all__ = [
     "plural",
     "points",
     "shorten",
+    "signed_number",
     "snippet",
     "target_formula",
     "verb",

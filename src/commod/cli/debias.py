@@ -142,6 +142,7 @@ def command(
     patch, audit = update.to_patch(), None
     if output.report is not None or output.ledger is not None or test_size:
         audit = _audit(update, patch, test_rows, printer, is_held_out=bool(test_size))
+        patch = patch.with_audit(audit)
     _write(patch, audit, output)  # before anything is printed: the reader of a pipe may be gone
     for problem in patch.verify(fit_rows.X, fit_rows.groups).problems:
         printer.warn(problem)
@@ -202,7 +203,7 @@ def _write(patch: Patch, audit: Audit | None, output: DebiasOutput) -> None:
     if audit is not None and output.ledger is not None:
         audit.ledger.to_csv(output.ledger)
     if audit is not None and output.report is not None:
-        commod.report(audit, output.report)
+        commod.report(audit, output.report, patch=patch)
     patch.save(output.out)  # last: a patch file means that the other files exist too
 
 

@@ -37,6 +37,7 @@ from commod._solvers.concepts import Concepts, partition_by_column
 from commod._text import count
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.patch.fingerprint import scores_digest
 from commod.updates._fit_rows import FitRows, rows_of_large_groups
 from commod.updates._interface import (
     AllowedChanges,
@@ -51,7 +52,7 @@ from commod.updates._notebook import Figures, ScorecardView, notebook_html
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
-    "_columns_seen",
+    *("_columns_seen", "_n_fit_rows", "_scores_digest"),
 )
 MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
 
@@ -199,6 +200,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
+        self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
         return FitRows(features, base, label, groups, in_constraint, weight)
 
     def _take_reading(self, other: BaseUpdate) -> None:

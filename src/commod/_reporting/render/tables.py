@@ -6,8 +6,10 @@ from commod._record import (
     Agreement,
     Audit,
     Calibration,
+    Gap,
     Group,
     Quality,
+    Shipped,
     StabilitySummary,
     by_importance,
 )
@@ -22,7 +24,7 @@ from commod._reporting.render.cells import (
     text,
     three_digits,
 )
-from commod._text import count, percent, percentage_points
+from commod._text import count, percent, percentage_points, signed_number
 
 MOST_COLUMNS = 30  # that recur in refits
 MOST_GROUPS = 60
@@ -210,6 +212,32 @@ def checks(audit: Audit) -> list[tuple[str, ReportTable]]:
         )
         for severity, group in by_importance(audit.checks)
     ]
+
+
+def gaps(audit: Audit, shipped: Shipped) -> ReportTable:
+    """Return the figures on the rows of the fit and on the audited rows, and their difference."""
+
+    def written(gap: Gap, value: float | None) -> Cell:
+        return figure(value, percent if gap.kind == "percent" else three_digits, "not measured")
+
+    def difference(gap: Gap) -> Cell:
+        if gap.kind == "percent":
+            return figure(gap.difference, percentage_points)
+        return figure(gap.difference, lambda value: signed_number(value, 3))
+
+    return table_of(
+        "gaps",
+        f"The gap between fit and test: figures of the update on the {count(shipped.n_figure_rows)}"
+        f" {shipped.fit_rows} and on the {texts.evaluated_rows(audit)}.",
+        shipped.gaps,
+        (
+            ("Figure", lambda g: text(texts.sentence_case(g.name))),
+            ("Fit", lambda g: written(g, g.fit)),
+            ("Test", lambda g: written(g, g.test)),
+            ("Test minus fit", difference),
+        ),
+        sortable=False,
+    )
 
 
 # Accuracy and scores ------------------------------------------------------------------------------

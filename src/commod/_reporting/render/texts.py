@@ -10,6 +10,7 @@ from commod._record import (
     Quality,
     Request,
     Segments,
+    Shipped,
     StabilitySummary,
     Subgroups,
     TradeOff,
@@ -365,6 +366,90 @@ def step_sentence(trade_off: TradeOff, place: int) -> str:
         f"{number(step.fairness)}, {count(step.n_changes)} of {count(trade_off.n_rows)} decisions "
         f"change ({n_of(step.n_gains, 'gain')}, {n_of(step.n_losses, 'loss')}){accuracy}."
     )
+
+
+# What ships ---------------------------------------------------------------------------------------
+
+NO_PATCH = (
+    "This report belongs to no patch. It describes decisions, but it does not say which file makes "
+    "them."
+)
+SHIPS = (
+    "The decisions above are those of one patch file. Its SHA-256 is below, and the patch carries "
+    "the digest of this audit. To check the two files: commod verify patch.json and this report."
+)
+SIGNED_PATCH = "A signature is for the patch with this SHA-256:"
+
+
+def shipped_sentence(audit: Audit, shipped: Shipped) -> str:
+    """Return which patch the report belongs to, in one sentence."""
+    return (
+        f"a patch of {shorten(shipped.base_model)}, SHA-256 {shipped.patch_sha256}. Fitted on "
+        f"{_rows_of_fit(shipped)}; measured here on the {evaluated_rows(audit)}."
+    )
+
+
+def _rows_of_fit(shipped: Shipped) -> str:
+    return (
+        "an unknown number of rows"
+        if shipped.n_fit_rows is None
+        else n_of(shipped.n_fit_rows, "row")
+    )
+
+
+def shipped_pairs(shipped: Shipped) -> list[tuple[str, str, bool]]:
+    """Return what the report states about the patch: name, value, and whether it is a digest."""
+    base = shipped.base_digest or "none: the model was not known or cannot be fingerprinted"
+    column = "" if shipped.score_column is None else f", column {plain(shipped.score_column)}"
+    goal = "no target" if shipped.target is None else f"target {shipped.target:g}"
+    versions = shipped.versions or {}
+    return [
+        ("Patch file (SHA-256)", shipped.patch_sha256, True),
+        ("Digest of this audit, in the patch (SHA-256)", shipped.audit_digest or NOT_KNOWN, True),
+        ("Patch", f"{shipped.patch_schema}, made {shipped.created} by {shipped.method}", False),
+        ("Base model", f"{shipped.base_model}{column}", False),
+        ("Fingerprint of the base model (SHA-256)", base, shipped.base_digest is not None),
+        ("Scores on the fit rows (SHA-256)", shipped.scores_digest or NOT_KNOWN, True),
+        ("Threshold on the score", f"{shipped.threshold:.10g}", False),
+        ("Labels", _labels(shipped), False),
+        ("Request", f"{shipped.constraints}, {goal}, direction {shipped.direction}", False),
+        ("Rows of the fit", _rows_of_fit(shipped), False),
+        ("Rows of this audit", n_of(shipped.n_test_rows, "row"), False),
+        ("Groups too small for the constraint", _left_out(shipped), False),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in versions.items()) or NOT_KNOWN, False),
+    ]
+
+
+def _labels(shipped: Shipped) -> str:
+    return (
+        f"{plain(shipped.positive_label)} counts, {plain(shipped.negative_label)} is the other; "
+        f"{plain(shipped.favorable_label)} is favourable"
+    )
+
+
+def _left_out(shipped: Shipped) -> str:
+    if shipped.n_groups_left_out is None:
+        return NOT_KNOWN
+    if not shipped.n_groups_left_out:
+        return "none"
+    people = n_of(shipped.n_people_left_out or 0, "person")
+    return f"{n_of(shipped.n_groups_left_out, 'group')} with {people}; the fit left them out"
+
+
+def gap_sentences(shipped: Shipped) -> list[str]:
+    """Return what the gap between fit and test rows does and does not say."""
+    sentences = []
+    if shipped.same_figures:
+        sentences.append(
+            "Both have the same figures. The audited rows are probably the rows of the fit, so "
+            "this gap says nothing about new people."
+        )
+    if shipped.fit_rows != "fit rows":
+        sentences.append(
+            f"The figures of the fit are of {n_of(shipped.n_figure_rows, 'row')} that were kept "
+            f"apart from the search ({shorten(shipped.fit_rows)})."
+        )
+    return sentences
 
 
 # Charts -------------------------------------------------------------------------------------------
