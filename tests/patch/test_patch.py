@@ -166,7 +166,7 @@ def _file(tmp_path, text):
         ("{}", "schema"),
         (b"\xff\xfe{}", "UTF-8"),
         ('{"schema": "commod.patch/99"}', "newer than"),
-        ('{"schema": "commod.audit/1"}', "expected 'commod.patch/1'"),
+        ('{"schema": "commod.audit/1"}', "expected 'commod.patch/2'"),
         ('{"schema": NaN}', "NaN is not a number"),
         ('{"a": 1, "a": 2}', "occurs twice"),
         ('{"schema": "\\ud800"}', "UTF-8"),

@@ -10,10 +10,12 @@ from commod._text.numbers import (
     percent,
     percentage_points,
     points,
+    signed_number,
 )
 from commod._text.phrases import (
     at_bound,
     distinct,
+    distinct_pair,
     label_text,
     most_change_text,
     n_of,
@@ -31,6 +33,7 @@ __all__ = [
     "count",
     "did_you_mean",
     "distinct",
+    "distinct_pair",
     "estimate",
     "first_rows",
     "label_text",
@@ -46,6 +49,7 @@ __all__ = [
     "points",
     "shorten",
     "shown",
+    "signed_number",
     "snippet",
     "target_formula",
     "verb",

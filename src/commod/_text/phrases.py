@@ -116,9 +116,29 @@ def distinct(
     >>> distinct(0.7998, 0.8, digits=1, in_percent=True), distinct(0.7, 0.8, digits=3)
     ('79.98%', '0.700')
     """
+    other = value if reference is None else reference
+    return distinct_pair(value, other, digits=digits, in_percent=in_percent)[0]
+
+
+def distinct_pair(
+    value: float, reference: float, *, digits: int, in_percent: bool = False
+) -> tuple[str, str]:
+    """Return a number and its reference, both with enough digits to differ unless they are equal.
+
+    Both have the same number of digits, so that the one that is larger also reads as larger.
+
+    Examples
+    --------
+    >>> distinct_pair(0.80041, 0.80044, digits=1, in_percent=True)
+    ('80.041%', '80.044%')
+    """
     kind = "%" if in_percent else "f"
     for n in range(digits, _MOST_DIGITS + 1):
-        text = f"{value:.{n}{kind}}"
-        if reference is None or value == reference or text != f"{reference:.{n}{kind}}":
-            return text
-    return repr(value)
+        pair = _without_minus_zero(f"{value:.{n}{kind}}", f"{reference:.{n}{kind}}")
+        if value == reference or pair[0] != pair[1]:
+            return pair[0], pair[1]
+    return repr(value), repr(reference)
+
+
+def _without_minus_zero(*texts: str) -> tuple[str, ...]:
+    return tuple(text if text.strip("-0.%") else text.lstrip("-") for text in texts)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from commod import __version__
-from commod.cli import apply, audit, check, compare, debias, demo, show, sql
+from commod.cli import apply, audit, check, compare, debias, demo, show, sql, verify
 from commod.cli._signals import ending_on_sigterm
 from commod.exceptions import CommodError
 
@@ -53,7 +53,7 @@ def _examples(module: ModuleType) -> str:
     return "\n\n".join(["Examples:", *(f"$ {line}" for line in module.EXAMPLES)])
 
 
-for module in (debias, audit, apply, check, show, sql, compare, demo):
+for module in (debias, audit, apply, check, show, verify, sql, compare, demo):
     app.command(module.__name__.rpartition(".")[2], epilog=_examples(module))(module.command)
 
 

@@ -159,6 +159,7 @@ def print_audit(printer: Printer, audit: Audit) -> None:
     favorable = audit.request.favorable_name
     title = f"Share with the favourable outcome ({favorable}), {audit.n:,} {audit.rows}"
     printer.table(title, headings, rows)
+    printer.sentence(f"Checks: {audit.verdict}")
 
 
 def write_report(printer: Printer, audit: Audit, path: Path | None) -> None:

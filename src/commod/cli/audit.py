@@ -19,6 +19,7 @@ EXAMPLES = (
     "commod audit decisions.csv --before old --after new --sensitive race --label y",
     "commod audit decisions.parquet --before old --after new --sensitive race "
     "--at-least 0.8 --counts-only --report report.html",
+    "commod audit decisions.csv --before old --after new --sensitive race --at-least 0.8 --strict",
 )
 
 
@@ -65,10 +66,15 @@ def command(
             help="Count in DuckDB, for tables larger than memory. No segments and no AUC.",
         ),
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit code 1 if a check fails that blocks signing."),
+    ] = False,
 ) -> None:
     """Report who changed between two columns of decisions, for better or worse, at what cost.
 
-    Exit code 1: --at-least or --at-most is stated, and the later decisions do not keep it.
+    Exit code 1: --at-least or --at-most is stated, and the later decisions do not keep it. With
+    --strict, also if another check fails that blocks signing.
     """
     from commod._io.tables import check_outputs
     from commod.cli import _tables
@@ -98,8 +104,10 @@ def command(
     is_met = target_holds(audit)
     if is_met and changes_most(audit):  # which is never a success
         is_met = False
-    printer.json({"constraint_met": is_met, "audit": audit.to_dict()})
-    if is_met is False:
+    blocking = [check.code for check in audit.checks if check.blocks_signing]
+    result = {"constraint_met": is_met, "blocks_signing": blocking, "audit": audit.to_dict()}
+    printer.json(result)
+    if is_met is False or (strict and blocking):
         raise typer.Exit(1)
 
 

@@ -132,6 +132,7 @@ def command(
     check_outputs(outputs, output.force, inputs=[*files, model.model])
     rows = _rows.TableReader(files, columns, model, table, printer).read().with_group_names(names)
     _rows.check_group_not_determined(rows)
+    label_names = names.labels(rows.labels)
     fit_rows, test_rows = rows.split(test_size, seed)
     update = _fit(
         fit_rows,
@@ -148,11 +149,10 @@ def command(
     if output.report is not None or output.ledger is not None or test_size:
         held_out = test_rows if test_size else None
         studies = make_studies(update, fit_rows, held_out, output, printer, seed)
-        label_names = names.labels(rows.labels)
         audit = _audit(update, patch, fit_rows, held_out, printer, studies, label_names)
-    _write(
-        patch, audit, output, studies
-    )  # before anything is printed: the reader of a pipe may be gone
+        patch = patch.with_audit(audit)
+    # before anything is printed: the reader of a pipe may be gone
+    _write(patch, audit, output, studies)
     for problem in patch.verify(fit_rows.X, fit_rows.groups).problems:
         printer.warn(problem)
     _print(update, audit, patch, output, printer)
@@ -216,7 +216,7 @@ def _write(patch: Patch, audit: Audit | None, output: DebiasOutput, studies: Stu
     if audit is not None and output.ledger is not None:
         audit.ledger.to_csv(output.ledger)
     if audit is not None and output.report is not None:
-        commod.report(audit, output.report, frontier=studies.frontier)
+        commod.report(audit, output.report, frontier=studies.frontier, patch=patch)
     patch.save(output.out)  # last: a patch file means that the other files exist too
 
 

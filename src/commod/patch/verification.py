@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from commod._data.base_model import base_classes, base_scores
 from commod._data.columns import Column, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, determines_group, read_groups
@@ -21,7 +23,7 @@ from commod.patch.content import (
     MarginColumn,
     NumberColumn,
 )
-from commod.patch.fingerprint import columns_digest, model_digest
+from commod.patch.fingerprint import columns_digest, model_digest, scores_digest
 
 ROUND = 3  # significant digits; a number with no more of them identifies nobody
 MOSTLY = 0.9  # of the people with a category are in the group of that name: it is the group
@@ -75,7 +77,7 @@ def verify_against(
     ]
     if estimator is not None:
         checked.append("the base model of the fit")
-        problems += _model(content, estimator)
+        problems += _model(content, estimator, X, list(read.values()))
     return Verification(n_rows_of(X), tuple(checked), tuple(problems))
 
 
@@ -194,11 +196,27 @@ def _determining_columns(
             )
 
 
-def _model(content: Content, estimator: Any) -> Iterator[str]:
-    if content.base.digest is None:
+def _model(content: Content, estimator: Any, X: Any, columns: list[Column]) -> Iterator[str]:
+    base = content.base
+    if base.digest is not None:
+        if model_digest(estimator) != base.digest:
+            yield (
+                f"The base model differs from the {base.model} that the update was fitted on, "
+                "or was stored by another version of its library."
+            )
+    elif base.scores_digest is None:
         yield "The patch has no fingerprint of its base model to compare with."
-    elif model_digest(estimator) != content.base.digest:
+    elif scores_digest(_scores(content, estimator, X, columns)) != base.scores_digest:
         yield (
-            f"The base model differs from the {content.base.model} that the update was fitted on, "
-            "or was stored by another version of its library."
+            "The scores of the base model differ from those on the fit rows. X must be the fit "
+            "rows, in their order."
         )
+
+
+def _scores(content: Content, estimator: Any, X: Any, columns: list[Column]) -> NDArray[np.float64]:
+    labels, threshold = content.labels, content.base.threshold
+    classes = base_classes(estimator, np.array([labels.negative, labels.positive]))
+    base = base_scores(
+        estimator, X, columns, classes=classes, pos_label=labels.positive, threshold=threshold
+    )
+    return base.scores

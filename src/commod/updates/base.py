@@ -39,6 +39,7 @@ from commod._solvers.concepts import Concepts, partition_by_column
 from commod._text import count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.patch.fingerprint import scores_digest
 from commod.updates._fit_rows import FitRows, check_both_decisions, rows_of_large_groups
 from commod.updates._interface import (
     AllowedChanges,
@@ -56,7 +57,7 @@ from commod.updates._saving import SavedWithoutNames
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
-    "_columns_seen",
+    *("_columns_seen", "_n_fit_rows", "_scores_digest"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
     ("progress", "adaptive_fairness", "aware", "concepts_by_column", "condition_on_logit", "search")
@@ -228,6 +229,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
+        self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
         decisions = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)

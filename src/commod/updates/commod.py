@@ -18,6 +18,7 @@ from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
+from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     INITS,
@@ -468,11 +469,16 @@ class COMMOD(RatioUpdate):
             )
         return super().concepts(X)
 
-    def to_patch(self) -> Patch:
+    def to_patch(self, audit: Audit | None = None) -> Patch:
         """Return the update as a small file that edits a column of scores anywhere.
 
         The patch holds the scorecard, the request and the figures; no row, no sensitive value.
         An "mlp" has no scorecard and cannot be a patch.
+
+        Parameters
+        ----------
+        audit : Audit, default=None
+            An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
         check_is_fitted(self)
         if self.scorecard_ is None:
@@ -481,7 +487,7 @@ class COMMOD(RatioUpdate):
                 'Fit COMMOD(architecture="concepts") or a ControlledDebiaser.',
                 parameter="architecture",
             )
-        return super().to_patch()
+        return super().to_patch(audit)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 

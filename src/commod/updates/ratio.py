@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
+from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import raw_scorecard
 from commod.exceptions import InputError
@@ -189,13 +190,19 @@ class RatioUpdate(BaseUpdate):
         """Return whether decisions may be raised, and whether they may be lowered."""
         return True, True
 
-    def to_patch(self) -> Patch:
+    def to_patch(self, audit: Audit | None = None) -> Patch:
         """Return the update as a small file that edits a column of scores anywhere.
 
         The patch holds the scorecard, the request and the figures; no row, no sensitive value.
+
+        Parameters
+        ----------
+        audit : Audit, default=None
+            An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
         check_is_fitted(self)
-        return patch_of(self, *self._may_move())
+        patch = patch_of(self, *self._may_move())
+        return patch if audit is None else patch.with_audit(audit)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 

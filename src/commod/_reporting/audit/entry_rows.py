@@ -16,7 +16,7 @@ from commod._data.labels import check_length
 from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
 from commod._data.tables import check_same_rows, index_of, n_rows_of
 from commod._record import Audit, Estimate, Segments, StabilitySummary
-from commod._reporting.audit.areas import group_areas
+from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
@@ -351,18 +351,23 @@ def _add_row_figures(
 ) -> Evidence:
     """Return the evidence with the figures that need single rows."""
     level, ratio = evidence.level, None if explanation is None else explanation.raw_ratio
+    compared = people.groups.codes, evidence.is_compared, level
+    push = None if ratio is None else -np.asarray(ratio)
+    base, changed = people.scores_before, people.before != people.after
 
     def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
-        if values is None:
-            return None
-        return group_areas(values, people.groups.codes, evidence.is_compared, level)
+        return None if values is None else group_areas(values, *compared)
+
+    def exceed_base(values: NDArray[np.float64]) -> list[Estimate] | None:
+        return None if base is None else group_area_differences(values, base, *compared)
 
     return replace(
         evidence,
         has_rows=True,
         scores=measure_scores(people, evidence.request.threshold, level),
-        ratio_areas=predict_groups(None if ratio is None else -np.asarray(ratio)),
-        score_areas=predict_groups(people.scores_before),
+        ratio_areas=predict_groups(push),
+        score_areas=predict_groups(base),
+        area_differences=exceed_base(changed * 1.0 if push is None else push),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,

@@ -29,9 +29,10 @@ class Evidence:
     default says that they are not known.
 
     `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group.
-    `strongest_column` is the column that the update reads and that alone predicts the group best,
-    with its area. `n_undecided` rows have no decision and are left out. `has_rows` is False where
-    only counts and sums are known.
+    `area_differences` say how much better than the base score −r does, or the change itself where
+    r is not known. `strongest_column` is the column that the update reads and that alone predicts
+    the group best, with its area. `n_undecided` rows have no decision and are left out. `has_rows`
+    is False where only counts and sums are known.
     """
 
     coding: Coding
@@ -46,6 +47,7 @@ class Evidence:
     has_rows: bool = False
     ratio_areas: Sequence[_record.Estimate] | None = None
     score_areas: Sequence[_record.Estimate] | None = None
+    area_differences: Sequence[_record.Estimate] | None = None
     slices: Sequence[Slice] = ()
     segments: _record.Segments | None = None
     stability: _record.StabilitySummary | None = None
@@ -130,8 +132,9 @@ class Evidence:
         names, by_ratio = self.compared_names, self.ratio_areas is not None
         updates = self.ratio_areas or change_areas(self.counts, self.is_compared, self.level)
         bases: Sequence[_record.Estimate | None] = self.score_areas or [None] * len(names)
-        areas = zip(names, updates, bases, strict=True)
-        return tuple(_record.Proxy(name, by_ratio, update, base) for name, update, base in areas)
+        more: Sequence[_record.Estimate | None] = self.area_differences or [None] * len(names)
+        areas = zip(names, updates, bases, more, strict=True)
+        return tuple(_record.Proxy(name, by_ratio, a, b, c) for name, a, b, c in areas)
 
     @cached_property
     def subgroups(self) -> _record.Subgroups:

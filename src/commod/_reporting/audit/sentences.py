@@ -14,9 +14,9 @@ from commod._text import at_bound, distinct, most_change_text, n_of, shorten, ve
 # Phrases that sentences and checks share
 
 
-def target_text(evidence: Evidence, target: float) -> str:
-    """Return the target in words, such as "at least 80.0%"."""
-    return at_bound(metric_text(evidence, target), evidence.constraint.higher_is_fairer)
+def target_text(evidence: Evidence, target: float, value: float) -> str:
+    """Return the target in words, such as "at least 80.0%", with digits to differ from `value`."""
+    return at_bound(metric_text(evidence, target, value), evidence.constraint.higher_is_fairer)
 
 
 def metric_text(evidence: Evidence, value: float, reference: float | None = None) -> str:
@@ -29,11 +29,16 @@ def metric_text(evidence: Evidence, value: float, reference: float | None = None
     return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
 
 
-def list_first(items: Sequence[str], limit: int = 5, n: int | None = None) -> str:
-    """Return the first `limit` of `n` items; `n` is the number of the given items if None."""
+def list_first(
+    items: Sequence[str], limit: int = 5, n: int | None = None, *, width: int = 80
+) -> str:
+    """Return the first `limit` of `n` items, cut after `width` characters.
+
+    `n` is the number of the given items if None.
+    """
     n = len(items) if n is None else n
     more = f" and {n - limit} more" if n > limit else ""
-    return ", ".join(map(shorten, items[:limit])) + more
+    return ", ".join(shorten(item, width) for item in items[:limit]) + more
 
 
 def interval(evidence: Evidence, *, compared: bool = False) -> str:
@@ -141,7 +146,7 @@ def _fairness(evidence: Evidence) -> str:
         text += " This is less fair than before."
     target = evidence.request.target
     if target is not None:
-        goal = target_text(evidence, target)
+        goal = target_text(evidence, target, after.value)
         if not constraint.is_met(after.value, target):
             text += f" The target, {goal}, is not reached on these rows."
         elif most_change_text(evidence.changes.n_changes / evidence.n):
