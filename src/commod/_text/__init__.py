@@ -1,6 +1,6 @@
 """Write numbers, names from outside, plurals and targets: one way for each in the library."""
 
-from commod._text.names import plain, shorten
+from commod._text.names import json_text, plain, shorten, visible
 from commod._text.numbers import (
     NOT_KNOWN,
     count,
@@ -28,6 +28,7 @@ __all__ = [
     "count",
     "distinct",
     "estimate",
+    "json_text",
     "label_text",
     "n_of",
     "number",
@@ -41,4 +42,5 @@ __all__ = [
     "snippet",
     "target_formula",
     "verb",
+    "visible",
 ]

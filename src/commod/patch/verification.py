@@ -12,6 +12,7 @@ import numpy as np
 from commod._data.columns import Column, iter_columns
 from commod._data.groups import Groups, determines_group, read_groups
 from commod._data.tables import n_rows_of
+from commod._text import visible
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
@@ -49,7 +50,7 @@ class Verification:
         if self.passed:
             return f"No problem on {self.n_rows:,} rows. Checked: {'; '.join(self.checked)}."
         head = f"Problems on {self.n_rows:,} rows: {len(self.problems)}."
-        return "\n".join([head, *self.problems])
+        return "\n".join([head, *map(visible, self.problems)])
 
 
 def verify_against(

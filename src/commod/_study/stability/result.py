@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._record import StabilitySummary
 from commod._study.stability.plot import draw_stability
-from commod._text import n_of, shorten
+from commod._text import n_of, shorten, visible
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 
@@ -227,7 +227,7 @@ class Stability:
             sentences.append(failed)
         for category, messages in self.warnings.items():
             sentences.append(f"{len(messages)} × {category}, such as: {messages[0]}")
-        return "\n".join(sentences)
+        return "\n".join(map(visible, sentences))
 
     def _people_text(self) -> str:
         begin = f"On {self.n_refits} refits ({self.sample} of the fit rows) "
