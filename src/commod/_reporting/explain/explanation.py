@@ -35,7 +35,7 @@ from commod._reporting.explain.reasons import strongest_reasons
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import FrameColumns
 from commod._reporting.explain.summary import card_lines, segment_lines
-from commod._text import n_of, plain
+from commod._text import n_of, visible
 from commod.exceptions import InputError
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
@@ -353,7 +353,7 @@ class Explanation(ExplainedDecisions):
         n_gains, n_losses = self.segments.n_gains, self.segments.n_losses
         head = (
             f"{n_gains + n_losses:,} of {n_of(self.n, 'person')} change: {n_of(n_gains, 'gain')}, "
-            f"{n_of(n_losses, 'loss')} of the favourable outcome ({plain(self.favorable_label)})."
+            f"{n_of(n_losses, 'loss')} of the favourable outcome ({visible(self.favorable_label)})."
         )
         return "\n".join([head, *segment_lines(self.segments), *card_lines(self.card)])
 
