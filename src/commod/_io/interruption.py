@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -28,7 +29,7 @@ def run_interruptibly(
 
     Where the wait is broken off, for example by Ctrl-C, `interrupt` is called until the work ends.
     Work that has not ended after `PATIENCE` seconds is abandoned: its thread runs on, and
-    `has_abandoned_work` returns True. Do not use again what the work uses.
+    `has_abandoned_work` returns True from then on. Do not use again what the work uses.
 
     Parameters
     ----------
@@ -67,17 +68,18 @@ def run_interruptibly(
 def call_within_patience(function: Callable[[], None]) -> None:
     """Call a function; return after `PATIENCE` seconds at the latest, whether it has ended or not.
 
-    Errors of the function are lost. Use this to release what an abandoned call may still hold.
+    Errors of the function are dropped. Use this to release what abandoned work may still hold.
     """
-    thread = _started(function)
-    thread.join(PATIENCE)
-    if thread.is_alive():
-        _abandoned.append(thread)
+
+    def call() -> None:
+        with suppress(Exception):
+            function()
+
+    _started(call).join(PATIENCE)
 
 
 def has_abandoned_work() -> bool:
-    """Return whether the thread of an abandoned call is still running."""
-    _abandoned[:] = [thread for thread in _abandoned if thread.is_alive()]
+    """Return whether this process ever abandoned a call, which may still be running."""
     return bool(_abandoned)
 
 

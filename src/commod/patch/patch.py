@@ -251,7 +251,8 @@ class Patch:
         content = self.content
         names = ", ".join(plain(column.name) for column in content.ratio.columns[:6])
         more = ", ..." if len(content.ratio.columns) > 6 else ""
-        return f"<Patch of {plain(content.base.model)} on {names or 'no column'}{more}: {self.digest[:12]}>"
+        model, read = plain(content.base.model), names or "no column"
+        return f"<Patch of {model} on {read}{more}: {self.digest[:12]}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Patch) and self.content == other.content
