@@ -24,7 +24,7 @@ from commod._data.encoding import (
     NumericTerms,
     TermTable,
 )
-from commod._text import Table, first_rows, number, snippet
+from commod._text import Table, first_rows, number, snippet, visible
 from commod._text import points as signed_points
 
 __all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
@@ -198,9 +198,9 @@ class Scorecard:
             start = self.concept_intercepts[concept]
             weight = self.contributions[concept]
             title = f"concept {concept}, weight {weight:+.4g} in r: {start:+.4g} and points"
-        rows = self.rows(concept)
+        rows = [(visible(name), points) for name, points in self.rows(concept)]
         width = max((len(name) for name, _ in rows), default=0)
-        units = {c.name for c in self.encoding.columns if isinstance(c, NumericTerms)}
+        units = {visible(c.name) for c in self.encoding.columns if isinstance(c, NumericTerms)}
         lines = [
             f"  {name:<{width}}  {_points_text(points):>10}{' per unit' if name in units else ''}"
             for name, points in rows

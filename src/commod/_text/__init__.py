@@ -1,6 +1,6 @@
 """Write numbers, names from outside, plurals and targets: one way for each in the library."""
 
-from commod._text.names import plain, shorten
+from commod._text.names import json_text, plain, shorten, visible
 from commod._text.numbers import (
     NOT_KNOWN,
     count,
@@ -36,6 +36,7 @@ __all__ = [
     "distinct_pair",
     "estimate",
     "first_rows",
+    "json_text",
     "label_text",
     "list_names",
     "most_change_text",
@@ -53,4 +54,5 @@ __all__ = [
     "snippet",
     "target_formula",
     "verb",
+    "visible",
 ]

@@ -212,12 +212,14 @@ def _audit(
 
 def _write(patch: Patch, audit: Audit | None, output: DebiasOutput, studies: Studies) -> None:
     import commod
+    from commod._io.files import written_together
 
-    if audit is not None and output.ledger is not None:
-        audit.ledger.to_csv(output.ledger)
-    if audit is not None and output.report is not None:
-        commod.report(audit, output.report, frontier=studies.frontier, patch=patch)
-    patch.save(output.out)  # last: a patch file means that the other files exist too
+    with written_together():
+        if audit is not None and output.ledger is not None:
+            audit.ledger.to_csv(output.ledger)
+        if audit is not None and output.report is not None:
+            commod.report(audit, output.report, frontier=studies.frontier, patch=patch)
+        patch.save(output.out)  # last: a patch file means that the other files exist too
 
 
 def _print(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from commod._record import Value
-from commod._text import n_of, plain
+from commod._text import n_of, plain, visible
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import (
     BinColumn,
@@ -102,7 +102,7 @@ def _shown(value: Value) -> str:
     if not isinstance(value, str):
         return str(value)
     is_clear = value == value.strip() and value[:1].isalpha() and value not in ("True", "False")
-    return plain(value) if is_clear else f"'{plain(value) if value.strip() else value}'"
+    return plain(value) if is_clear else f"'{plain(value) if value.strip() else visible(value)}'"
 
 
 def _concepts(term: TermPoints) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from commod._io.files import write_whole
 from commod._record import Audit, Shipped, from_plain, to_plain
+from commod._text import plain
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
 from commod.patch.content import Content, scorecard_of
@@ -287,11 +288,10 @@ class Patch:
 
     def __repr__(self) -> str:
         content = self.content
-        names = ", ".join(column.name for column in content.ratio.columns[:6])
+        names = ", ".join(plain(column.name) for column in content.ratio.columns[:6])
         more = ", ..." if len(content.ratio.columns) > 6 else ""
-        return (
-            f"<Patch of {content.base.model} on {names or 'no column'}{more}: {self.digest[:12]}>"
-        )
+        model, read = plain(content.base.model), names or "no column"
+        return f"<Patch of {model} on {read}{more}: {self.digest[:12]}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Patch) and self.content == other.content

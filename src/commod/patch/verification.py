@@ -16,6 +16,7 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, determines_group, read_groups
 from commod._data.proxies import sample_groups, strongest_prediction
 from commod._data.tables import check_same_rows, n_rows_of
+from commod._text import visible
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
@@ -52,7 +53,7 @@ class Verification:
         if self.passed:
             return f"No problem on {self.n_rows:,} rows. Checked: {'; '.join(self.checked)}."
         head = f"Problems on {self.n_rows:,} rows: {len(self.problems)}."
-        return "\n".join([head, *self.problems])
+        return "\n".join([head, *map(visible, self.problems)])
 
 
 def verify_against(

@@ -34,13 +34,8 @@ from commod._reporting.explain.person import Person, PersonDecision, explain_per
 from commod._reporting.explain.reasons import strongest_reasons
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import FrameColumns
-from commod._reporting.explain.summary import (
-    card_lines,
-    card_tables,
-    segment_lines,
-    segment_tables,
-)
-from commod._text import n_of, snippet
+from commod._reporting.explain.summary import card_lines, card_tables, segment_lines, segment_tables
+from commod._text import n_of, snippet, visible
 from commod.exceptions import InputError
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
@@ -372,7 +367,7 @@ class Explanation(ExplainedDecisions):
         n_gains, n_losses = self.segments.n_gains, self.segments.n_losses
         return (
             f"{n_gains + n_losses:,} of {n_of(self.n, 'person')} change: {n_of(n_gains, 'gain')}, "
-            f"{n_of(n_losses, 'loss')} of the favourable outcome ({self.favorable_label})."
+            f"{n_of(n_losses, 'loss')} of the favourable outcome ({visible(self.favorable_label)})."
         )
 
     # -- rows of X --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from commod._data.parameters import check_number_parameter
 from commod._study.compare.plot import draw_comparison
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import Frontier
-from commod._text import Table, n_of, number, percent, snippet
+from commod._text import Table, n_of, number, percent, snippet, visible
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 
@@ -74,11 +74,12 @@ class Comparison:
         self._rows = rows
 
     def __repr__(self) -> str:
-        return (
+        text = (
             f"Comparison of {n_of(len(self.frontiers), 'method')}, {self._constraint.metric} "
             f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} {self._rows_word}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )
+        return visible(text, keep="\n")
 
     def _repr_html_(self) -> str:
         rows = f"{len(self._rows):,} {self._rows_word}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._record import StabilitySummary
 from commod._study.stability.plot import draw_stability
-from commod._text import Table, first_rows, n_of, percent, shorten, snippet
+from commod._text import Table, first_rows, n_of, percent, shorten, snippet, visible
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 
@@ -215,7 +215,7 @@ class Stability:
     # -- text -------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return "\n".join(self._sentences())
+        return "\n".join(map(visible, self._sentences()))
 
     def _repr_html_(self) -> str:
         people = [
