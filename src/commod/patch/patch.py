@@ -9,9 +9,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from commod._data.codes import check_text
+from commod._data.parameters import check_flag
 from commod._io.files import write_whole
 from commod._record import Audit, Shipped, from_plain, to_plain
-from commod._text import plain
+from commod._text import plain, shown
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
 from commod.patch.content import Content, scorecard_of
@@ -278,6 +280,7 @@ class Patch:
 
     def to_text(self, *, every_term: bool = False) -> str:
         """Return the patch as text: on one page, or with every term of the scorecard."""
+        check_flag(every_term, "every_term")
         return page_text(self.content, self.digest, every_term=every_term)
 
     def __str__(self) -> str:
@@ -302,5 +305,6 @@ class Patch:
 
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str) or not value:
-        message = f"{name}={value!r} must be the name of a column, as text."
+        message = f"{name}={shown(value)} must be the name of a column, as text."
         raise InputError(message, parameter=name)
+    check_text([value], name, name)

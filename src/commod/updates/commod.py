@@ -30,7 +30,7 @@ from commod.exceptions import InputError, InterruptionWarning
 from commod.patch import Patch
 from commod.scorecard import decide
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep
+from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
 from commod.updates._network import Network, raw_network
 from commod.updates._paper import paper_settings
 from commod.updates._status import few_people_sentences
@@ -497,6 +497,7 @@ class COMMOD(RatioUpdate):
         """Return fitted copies at every combination of the grid (None: `DEFAULT_GRID`)."""
         if targets is not None:
             raise InputError("COMMOD has lambdas, not targets: pass grid={'lambda_fair': [...]}.")
+        check_grid(grid)
         grid = DEFAULT_GRID if grid is None else grid
         settings = [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
         if not grid or not settings:

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from commod._data.labels import check_length, distinct_labels, read_labels
+from commod._data.parameters import check_flag
 from commod._study.compare.comparison import LIMIT_NAMES, Comparison
 from commod._study.each_once import each_warning_once
 from commod._study.evaluation import (
@@ -105,6 +106,7 @@ def compare(
     >>> comparison.changes_needed([0.8, 0.9]).shape
     (4, 3)
     """
+    check_flag(progress, "progress", optional=True)
     named = _named(methods)
     given = (constraints, min_group_size, threshold, pos_label, favorable_label)
     settings = dict(zip(SHARED_PARAMETERS, given, strict=True))

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.utils import get_tags
 
+from commod._data.parameters import check_flag
 from commod._study.each_once import each_warning_once
 from commod._study.evaluation import (
     as_decisions,
@@ -86,6 +87,7 @@ def frontier(
     (800,)
     """
     check_update(update, "frontier", "For other classifiers use compare.")
+    check_flag(describe, "describe")
     fit_rows = RawRows(X, y, sensitive_features)
     given = RawRows(X_eval, y_eval, sensitive_features_eval)
     eval_rows, rows_word = choose_evaluated(fit_rows, given)
