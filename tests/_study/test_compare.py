@@ -408,3 +408,11 @@ def test_a_column_of_scores_and_another_favourable_label(rows, model):
     frame = found.frame()
     assert frame.query("method == 'Constant'")["n_losses"].item() == (X["score"] <= 0.5).sum()
     assert isinstance(found.frame(), pd.DataFrame)
+
+
+def test_groups_left_out_are_counted(rows, model):
+    X, y, group = rows
+    groups = np.where(np.arange(len(X)) < 10, "seldom", np.asarray(group))
+    with pytest.warns(match="left out of the constraint"):
+        found = run([MinimalFlip(model)], (X, y, groups))
+    assert "1 group (10 rows) left out of the fairness figures: too few fit rows" in repr(found)

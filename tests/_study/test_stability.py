@@ -620,3 +620,11 @@ def test_hostile_names_are_drawn_as_they_are(figures):
 def test_text_for_pictures_holds_no_formula():
     assert plain_text("$x$") == r"\$x\$"
     assert "\n" not in plain_text("two\nlines")
+
+
+def test_groups_left_out_are_counted(model, rows):
+    X, y, s = rows
+    groups = np.where(np.arange(len(X)) < 10, "seldom", np.asarray(s))
+    found = refit(ControlledDebiaser(model, target=0.6), (X, y, groups), n_refits=2)
+    note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
+    assert found.left_out == note and note in repr(found)

@@ -92,13 +92,65 @@ def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
     table = pd.read_csv("new.csv")
     edited = Patch.load(patch_file).apply(table, score="f")
     fair = metrics.p_rule(None, edited["commod_decision"], sensitive_features=table["race"])
-    for bar, expected in ((fair - 0.01, 0), (fair + 0.01, 1)):
+    verdicts = {
+        fair - 0.15: (0, "holds", True),
+        fair - 0.01: (3, "not enough evidence", None),
+        fair + 0.01: (3, "not enough evidence", None),
+        fair + 0.15: (1, "does not hold", False),
+    }
+    for bar, (expected, verdict, holds) in verdicts.items():
         code, out, _ = call("check", *told, "--at-least", bar, "--json")
         found = json.loads(out)
-        assert code == expected and found["holds"] is (expected == 0)
-        assert found["audit"]["fairness"][0]["after"]["value"] == pytest.approx(fair)
-    code, out, _ = call("check", *told, "--at-least", fair - 0.01, "--max-changes", "0.001")
-    assert code == 1 and "changes more than allowed" in out
+        assert (code, found["verdict"], found["holds"]) == (expected, verdict, holds)
+        assert found["failures"] == ([found["sentence"]] if code == 1 else [])
+        after = found["audit"]["fairness"][0]["after"]
+        assert after["value"] == pytest.approx(fair)
+        assert (after["low"] >= bar, after["high"] < bar) == (code == 0, code == 1)
+    code, out, _ = call("check", *told, "--at-least", fair - 0.15, "--max-changes", "0.001")
+    assert code == 1 and "changes more than allowed" in out and "The patch holds" in out
+
+
+def test_check_knows_the_direction_of_a_gap(folder, call, patch_file):
+    told = (patch_file, "new.csv", "--sensitive", "race", "--score", "f", "--label", "y", "--json")
+    update = ControlledDebiaser(ScoreColumn("f"), constraints="equalized_odds", target=0.3)
+    table = pd.read_csv("train.csv")
+    X = table.drop(columns=["y", "race"])
+    update.fit(X, table["y"], sensitive_features=table["race"]).to_patch().save("gap.json")
+    verdicts = [
+        json.loads(call("check", "gap.json", *told[1:], "--at-most", bar)[1])["verdict"]
+        for bar in ("0.9", "0.3", "0.01")
+    ]
+    assert verdicts[0] == "holds" and verdicts[-1] == "does not hold"
+
+
+def test_check_says_how_many_rows_have_no_score(folder, call, patch_file):
+    table = pd.read_csv("new.csv")
+    table.loc[:9, "f"] = None
+    table.to_csv("holes.csv", index=False)
+    told = (patch_file, "holes.csv", "--sensitive", "race", "--score", "f", "--at-least", "0.1")
+    code, out, _ = call("check", *told)
+    assert code == 0 and "Note: 10 rows without a score (f) were left out." in out
+    assert json.loads(call("check", *told, "--json")[1])["notes"] == [
+        "10 rows without a score (f) were left out."
+    ]
+
+
+def test_a_threshold_above_every_score_is_an_error_with_the_way_out(folder, call):
+    told = ("debias", "train.csv", *TOLD, "--at-least", "0.8", "--threshold", "0.9999")
+    assert_one_sentence(call(*told), "base decisions", "threshold=0.9999", "Check the threshold")
+    assert not Path("patch.json").exists()
+
+
+def test_debias_names_groups_left_out_and_the_patch_counts_them(folder, call):
+    table = pd.read_csv("train.csv")
+    table.loc[:24, "race"] = "seldom"
+    table.to_csv("train.csv", index=False)
+    code, out, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.8")
+    assert code == 0 and "seldom (25 rows, rate" in out and "Over all 3 groups the P-rule is" in out
+    assert "seldom" not in Path("patch.json").read_text()
+    code, out, _ = call("debias", "train.csv", *TOLD, "--at-least", "0.8", "--force", "--json")
+    (group,) = json.loads(out)["groups_left_out"]
+    assert (group["name"], group["n"]) == ("seldom", 25)
 
 
 @pytest.mark.slow
@@ -113,8 +165,8 @@ def test_a_retrained_score_is_checked_alike(folder, call, patch_file):
         edited = Patch.load(patch_file).apply(pd.read_csv("retrained.csv"), score="f")
         fair = metrics.p_rule(None, edited["commod_decision"], sensitive_features=table["race"])
         code, out, _ = call("check", patch_file, "retrained.csv", "--sensitive", "race")
-        assert code == (0 if fair >= 0.8 else 1), out
-    assert code == 1 and "The patch no longer holds" in out
+        assert code in ((0, 3) if fair >= 0.8 else (1, 3)), out
+    assert code == 1 and "The patch does not hold" in out
 
 
 @pytest.mark.slow

@@ -90,6 +90,8 @@ def test_a_gap_of_nobody_positive_is_zero_with_a_warning():
 def test_groups_that_are_left_out_do_not_count():
     groups = np.where(np.arange(N) < 20, "few", GROUPS)
     update = ControlledDebiaser(ScoreColumn("score"))
-    with pytest.warns(match="left out of the constraint"):
-        with pytest.raises(InputError, match="Only 0 of the 780 base decisions"):
-            update.fit(table(20), LABELS, sensitive_features=groups)
+    with (
+        pytest.warns(match="left out of the constraint"),
+        pytest.raises(InputError, match="Only 0 of the 780 base decisions"),
+    ):
+        update.fit(table(20), LABELS, sensitive_features=groups)

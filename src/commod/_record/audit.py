@@ -98,11 +98,17 @@ class Group:
 
 @dataclass(frozen=True)
 class SmallGroup:
-    """A group that is too small to compare: `n` people, where `needed` would be enough."""
+    """A group that is too small to compare: `n` people, where `needed` would be enough.
+
+    The rates are those of `pos_label`. They are None for a group of fewer than five people, and in
+    audits that earlier versions wrote.
+    """
 
     name: str
     n: int
     needed: int
+    rate_before: float | None = field(default=None, metadata=ADDED_LATER)
+    rate_after: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

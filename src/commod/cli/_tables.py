@@ -9,6 +9,7 @@ import narwhals as nw
 
 from commod._io.tables import SourceTable, open_tables
 from commod._io.tables.names import list_names
+from commod._text import n_of
 from commod.cli._options import NameOptions, PeopleOptions, TableOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
@@ -96,12 +97,27 @@ def complete_rows(
     return table.with_relation(frame.to_native())
 
 
+def note_unscored_rows(table: SourceTable, score: str, printer: Printer) -> None:
+    """Print how many rows have no score: an audit leaves them out."""
+    frame: Any = nw.from_native(table.relation)
+    if score not in frame.collect_schema().names():  # the patch refuses it in its own words
+        return
+    n_rows = _count(frame, nw.col(score).is_null())
+    if n_rows:
+        printer.note(_left_out_text(n_rows, f"a score ({score})"))
+
+
 def _leave_out(frame: Any, condition: Any, missing: str, printer: Printer) -> Any:
     n_rows = _count(frame, condition)
     if not n_rows:
         return frame
-    printer.note(f"{n_rows:,} rows without {missing} were left out.")
+    printer.note(_left_out_text(n_rows, missing))
     return frame.filter(~condition)
+
+
+def _left_out_text(n_rows: int, missing: str) -> str:
+    was = "was" if n_rows == 1 else "were"
+    return f"{n_of(n_rows, 'row')} without {missing} {was} left out."
 
 
 def _count(frame: Any, condition: Any) -> int:

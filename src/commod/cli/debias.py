@@ -253,6 +253,7 @@ def _summary(
     return {
         "constraint_met": is_met,
         "status": update.status_,
+        "groups_left_out": to_plain(update.groups_left_out_),
         "asked": to_plain(patch.content.asked),
         "reached": to_plain(patch.content.reached),
         "columns": [column.name for column in patch.content.ratio.columns],

@@ -83,10 +83,28 @@ class Evidence:
 
     @cached_property
     def small_groups(self) -> tuple[_record.SmallGroup, ...]:
-        """Return the groups that are too small to be compared."""
-        sizes = zip(self.coding.group_names, self.counts.sizes.tolist(), strict=True)
-        least = self.min_group_size
-        return tuple(_record.SmallGroup(name, n, least) for name, n in sizes if n < least)
+        """Return the groups that are too small to be compared, with rates that may be shown."""
+        return tuple(
+            _record.SmallGroup(
+                name=group.name,
+                n=group.n,
+                needed=self.min_group_size,
+                rate_before=group.selected_before.value,
+                rate_after=group.selected_after.value,
+            )
+            for group in self.groups
+            if not group.compared
+        )
+
+    @cached_property
+    def described(self) -> DecisionCounts:
+        """Return the counts of groups, compared or not, whose rates may be shown and are defined.
+
+        Defined are the rates that the constraint compares.
+        """
+        is_shown = [group.selected_after.value is not None for group in self.groups]
+        sizes, _ = self.counts.table(self.constraint, after=True)
+        return self.counts.of_groups(np.array(is_shown) & (sizes > 0).all(axis=0))
 
     @cached_property
     def fairness_metrics(self) -> tuple[_record.Fairness, ...]:

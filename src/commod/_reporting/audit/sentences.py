@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._record import SmallGroup
 from commod._reporting.audit.evidence import Evidence
 from commod._text import at_bound, distinct, most_change_text, n_of, shorten, verb
+
+MOST_SMALL_GROUPS = 6  # in a sentence
 
 # ---------------------------------------------------------------------------------------------
 # Phrases that sentences and checks share
@@ -73,6 +76,7 @@ def answer_of(evidence: Evidence) -> tuple[str, ...]:
         _who_changes(evidence),
         _how_decided(evidence),
         _fairness(evidence),
+        _left_out(evidence),
         _distance_to_limit(evidence),
         _accuracy(evidence),
     )
@@ -154,6 +158,34 @@ def _fairness(evidence: Evidence) -> str:
         else:
             text += f" The target, {goal}, is reached on these rows."
     return text
+
+
+def _left_out(evidence: Evidence) -> str:
+    """Return who is not compared, and the metric over all groups whose rates may be shown."""
+    small = evidence.small_groups
+    if not small:
+        return ""
+    groups = list_first([_small_group(group) for group in small], MOST_SMALL_GROUPS)
+    text = (
+        f"{n_of(len(small), 'group')} of fewer than {evidence.min_group_size} people "
+        f"{verb(len(small), 'be')} not compared: {groups}."
+    )
+    counts, constraint = evidence.described, evidence.constraint
+    if len(counts.sizes) == len(evidence.compared.sizes) or not counts.is_comparable(constraint):
+        return text
+    value = constraint.value_from_counts(*counts.table(constraint, after=True))
+    if value is None:
+        return text
+    n, n_all = len(counts.sizes), len(evidence.counts.sizes)
+    over = f"all {n} groups" if n == n_all else f"the {n} groups whose rates can be shown"
+    return f"{text} Over {over}, the {constraint.metric} is {metric_text(evidence, float(value))}."
+
+
+def _small_group(group: SmallGroup) -> str:
+    rates = "rate not shown"
+    if group.rate_before is not None and group.rate_after is not None:
+        rates = f"rate {group.rate_before:.1%} → {group.rate_after:.1%}"
+    return f"{shorten(group.name, 40)} ({n_of(group.n, 'person')}, {rates})"
 
 
 def _rates(evidence: Evidence, is_or_was: str) -> str:

@@ -105,12 +105,15 @@ def small_groups(audit: Audit) -> ReportTable:
     """Return the groups that are too small to compare."""
     return table_of(
         "small-groups",
-        "Groups with too few people. No comparison includes them.",
+        "Groups with too few people. No comparison includes them. "
+        f"The rates are those of {texts.counted_outcome(audit.request)}.",
         audit.small_groups[:MOST_GROUPS],
         (
             ("Group", lambda g: text(g.name)),
             ("People", lambda g: figure(g.n)),
             ("Needed", lambda g: figure(g.needed)),
+            ("Rate before", lambda g: figure(g.rate_before, percent, "too few people")),
+            ("Rate after", lambda g: figure(g.rate_after, percent, "too few people")),
         ),
         more=_omitted_groups(len(audit.small_groups)),
     )

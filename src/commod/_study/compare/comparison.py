@@ -76,7 +76,8 @@ class Comparison:
     def __repr__(self) -> str:
         text = (
             f"Comparison of {n_of(len(self.frontiers), 'method')}, {self._constraint.metric} "
-            f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} {self._rows_word}\n"
+            f"{self.base_fairness:.3f} before, measured on "
+            f"{self._rows.name_with_left_out(self._rows_word)}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )
         return visible(text, keep="\n")

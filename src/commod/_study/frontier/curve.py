@@ -118,8 +118,8 @@ class Frontier:
     def __repr__(self) -> str:
         return (
             f"Frontier of {len(self)} updates, {self._constraint.metric} "
-            f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} "
-            f"{self.rows_word}"
+            f"{self.base_fairness:.3f} before, measured on "
+            f"{self._rows.name_with_left_out(self.rows_word)}"
         )
 
     def _repr_html_(self) -> str:
@@ -186,7 +186,7 @@ class Frontier:
             self._limit_curve(frame["fairness"].dropna()),
             base_fairness=self.base_fairness,
             constraint=self._constraint,
-            rows_text=f"{len(self._rows):,} {self.rows_word}",
+            rows_text=self._rows.name_with_left_out(self.rows_word),
             ax=ax,
         )
 

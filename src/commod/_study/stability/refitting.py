@@ -300,5 +300,6 @@ class _Refits:
             change_rate=(gains | losses).mean(axis=1),
             failures=tuple(f"{type(error).__name__}: {error}" for error in self.errors),
             warnings=self.messages,
+            left_out="" if self.evaluation is None else self.evaluation.left_out_text,
             **request,
         )

@@ -71,6 +71,8 @@ class Stability:
         The errors of refits.
     warnings : dict of str to list of str
         Messages of the refits by kind of warning. What is said about the base model is kept once.
+    left_out : str
+        How many groups are too small to be in `fairness`; empty without any.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class Stability:
     reference: NDArray[np.bool_] | None
     failures: tuple[str, ...]
     warnings: dict[str, list[str]]
+    left_out: str = ""
 
     def __len__(self) -> int:
         return len(self.change_share)
@@ -245,6 +248,8 @@ class Stability:
             )
         if self.columns:
             sentences.append(_columns_text(self.columns))
+        if self.left_out:
+            sentences.append(f"{self.left_out}.")
         if self.failures:
             failed = f"{self.n_failed} of {self.n_asked} refits failed: {self.failures[0]}"
             sentences.append(failed)
