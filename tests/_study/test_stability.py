@@ -307,8 +307,9 @@ def test_an_id_column_without_points_is_in_no_refit(policies):
 
 def test_small_categories_that_the_fit_has_take_part_in_refits(policies):
     X, y, s = policies
-    X = X.assign(policy=np.where(np.arange(600) < 12, "small", "other"))
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=10)
+    few = np.flatnonzero(s == "g1")[:32]  # a policy of one group: it matters, so it has points
+    X = X.assign(policy=np.where(np.isin(np.arange(600), few), "small", "other"))
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=30)
     assert "policy = small" in refit(update, (X, y, s), n_refits=2).terms
 
 

@@ -103,3 +103,57 @@ def test_commod_says_a_lower_bar_too(rows):
     settings = {"epochs": 1, "min_category_size": 5, "progress": False, "random_state": 0}
     update = COMMOD(ScoreColumn("score"), **settings).fit(X, y, sensitive_features=group)
     assert "describe fewer than 20 people each" in update.status_
+
+
+def towns(n, n_towns, *, tells=0.0, seed=0):
+    """Return rows whose town says nothing about the group, or something where `tells` is not 0."""
+    random = np.random.RandomState(seed)
+    town = random.randint(n_towns, size=n)
+    group = random.rand(n) < 0.4 + tells * random.randn(n_towns)[town]
+    x = random.randn(n) + 0.8 * group
+    score = 1 / (1 + np.exp(1 - x - 0.3 * random.randn(n)))
+    X = pd.DataFrame({"x": x, "score": score, "town": np.char.add("t", town.astype(str))})
+    return X, None, group
+
+
+def town_points(update, X):
+    points = dict(update.scorecard_.rows())
+    return np.array([points.get(f"town = {town}", 0.0) for town in X["town"]])
+
+
+@pytest.mark.parametrize("sparsity", [0, 0.14])
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_points_of_towns_that_do_not_matter_do_not_tell_the_group(sparsity):
+    from sklearn.metrics import roc_auc_score
+
+    for seed in range(2):
+        rows = towns(3_000, 100, seed=seed)
+        update = fit(rows, target=0.8, sparsity=sparsity)
+        area = roc_auc_score(rows[2], town_points(update, rows[0]))
+        assert abs(area - 0.5) < 0.02
+
+
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_towns_that_matter_keep_points():
+    rows = towns(3_000, 60, tells=0.25)
+    update = fit(rows, target=0.8)
+    assert len(np.unique(town_points(update, rows[0]))) > 10
+
+
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_an_update_without_a_credible_column_changes_nobody():
+    X, y, group = towns(3_000, 100)
+    update = fit((X[["town", "score"]], y, group), target=0.8)
+    assert update.change_rate_ == 0
+    assert not update.reached_
+
+
+def test_the_bar_counts_people_of_the_search_sample(monkeypatch):
+    from commod.updates import _sample
+
+    for name, few in (("MIN_ROWS", 500), ("MIN_CHANGED_ROWS", 10), ("MIN_CELL_ROWS", 100)):
+        monkeypatch.setattr(_sample, name, few)
+    X, y, group = towns(6_000, 100, tells=0.3)  # 60 people in a town, 5 of them in the sample
+    update = fit((X, y, group), target=0.8)
+    assert update.n_search_rows_ < 1_000
+    assert not town_points(update, X).any()

@@ -1,4 +1,7 @@
-"""Write files atomically: a reader sees the old file or the new one, never half of one."""
+"""Write files atomically, and keep copies of tables in private folders.
+
+A reader sees the old file or the new one, never half of one.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,8 @@ try:
 except ImportError:  # Windows: without locks, no temporary file is ever called stale
     fcntl = None  # type: ignore[assignment, unused-ignore]
 
+_FOLDER_PREFIX = "commod-"
+_LOCK_NAME = ".commod-lock"
 _GRACE = 60.0  # seconds that a process has to lock the temporary file it created
 
 
@@ -93,18 +98,6 @@ def replacement_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         if not is_waiting:
             _discard(replacement)
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """Yield a new folder that only this user can read; it is removed when the block ends."""
-    folder = Path(tempfile.mkdtemp(prefix="commod-"))
-    _unfinished.add(folder)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _unfinished.discard(folder)
 
 
 def remove_unfinished() -> None:
@@ -202,6 +195,80 @@ def _named_errors(path: str) -> Iterator[None]:
         if error.errno is not None and error.filename is None:
             error.filename = path
         raise
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """Yield a new folder that only this user can read; it is removed when the block ends.
+
+    A process that is killed leaves its folder behind, perhaps with a copy of a table. The folder
+    holds a locked file, so the next process recognises what a killed one left and removes it.
+    """
+    _remove_stale_folders(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))  # its mode is 0700
+    _unfinished.add(folder)
+    handle = None
+    try:
+        with suppress(OSError):  # where files cannot be locked, no folder is ever called stale
+            handle = _locked_file(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _unfinished.discard(folder)
+        if handle is not None:
+            os.close(handle)
+
+
+def _locked_file(folder: Path) -> int:
+    """Return the handle of a locked file in the folder, under a name that it gets once locked.
+
+    So a folder with a file of this name that is not locked belongs to no living process.
+    """
+    new = folder / f"{_LOCK_NAME}.new"
+    handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        _lock(handle)
+        os.rename(new, folder / _LOCK_NAME)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _remove_stale_folders(parent: Path) -> None:
+    """Remove the private folders of this user's killed processes; leave everything else alone."""
+    with suppress(OSError), os.scandir(parent) as entries:
+        for path in [e.path for e in entries if fcntl and e.name.startswith(_FOLDER_PREFIX)]:
+            with suppress(OSError):
+                _remove_folder_unless_locked(path)
+
+
+def _remove_folder_unless_locked(path: str) -> None:
+    """Remove a private folder whose file no process has locked.
+
+    All steps go through one handle of the folder. So nobody can put another folder, or a link, in
+    its place between the checks and the removal.
+    """
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        status = os.fstat(folder)
+        is_private = status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) == 0o700
+        if not is_private:
+            return
+        handle = os.open(_LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        try:
+            _lock(handle)  # fails while the owner lives
+            for name in os.listdir(folder):
+                if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                    shutil.rmtree(name, dir_fd=folder)
+                elif name != _LOCK_NAME:
+                    os.unlink(name, dir_fd=folder)
+            os.unlink(_LOCK_NAME, dir_fd=folder)  # last: an interrupted removal is continued
+            os.rmdir(path)
+        finally:
+            os.close(handle)
+    finally:
+        os.close(folder)
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:

@@ -40,6 +40,7 @@ class FitProblem:
     - `monotone`: +1 or −1 for columns with which r may only rise, or only fall.
     - `use_all`: search on all rows, however many they are.
     - `random_state`: draws the search sample.
+    - `min_category_size`: people of a search sample that a term needs to get points from it.
     """
 
     rows: FitRows
@@ -54,6 +55,7 @@ class FitProblem:
     monotone: Mapping[str, int]
     use_all: bool
     random_state: np.random.RandomState
+    min_category_size: int
 
     # -- counts and inequalities -------------------------------------------------------------------
 

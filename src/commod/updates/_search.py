@@ -104,7 +104,11 @@ def _verified_updates(
     """
     earlier: SearchSolution | None = None
     value = target
+    terms = np.arange(problem.terms.n_terms)
     for sample in search_samples(problem, target):
+        if earlier is not None:
+            earlier = _on_terms(earlier, terms, sample.task.design.terms)
+        terms = sample.task.design.terms
         solution = solve(sample.task, earlier)
         if closest and not solution.is_reached:
             solution, value = _closest(sample, target, solution, earlier, value)
@@ -120,6 +124,33 @@ def _verified_updates(
             yield sample, solution, replace(outcome, verified=True)
 
 
+def _on_terms(
+    solution: SearchSolution, terms: NDArray[np.intp], other_terms: NDArray[np.intp]
+) -> SearchSolution:
+    """Return a solution on `terms` (d,) as a start on the terms of a larger sample.
+
+    A larger sample has more terms that enough people share. They begin with weight 0.
+    """
+    if np.array_equal(terms, other_terms):
+        return solution
+
+    def moved(w: Floats) -> Floats:
+        weights = np.zeros(1 + max(terms.max(initial=0), other_terms.max(initial=0)))
+        weights[terms] = w
+        return np.asarray(weights[other_terms])
+
+    direction = replace(solution.direction, w=moved(solution.direction.w))
+    initial = None if solution.initial is None else moved(solution.initial)
+    return replace(
+        solution,
+        direction=direction,
+        support=direction.w != 0,
+        dense=moved(solution.dense),
+        initial=initial,
+        supports=(),
+    )
+
+
 def _outcome(sample: SearchSample, solution: SearchSolution, target: float) -> SearchOutcome:
     """Return a solution on a sample as an update with its exact offset on all rows."""
     problem, effects = sample.problem, sample.problem.effects
@@ -128,6 +159,7 @@ def _outcome(sample: SearchSample, solution: SearchSolution, target: float) -> S
     points = weights / problem.scale
     mean_total = float(points @ problem.moments[0])
     eta = problem.terms.total(points, 0.0)
+    effects = effects if weights.any() else effects.of_nobody()
     on_all_rows = best_offset(effects, problem.inequalities(target, effects), eta, weights)
     return SearchOutcome(
         weights=weights,

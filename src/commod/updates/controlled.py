@@ -399,6 +399,7 @@ class ControlledDebiaser(RatioUpdate):
             monotone=monotone,
             use_all=self.sample == "all",
             random_state=check_random_state(0 if self.random_state is None else self.random_state),
+            min_category_size=self.min_category_size,
         )
         problem.check_cells()
         return problem
