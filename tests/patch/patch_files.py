@@ -60,7 +60,7 @@ def content_of(*columns: Any, **changes: Any) -> Content:
         ratio=Ratio(1.0, True, True, (1.0,), (0.0,), columns),
         left_out=LeftOut(1, 12),
         audit="a" * 64,
-        versions={"python": "3.12.0", "numpy": "2.0.0"},
+        versions={"python": "3.13.1", "numpy": "3.4.5"},
     )
     for name, value in changes.items():
         part = next(p for p in ("base", "labels", "asked", "reached", "ratio")

@@ -358,6 +358,11 @@ class Audit:
     @property
     def verdict(self) -> str:
         """Return what the checks mean for a signature, most important first."""
+        return " ".join(self.verdict_sentences)
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """Return the sentences of `verdict`; the first says whether a check blocks signing."""
         return verdict_of(self.checks)
 
     def __repr__(self) -> str:

@@ -61,15 +61,17 @@ def _rank(check: Check) -> int:
     return STATES.index(check.state)
 
 
-def verdict_of(checks: Sequence[Check]) -> str:
-    """Return what the checks mean for a signature, most important first.
+def verdict_of(checks: Sequence[Check]) -> tuple[str, ...]:
+    """Return what the checks mean for a signature in sentences, most important first.
 
     Examples
     --------
     >>> check = Check("CM203", "Gains", "failed", "2 gains, 5 losses.", "needs a reason")
     >>> verdict_of([check])
-    'Nothing blocks signing. 1 check needs a reason: CM203.'
+    ('Nothing blocks signing.', '1 check needs a reason: CM203.')
     """
+    if not checks:
+        return ("No check was made.",)
     failed = {
         severity: [c.code for c in group if c.state == "failed"]
         for severity, group in by_importance(checks)
@@ -87,7 +89,7 @@ def verdict_of(checks: Sequence[Check]) -> str:
         sentences.append(f"For information: {_codes(informing)}.")
     if unclear:
         sentences.append(f"Not enough evidence: {_codes(unclear)}.")
-    return " ".join(sentences) if checks else "No check was made."
+    return tuple(sentences)
 
 
 def _codes(codes: Sequence[str]) -> str:

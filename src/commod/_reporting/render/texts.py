@@ -379,7 +379,8 @@ NO_PATCH = (
 )
 SHIPS = (
     "The decisions above are those of one patch file. Its SHA-256 is below, and the patch carries "
-    "the digest of this audit. To check the two files: commod verify patch.json and this report."
+    "the digest of this audit. The command “commod verify” with both files checks that they still "
+    "belong together."
 )
 SIGNED_PATCH = "A signature is for the patch with this SHA-256:"
 
@@ -425,8 +426,8 @@ def shipped_pairs(shipped: Shipped) -> list[tuple[str, str, bool]]:
 
 def _labels(shipped: Shipped) -> str:
     return (
-        f"{plain(shipped.positive_label)} counts, {plain(shipped.negative_label)} is the other; "
-        f"{plain(shipped.favorable_label)} is favourable"
+        f"rates count {plain(shipped.positive_label)}, the other label is "
+        f"{plain(shipped.negative_label)}; {plain(shipped.favorable_label)} is favourable"
     )
 
 
