@@ -40,7 +40,9 @@ def with_binary_text(frame: Frame, copies: Mapping[str, str]) -> Frame:
     if frame.implementation.is_duckdb():
         # the cast is for ENUM columns, which have no collation but that of the connection
         pairs = [(_quoted(new, '"'), _quoted(old, '"')) for new, old in copies.items()]
-        added: list[str] = [f'CAST({old} AS VARCHAR) COLLATE "binary" AS {new}' for new, old in pairs]
+        added: list[str] = [
+            f'CAST({old} AS VARCHAR) COLLATE "binary" AS {new}' for new, old in pairs
+        ]
         return nw.from_native(native.project(", ".join(["*", *added])))
     functions = import_module("pyspark.sql.functions")
     columns = {new: functions.col(_quoted(old, "`")) for new, old in copies.items()}
@@ -49,5 +51,5 @@ def with_binary_text(frame: Frame, copies: Mapping[str, str]) -> Frame:
     )
 
 
-def _quoted(name: str, mark: str) -> str:
+def _quoted(name: str, mark: str = '"') -> str:
     return mark + name.replace(mark, 2 * mark) + mark

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from commod import _text
+from commod._io.strict_json import read_object
 from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.plain import ADDED_LATER, from_plain, to_plain
 from commod.exceptions import InputError
 
 SCHEMA = "commod.audit/1"
+MAX_BYTES = 64 * 2**20  # of JSON; most audits have a few hundred kilobytes
 RENAMED = {  # fields that version 0.1 called otherwise
     "quality": {"n_mended": "n_errors_fixed", "n_broken": "n_errors_introduced"},
     "provenance": {"draws_lots": "is_randomised"},
@@ -396,11 +398,17 @@ class Audit:
 
     @classmethod
     def from_json(cls, text: str) -> Audit:
-        """Return the audit that `to_json` returned, without its ledger."""
+        """Return the audit that `to_json` returned, without its ledger.
+
+        The text is read as strictly as a patch: it is refused where a key occurs twice, where it
+        nests too deeply, and above 64 MiB.
+        """
+        if not isinstance(text, str):
+            raise InputError(f"An audit is read from text; got {type(text).__name__}.")
         try:
-            data = json.loads(text, parse_constant=_refuse_constant)
-        except ValueError as error:
-            raise InputError(f"This is not JSON text: {error}.") from error
+            data = read_object(text.encode("utf-8", "surrogatepass"), "an audit", MAX_BYTES)
+        except InputError as error:
+            raise InputError(f"This text cannot be read as an audit. {error}") from error
         return cls.from_dict(data)
 
 
@@ -419,7 +427,3 @@ def _before_after(
     """Return the header and the rows of a table of figures before and after."""
     rows = [(name, *(_text.estimate(figure, kind) for figure in pair)) for name, *pair in figures]
     return (first, "before", "after"), rows
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number in JSON")

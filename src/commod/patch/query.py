@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
 from commod._io.optional import import_optional
@@ -111,6 +112,7 @@ class Query:
         while any(name.lower().startswith(self._prefix) for name in names):
             self._prefix += "_"  # the table may have unknown columns; this prefix is unlikely
         self._stages: list[_Stage] = []
+        self._stage_of: dict[str, int] = {}
         self._joins: list[Node] = []
         self._points: dict[str, Node] = {}
 
@@ -122,8 +124,7 @@ class Query:
 
     def work(self, name: str) -> Node:
         """Return a work column of an earlier stage."""
-        stage = next(i for i, stage in enumerate(self._stages) if name in stage.columns)
-        table = "row" if self.traits.drops_columns else f"stage_{stage + 1}"
+        table = "row" if self.traits.drops_columns else f"stage_{self._stage_of[name]}"
         return self._exp.Column(this=self._ours(name), table=self._ours(table))
 
     def number(self, value: float) -> Node:
@@ -182,6 +183,10 @@ class Query:
         """Return function(node)."""
         return self._exp.func(function, node)
 
+    def total(self, parts: Iterable[Node]) -> Node:
+        """Return parts added from left to right. The operator + would copy the sum every time."""
+        return reduce(lambda one, other: self._exp.Add(this=one, expression=other), parts)
+
     def is_null(self, node: Node) -> Node:
         """Return node IS NULL."""
         return node.is_(self._exp.null())
@@ -224,6 +229,7 @@ class Query:
         if columns:
             self._stages.append(_Stage(dict(columns), self._joins))
             self._joins = []
+            self._stage_of.update(dict.fromkeys(columns, len(self._stages)))
 
     def joined(
         self, name: str, key: Node, rows: Sequence[tuple[Node, float]], *, is_text: bool
