@@ -237,6 +237,71 @@ def test_postgres_reads_numeric_real_and_padded_text(postgres):
     assert scores == pytest.approx(wanted.score.tolist(), nan_ok=True)
 
 
+BACKSLASHES = [
+    "a\\b", "\\", "\\\\", "\\'", "'\\", "\\'; DROP TABLE people; --", "a\\\nb", "\\n", "\\x41",
+    "\\101", "\\u0041", "tab\t\\", "O'Hare", "${env:HOME}", "$${spark.master}", "two\nlines",
+    "a\\\r\nb",
+]  # fmt: skip
+MEANT_OTHERWISE = ["ab", "", "\n", "A", "\\n'", "a\nb", "/root", "a\\\\b", "O\\'Hare", "\\\\n"]
+
+
+def texts_table():
+    texts = [*BACKSLASHES, *MEANT_OTHERWISE]
+    return as_arrow({"id": list(range(len(texts))), "score": [0.25] * len(texts), "x": texts})
+
+
+def texts_patch(label="yes"):
+    points = {text: -2.0 - i for i, text in enumerate(BACKSLASHES)}
+    return Patch(content_of(category("x", points), labels=("no", label, label)))
+
+
+@pytest.mark.parametrize("setting", ["on", "off"])
+@pytest.mark.parametrize("label", ["yes", "y\\e's"])
+def test_backslashes_mean_themselves_in_postgres_whatever_its_setting(label, setting, postgres):
+    import psycopg
+
+    patch, table = texts_patch(label), texts_table()
+    wanted = expected_of(patch.content, table)
+    with psycopg.connect(postgres) as connection:
+        connection.execute("CREATE TEMP TABLE people (id int, score double precision, x text)")
+        rows = [tuple(row.values()) for row in table.to_pylist()]
+        connection.cursor().executemany("INSERT INTO people VALUES (%s, %s, %s)", rows)
+        connection.execute(f"SET standard_conforming_strings = {setting}")
+        connection.execute("SET escape_string_warning = off")
+        query = f"SELECT * FROM ({patch.to_sql('postgres', 'people')}) AS done ORDER BY id"
+        found = connection.execute(query).fetchall()
+    assert [row[5] for row in found] == wanted.changed.tolist()
+    assert [row[4] for row in found] == wanted.decision
+
+
+@pytest.mark.parametrize("setting", ["false", "true"])
+def test_backslashes_and_variables_mean_themselves_in_spark(setting, spark):
+    patch, table = texts_patch("y\\e's ${env:HOME}"), texts_table()
+    wanted = expected_of(patch.content, table)
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    frame = spark.createDataFrame(rows, "id int, score double, x string")
+    frame.createOrReplaceTempView("people_with_backslashes")
+    name = "spark.sql.parser.escapedStringLiterals"
+    spark.conf.set(name, setting)
+    try:
+        done = spark.sql(patch.to_sql("spark", "people_with_backslashes")).collect()
+    finally:
+        spark.conf.unset(name)
+    done.sort(key=lambda row: row.id)
+    assert [row.commod_changed for row in done] == wanted.changed.tolist()
+    assert [row.commod_decision for row in done] == wanted.decision
+
+
+def test_a_name_that_spark_would_replace_is_refused():
+    with pytest.raises(InputError, match="replaces by the value of a variable"):
+        Patch(content_of(number("${env:HOME}", 1.0))).to_sql("spark", "people")
+
+
+def test_a_backslash_before_a_line_break_joins_no_lines_in_tsql():
+    text = Patch(content_of(category("x", {"a\\\nb": 1.0}))).to_sql("tsql", "people")
+    assert "N'a\\' + N'\nb|'" in text
+
+
 def test_sql_without_sqlglot_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlglot", None)
     with pytest.raises(InputError, match=r"pip install 'commod-debiasing\[sql\]'"):

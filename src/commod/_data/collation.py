@@ -51,5 +51,5 @@ def with_binary_text(frame: Frame, copies: Mapping[str, str]) -> Frame:
     )
 
 
-def _quoted(name: str, mark: str) -> str:
+def _quoted(name: str, mark: str = '"') -> str:
     return mark + name.replace(mark, 2 * mark) + mark

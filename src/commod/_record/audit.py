@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commod import _text
+from commod._io.strict_json import read_object
 from commod._record.checks import Check, by_importance, verdict_of, with_severities
 from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
@@ -15,6 +16,7 @@ from commod.exceptions import InputError
 
 SCHEMA = "commod.audit/2"
 OLDER_SCHEMA = "commod.audit/1"  # had no severity of checks
+MAX_BYTES = 64 * 2**20  # of JSON; most audits have a few hundred kilobytes
 RENAMED = {  # fields that version 0.1 called otherwise
     "quality": {"n_mended": "n_errors_fixed", "n_broken": "n_errors_introduced"},
     "provenance": {"draws_lots": "is_randomised"},
@@ -441,11 +443,17 @@ class Audit:
 
     @classmethod
     def from_json(cls, text: str) -> Audit:
-        """Return the audit that `to_json` returned, without its ledger."""
+        """Return the audit that `to_json` returned, without its ledger.
+
+        The text is read as strictly as a patch: it is refused where a key occurs twice, where it
+        nests too deeply, and above 64 MiB.
+        """
+        if not isinstance(text, str):
+            raise InputError(f"An audit is read from text; got {type(text).__name__}.")
         try:
-            data = json.loads(text, parse_constant=_refuse_constant)
-        except ValueError as error:
-            raise InputError(f"This is not JSON text: {error}.") from error
+            data = read_object(text.encode("utf-8", "surrogatepass"), "an audit", MAX_BYTES)
+        except InputError as error:
+            raise InputError(f"This text cannot be read as an audit. {error}") from error
         return cls.from_dict(data)
 
 
@@ -456,7 +464,3 @@ def _upgraded(data: dict[str, Any]) -> dict[str, Any]:
         if isinstance(data.get(part), dict):
             upgraded[part] = {names.get(key, key): value for key, value in data[part].items()}
     return upgraded
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number in JSON")

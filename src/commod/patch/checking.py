@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -40,10 +41,9 @@ def check_content(content: Content) -> None:
             f"{len(ratio.concept_intercepts)} concept_intercepts; expected one of each per concept."
         )
     _check_numbers("ratio", [ratio.intercept, *ratio.concept_weights, *ratio.concept_intercepts])
-    names = [column.name for column in ratio.columns]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = [n for n, count in Counter(c.name for c in ratio.columns).items() if count > 1]
     if repeated:
-        raise InputError(f"The patch has several columns named {repeated[0]!r}; one is allowed.")
+        raise InputError(f"The patch has several columns named {min(repeated)!r}; one is allowed.")
     for column in ratio.columns:
         _check_column(column)
         for term in term_points_of(column):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -62,17 +62,31 @@ def is_all_missing_type(dtype: Any) -> bool:
 
 def with_ratio(table: Frame, schema: nw.Schema, content: Content, work: WorkColumns) -> Frame:
     """Add the ratio: points are added in the order of the file, a few columns at a time."""
-    columns = content.ratio.columns
-    table, sources = with_sources(table, schema, columns, work.names)
-    ratio: Frame = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
+    table, sources = with_sources(table, schema, content.ratio.columns, work.names)
+    table = table.with_columns(nw.lit(content.ratio.intercept, nw.Float64).alias(work.ratio))
+    sums = _sums(schema, content.ratio.columns, work, sources)
+    if not isinstance(table, nw.DataFrame):
+        for _, total in sums:
+            table = table.with_columns(total)
+        return table
+    ratio = table.select(work.ratio)
+    for names, total in sums:  # `with_columns` would copy the whole table for every sum
+        ratio = table.select(*names).with_columns(ratio[work.ratio]).select(total)
+    return table.with_columns(ratio[work.ratio])
+
+
+def _sums(
+    schema: nw.Schema, columns: Sequence[Column], work: WorkColumns, sources: Sources
+) -> Iterator[tuple[list[str], nw.Expr]]:
+    """Yield the ratio after the next few columns, and the names of all columns that it reads."""
     for start in range(0, len(columns), MAX_COLUMNS_PER_EXPRESSION):
         few = columns[start : start + MAX_COLUMNS_PER_EXPRESSION]
         total = nw.col(work.ratio)
         for column in few:
             for part in _parts(schema, column, work, sources):
                 total = total + part
-        ratio = ratio.with_columns(total.alias(work.ratio))
-    return ratio
+        names = [sources.name(c.name) for c in few if not isinstance(c, MarginColumn)]
+        yield [work.margin, *names], total.alias(work.ratio)
 
 
 def _parts(schema: nw.Schema, column: Column, work: WorkColumns, sources: Sources) -> list[nw.Expr]:

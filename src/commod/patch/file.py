@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from commod._io.strict_json import read_object
 from commod._record import from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
@@ -70,43 +71,9 @@ def read_bytes(path: str | os.PathLike[str], sha256: str | None = None) -> bytes
 def from_bytes(data: bytes, name: str = "The patch") -> Content:
     """Return the content of a file; refuse one that is damaged, newer or contradicts itself."""
     try:
-        return _content(_parsed(data))
+        return _content(read_object(data, "a patch", MAX_BYTES))
     except InputError as error:
         raise InputError(f"{name} cannot be used as a patch. {error}") from error
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    try:
-        parsed = json.loads(
-            data.decode("utf-8-sig"),
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_no_repeats,
-        )
-        json.dumps(
-            parsed, ensure_ascii=False
-        ).encode()  # refuses half a surrogate pair, which is no text
-    except UnicodeError as error:
-        raise InputError(f"It is not text in UTF-8 ({error}).") from error
-    except RecursionError as error:
-        raise InputError("It nests too deeply to be a patch.") from error
-    except ValueError as error:
-        raise InputError(f"It is not JSON: {error}.") from error
-    if not isinstance(parsed, dict):
-        raise InputError(f"It holds JSON of type {type(parsed).__name__}, expected an object.")
-    return parsed
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number in JSON")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {repeated[:80]!r} occurs twice in one object")
-    return entries
 
 
 def _content(data: dict[str, Any]) -> Content:

@@ -5,12 +5,16 @@ Values and names enter only as nodes of a syntax tree, so none of them can injec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
 from commod._io.optional import import_optional
 from commod.exceptions import InputError
+
+_LINE_JOIN = re.compile(r"(?<=\\)(?=\r?\n)")
 
 Node = Any  # a node of sqlglot; its operators build the tree: column * number + column
 
@@ -111,6 +115,7 @@ class Query:
         while any(name.lower().startswith(self._prefix) for name in names):
             self._prefix += "_"  # the table may have unknown columns; this prefix is unlikely
         self._stages: list[_Stage] = []
+        self._stage_of: dict[str, int] = {}
         self._joins: list[Node] = []
         self._points: dict[str, Node] = {}
 
@@ -122,8 +127,7 @@ class Query:
 
     def work(self, name: str) -> Node:
         """Return a work column of an earlier stage."""
-        stage = next(i for i, stage in enumerate(self._stages) if name in stage.columns)
-        table = "row" if self.traits.drops_columns else f"stage_{stage + 1}"
+        table = "row" if self.traits.drops_columns else f"stage_{self._stage_of[name]}"
         return self._exp.Column(this=self._ours(name), table=self._ours(table))
 
     def number(self, value: float) -> Node:
@@ -142,11 +146,19 @@ class Query:
         return self._exp.Literal.number(value)
 
     def text(self, value: str) -> Node:
-        """Return a text."""
+        """Return a text that the database reads as it is, whatever its settings are."""
         _check_readable(value)
-        if self.dialect == "tsql":  # other literals are limited to one code page
-            return self._exp.National(this=value)
-        return self._exp.Literal.string(value)
+        exp = self._exp
+        if self.dialect == "tsql":
+            # other literals are limited to one code page; a backslash joins a line to the next
+            return self.total(exp.National(this=part) for part in _LINE_JOIN.split(value))
+        if self.dialect == "postgres" and "\\" in value:
+            return exp.ByteString(this=value)  # E'...': standard_conforming_strings may be off
+        literal = exp.Literal.string(value)
+        if self.dialect == "spark" and ("${" in value or "\\" in literal.sql(dialect="spark")):
+            # Spark puts variables in place of ${...}, and a setting keeps backslashes as they are
+            return exp.cast(exp.HexString(this=value.encode().hex()), "text")
+        return literal
 
     def truth(self, value: bool) -> Node:
         """Return a Boolean, or 1 or 0 in a dialect without Booleans."""
@@ -161,6 +173,10 @@ class Query:
             raise InputError(
                 f"{text!r} is longer than {longest} bytes, the longest name that {self.dialect} "
                 "keeps. Choose a shorter one."
+            )
+        if self.dialect == "spark" and "${" in text:
+            raise InputError(
+                f"{text!r} holds '${{', which Spark replaces by the value of a variable. Rename it."
             )
         return self._exp.to_identifier(text, quoted=True)
 
@@ -181,6 +197,10 @@ class Query:
     def call(self, function: str, node: Node) -> Node:
         """Return function(node)."""
         return self._exp.func(function, node)
+
+    def total(self, parts: Iterable[Node]) -> Node:
+        """Return parts added from left to right. The operator + would copy the sum every time."""
+        return reduce(lambda one, other: self._exp.Add(this=one, expression=other), parts)
 
     def is_null(self, node: Node) -> Node:
         """Return node IS NULL."""
@@ -224,6 +244,7 @@ class Query:
         if columns:
             self._stages.append(_Stage(dict(columns), self._joins))
             self._joins = []
+            self._stage_of.update(dict.fromkeys(columns, len(self._stages)))
 
     def joined(
         self, name: str, key: Node, rows: Sequence[tuple[Node, float]], *, is_text: bool
@@ -361,7 +382,7 @@ def _check_written(tree: Node, text: str, dialect: str) -> None:
             f"The patch cannot be written as SQL for {dialect}: the result does not parse "
             f"({error})."
         ) from error
-    for kind in (exp.Literal, exp.National, exp.Identifier):
+    for kind in (exp.Literal, exp.National, exp.ByteString, exp.HexString, exp.Identifier):
         lost = {str(n.this) for n in tree.find_all(kind)}
         lost -= {str(n.this) for n in parsed.find_all(kind)}
         if lost:

@@ -46,6 +46,11 @@ class Sources:
     texts: dict[str, str] = field(default_factory=dict)
     points: dict[str, str] = field(default_factory=dict)
 
+    def name(self, column: str) -> str:
+        """Return the column to read in place of a column of the patch: often that column itself."""
+        every = (self.points, self.texts, self.numbers)
+        return next((names[column] for names in every if column in names), column)
+
 
 def with_sources(
     table: Frame, schema: nw.Schema, columns: Sequence[Column], names: FreeNames

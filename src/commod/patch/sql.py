@@ -287,9 +287,9 @@ def _add_ratio(query: Query, content: Content) -> None:
     while len(parts) > MAX_COLUMNS_PER_EXPRESSION:
         now, parts = parts[:MAX_COLUMNS_PER_EXPRESSION], parts[MAX_COLUMNS_PER_EXPRESSION:]
         name = f"sum_before_{len(parts)}"
-        query.stage({name: sum(now, total)})
+        query.stage({name: query.total([total, *now])})
         total = query.work(name)
-    query.stage({"ratio": _gated(query, content, sum(parts, total))})
+    query.stage({"ratio": _gated(query, content, query.total([total, *parts]))})
 
 
 def _parts(query: Query, content: Content) -> list[Node]:

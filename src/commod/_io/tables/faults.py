@@ -50,7 +50,8 @@ def find_misfit_value(
     sources: Sequence[SourceFile], names: Sequence[str], delimiter: str, types: Mapping[str, str]
 ) -> InputError:
     """Return the error for the first value that is not of the kind given to its column."""
-    columns = [(names.index(name), name, kind) for name, kind in types.items()]
+    position_of = {name: position for position, name in enumerate(names)}
+    columns = [(position_of[name], name, kind) for name, kind in types.items()]
     for source in sources:
         for line, fields in islice(read_records(source, delimiter), 1, None):
             for position, name, kind in columns:

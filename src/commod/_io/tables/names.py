@@ -45,8 +45,9 @@ def check_same_columns(names: Mapping[str, Sequence[str]]) -> None:
     for (first, first_names), (other, other_names) in pairwise(names.items()):
         if list(first_names) == list(other_names):
             continue
-        missing = [name for name in first_names if name not in other_names]
-        added = [name for name in other_names if name not in first_names]
+        known, others = set(first_names), set(other_names)
+        missing = [name for name in first_names if name not in others]
+        added = [name for name in other_names if name not in known]
         difference = (
             f"only the first has {missing[0]!r}"
             if missing

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -50,7 +51,7 @@ def read_roles(columns: Mapping[str, Any], sensitive_features: Any) -> dict[str,
                 f"{name} must be the name of a column of the frame; got "
                 f"{type(column).__name__}. Use commod.audit for arrays."
             )
-    repeated = [column for column in sensitive if sensitive.count(column) > 1]
+    repeated = [column for column, count in Counter(sensitive).items() if count > 1]
     if repeated:
         raise InputError(f"sensitive_features names {repeated[0]!r} twice; name each column once.")
     return {**given, **{f"group_{i}": column for i, column in enumerate(sensitive)}}
