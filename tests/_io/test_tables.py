@@ -311,7 +311,9 @@ PACKED = gzip.compress(b"a,b\n" + os.urandom(50_000).hex().encode() + b",1\n")
 
 
 @pytest.mark.parametrize(
-    "content", [b"a,b\n1,2\n", PACKED[:20_000], PACKED[:-4], PACKED[:-8] + b"abcd" + PACKED[-4:]]
+    "content",
+    [b"a,b\n1,2\n", PACKED[:20_000], PACKED[:-4], PACKED[:-8] + b"abcd" + PACKED[-4:]],
+    ids=["no gzip", "cut", "end cut", "wrong checksum"],
 )
 @pytest.mark.parametrize("encoding", [None, "latin-1"])
 def test_a_broken_gzip_file(put, content, encoding):

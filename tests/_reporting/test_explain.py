@@ -812,7 +812,7 @@ def test_labels_of_a_pair(new):
         ({"y_before": [1] * N, "y_after": [0] * N, "favorable_label": 5}, "favorable_label=5 is"),
         ({"y_before": [1] * N, "y_after": [0] * N, "level": 95}, "level=95 must lie between"),
     ],
-    ids=str,
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else value,
 )
 def test_arguments_of_a_pair_that_make_no_sense(new, how, message):
     with pytest.raises(InputError, match=message):
