@@ -39,7 +39,9 @@ def table_1(frames: Frames, base: str) -> Entry:
         "COMMOD changes the fewest decisions at similar fairness and accuracy",
         "see tables",
         "fewest changes, against blind rivals: "
-        + "; ".join(f"{t} in {firsts[v].sum()} of {len(firsts[v])} cells" for v, t in VARIANTS.items()),
+        + "; ".join(
+            f"{t} in {firsts[v].sum()} of {len(firsts[v])} cells" for v, t in VARIANTS.items()
+        ),
         status if law["n"] else NOTHING,
         " ".join(_verdict(cells, variant, firsts[variant]) for variant in VARIANTS),
         (

@@ -210,9 +210,7 @@ class Architecture(NamedTuple):
     init: str = INITS[0]
 
     @classmethod
-    def of(
-        cls, n_terms: int, n_concepts: int, hidden: Sizes, init: str = INITS[0]
-    ) -> Architecture:
+    def of(cls, n_terms: int, n_concepts: int, hidden: Sizes, init: str = INITS[0]) -> Architecture:
         """Return a bottleneck of `n_concepts`, or layers with `hidden` units where that is 0."""
         return cls(n_concepts, (n_terms,) if n_concepts else (n_terms, *hidden, 1), init)
 
