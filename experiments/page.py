@@ -11,6 +11,7 @@ import pandas as pd
 from experiments.entries import ENTRIES, NOT_IN_PAPER, Entry
 from experiments.frames import read_frames
 from experiments.markdown import table
+from experiments.methods import label_of
 
 
 def write_page(folder: Path, path: Path, pictures: str) -> None:
@@ -105,6 +106,21 @@ def _glossary() -> str:
     return table(["word", "meaning on this page"], meanings.items(), numbers=False)
 
 
+def _splits(numbers: dict[str, int]) -> str:
+    return "; ".join(f"{name}: 0 to {n - 1}" for name, n in numbers.items())
+
+
+def _added(part: dict[str, Any]) -> str:
+    """Return how the sweeps of a method were computed that were added to the run later."""
+    machine, versions = part["machine"], part["versions"]
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (
+        f"its sweeps were added to the run on {part['finished']}, by commit {part['commit']}, on "
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, with {packages}. "
+        f"Seeds of its splits: {_splits(part['splits'])}"
+    )
+
+
 def _summary(entries: list[Entry]) -> str:
     rows = [
         [f"{i}. {e.title}", e.paper, e.ours, f"**{e.status}**"]
@@ -115,11 +131,10 @@ def _summary(entries: list[Entry]) -> str:
 
 def _foot(info: dict[str, Any]) -> list[str]:
     machine, versions = info["machine"], info["versions"]
-    splits = "; ".join(f"{name}: 0 to {n - 1}" for name, n in info["splits"].items())
     rows = [
         ["commit", info["commit"]],
         ["versions", ", ".join(f"{name} {version}" for name, version in versions.items())],
-        ["seeds of splits", splits],
+        ["seeds of splits", _splits(info["splits"])],
         [
             "other seeds",
             f"training 0; sensitivity 0 to {info['sensitivity_seeds'] - 1}; "
@@ -133,6 +148,7 @@ def _foot(info: dict[str, Any]) -> list[str]:
             f"and reused {info['n_kept']} stored results",
         ],
         ["finished", info["finished"]],
+        *([label_of(name), _added(part)] for name, part in info.get("added", {}).items()),
     ]
     left_out = [f"{name} was left out: {reason}" for name, reason in info["left_out"].items()]
     return ["## How this page was made", table(["what", "value"], rows, numbers=False), *left_out]

@@ -38,9 +38,9 @@ def adult(frames: Frames, base: str) -> Entry:
         (
             "The entries above show the tables and pictures of Adult: Table 1 (with our own "
             "quartiles), the deciding table, Figure 1, fairness and accuracy, the limits and gains "
-            "only. COMMOD is the adaptive variant: the paper has no Adult, so its settings were not "
-            "run here. Methods that train use fewer epochs here, so that they take as many steps as on "
-            "the paper's tables.",
+            "only. COMMOD is the adaptive variant: the paper has no Adult, so its settings were "
+            "not run here. Methods that train use fewer epochs here, so that they take as many "
+            "steps as on the paper's tables.",
         ),
     )
 
