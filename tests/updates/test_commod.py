@@ -439,7 +439,7 @@ def test_a_column_that_differs_from_the_group_in_one_row_is_not_pointed_out(mode
 
 def test_a_sensitive_column_among_several_is_pointed_out_too(model, rows):
     X, y, s = rows
-    both = pd.DataFrame({"race": np.asarray(s), "older": np.asarray(X["x1"] > 0)})
+    both = pd.DataFrame({"race": s, "older": X["x1"] > 0})
     table = X.assign(score=model.predict_proba(X)[:, 1], race=np.asarray(s))
     with pytest.warns(DataWarning, match="Column 'race' of X determines the sensitive group"):
         COMMOD(ScoreColumn("score"), epochs=0).fit(table, y, sensitive_features=both)
@@ -778,8 +778,8 @@ def objects(values):
     "held", [math.inf, "much", datetime.date(2020, 1, 1), [1, 2], {"a": 1}], ids=str
 )
 def test_a_column_without_points_is_looked_at_by_no_method(model, rows, kind, held):
-    X, y, s = rows
-    scored = X.assign(score=model.predict_proba(X)[:, 1]).reset_index(drop=True)
+    X, y, s = (values.reset_index(drop=True) for values in rows)
+    scored = X.assign(score=model.predict_proba(X)[:, 1])
     position = scored.columns.get_loc("score")
     tables = {
         "pandas": (scored, "score"),
