@@ -779,8 +779,8 @@ def objects(values):
     "held", [math.inf, "much", datetime.date(2020, 1, 1), [1, 2], {"a": 1}], ids=str
 )
 def test_a_column_without_points_is_looked_at_by_no_method(model, rows, kind, held):
-    X, y, s = rows
-    scored = X.assign(score=model.predict_proba(X)[:, 1]).reset_index(drop=True)
+    X, y, s = (values.reset_index(drop=True) for values in rows)
+    scored = X.assign(score=model.predict_proba(X)[:, 1])
     position = scored.columns.get_loc("score")
     tables = {
         "pandas": (scored, "score"),

@@ -453,6 +453,13 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         """Return the columns that the update never uses: locked features and a score column."""
         return self._unread() | self._score_column()
 
+    @abstractmethod
+    def as_fitted(self, column: Column) -> Column:
+        """Return a column in the kind that it had in the fit rows; a changed type is refused.
+
+        A column that the update does not know is returned as it is.
+        """
+
     def allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""
         return AllowedChanges()

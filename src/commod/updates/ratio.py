@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column, read_columns
-from commod._data.encoding import Encoding, TermTable
+from commod._data.encoding import Encoding, TermTable, matching_column
 from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import raw_scorecard
@@ -227,6 +227,12 @@ class RatioUpdate(BaseUpdate):
             ratio=ratio,
             raw_ratio=raw_ratio,
         )
+
+    def as_fitted(self, column: Column) -> Column:
+        """Return a column in the kind that it had in the fit rows; a changed type is refused."""
+        specs = {spec.name: spec for spec in self._ratio_function().encoding.columns}
+        spec = specs.get(column.name)
+        return column if spec is None else matching_column(spec, {column.name: column})
 
     def allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""

@@ -182,7 +182,7 @@ def audit(
         min_subgroup_size=min_subgroup_size,
         stability=_read_stability(stability),
     )
-    columns = _read_columns(people, X, evidence.constraint)
+    columns = _read_columns(people, X, evidence.constraint, explanation)
     segments, segment_of = _read_segments(people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
         people,
@@ -306,8 +306,10 @@ class _ColumnFacts:
         return list(dict.fromkeys([*self.group_columns, *near]))
 
 
-def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _ColumnFacts:
-    """Read the raw columns once, one at a time."""
+def _read_columns(
+    people: AuditedPeople, X: Any, constraint: Constraint, explanation: Explanation | None
+) -> _ColumnFacts:
+    """Read the raw columns once, one at a time; refuse those whose type is not the update's."""
     digest, counter = DataDigest(people), SliceCounter(people, constraint)
     codes = (people.groups.codes, *people.groups.parts)
     samples = [sample_groups(part) for part in codes]
@@ -315,6 +317,8 @@ def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _Col
     areas: dict[str, float] = {}
     unread: list[str] = []
     for column in iter_columns(X, unread=unread) if X is not None else ():
+        if explanation is not None and column.name not in unread:
+            explanation.check_type(column)
         digest.add_column(column)
         counter.add(column)
         if any(determines_group(column, part) for part in codes):

@@ -244,6 +244,11 @@ class Explanation(ExplainedDecisions):
         """Return the index of X where it is a pandas frame, None otherwise."""
         return index_of(self._X)
 
+    def check_type(self, column: Column) -> None:
+        """Refuse a column of another table that has not the type that the update knows."""
+        if self._update is not None:
+            self._update.as_fitted(column)
+
     def concept_of(self, rows: Any) -> Index:
         """Return the concept that pushed each given row most towards its change, shape (m,).
 
