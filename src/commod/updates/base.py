@@ -146,6 +146,14 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{', '.join(nested)} would change the base model, which was validated and is "
                 "never refitted. Fit another model and pass it as estimator=."
             )
+        known = list(self.get_params())
+        for name in params:
+            if name not in known:
+                raise InputError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
+                    f"{did_you_mean(name, known)}",
+                    parameter=name,
+                )
         super().set_params(**params)
         return self
 
@@ -247,9 +255,11 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return None
         unknown = [v for v in distinct_labels(labels) if v not in self.classes_.tolist()]
         if unknown:
+            known = self.classes_.tolist()
             raise InputError(
-                f"y holds {unknown[:3]}, which the base model does not know; its labels are "
-                f"{self.classes_.tolist()}."
+                f"y holds labels that the base model does not know: {list_names(unknown, 3)}. Its "
+                f"labels are {known}.{did_you_mean(unknown[0], known)}",
+                parameter="y",
             )
         label = np.asarray(labels == self.pos_label_, dtype=bool)
         if label.all() or not label.any():
