@@ -228,8 +228,8 @@ def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
     unknown = [value for value in distinct_labels(labels) if value not in known]
     if unknown:
         raise InputError(
-            f"y_eval holds labels that the base model does not know: {list_names(unknown, 3)}. Its "
-            f"labels are {known}.{did_you_mean(unknown[0], known)}",
+            f"y_eval holds [{list_names([repr(v) for v in unknown], 3)}], which the base model "
+            f"does not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
             parameter="y_eval",
         )
     return np.asarray(labels == update.pos_label_, dtype=bool)

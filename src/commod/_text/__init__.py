@@ -13,6 +13,7 @@ from commod._text.numbers import (
 )
 from commod._text.phrases import (
     at_bound,
+    codes_text,
     distinct,
     label_text,
     most_change_text,
@@ -27,6 +28,7 @@ from commod._text.suggestions import did_you_mean, list_names, shown
 __all__ = [
     "NOT_KNOWN",
     "at_bound",
+    "codes_text",
     "count",
     "did_you_mean",
     "distinct",

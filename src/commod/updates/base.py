@@ -26,15 +26,15 @@ from commod._data.base_model import (
     warn_about_base_model,
 )
 from commod._data.codes import plain
-from commod._data.columns import Column, read_columns
-from commod._data.encoding import Encoding, TermTable
+from commod._data.columns import Column, may_hold_codes, read_columns
+from commod._data.encoding import Encoding, NumericTerms, TermTable
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, is_label_in, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
-from commod._text import count, did_you_mean, list_names, most_change_text, n_of, shown
+from commod._text import codes_text, count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.updates._fit_rows import FitRows, rows_of_large_groups
@@ -51,7 +51,7 @@ from commod.updates._notebook import Figures, ScorecardView, notebook_html
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
-    "_columns_seen",
+    *("_columns_seen", "_code_columns"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
     ("progress", "adaptive_fairness", "aware", "concepts_by_column", "condition_on_logit", "search")
@@ -222,6 +222,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
+        self._code_columns = [column.name for column in features if may_hold_codes(column)]
         return FitRows(features, base, label, groups, in_constraint, weight)
 
     def _take_reading(self, other: BaseUpdate) -> None:
@@ -257,8 +258,8 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if unknown:
             known = self.classes_.tolist()
             raise InputError(
-                f"y holds labels that the base model does not know: {list_names(unknown, 3)}. Its "
-                f"labels are {known}.{did_you_mean(unknown[0], known)}",
+                f"y holds [{list_names([repr(v) for v in unknown], 3)}], which the base model does "
+                f"not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
                 parameter="y",
             )
         label = np.asarray(labels == self.pos_label_, dtype=bool)
@@ -338,7 +339,27 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "status_"):
             return diagram
         figures, view = self._notebook_figures(), self._scorecard_view()
-        return notebook_html(type(self).__name__, self.status_, figures, view, diagram)
+        status = " ".join(filter(None, (self.status_, codes_text(self.possible_codes_))))
+        return notebook_html(type(self).__name__, status, figures, view, diagram)
+
+    @property
+    def possible_codes_(self) -> tuple[str, ...]:
+        """Return the columns with points per unit that may hold codes of categories.
+
+        They hold 3 to 20 different whole numbers. If these are codes, make the column categorical
+        before fitting: ``X[name].astype("category")`` or ``.astype(str)``.
+        """
+        card = getattr(self, "scorecard_", None)
+        if card is None:
+            return ()
+        per_unit = {c.name for c in card.encoding.columns if isinstance(c, NumericTerms)}
+        has_points = {
+            column
+            for column, points in zip(card.encoding.term_columns, card.points, strict=True)
+            if points and column in per_unit
+        }
+        codes = getattr(self, "_code_columns", ())
+        return tuple(name for name in codes if name in has_points)
 
     def _notebook_figures(self) -> Figures:
         is_held_out = getattr(self, "confidence", None) is not None
