@@ -30,6 +30,7 @@ from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
 
 LARGEST = 1e100  # larger numbers are cut, so that squares and points times numbers stay finite
+MAX_CODES = 20  # different whole numbers that may be codes of categories
 Kind = Literal["numeric", "category"]
 Scalar = str | bool | int | float
 
@@ -144,6 +145,29 @@ def _other_type(column: Column, held: str, holds: str, example: Any) -> InputErr
         f"example {example!r}). Convert it to the type it had.",
         parameter="X",
     )
+
+
+def may_hold_codes(column: Column) -> bool:
+    """Return whether a numeric column may hold codes of categories instead of amounts.
+
+    It holds between 3 and MAX_CODES different whole numbers. Two values need no hint: points per
+    unit are then the same as points of a category.
+
+    Examples
+    --------
+    >>> may_hold_codes(Column("grade", "numeric", np.array([0.0, 1, 4, 4, np.nan])))
+    True
+    >>> may_hold_codes(Column("rate", "numeric", np.array([0.5, 1, 4, 4])))
+    False
+    """
+    if column.kind != "numeric":
+        return False
+    for step in (-(-len(column) // 1_000), 1):  # a subsample of 1,000 rows rules out most columns
+        values = column.values[::step]
+        distinct = np.unique(values[~np.isnan(values)])
+        if len(distinct) > MAX_CODES or (distinct != np.rint(distinct)).any():
+            return False
+    return len(distinct) > 2
 
 
 def read_columns(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from commod._data.binning import ROUNDING, bin_edges
 from commod._data.columns import LARGEST, Column, Kind, Scalar, as_fitted, types_of
+from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 
 
@@ -265,7 +266,8 @@ def matching_column(spec: ColumnTerms, columns: Mapping[str, Column]) -> Column:
     if spec.name not in columns:
         raise InputError(
             f"Column {spec.name!r} was there when the update was fitted and is missing now "
-            f"(columns: {', '.join(columns)}). Pass the same columns.",
+            f"(columns: {list_names(list(columns))}).{did_you_mean(spec.name, columns)} Pass the "
+            "same columns.",
             parameter="X",
         )
     column = columns[spec.name]
@@ -310,7 +312,7 @@ def learn_encoding(
     if not kept:
         raise InputError(
             "X has no column that could have points (columns to choose from: "
-            f"{', '.join(c.name for c in free) or 'none'}): each is constant, missing everywhere "
+            f"{list_names([c.name for c in free])}): each is constant, missing everywhere "
             f"or has no category that min_category_size={min_category_size} rows share. Pass "
             "columns in which people differ, or lower min_category_size.",
             parameter="X",

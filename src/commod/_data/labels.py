@@ -162,6 +162,15 @@ def is_label_in(label: Any, known: Sequence[Any]) -> bool:
     return scalar is not None and is_single and scalar in known
 
 
+def check_label_parameter(label: Any, parameter: str) -> None:
+    """Refuse a label that is no single value; None stands for the default."""
+    if label is not None and not is_label_in(label, [plain(label)]):
+        raise InputTypeError(
+            f"{parameter}={shown(label)} cannot be a label: pass one number, text or boolean.",
+            parameter=parameter,
+        )
+
+
 def check_length(values: Sequence[Any] | NDArray[Any], name: str, n_rows: int) -> None:
     """Refuse `values` if it does not have one entry per row."""
     if len(values) != n_rows:

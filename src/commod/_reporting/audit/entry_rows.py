@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
 from commod._data.groups import determines_group
-from commod._data.labels import check_length
+from commod._data.labels import check_length, is_label_in
+from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
 from commod._data.tables import check_same_rows, index_of, n_rows_of
 from commod._record import Audit, Estimate, Segments, StabilitySummary
@@ -22,11 +23,17 @@ from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.people import AuditedPeople, read_people
 from commod._reporting.audit.provenance import DataDigest
-from commod._reporting.audit.request import add_label_names, check_settings, read_request
+from commod._reporting.audit.request import (
+    add_label_names,
+    check_settings,
+    check_texts,
+    read_request,
+)
 from commod._reporting.audit.scores import measure_scores
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
-from commod.exceptions import DataWarning, InputError
+from commod._text import shown
+from commod.exceptions import DataWarning, InputError, InputTypeError
 from commod.metrics._constraint import Constraint
 
 
@@ -144,6 +151,9 @@ def audit(
     _check_explanation(explanation)
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size)
+    texts = {"rows": rows, "title": title, "created": created}
+    check_texts(texts, (pos_label, favorable_label), label_names, optional=("title", "created"))
+    check_flag(sensitive_in_ledger, "sensitive_in_ledger")
     check_same_rows(
         {
             "X": X,
@@ -218,10 +228,10 @@ def _check_explanation(explanation: Any) -> None:
 def _read_level(level: float | None, explanation: Explanation | None) -> float:
     if explanation is None:
         return 0.95 if level is None else level
-    if level not in (None, explanation.level):
+    if level is not None and not is_label_in(level, [explanation.level]):
         raise InputError(
-            f"level={level!r}, but the explanation has intervals of level {explanation.level:g}: "
-            f"make it with explain(..., level={level!r}).",
+            f"level={shown(level)}, but the explanation has intervals of level "
+            f"{explanation.level:g}: make it with explain(..., level={shown(level)}).",
             parameter="level",
         )
     return explanation.level
@@ -267,6 +277,11 @@ def _read_stability(stability: Any) -> StabilitySummary | None:
 
 def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence[Any] | None:
     if row_ids is not None:
+        if not isinstance(row_ids, Iterable) or isinstance(row_ids, str | bytes):
+            raise InputTypeError(
+                f"row_ids={shown(row_ids)} must name each row: pass one value per row.",
+                parameter="row_ids",
+            )
         ids = list(row_ids)
         check_length(ids, "row_ids", n)
         return ids

@@ -161,8 +161,8 @@ def _share_of(sample: Any) -> float | None:
     if isinstance(sample, float | np.floating) and 0 < sample < 1:
         return float(sample)
     raise InputError(
-        f"sample={shown(sample)} is not known; choose 'subsample' (half of the rows), 'bootstrap', or a "
-        "share between 0 and 1, such as 0.8.",
+        f"sample={shown(sample)} is not known; choose 'subsample' (half of the rows), 'bootstrap', "
+        "or a share between 0 and 1, such as 0.8.",
         parameter="sample",
     )
 
