@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from commod._record import REPORT_SCHEMA, Audit, Shipped, from_plain, to_plain
+from commod._record import REPORT_SCHEMA, Audit, Shipped, from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 
 KEY = "report_sha256"
@@ -26,9 +26,14 @@ _WAY_OUT = "Write the report with commod.report(audit, path, patch=patch)."
 
 
 class EmbeddedReport(NamedTuple):
-    """The content of a report, its seal as stated, and the seal that its bytes have."""
+    """The content of a report, its seal as stated, and the seal that its bytes have.
+
+    `audit_digest` is that of the audit as the file has it, also where a later version of commod
+    reads the file and adds fields.
+    """
 
     audit: Audit
+    audit_digest: str
     shipped: Shipped
     stated_seal: str
     actual_seal: str
@@ -71,7 +76,8 @@ def read_report(data: bytes) -> EmbeddedReport:
     audit, shipped = Audit.from_dict(tree.get("audit")), from_plain(Shipped, tree.get("shipped"))
     stated = tree.get(KEY)
     actual = hashlib.sha256(unsealed).hexdigest()
-    return EmbeddedReport(audit, shipped, str(stated)[:80], actual)
+    digest = plain_digest(tree.get("audit"))
+    return EmbeddedReport(audit, digest, shipped, str(stated)[:80], actual)
 
 
 def _tree(data: bytes) -> dict[str, Any]:
