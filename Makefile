@@ -6,7 +6,7 @@ ifneq ($(wildcard ../shared/data/law_school.csv),)
 export COMMOD_DATA_HOME ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test test-fast lint format types contracts check figures paper paper-quick bench bench-quick clean
+.PHONY: help setup demo test test-fast test-lowest lint format types contracts check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -34,6 +34,15 @@ test: .venv/develop ## tests, README and docstrings, a process per core
 test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator checks, long properties and pages
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests
 
+.venv-lowest/develop: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e '.[test]'
+	@touch $@
+
+# Old packages warn about each other, so a warning is no error here.
+test-lowest: .venv-lowest/develop ## the fast tests with the lowest versions that pyproject.toml allows
+	.venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" -o filterwarnings=default tests
+
 lint: .venv/develop ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,7 +57,7 @@ types: .venv/develop ## mypy --strict
 contracts: .venv/develop ## data goes one way through the house
 	$(BIN)/lint-imports
 
-check: lint types contracts test paper-quick bench-quick ## what CI runs
+check: lint types contracts test test-lowest paper-quick bench-quick ## what CI runs
 
 figures: .venv/develop ## measure every promised figure of quality beside its bar (about an hour)
 	PYTHONPATH=. $(BIN)/python benchmarks/figures.py $(FIGURES)

@@ -43,9 +43,8 @@ from benchmarks.harness.running import (
 )
 from benchmarks.harness.sections import SECTIONS
 from benchmarks.speed.settings import FULL, QUICK, Settings
-
 from commod._io.files import write_whole
-from commod.cli._signals import ending_on_sigterm
+from commod.cli._signals import ending_on_signals
 
 PARTS = tuple(section.part for section in SECTIONS)
 RESULTS = HERE / "results"
@@ -66,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         write_docs(parts, settings)
         return 0
-    with ending_on_sigterm(), tempfile.TemporaryDirectory(prefix="commod-bench-") as folder:
+    with ending_on_signals(), tempfile.TemporaryDirectory(prefix="commod-bench-") as folder:
         try:
             parts = measure(options, Place(Path(folder), options.quick), settings, path)
         except KeyboardInterrupt:

@@ -18,6 +18,7 @@ import controlled
 import new_rows
 import numpy as np
 import promises
+import starts
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
 from experiments.protocol import quartile
 from protocol import N_CONCEPTS, TABLES, Split, make_split
@@ -171,7 +172,7 @@ def smoothness() -> None:
 
 
 def choices() -> None:
-    """Show the two choices of docs/decisions/0002 that are parameters."""
+    """Show the choices of docs/decisions/0002 about the weight and the adversary."""
     data, new = (make_biased(1200, bias=1.5, random_state=seed) for seed in (0, 1))
     model = LogisticRegression().fit(data.data, data.target)
     groups = {"sensitive_features": new.sensitive_features}
@@ -219,6 +220,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "equalized-odds": equalized_odds,
     "smoothness": smoothness,
     "choices": choices,
+    "starts": starts.starts,
     "training-rows": controlled.training_rows,
     "test-rows": new_rows.test_rows,
     "scorecard-size": controlled.scorecard_size,

@@ -16,6 +16,7 @@ import pandas as pd
 
 from commod.exceptions import DatasetError
 from experiments import (
+    added,
     adult,
     agreement,
     architectures,
@@ -35,6 +36,7 @@ from experiments import (
     table_1,
 )
 from experiments.frames import read_frames
+from experiments.methods import METHODS
 from experiments.protocol import ADULT, load
 from experiments.provenance import describe
 from experiments.run import HERE, STORE, Done, compute_all, default_jobs
@@ -65,7 +67,9 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     before = signal.signal(signal.SIGTERM, _stop)  # otherwise the workers live on
     try:
-        return _publish_again(options.quick) if options.page else _run(options)
+        if options.page:
+            return _publish_again(options.quick)
+        return _add(options) if options.methods else _run(options)
     except DatasetError as error:
         print(error, file=sys.stderr)
         return 2
@@ -88,6 +92,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few splits and points: takes minutes")
     parser.add_argument("--page", action="store_true", help="only draw and write, from the CSVs")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=METHODS,
+        metavar="METHOD",
+        help="only sweep these methods, into the tables of an earlier run",
+    )
     parser.add_argument("--jobs", type=_at_least_one, default=default_jobs(), help="parallel cells")
     return parser
 
@@ -108,6 +119,23 @@ def _run(options: argparse.Namespace) -> int:
     run_info = describe(settings, done, options.jobs, time.perf_counter() - begin, left_out)
     page_path = _publish(_tables(settings, done, updates), run_info, options.quick)
     print(f"{len(done)} cells, {run_info['wall_seconds'] / 60:.1f} min. Read {page_path}")
+    return 0
+
+
+def _add(options: argparse.Namespace) -> int:
+    folder = _folder(options.quick)
+    if not (folder / "run.json").exists():
+        print(f"{folder} has no tables yet: run without --methods first.", file=sys.stderr)
+        return 2
+    settings, _ = _with_available_tables(QUICK if options.quick else FULL)
+    done = Done()
+    frames = added.compute(settings, options.methods, read_frames(folder), done, options.jobs)
+    if done.failures:
+        print(f"{len(done.failures)} cells failed:", *done.failures, sep="\n  ", file=sys.stderr)
+        return 1
+    run_info = json.loads((folder / "run.json").read_text())
+    run_info = added.described(run_info, options.methods, frames["sweeps"], options.jobs)
+    print(f"Read {_publish(frames, run_info, options.quick)}")
     return 0
 
 

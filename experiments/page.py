@@ -11,6 +11,7 @@ import pandas as pd
 from experiments.entries import ENTRIES, NOT_IN_PAPER, Entry
 from experiments.frames import read_frames
 from experiments.markdown import table
+from experiments.methods import label_of
 
 
 def write_page(folder: Path, path: Path, pictures: str) -> None:
@@ -63,6 +64,9 @@ def _head(info: dict[str, Any]) -> list[str]:
         "sensitive column is a feature. Here it is not a feature.",
         "The paper mostly shows one split. We show means ± standard deviations over several "
         "splits. So every comparison below sets our mean beside a single draw of the paper.",
+        "COMMOD appears in two variants. Table 1, Figure 1, its robustness, the deciding table, "
+        "the trade-offs, the limits and the sparsity of concepts show both. All other entries show "
+        "the adaptive one. Every table and legend names the variant.",
         "In the pictures, marks of several methods at the same place of an axis may stand side by "
         "side. A hollow mark means that not every split has an update there.",
         _glossary(),
@@ -91,10 +95,30 @@ def _glossary() -> str:
         "ControlledDebiaser": "this library's method: the user states the target, and the method "
         "changes as few decisions as it can",
         "exact limit": "the fewest changes that could reach a level, even with the group in hand",
+        "COMMOD, adaptive": "the paper's method with this library's default settings: the weight "
+        "of the adversary adapts, training starts at balanced concepts, and the adversary is small",
+        "COMMOD, as in the paper": "`COMMOD.as_in_the_paper`: the weight is constant, training "
+        "starts at v = 0 with random W, and the adversary has layers of 64, 32 and 16 units. The "
+        "paper states the first; it is silent about the others",
         "adaptive, constant": "the weight of the adversary in COMMOD's loss: adaptive is ours, "
         "constant is the paper's",
     }
     return table(["word", "meaning on this page"], meanings.items(), numbers=False)
+
+
+def _splits(numbers: dict[str, int]) -> str:
+    return "; ".join(f"{name}: 0 to {n - 1}" for name, n in numbers.items())
+
+
+def _added(part: dict[str, Any]) -> str:
+    """Return how the sweeps of a method were computed that were added to the run later."""
+    machine, versions = part["machine"], part["versions"]
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (
+        f"its sweeps were added to the run on {part['finished']}, by commit {part['commit']}, on "
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, with {packages}. "
+        f"Seeds of its splits: {_splits(part['splits'])}"
+    )
 
 
 def _summary(entries: list[Entry]) -> str:
@@ -107,11 +131,10 @@ def _summary(entries: list[Entry]) -> str:
 
 def _foot(info: dict[str, Any]) -> list[str]:
     machine, versions = info["machine"], info["versions"]
-    splits = "; ".join(f"{name}: 0 to {n - 1}" for name, n in info["splits"].items())
     rows = [
         ["commit", info["commit"]],
         ["versions", ", ".join(f"{name} {version}" for name, version in versions.items())],
-        ["seeds of splits", splits],
+        ["seeds of splits", _splits(info["splits"])],
         [
             "other seeds",
             f"training 0; sensitivity 0 to {info['sensitivity_seeds'] - 1}; "
@@ -125,6 +148,7 @@ def _foot(info: dict[str, Any]) -> list[str]:
             f"and reused {info['n_kept']} stored results",
         ],
         ["finished", info["finished"]],
+        *([label_of(name), _added(part)] for name, part in info.get("added", {}).items()),
     ]
     left_out = [f"{name} was left out: {reason}" for name, reason in info["left_out"].items()]
     return ["## How this page was made", table(["what", "value"], rows, numbers=False), *left_out]

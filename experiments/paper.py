@@ -54,10 +54,10 @@ TABLE_1 = {
     },
 }
 
-# Section 5.3, illustrative explanation on COMPAS with two concepts.
+# Section 6.3, illustrative explanation on COMPAS with two concepts.
 ILLUSTRATION = {"p_rule": 0.78, "accuracy": 0.62, "change_rate": 0.08}
 ILLUSTRATION_BASE = {"p_rule": 0.60, "accuracy": 0.66}
 ILLUSTRATION_SHARES = ((1.0, 0.0), (0.0, 0.08))  # P(change) where concept 0, 1 is active, is not
 
-# Section 5.4: R² of the regressions of changes, accuracy and fairness.
+# Section 6.4: R² of the regressions of changes, accuracy and fairness.
 R_SQUARED = {"change_rate": 0.96, "accuracy": 0.99, "fairness": 0.97}

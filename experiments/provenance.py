@@ -23,9 +23,7 @@ def describe(
     """Return what the page says about the run."""
     return {
         "settings": settings.name,
-        "commit": commit("src", "experiments/*.py"),
-        "versions": versions(),
-        "machine": _machine(),
+        **provenance(jobs),
         "splits": {f"{table}, {notion}": n for (table, notion), n in settings.splits.items()},
         "few_splits": settings.few_splits,
         "sensitivity_seeds": settings.sensitivity_seeds,
@@ -33,9 +31,18 @@ def describe(
         "n_kept": done.n_kept,
         "cell_seconds": round(done.seconds),
         "wall_seconds": round(seconds),
+        "left_out": left_out,
+    }
+
+
+def provenance(jobs: int) -> dict[str, Any]:
+    """Return commit, versions, machine and time of a computation that ends now."""
+    return {
+        "commit": commit("src", "experiments/*.py"),
+        "versions": versions(),
+        "machine": _machine(),
         "jobs": jobs,
         "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "left_out": left_out,
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.methods import AS_IN_PAPER
 from experiments.paper import COMPAS, DP, EO, LAW_SCHOOL
 from experiments.protocol import ADULT
 
@@ -35,6 +36,12 @@ class Settings:
         return dict(self.sweeps.get(method, {}))
 
 
+# Appendix C.2: λ_fair ≤ 10 and λ_ratio ≤ 0.5. Section 6.4 begins at 0.5 and at 0.01.
+PAPERS_GRID = {
+    "lambda_fair": (0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0),
+    "lambda_ratio": (0.01, 0.1, 0.5),
+}
+
 FULL = Settings(
     name="full",
     effort=1.0,
@@ -46,7 +53,7 @@ FULL = Settings(
         (ADULT, DP): 3,
         (ADULT, EO): 3,
     },
-    sweeps={},
+    sweeps={AS_IN_PAPER: {"grid": PAPERS_GRID}},
     few_splits=5,
     sensitivity_seeds=20,
     sensitivity_grid={
@@ -73,6 +80,7 @@ QUICK = Settings(
     },
     sweeps={
         "COMMOD": {"grid": {"lambda_fair": (0.5, 1.0, 2.0, 4.5), "lambda_ratio": (0.05, 0.2)}},
+        AS_IN_PAPER: {"grid": {"lambda_fair": (1.5, 3.0, 10.0), "lambda_ratio": (0.1,)}},
         "AdversarialDebiasing": {"grid": {"strength": (0.1, 0.5, 1.0, 2.0)}},
         "FRAPPE": {"grid": {"strength": (0.5, 2.0, 8.0)}},
         "LPP": FEW,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from experiments.base_points import DEFINERS, edges_of
-from experiments.methods import BLIND, LIMIT
+from experiments.methods import LIMIT, RIVALS, VARIANTS
 from experiments.paper import BASE, CELLS, DP, EDGES, TABLE_1
 from experiments.protocol import quartile
 from experiments.run import Done
@@ -101,9 +102,13 @@ def _cells(updates: pd.DataFrame, definer: str, kind: str) -> pd.DataFrame:
 
 
 def _paper(record: dict[str, Any]) -> float:
-    """Return the paper's value: it prints values for demographic parity and definition 1 only."""
+    """Return the paper's value: it prints values for demographic parity and definition 1 only.
+
+    Both variants of COMMOD are compared with the paper's one row.
+    """
     cell = (record["fairness_q"], record["accuracy_q"])
-    printed = TABLE_1.get(record["table"], {}).get(record["method"])
+    method = "COMMOD" if record["method"] in VARIANTS else record["method"]
+    printed = TABLE_1.get(record["table"], {}).get(method)
     if record["notion"] != DP or record["definition"] != 1 or printed is None or cell not in CELLS:
         return np.nan
     value = printed[CELLS.index(cell)]
@@ -111,22 +116,24 @@ def _paper(record: dict[str, Any]) -> float:
 
 
 def _ordering(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return, per cell of the paper's table, the blind method with the fewest changes.
+    """Return, per variant of COMMOD and cell of the paper's table, its changes and a rival's.
 
-    Only cells count in which at least three splits have an update of COMMOD.
+    The rival is the blind one with the fewest changes. Only cells count in which at least three
+    splits have an update of the variant.
     """
     records = []
     for key, part in cells.groupby(KEYS[:4], sort=False):
-        enough = part[part["method"].isin(BLIND) & (part["n_splits"] >= ENOUGH)]
-        for fairness_q, accuracy_q in CELLS:
+        enough = part[part["n_splits"] >= ENOUGH]
+        for variant, (fairness_q, accuracy_q) in itertools.product(VARIANTS, CELLS):
             in_cell = enough[
                 (enough["fairness_q"] == fairness_q) & (enough["accuracy_q"] == accuracy_q)
             ]
-            ours = in_cell.loc[in_cell["method"] == "COMMOD", "changes"]
-            others = in_cell[in_cell["method"] != "COMMOD"].sort_values("changes", kind="stable")
+            ours = in_cell.loc[in_cell["method"] == variant, "changes"]
+            others = in_cell[in_cell["method"].isin(RIVALS)].sort_values("changes", kind="stable")
             records.append(
                 dict(zip(KEYS[:4], key, strict=True))
                 | {
+                    "variant": variant,
                     "fairness_q": fairness_q,
                     "accuracy_q": accuracy_q,
                     "commod": ours.iloc[0] if len(ours) else np.nan,

@@ -53,6 +53,7 @@ def test_public_names():
         "rivals",
         "scorecard",
         "stability",
+        "verify_report",
     ]
     for name in commod.__all__:
         assert getattr(commod, name) is not None

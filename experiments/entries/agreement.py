@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from experiments.entries.entry import FAILS, HOLDS, PARTLY, Entry, Frames, entry_without_updates
+from experiments.entries.entry import (
+    ADAPTIVE_ONLY,
+    FAILS,
+    HOLDS,
+    PARTLY,
+    Entry,
+    Frames,
+    entry_without_updates,
+)
 from experiments.markdown import number, picture, spread, table
 from experiments.methods import label_of
 
@@ -43,13 +51,15 @@ def agreement(frames: Frames, base: str) -> Entry:
         'Score agreement ("calibration")',
         claim,
         "in words (Law School)",
-        f"mean absolute difference {texts['COMMOD']} against {texts['AdversarialDebiasing']}",
+        f"adaptive: mean absolute difference {texts['COMMOD']} against "
+        f"{texts['AdversarialDebiasing']}",
         HOLDS if near and ordered else PARTLY if near or ordered else FAILS,
         f"The scores of unchanged people move by {texts['COMMOD']} with COMMOD and by "
         f"{texts['AdversarialDebiasing']} with AdvDebias, at similar fairness and accuracy.",
         (
             picture("agreement", "Scores after against scores before, both methods", base),
             table(header, lines),
+            ADAPTIVE_ONLY,
             "The paper calls this calibration. It is the agreement of two columns of scores, and "
             "it says nothing about frequencies.",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.entries.entry import FAILS, HOLDS, PARTLY, Entry, Frames
+from experiments.entries.entry import ADAPTIVE_ONLY, FAILS, HOLDS, PARTLY, Entry, Frames
 from experiments.markdown import number, picture, table
 
 SIMILAR = 0.01  # of accuracy
@@ -29,7 +29,7 @@ def architectures(frames: Frames, base: str) -> Entry:
         "Ratio architectures",
         "A linear ratio does as well as networks on Law School",
         "in words",
-        f"mean accuracy at equal P-rule: {gap_texts}",
+        f"adaptive: mean accuracy at equal P-rule: {gap_texts}",
         status,
         "At equal P-rule, the mean accuracy of the concept bottleneck differs as follows: "
         f"{gap_texts}. Half of the splits reach this P-rule: {reach}.",
@@ -43,6 +43,7 @@ def architectures(frames: Frames, base: str) -> Entry:
                 ],
                 lines,
             ),
+            ADAPTIVE_ONLY,
             '"Plain linear" is one concept without a penalty. `COMMOD(architecture="mlp")` has no '
             "scorecard. Its changes are described from its decisions only, and `to_patch` refuses "
             "it.",

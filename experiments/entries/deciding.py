@@ -32,17 +32,19 @@ def deciding(frames: Frames, base: str) -> Entry:
     )
     verdict = (
         "Two methods are compared on the splits in which both reach a level. ControlledDebiaser "
-        "needs no more changes than COMMOD in this many different combinations of table, level "
-        f"and floor: {ours}. COMMOD needs no more changes than LPP, AdvDebias and FRAPPE in "
-        f"{_count(rivals, DP)} combinations (P-rule) and {_count(rivals, EO)} (DM). "
-        f"ControlledDebiaser needs more changes than COMMOD at: {lost_levels(first)}. COMMOD needs "
-        f"more changes than a rival at: {lost_levels(rivals)}."
+        "needs no more changes than adaptive COMMOD in this many different combinations of table, "
+        f"level and floor: {ours}. Adaptive COMMOD needs no more changes than LPP, AdvDebias and "
+        f"FRAPPE in {_count(rivals, DP)} combinations (P-rule) and {_count(rivals, EO)} (DM). "
+        "ControlledDebiaser needs more changes than adaptive COMMOD at: "
+        f"{lost_levels(first)}. Adaptive COMMOD needs more changes than a rival at: "
+        f"{lost_levels(rivals)}."
     )
     return Entry(
         "The deciding table",
         f"{NOT_IN_PAPER}: the fewest changes at a level of fairness and a floor on accuracy",
         NOTHING,
-        f"combinations in which ControlledDebiaser needs no more changes than COMMOD: {ours}",
+        "combinations in which ControlledDebiaser needs no more changes than adaptive COMMOD: "
+        f"{ours}",
         BEYOND,
         verdict,
         tuple(_deciding_body(summary, frames["sweeps"], base)),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.markdown import NOTHING, number
-from experiments.methods import BLIND
+from experiments.methods import RIVALS
 from experiments.paper import DP, EO, METRIC
 from experiments.table_1 import ENOUGH
 
@@ -17,6 +17,10 @@ Frames = dict[str, pd.DataFrame]
 HOLDS, PARTLY, FAILS, BEYOND = "reproduced", "in part", "not reproduced", "beyond the paper"
 NOT_IN_PAPER = "Not in the paper"
 NOTIONS = {DP: "demographic parity", EO: "equalized odds"}
+BOTH_VARIANTS = (
+    "Both variants of COMMOD are shown. The verdict is about the one with the paper's settings."
+)
+ADAPTIVE_ONLY = "COMMOD is the adaptive variant, with this library's default settings."
 
 
 @dataclass(frozen=True)
@@ -69,22 +73,22 @@ def lost_levels(contested: pd.DataFrame) -> str:
     return ", ".join(texts) or "none"
 
 
-def fewest_steps(steps: pd.DataFrame) -> tuple[int, int, int]:
+def fewest_steps(steps: pd.DataFrame, variant: str = "COMMOD") -> tuple[int, int, int]:
     """Count the points of Figure 1: COMMOD has the fewest changes, all shared, without COMMOD.
 
-    A point is a segment of fairness and a step of accuracy that enough splits have. Shared points
-    have updates of COMMOD and of another blind method. The last number counts points in which
-    other blind methods have updates and COMMOD has none.
+    `variant` is the variant of COMMOD. A point is a segment of fairness and a step of accuracy that
+    enough splits have. Shared points have updates of the variant and of a blind rival. The last
+    number counts points in which blind rivals have updates and the variant has none.
     """
     keys = ["table", "notion", "definition", "fairness_q", "accuracy_change"]
     most = steps.groupby(["table", "notion"])["n_splits"].transform("max")
-    kept = steps[steps["method"].isin(BLIND) & (steps["n_splits"] >= np.minimum(most, ENOUGH))]
+    kept = steps[steps["n_splits"] >= np.minimum(most, ENOUGH)]
     wide = kept.pivot_table(index=keys, columns="method", values="changes")
-    wide = wide.reindex(columns=list(BLIND))
-    others = wide.drop(columns="COMMOD").min(axis=1)
-    both = wide["COMMOD"].notna() & others.notna()
-    alone = wide["COMMOD"].isna() & others.notna()
-    return int((wide["COMMOD"] <= others)[both].sum()), int(both.sum()), int(alone.sum())
+    wide = wide.reindex(columns=[*RIVALS, variant])
+    ours, others = wide[variant], wide[list(RIVALS)].min(axis=1)
+    both = ours.notna() & others.notna()
+    alone = ours.isna() & others.notna()
+    return int((ours <= others)[both].sum()), int(both.sum()), int(alone.sum())
 
 
 def entry_without_updates(title: str, claim: str) -> Entry:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import paper
-from experiments.entries.entry import FAILS, HOLDS, PARTLY, Entry, Frames
+from experiments.entries.entry import ADAPTIVE_ONLY, FAILS, HOLDS, PARTLY, Entry, Frames
 from experiments.markdown import number, picture, spread, table
 
 NEAR, NEAR_SHARE = 0.02, 0.1  # tolerances of the P-rule and of a share of changes
@@ -52,16 +52,18 @@ def illustration(frames: Frames, base: str) -> Entry:
         "Illustrative explanation on COMPAS (k = 2)",
         "Two readable concepts describe who changes",
         printed,
-        f"{texts['p_rule']}, {texts['accuracy']}, {texts['changes']}",
+        f"adaptive: {texts['p_rule']}, {texts['accuracy']}, {texts['changes']}",
         status,
         verdict,
         (
             picture("illustration", "The two concepts and P(change) inside and outside", base),
             table(header, lines),
+            ADAPTIVE_ONLY,
             "On each split, the update is the one of a small grid whose test P-rule is nearest to "
-            "the paper's. The concepts are those of the first split. They are written by whole "
-            "columns (decision 0003). Their points are for −r, because decisions change where r is "
-            "negative; the paper uses the opposite sign.",
+            "the paper's. The concepts are those of the first split. They are the partition of r "
+            "by column that the library shows (decision 0003), not the trained concepts. Their "
+            "points are for −r, because decisions change where r is negative; the paper uses the "
+            "opposite sign.",
             "A concept is active where it pushes towards a change more than on average. The paper "
             "calls a set active by features that it names only in the figure. This probably "
             "explains why the shares differ. The paper's sets are those "

@@ -36,7 +36,8 @@ def _medians(free: pd.DataFrame, notion: str) -> str:
     part = free[(free["notion"] == notion) & (free["n_reached"] == free["n_splits"])]
     wide = part.pivot_table(index=["table", "level"], columns="method", values="times_limit")
     both = wide.reindex(columns=["ControlledDebiaser", "COMMOD"]).dropna()
-    return ", ".join(f"{name} {number(value, 2)}" for name, value in both.median().items())
+    medians = both.median().items()
+    return ", ".join(f"{label_of(str(name))} {number(value, 2)}" for name, value in medians)
 
 
 def _times_table(part: pd.DataFrame) -> str:
@@ -52,5 +53,6 @@ def _times_table(part: pd.DataFrame) -> str:
             ),
         ]
         for method in METHODS
+        if method in set(part["method"])
     ]
     return table(["method", *(f"{name}, {level:g}" for name, level in wanted)], lines)

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from experiments.base_points import DEFINERS
-from experiments.methods import LIMIT, label_of
+from experiments.methods import AS_IN_PAPER, LIMIT, label_of
 from experiments.paper import CELLS, COMPAS, DP, EDGES, EO, LAW_SCHOOL, METRIC, TABLE_1
 from experiments.pictures.style import (
     CHANGES,
@@ -44,6 +44,7 @@ DIRECTIONS = {
     "gains_only": Look("#56B4E9", "^", "-", 2.6, 7.5),
 }
 PRINTED = Look("#0072B2", "o", size=7.0)  # COMMOD as the paper prints it
+SHARE = 0.9  # of the width of a cell of Table 1 that the methods take
 LONGEST_STRETCH = 0.035  # of accuracy, over which a line is drawn
 BESIDE = 0.006  # of the axis, between methods that would hide each other
 ROUNDING = 1e-9
@@ -90,11 +91,12 @@ def _shade(ax: Axes) -> None:
 
 def _draw_cells(ax: Axes, cells: pd.DataFrame, table: str) -> None:
     slots = [*reversed(SHOWN), LIMIT]
-    slots.insert(slots.index("COMMOD"), "paper")
+    slots.insert(slots.index(AS_IN_PAPER), "paper")
     enough = min(ENOUGH, 0 if cells.empty else cells["n_splits"].max())
     for i, (fairness, accuracy) in enumerate(CELLS):
         here = of(of(cells, "fairness_q", fairness), "accuracy_q", accuracy)
-        place = {name: i + (j - (len(slots) - 1) / 2) * 0.1 for j, name in enumerate(slots)}
+        width = SHARE / len(slots)
+        place = {name: i + (j - (len(slots) - 1) / 2) * width for j, name in enumerate(slots)}
         for method in (*SHOWN, LIMIT):
             for line in of(here, "method", method).itertuples():
                 drawn = marks(LOOKS[method])

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.agreement import N_BINS
-from experiments.methods import FEWER, label_of
+from experiments.concepts import LABELS, PARTITION
+from experiments.methods import AS_IN_PAPER, FEWER, label_of
 from experiments.paper import COMPAS, ILLUSTRATION_SHARES, LAW_SCHOOL, R_SQUARED
 from experiments.pictures.style import (
     GREY,
@@ -35,8 +36,9 @@ N_POINTS = 8  # of a concept
 TOWARDS, AGAINST = "#0072B2", "#D55E00"
 OURS, PAPERS = Look("#0072B2", "o", size=8.0), Look("#000000", "D", size=7.0)
 KINDS = {
-    "COMMOD": Look("#0072B2", "o", "-", 2.6, 6.5),
-    "COMMOD, as shown": Look("#56B4E9", "s", "-", 2.0, 6.5),
+    "COMMOD": LOOKS["COMMOD"],
+    AS_IN_PAPER: LOOKS[AS_IN_PAPER],
+    PARTITION: Look("#7d7d7d", "s", "-", 1.4, 6.5),
     "FRAPPE": Look("#009E73", "^", (0, (6, 1.5)), 1.6, 7.0),
     "FRAPPE, with COMMOD's concept losses": Look("#E69F00", "v", (0, (1.2, 1.2)), 1.8, 7.0),
 }
@@ -46,7 +48,7 @@ READINGS = {
     "r2_uncentred": ("uncentred R²", Look("#7d7d7d", "s", size=6.5)),
 }
 OUTCOMES = {"change_rate": "share of changes", "accuracy": "accuracy", "fairness": "P-rule"}
-WEIGHTS = {"adaptive": "adaptive (ours)", "constant": "constant (paper)"}
+WEIGHTS = {"adaptive": "adaptive weight", "constant": "constant weight"}
 KEPT, CHANGED = "#8d99a6", "#1a1a1a"  # no method's colours
 PEOPLE = {"all": "everybody", "unchanged": "decision kept"}
 TABLES = (LAW_SCHOOL, COMPAS, "both tables")
@@ -62,11 +64,11 @@ def draw_illustration(frames: Frames) -> Figure:
     figure, axes = panels(1, 3, 4.8, width_ratios=(1, 1, 1))
     points = rows(frames, "illustration_points")
     for number, ax in enumerate(axes[0, :2]):
-        ax.set_title(f"concept {number}", loc="left")
+        ax.set_title(f"concept {number} (by column)", loc="left")
         _draw_points(ax, of(points, "concept", number).head(N_POINTS))
     _draw_shares(axes[0, 2], rows(frames, "illustration_concepts"))
     entries = [
-        key(OURS, "ours, COMPAS", line=False),
+        key(OURS, f"{label_of('COMMOD')}, COMPAS", line=False),
         key(PAPERS, "the paper's (its own two concepts)", hollow=True, line=False),
     ]
     legend_below(figure, entries)
@@ -151,7 +153,8 @@ def draw_concepts(frames: Frames) -> Figure:
                 draw_line(ax, x, part[figure_of], look, kind, sd=part[f"{figure_of}_sd"])
         percent(ax.xaxis)
         ax.set_ylim(-0.05, 1.1)
-    legend_below(figure, [key(look, kind) for kind, look in KINDS.items()])
+    entries = [key(look, LABELS.get(kind, kind)) for kind, look in KINDS.items()]
+    legend_below(figure, entries, columns=3)
     return figure
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from experiments.methods import FEWER, LIMIT, WEIGHED, label_of
+from experiments.methods import AS_IN_PAPER, FEWER, LIMIT, WEIGHED, label_of
 
 Frames = Mapping[str, pd.DataFrame]
 
@@ -63,6 +63,7 @@ class Look:
 LOOKS = {
     "ControlledDebiaser": Look("#D55E00", "s", "-", 2.6, 6.0),
     "COMMOD": Look("#0072B2", "o", "-", 2.6, 6.5),
+    AS_IN_PAPER: Look("#56B4E9", "*", (0, (2.5, 1.0)), 2.2, 9.0),
     "FRAPPE": Look("#009E73", "^", (0, (6, 1.5)), 1.4, 6.0),
     "AdversarialDebiasing": Look("#B5478A", "D", (0, (1.2, 1.2)), 1.6, 5.0),
     "LPP": Look("#E69F00", "v", (0, (6, 1.5, 1.2, 1.5)), 1.4, 6.0),

@@ -111,7 +111,7 @@ def draw_architectures(frames: Frames) -> Figure:
         entries.insert(0, key(look, name))
     if selected.empty:
         write_empty_note(ax)
-    ax.set_title("COMMOD with other ratios, Law School", loc="left")
+    ax.set_title(f"{label_of('COMMOD')}, with other ratios, Law School", loc="left")
     ax.set_xlabel(FAIRNESS[DP])
     ax.set_ylabel(ACCURACY)
     percent(ax.yaxis)
@@ -151,6 +151,7 @@ def draw_post_hoc(frames: Frames) -> Figure:
     ax.set_xlabel("depth of the tree that replaces FRAPPE's additive term")
     ax.set_ylabel("P-rule\nhigher is fairer →")
     bare = [Look(LOOKS[m].color, "", LOOKS[m].line, LOOKS[m].width) for m in ("COMMOD", "FRAPPE")]
-    entries = [key(TREE, "FRAPPE + tree"), key(bare[0], "COMMOD"), key(bare[1], "FRAPPE itself")]
+    entries = [key(TREE, "FRAPPE + tree"), key(bare[0], label_of("COMMOD"))]
+    entries += [key(bare[1], "FRAPPE itself")]
     legend_below(figure, entries)
     return figure

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from commod._reporting.audit import audit_frame as audit_frame
     from commod._reporting.explain import Explanation as Explanation
     from commod._reporting.explain import explain as explain
+    from commod._reporting.pair import verify_report as verify_report
     from commod._reporting.render import report as report
     from commod._study.compare import Comparison as Comparison
     from commod._study.compare import compare as compare
@@ -66,6 +67,7 @@ _HOMES = {
     "frontier": "commod._study.frontier",
     "report": "commod._reporting.render",
     "stability": "commod._study.stability",
+    "verify_report": "commod._reporting.pair",
 }
 _MODULES = ("bounds", "datasets", "exceptions", "metrics", "rivals", "scorecard")
 

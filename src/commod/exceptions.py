@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from commod._text.names import visible
+
 
 class CommodError(Exception):
-    """Base class of every error that commod raises on purpose."""
+    """Base class of every error that commod raises on purpose.
+
+    Its text shows codes for control characters: a name from a table cannot command a terminal.
+    """
+
+    def __str__(self) -> str:
+        return visible(super().__str__(), keep="\n")
 
 
 class InputError(CommodError, ValueError):
@@ -46,7 +54,10 @@ class DatasetError(CommodError, OSError):
 
 
 class CommodWarning(UserWarning):
-    """Base class of every warning that commod raises on purpose."""
+    """Base class of every warning that commod raises on purpose; its text is as an error's."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__(), keep="\n")
 
 
 class BaseModelWarning(CommodWarning):

@@ -24,11 +24,14 @@ from commod._data.encoding import (
     NumericTerms,
     TermTable,
 )
+from commod._text import Table, first_rows, number, snippet, visible
+from commod._text import points as signed_points
 
 __all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
 
 MARGIN_COLUMN = "base margin"  # column of the margin, for updates that may read it
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
+MAX_SHOWN = 60  # terms of a table in a notebook
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
 
 
@@ -157,10 +160,36 @@ class Scorecard:
 
     def __repr__(self) -> str:
         if not self.n_terms_used:
-            changes = "no decision changes" if self.intercept >= 0 else "every decision changes"
-            return f"r = {self.intercept:.4g}, no points: {changes}."
+            return self._without_points()
         concepts_used = np.flatnonzero(self.contributions).tolist()
         return "\n".join(map(self._table, [None, *concepts_used]))
+
+    def _repr_html_(self) -> str:
+        if not self.n_terms_used:
+            return snippet("Scorecard", [self._without_points()])
+        start = number(self.intercept, 3)
+        rule = f"r = {start} and the points of each term; a decision changes where r < 0."
+        concepts_used = np.flatnonzero(self.contributions).tolist()
+        tables = [self._notebook_table(concept) for concept in [None, *concepts_used]]
+        return snippet("Scorecard", [rule], tables)
+
+    def _without_points(self) -> str:
+        changes = "no decision changes" if self.intercept >= 0 else "every decision changes"
+        return f"r = {self.intercept:.4g}, no points: {changes}."
+
+    def _notebook_table(self, concept: int | None) -> Table:
+        caption = "Points in r"
+        if concept is not None:
+            weight = signed_points(self.contributions[concept])
+            start = number(self.concept_intercepts[concept], 3)
+            caption = f"Concept {concept}: {start} and points, weight {weight} in r"
+        numeric = {c.name for c in self.encoding.columns if isinstance(c, NumericTerms)}
+        rows = [
+            (name, signed_points(value), "per unit" if name in numeric else "if it applies")
+            for name, value in self.rows(concept)
+        ]
+        header = ("term", "points", "counted")
+        return first_rows(caption, header, rows, most=MAX_SHOWN, all_in="rows()")
 
     def _table(self, concept: int | None) -> str:
         if concept is None:
@@ -169,9 +198,9 @@ class Scorecard:
             start = self.concept_intercepts[concept]
             weight = self.contributions[concept]
             title = f"concept {concept}, weight {weight:+.4g} in r: {start:+.4g} and points"
-        rows = self.rows(concept)
+        rows = [(visible(name), points) for name, points in self.rows(concept)]
         width = max((len(name) for name, _ in rows), default=0)
-        units = {c.name for c in self.encoding.columns if isinstance(c, NumericTerms)}
+        units = {visible(c.name) for c in self.encoding.columns if isinstance(c, NumericTerms)}
         lines = [
             f"  {name:<{width}}  {_points_text(points):>10}{' per unit' if name in units else ''}"
             for name, points in rows

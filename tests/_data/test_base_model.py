@@ -428,9 +428,25 @@ def test_one_entry_per_row_is_asked_for(name):
 
 def test_a_predict_that_differs_from_the_threshold_is_said_to_the_caller():
     n_different = int(((SCORES > 0.5) != (SCORES > 0.7)).sum())
-    words = f"own predict differs from score > 0.7 in {n_different} of {N} rows.*set threshold="
-    with pytest.warns(BaseModelWarning, match=words):
+    words = f"own predict differs from score > 0.7 in {n_different} of {N} rows"
+    with pytest.warns(BaseModelWarning, match=words) as caught:
         untrained(MODEL, threshold=0.7)
+    text = str(caught[0].message)
+    assert "check that threshold=0.7 is the one that is deployed" in text
+    assert "set threshold=" not in text  # it is set
+
+
+def test_who_left_the_threshold_alone_is_told_to_set_it():
+    class Strict:
+        classes_ = MODEL.classes_
+        predict_proba = staticmethod(MODEL.predict_proba)
+
+        @staticmethod
+        def predict(table):
+            return (MODEL.predict_proba(table)[:, 1] > 0.7).astype(int)
+
+    with pytest.warns(BaseModelWarning, match="set threshold= to the threshold that is deployed"):
+        untrained(Strict())
 
 
 def test_warnings_about_the_base_model_point_at_the_line_that_called_fit():

@@ -311,7 +311,9 @@ PACKED = gzip.compress(b"a,b\n" + os.urandom(50_000).hex().encode() + b",1\n")
 
 
 @pytest.mark.parametrize(
-    "content", [b"a,b\n1,2\n", PACKED[:20_000], PACKED[:-4], PACKED[:-8] + b"abcd" + PACKED[-4:]]
+    "content",
+    [b"a,b\n1,2\n", PACKED[:20_000], PACKED[:-4], PACKED[:-8] + b"abcd" + PACKED[-4:]],
+    ids=["no gzip", "cut", "end cut", "wrong checksum"],
 )
 @pytest.mark.parametrize("encoding", [None, "latin-1"])
 def test_a_broken_gzip_file(put, content, encoding):
@@ -835,3 +837,82 @@ def test_importing_the_rooms_loads_no_heavy_package():
         "sys.exit(bool({'duckdb', 'pandas', 'pyarrow', 'onnxruntime'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# -- private folders of killed processes ----------------------------------------------------------
+
+KILLED_READER = """
+    import sys, tempfile, time
+    tempfile.tempdir = sys.argv[2]
+    from commod._io.tables.table import open_tables
+
+    with open_tables([sys.argv[1]], encoding="latin-1"):
+        print("writing", flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def private_folder_names(folder):
+    with private_folder():
+        pass
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks on Windows")
+def test_the_copy_of_a_killed_process_is_removed_by_the_next_and_no_sooner(put, temporary):
+    process = started(KILLED_READER, put("a\nsecret\n"), temporary)
+    (left,) = temporary.iterdir()
+    assert b"secret" in b"".join(f.read_bytes() for f in left.rglob("*.csv"))
+    assert left.stat().st_mode & 0o777 == 0o700
+    assert private_folder_names(temporary) == [left.name]  # its owner lives
+    process.kill()
+    process.stdout.close()
+    process.wait()
+    assert left.is_dir()
+    assert private_folder_names(temporary) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks on Windows")
+def test_folders_and_links_that_are_not_ours_stay(temporary, tmp_path):
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700)
+    (victim / "data.csv").write_text("a")
+    (victim / ".commod-lock").write_text("")
+    (temporary / "commod-link").symlink_to(victim)
+    for name, mode, lock in (("plain", 0o700, False), ("shared", 0o755, True)):
+        folder = temporary / f"commod-{name}"
+        folder.mkdir()
+        folder.chmod(mode)
+        (folder / "data.csv").write_text("a")
+        if lock:
+            (folder / ".commod-lock").write_text("")
+    inside = temporary / "commod-linked-lock"
+    inside.mkdir(mode=0o700)
+    (inside / ".commod-lock").symlink_to(victim / ".commod-lock")
+    (temporary / "commod-file").write_text("")
+    names = ["commod-file", "commod-link", "commod-linked-lock", "commod-plain", "commod-shared"]
+    assert private_folder_names(temporary) == names
+    assert (victim / "data.csv").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks on Windows")
+def test_what_a_stale_folder_links_to_stays(temporary, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("a")
+    stale = temporary / "commod-stale"
+    stale.mkdir(mode=0o700)
+    (stale / ".commod-lock").write_text("")
+    (stale / "0.csv").symlink_to(table)
+    (stale / "folder").symlink_to(tmp_path)
+    (stale / "spill").mkdir()
+    (stale / "spill" / "part").write_text("a")
+    assert private_folder_names(temporary) == []
+    assert table.read_text() == "a"

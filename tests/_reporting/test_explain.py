@@ -702,7 +702,7 @@ def test_a_base_model_that_does_not_answer_is_said_to_be_taken_as_it_is(rows):
     assert person.sentence.endswith(
         "With the base score as it is, one other value would have kept it: age ≥ 43."
     )
-    turned.estimator = Fussy([*X["age"].unique(), 43.0])
+    update.estimator.ages = [*X["age"].unique(), 43.0]
     person = why.person(row)
     assert (person.score, person.kept_by[0].text) == ("asked", "age = 43")
     assert person.sentence.endswith(" One other value would have kept it: age = 43.")
@@ -812,7 +812,7 @@ def test_labels_of_a_pair(new):
         ({"y_before": [1] * N, "y_after": [0] * N, "favorable_label": 5}, "favorable_label=5 is"),
         ({"y_before": [1] * N, "y_after": [0] * N, "level": 95}, "level=95 must lie between"),
     ],
-    ids=str,
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else value,
 )
 def test_arguments_of_a_pair_that_make_no_sense(new, how, message):
     with pytest.raises(InputError, match=message):

@@ -97,10 +97,10 @@ def table():
 
 
 def test_a_planted_rule_is_found_exactly(table):
-    gain = (table["age"] < 25) & (table["job"] == "x")
+    gain = (table["age"] < 35) & (table["job"] == "x")
     segments, segment_of = gains(table, gain)
     (segment,) = segments.segments
-    assert set(segment.text.split(" and ")) == {"age < 25", "job = x"}
+    assert set(segment.text.split(" and ")) == {"age < 35", "job = x"}
     assert segment.direction == "gain"
     assert segment.n_changed == segment.size == segments.n_described_gains == gain.sum()
     assert np.array_equal(segment_of == 0, gain)
@@ -111,18 +111,20 @@ def test_a_planted_rule_is_found_exactly(table):
     [
         (lambda X: X["age"] >= 61, "age ≥ 61"),
         (lambda X: (X["age"] >= 30) & (X["age"] < 37), "30 ≤ age < 37"),
-        (lambda X: X["age"] == 40, "age = 40"),
+        (lambda X: X["visits"] == 4, "visits = 4"),
         (lambda X: X["job"].isin(["x", "z"]), "job is one of x, z"),
         (lambda X: X["job"].notna() & (X["job"] != "u"), "job is known and not u"),
         (lambda X: X["income"].isna(), "income is missing"),
         (lambda X: X["income"].notna(), "income is not missing"),
         (lambda X: X["income"].isna() | (X["income"] < 15000), "income < 15000 (or missing)"),
         (lambda X: X["is_new"], "is_new = True"),
-        (lambda X: X["town"] == "town 7", "town = town 7"),
+        (lambda X: X["region"] == "region 7", "region = region 7"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_one_condition_in_plain_words(table, plant, text):
+    table = table.assign(visits=np.arange(N) % 10)
+    table["region"] = [f"region {i % 13}" for i in range(N)]
     gain = plant(table).to_numpy()
     segments, _ = gains(table, gain)
     assert [segment.text for segment in segments.segments] == [text]
@@ -409,12 +411,25 @@ def test_a_handful_of_rows(n):
 
 
 def test_no_rule_singles_out_a_few_people(table):
-    gain = np.arange(N) < 4
+    gain = np.arange(N) < 19
     X = table.assign(who=[f"person {i}" for i in range(N)], id=np.arange(N))
     X["rare"] = np.where(gain, "rare", "usual")
     assert gains(X, gain)[0].segments == ()
-    X["rare"] = np.where(np.arange(N) < 5, "rare", "usual")
-    assert gains(X, np.arange(N) < 5)[0].segments[0].text == "rare = rare"
+    X["rare"] = np.where(np.arange(N) < 20, "rare", "usual")
+    assert gains(X.drop(columns="id"), np.arange(N) < 20)[0].segments[0].text == "rare = rare"
+
+
+def test_no_rule_names_a_category_or_missing_values_of_a_few_people():
+    # 100 people change: 19 of each of four towns, 19 without a town, and 5 others
+    town = np.repeat(["a", "b", "c", "d", None, "e", "f"], [19, 19, 19, 19, 19, 305, 200])
+    X = pd.DataFrame({"town": town})
+    changed = np.arange(600) < 100
+    for segment in gains(X, changed)[0].segments:
+        assert segment.text == "town is not one of e, f"
+    X["town"] = np.where(pd.isna(town), "e", town)
+    X.loc[:18, "town"] = None
+    X["x"] = np.where(np.arange(600) < 19, np.nan, np.arange(600.0))
+    assert not [s for s in gains(X, changed)[0].segments if "missing" in s.text]
 
 
 def test_constant_empty_and_identifying_columns_are_in_no_rule(table):

@@ -202,6 +202,13 @@ def test_the_picture_has_a_column_for_each_kind_of_method(comparison, model, row
     matplotlib.pyplot.close("all")
 
 
+def test_the_picture_says_what_dots_lines_and_crosses_are(comparison):
+    (legend,) = comparison.plot().legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["one update", "updates that no other of its method beats", "base model"]
+    matplotlib.pyplot.close("all")
+
+
 def test_the_line_that_no_update_beats():
     fairness, cost = np.array([0.5, 0.9, 0.7, 0.9]), np.array([0.1, 0.3, 0.4, 0.2])
     assert _unbeaten(fairness, cost).tolist() == [3, 0]
@@ -401,3 +408,11 @@ def test_a_column_of_scores_and_another_favourable_label(rows, model):
     frame = found.frame()
     assert frame.query("method == 'Constant'")["n_losses"].item() == (X["score"] <= 0.5).sum()
     assert isinstance(found.frame(), pd.DataFrame)
+
+
+def test_groups_left_out_are_counted(rows, model):
+    X, y, group = rows
+    groups = np.where(np.arange(len(X)) < 10, "seldom", np.asarray(group))
+    with pytest.warns(match="left out of the constraint"):
+        found = run([MinimalFlip(model)], (X, y, groups))
+    assert "1 group (10 rows) left out of the fairness figures: too few fit rows" in repr(found)

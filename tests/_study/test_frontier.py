@@ -248,15 +248,19 @@ def test_polars_intersections_and_text_labels(biased, rows):
 
 def test_small_groups_stay_out_of_the_figures(model, rows):
     X, y, s = rows
-    groups = np.where(np.arange(N) < 10, "few", np.asarray(s))
+    groups = np.where(np.arange(N) < 10, "seldom", np.asarray(s))
     with pytest.warns(match="left out of the constraint"):
         curve = frontier(ControlledDebiaser(model), X, y, sensitive_features=groups, targets=[0.7])
-    inside = groups != "few"
+    inside = groups != "seldom"
     after = curve.select(target=0.7).predict(X)
     value = fairness_value(
         "demographic_parity", y[inside], after[inside], sensitive_features=groups[inside]
     )
     assert curve.frame()["fairness"][0] == value
+    note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
+    assert repr(curve).endswith(note)
+    assert note in curve.plot().get_xlabel()
+    assert b"seldom" not in pickle.dumps(curve)
 
 
 # -- choosing -------------------------------------------------------------------------------------

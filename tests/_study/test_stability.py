@@ -307,8 +307,9 @@ def test_an_id_column_without_points_is_in_no_refit(policies):
 
 def test_small_categories_that_the_fit_has_take_part_in_refits(policies):
     X, y, s = policies
-    X = X.assign(policy=np.where(np.arange(600) < 12, "small", "other"))
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=10)
+    few = np.flatnonzero(s == "g1")[:32]  # a policy of one group: it matters, so it has points
+    X = X.assign(policy=np.where(np.isin(np.arange(600), few), "small", "other"))
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=30)
     assert "policy = small" in refit(update, (X, y, s), n_refits=2).terms
 
 
@@ -384,7 +385,7 @@ def test_frames_and_lists_give_what_arrays_give(rows, kind):
 
 def test_several_sensitive_columns_mean_their_intersections(watched, rows):
     X, y, s = rows
-    both = pd.DataFrame({"one": np.asarray(s), "two": np.arange(N) % 2})
+    both = pd.DataFrame({"one": s, "two": np.arange(N) % 2}, index=s.index)
     update = watched()
     refit(update, (X, y, both), n_refits=2)
     assert len(Watched.seen[0][1].group_labels) == 4
@@ -620,3 +621,11 @@ def test_hostile_names_are_drawn_as_they_are(figures):
 def test_text_for_pictures_holds_no_formula():
     assert plain_text("$x$") == r"\$x\$"
     assert "\n" not in plain_text("two\nlines")
+
+
+def test_groups_left_out_are_counted(model, rows):
+    X, y, s = rows
+    groups = np.where(np.arange(len(X)) < 10, "seldom", np.asarray(s))
+    found = refit(ControlledDebiaser(model, target=0.6), (X, y, groups), n_refits=2)
+    note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
+    assert found.left_out == note and note in repr(found)

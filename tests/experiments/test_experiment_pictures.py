@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from experiments.frames import read_frames
-from experiments.methods import FEWER, LIMIT, METHODS
+from experiments.methods import AS_IN_PAPER, FEWER, LIMIT, METHODS
 from experiments.paper import CELLS, COMPAS, DP, EO, LAW_SCHOOL
 from experiments.pictures.changes import draw_table_1
 from experiments.pictures.explanations import draw_locality
@@ -163,18 +163,30 @@ def test_locality_shows_f1_by_depth_and_names_the_sweep():
 
 def test_table_1_has_the_value_and_the_papers_in_every_cell():
     compas = draw_table_1({"table_1": table_1()}).axes[1]
-    ours = [line for line in compas.get_lines() if line.get_label() == "COMMOD"]
+    ours = [line for line in compas.get_lines() if line.get_label() == "COMMOD, adaptive"]
     np.testing.assert_allclose([line.get_ydata()[0] for line in ours], np.arange(1, 8) / 100)
     paper = [line for line in compas.get_lines() if line.get_label() == "paper"]
     np.testing.assert_allclose([line.get_xdata()[0] for line in paper], range(7), atol=0.45)
     assert [line.get_ydata()[0] for line in paper] == [0.05, 0.01, 0.09, 0.09, 0.05, 0.2, 0.06]
 
 
+def test_both_variants_of_commod_are_drawn_and_named():
+    frame = pd.concat([table_1(), table_1().assign(method=AS_IN_PAPER, changes=0.3)])
+    figure = draw_table_1({"table_1": frame})
+    labels = [line.get_label() for line in figure.axes[1].get_lines()]
+    assert labels.count("COMMOD, adaptive") == labels.count("COMMOD, as in the paper") == 7
+    for name in ("table_1", "figure_1_law_school_dp", "robustness_compas_def2", "pareto", "limits"):
+        (legend,) = pictures.FIGURES[name](tiny()).legends
+        named = {text.get_text() for text in legend.get_texts()}
+        assert {"COMMOD, adaptive", "COMMOD, as in the paper"} <= named, name
+        assert "COMMOD" not in named, f"{name} does not say which variant it shows"
+
+
 def test_levels_reached_in_few_splits_are_left_out_and_in_some_hollow():
     frame = pd.DataFrame({"level": [0.5, 0.7, 0.9], "n_reached": [4, 2, 1]})
     frame = frame.assign(table=LAW_SCHOOL, notion=DP, method="COMMOD", accuracy=0.7, n_splits=4)
     ax = draw_pareto({"pareto": frame}).axes[0]
-    assert line_of(ax, "COMMOD").get_xdata().tolist() == [0.5, 0.7]
+    assert line_of(ax, "COMMOD, adaptive").get_xdata().tolist() == [0.5, 0.7]
     full, hollow = [line for line in ax.get_lines() if line.get_marker() == "o"]
     assert (full.get_xdata().tolist(), hollow.get_xdata().tolist()) == ([0.5], [0.7])
     assert hollow.get_markerfacecolor() == "white"
@@ -197,7 +209,7 @@ def test_what_is_off_the_picture_is_named():
 
 def test_a_line_is_broken_where_a_method_has_nothing():
     axes = pictures.FIGURES["figure_1_law_school_dp"](tiny()).axes
-    assert np.isnan(line_of(axes[0], "COMMOD").get_ydata()).sum() == 1
+    assert np.isnan(line_of(axes[0], "COMMOD, adaptive").get_ydata()).sum() == 1
 
 
 def test_the_limit_is_a_bar_at_its_level():

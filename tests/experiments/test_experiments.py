@@ -17,18 +17,21 @@ import pandas as pd
 import pytest
 from experiments.entries.entry import contests, fewest_steps
 from experiments.frames import read_frames
+from experiments.methods import AS_IN_PAPER, VARIANTS, label_of, make
 from experiments.paper import DP, EO, LAW_SCHOOL
-from experiments.protocol import quartile
+from experiments.protocol import make_split, quartile
 from experiments.settings import FULL, QUICK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commod import COMMOD
 from commod.exceptions import DatasetError
 from commod.metrics import p_rule
 from experiments import (
     __main__ as command,
 )
 from experiments import (
+    added,
     adult,
     base_points,
     deciding,
@@ -43,7 +46,7 @@ from experiments import (
 )
 
 RESULTS = command.RESULTS
-METHODS = ["COMMOD", "LPP", "FRAPPE", "AdversarialDebiasing", "RejectOption"]
+METHODS = ["COMMOD", AS_IN_PAPER, "LPP", "FRAPPE", "AdversarialDebiasing", "RejectOption"]
 
 
 # -- cells ------------------------------------------------------------------------------------
@@ -172,7 +175,8 @@ def test_a_cell_of_table_1_is_the_mean_over_splits_of_the_mean_inside(notion):
 @pytest.mark.slow
 def test_the_papers_values_stand_in_their_cells():
     found = table_1.tables(None, FULL, updates(1, n=600))["table_1"]
-    commod = found[(found["method"] == "COMMOD") & (found["definition"] == 1)].dropna()
+    commod = found[found["method"].isin(VARIANTS) & (found["definition"] == 1)].dropna()
+    assert set(commod["method"]) == set(VARIANTS), "the paper's row stands beside both"
     printed = dict(zip(paper.CELLS, paper.TABLE_1[LAW_SCHOOL]["COMMOD"], strict=True))
     for line in commod[commod["edges"] == "shifted"].to_dict("records"):
         assert line["paper"] == printed[line["fairness_q"], line["accuracy_q"]]
@@ -189,7 +193,7 @@ def test_ordering_counts_cells_that_enough_splits_have():
     found = table_1.tables(None, FULL, updates(2, n=900))
     ordering = found["ordering"]
     ordering = ordering[(ordering["edges"] == "shifted") & (ordering["definition"] == 1)]
-    assert len(ordering) == len(paper.CELLS)
+    assert ordering["variant"].tolist() == np.repeat(list(VARIANTS), len(paper.CELLS)).tolist()
     for line in ordering.to_dict("records"):
         assert line["commod_fewest"] == (line["commod"] <= line["rival"])
 
@@ -279,6 +283,40 @@ def test_points_of_figure_1_without_commod_are_counted_apart():
     steps = pd.DataFrame(lines, columns=["method", "accuracy_change", "changes"])
     steps = steps.assign(table=LAW_SCHOOL, notion=DP, definition=1, fairness_q=2, n_splits=5)
     assert fewest_steps(steps) == (1, 1, 1)
+    assert fewest_steps(steps, AS_IN_PAPER) == (0, 0, 2)
+
+
+@pytest.mark.parametrize("method", list(VARIANTS))
+def test_each_variant_of_commod_is_what_its_label_says(method):
+    split = make_split("COMPAS", 0)
+    update = make(method, split, DP)
+    defaults = COMMOD(split.model) if method == "COMMOD" else COMMOD.as_in_the_paper(split.model)
+    for name in ("adaptive_fairness", "init", "adversary_hidden", "concepts_by_column"):
+        assert getattr(update, name) == getattr(defaults, name)
+    assert update.n_concepts == 5
+    assert label_of(method) == f"COMMOD, {VARIANTS[method]}"
+
+
+def test_the_papers_commod_is_swept_over_the_papers_ranges_on_the_papers_tables():
+    cells = [c for c in sweeps.cells(FULL) if c.arguments["method"] == AS_IN_PAPER]
+    assert {c.arguments["table"] for c in cells} == {LAW_SCHOOL, "COMPAS"}
+    for c in cells:
+        grid = c.arguments["sweep"]["grid"]
+        assert (max(grid["lambda_fair"]), max(grid["lambda_ratio"])) == (10, 0.5)
+
+
+def test_sweeps_of_one_method_can_be_added_to_an_earlier_run(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    assert command.main(["--methods", AS_IN_PAPER]) == 2
+    assert "run without --methods first" in capsys.readouterr().err
+    frame = updates(0)
+    told = added.described({"commit": "abc", "jobs": 16}, [AS_IN_PAPER], frame, 2)
+    assert told["commit"] == "abc" and told["jobs"] == 16
+    part = told["added"][AS_IN_PAPER]
+    assert part.keys() >= {"commit", "machine", "versions", "finished"}
+    assert part["splits"] == {f"{LAW_SCHOOL}, {DP}": 3}
+    again = added.merged(frame, frame[frame["method"] == AS_IN_PAPER])
+    assert len(again) == len(frame) and set(again["method"]) == set(frame["method"])
 
 
 def test_updates_are_matched_inside_the_band_at_the_accuracy_all_have():

@@ -18,6 +18,7 @@ from commod.patch.content import (
     Base,
     Content,
     Labels,
+    LeftOut,
     MarginColumn,
     PatchRequest,
     Ratio,
@@ -36,7 +37,7 @@ def content_of(*columns: Any, **changes: Any) -> Content:
         library="commod-debiasing 0.1.0",
         created="2026-01-01T00:00:00+00:00",
         method="ControlledDebiaser",
-        base=Base("LogisticRegression", None, None, 0.5),
+        base=Base("LogisticRegression", None, None, 0.5, "5" * 64),
         labels=Labels(0, 1, 1),
         asked=PatchRequest("demographic_parity", 0.8, "any", None, None, None, None),
         reached=Reached(
@@ -55,8 +56,11 @@ def content_of(*columns: Any, **changes: Any) -> Content:
             promised=None,
             in_words="P-rule ≥ 0.8 is reached on the fit rows.",
         ),
-        seen=Seen(len(names), columns_digest(names)),
+        seen=Seen(len(names), columns_digest(names), 1000),
         ratio=Ratio(1.0, True, True, (1.0,), (0.0,), columns),
+        left_out=LeftOut(1, 12),
+        audit="a" * 64,
+        versions={"python": "3.13.1", "numpy": "3.4.5"},
     )
     for name, value in changes.items():
         part = next(p for p in ("base", "labels", "asked", "reached", "ratio")
@@ -83,7 +87,8 @@ def mixed_patch(**changes: Any) -> Patch:
 
 ODD = [
     *[None, True, False, 0, 1, -1, 2, 10**400, -(10**30), 0.5, -0.0, 1e308, 1e101, 5e-324],
-    *["", "1", "number", "bins", "category", "margin", "commod.patch/2", "x" * 500, "\x00"],
+    *["", "1", "number", "bins", "category", "margin", "x" * 500, "\x00", "b" * 64],
+    *["commod.patch/1", "commod.patch/2", "commod.patch/3"],
     *["é", "\ud800", "NaN", [], {}, [[]], {"": None}, [None], [0.5], {"points": 1}],
 ]
 HOW = ["replace", "delete", "nudge", "rename", "repeat", "swap", "add"]

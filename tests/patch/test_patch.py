@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import warnings
 from dataclasses import replace
 from random import Random
@@ -166,7 +167,7 @@ def _file(tmp_path, text):
         ("{}", "schema"),
         (b"\xff\xfe{}", "UTF-8"),
         ('{"schema": "commod.patch/99"}', "newer than"),
-        ('{"schema": "commod.audit/1"}', "expected 'commod.patch/1'"),
+        ('{"schema": "commod.audit/1"}', "expected 'commod.patch/2'"),
         ('{"schema": NaN}', "NaN is not a number"),
         ('{"a": 1, "a": 2}', "occurs twice"),
         ('{"schema": "\\ud800"}', "UTF-8"),
@@ -202,7 +203,8 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
 def test_a_file_that_was_laid_out_anew_is_the_same_patch(tmp_path):
     patch = mixed_patch()
     short = json.dumps(json.loads(patch.to_json()), sort_keys=True)
-    whole = short.replace("25.0", "25").replace("2.0", "2")  # as JavaScript writes numbers
+    whole = re.sub(r"(\d)\.0(?=[,}\]])", r"\1", short)  # as JavaScript writes numbers
+    assert whole != short
     for text in (short, whole, "\ufeff" + short):
         assert Patch.load(_file(tmp_path, text)) == patch
 

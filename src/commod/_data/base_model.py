@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from commod._data.columns import Column
 from commod._data.labels import distinct_labels
 from commod._data.tables import take_rows
+from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import BaseModelError, BaseModelWarning
 
+DEFAULT_THRESHOLD = 0.5  # of every update
 MOST_COMPARED = 1_000  # rows of the first comparison with the decisions of the model itself
 
 
@@ -80,8 +83,8 @@ def base_classes(estimator: Any, y: NDArray[Any] | None) -> NDArray[Any]:
     if classes.ndim != 1 or len(classes) != 2:
         raise BaseModelError(
             f"Only binary classification is supported: {source} {classes.size} classes "
-            f"({classes.tolist()[:5]}), but an update edits decisions between 2. Compare one label "
-            "with all others, or pass two labels."
+            f"({list_names(classes.ravel().tolist())}), but an update edits decisions "
+            "between 2. Compare one label with all others, or pass two labels."
         )
     return classes
 
@@ -92,7 +95,7 @@ def _classes_of_labels(y: NDArray[Any] | None) -> NDArray[Any]:
         return np.array([0, 1])
     labels = distinct_labels(y)
     kinds = sorted({type(v).__name__ for v in labels})
-    if len(kinds) > 1 and "str" in kinds:
+    if len(kinds) > 1 and not all(isinstance(v, Number) for v in labels):
         raise BaseModelError(
             f"y mixes labels of different types ({', '.join(kinds)}), so it is not clear which is "
             "the positive one. Make all of them numbers or all of them text."
@@ -150,10 +153,11 @@ def _proba_of_column(estimator: ScoreColumn, columns: Sequence[Column]) -> NDArr
     for column in columns:
         if column.name == estimator.name:
             return _two_columns(_numbers(column, estimator))
-    names = ", ".join(c.name for c in columns)
+    names = [c.name for c in columns]
     raise BaseModelError(
-        f"{estimator!r} is not a column of X (columns: {names}). Name one of them. For a NumPy "
-        "array, pass its position, counted from 0."
+        f"{estimator!r} is not a column of X (columns: {list_names(names)})."
+        f"{did_you_mean(estimator.column, names)} Name one of them. For a NumPy array, pass its "
+        "position, counted from 0."
     )
 
 
@@ -174,20 +178,50 @@ def _two_columns(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _proba_of_model(estimator: Any, X: Any, positive: int) -> NDArray[np.float64]:
-    proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    proba = _real_numbers(estimator.predict_proba(X), f"predict_proba of {_name(estimator)}")
     if proba.ndim == 1:  # some wrappers return the score of classes_[1] alone
         proba = _two_columns(proba)
     if proba.ndim != 2 or proba.shape[1] != 2:
         raise BaseModelError(
-            f"predict_proba of the base model {type(estimator).__name__} gave shape {proba.shape}; "
-            "expected (n_rows, 2)."
+            f"predict_proba of {_name(estimator)} gave shape {proba.shape}; expected (n_rows, 2)."
         )
     return proba[:, [1 - positive, positive]]
 
 
 def _proba_of_decision(estimator: Any, X: Any, *, flip: bool) -> NDArray[np.float64]:
-    decision = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
+    source = f"decision_function of {_name(estimator)}"
+    decision = _real_numbers(estimator.decision_function(X), source)
+    if decision.ndim == 2 and decision.shape[1] == 1:
+        decision = decision[:, 0]
+    if decision.ndim != 1:
+        raise BaseModelError(f"{source} gave shape {decision.shape}; expected (n_rows,).")
     return _two_columns(expit(-decision if flip else decision))
+
+
+def _name(estimator: Any) -> str:
+    return f"the base model {type(estimator).__name__}"
+
+
+def _real_numbers(values: Any, source: str) -> NDArray[np.float64]:
+    """Return what a base model gave as numbers; anything that is no real number is refused."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":  # numbers and None, for example
+            array = np.array([_float_of(v) for v in array.ravel()]).reshape(array.shape)
+        elif array.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BaseModelError(
+            f"{source} gave {shown(values)}, but scores are numbers: an array of shape "
+            "(n_rows, 2) from predict_proba, (n_rows,) from decision_function."
+        ) from error
+    return array.astype(np.float64)
+
+
+def _float_of(value: Any) -> float:
+    if isinstance(value, str | bytes | complex | np.complexfloating):
+        raise TypeError
+    return float(value)
 
 
 def _check_scores(scores: NDArray[np.float64], estimator: Any) -> None:
@@ -245,8 +279,17 @@ def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_labe
     """
 
     def differs(table: Any, decisions: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        predicted = np.asarray(estimator.predict(table)).reshape(-1) == pos_label
-        return np.asarray(predicted != decisions)
+        given = estimator.predict(table)
+        try:
+            predicted = np.asarray(given)
+        except ValueError:  # rows of different lengths
+            predicted = np.asarray(None)
+        if predicted.size != len(decisions):
+            raise BaseModelError(
+                f"predict of {_name(estimator)} gave {shown(given)} for {len(decisions)} rows; "
+                "expected one label per row."
+            )
+        return np.asarray((predicted.reshape(-1) == pos_label) != decisions)
 
     if len(base.scores) > MOST_COMPARED:
         rows = _comparison_rows(base)
@@ -254,10 +297,13 @@ def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_labe
             return
     different = differs(X, base.decisions)
     if different.any():
+        way_out = "set threshold= to the threshold that is deployed"
+        if base.threshold != DEFAULT_THRESHOLD:  # somebody has set it already
+            way_out = f"check that threshold={base.threshold:g} is the one that is deployed"
         _warn(
             f"The base model's own predict differs from score > {base.threshold:g} in "
             f"{different.sum()} of {len(different)} rows. Changes are counted against score > "
-            f"{base.threshold:g}; set threshold= to the threshold that is deployed.",
+            f"{base.threshold:g}; {way_out}.",
             stacklevel=7,
         )
 

@@ -7,7 +7,7 @@ where they are small whole numbers, or encoded by the library that holds the col
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+
+from commod.exceptions import InputError
 
 MOST_COUNTED = 65_536  # whole numbers in a wider range are counted only if rows are as many
 
@@ -48,6 +50,21 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         return None
     return value
+
+
+def check_text(texts: Iterable[str], owner: str, parameter: str) -> None:
+    """Refuse text with lone surrogates: no file, no database and no page can hold it."""
+    texts = list(texts)
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        wrong = next(text for text in texts if any("\ud800" <= c <= "\udfff" for c in text))
+        raise InputError(
+            f"{owner} hold{'' if owner.startswith('The ') else 's'} {wrong!r}, which has a lone "
+            "surrogate and is no valid text. It comes from bytes that were decoded wrongly: read "
+            "them with the right encoding, or replace the character.",
+            parameter=parameter,
+        ) from None
 
 
 def is_numeric(kind: type) -> bool:

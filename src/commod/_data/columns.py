@@ -10,7 +10,15 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import Coded, code_array, code_list, code_series, is_numeric, plain
+from commod._data.codes import (
+    Coded,
+    check_text,
+    code_array,
+    code_list,
+    code_series,
+    is_numeric,
+    plain,
+)
 from commod._data.tables import (
     as_matrix,
     check_not_empty,
@@ -21,6 +29,7 @@ from commod._data.tables import (
 from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
 
+LARGEST = 1e100  # larger numbers are cut, so that squares and points times numbers stay finite
 Kind = Literal["numeric", "category"]
 Scalar = str | bool | int | float
 
@@ -72,8 +81,9 @@ def read_columns(
 ) -> list[Column]:
     """Return the raw columns of a NumPy array, a pandas, polars or pyarrow frame, or nested lists.
 
-    Numbers become float64 with NaN where missing. Text, categories and booleans become codes of
-    the values that occur. Infinite numbers, dates and nested values are refused.
+    Numbers become float64 with NaN where missing; beyond ±LARGEST they become ±LARGEST. Text,
+    categories and booleans become codes of the values that occur. Infinite numbers, dates and
+    nested values are refused.
 
     Parameters
     ----------
@@ -86,6 +96,7 @@ def read_columns(
         they may hold values of any type.
     """
     columns = list(iter_columns(X, kinds, skip, only))
+    check_text((c.name for c in columns), "The names of the columns of X", "X")
     if len({c.name for c in columns}) < len(columns):  # for example the number 1 and the text "1"
         raise duplicate_names("X", [c.name for c in columns])
     return columns
@@ -136,13 +147,14 @@ def _columns_of_array(
 ) -> Iterator[Column]:
     read = [_is_read(f"x{j}", skip, only) for j in range(array.shape[1])]
     if array.dtype.kind in "fiu":
-        _finite(array if all(read) else array[:, read], "X")
+        _finite(array if all(read) else array[:, read], "X")  # one message for the whole array
     for j, values in enumerate(array.T):
         name = f"x{j}"
         if not read[j]:
             yield _without_values(name, len(array))
         elif array.dtype.kind in "fiu":
-            yield Column(name, "numeric", values.astype(np.float64, copy=False))
+            numbers = values.astype(np.float64, copy=False)
+            yield Column(name, "numeric", _finite(numbers, f"Column {name!r}"))
         elif array.dtype.kind == "b":
             yield _categories(name, code_array(values))
         else:
@@ -194,7 +206,14 @@ def _column_of_objects(name: str, values: list[Any], kind: Kind | None = None) -
         types = set(map(type, values))
     types.discard(type(None))
     if kind != "category" and all(map(is_numeric, types)):
-        numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+        try:
+            numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+        except OverflowError as error:
+            raise InputError(
+                f"Column {name!r} holds a whole number too large for a float; a scorecard needs "
+                "finite numbers. Clip it, or make it missing.",
+                parameter="X",
+            ) from error
         return Column(name, "numeric", _finite(numbers, f"Column {name!r}"))
     if not types <= PLAIN_TYPES:
         _check_readable(name, values)
@@ -212,6 +231,8 @@ def _categories(name: str, coded: Coded) -> Column:
 
 
 def _check_readable(name: str, values: Iterable[Any]) -> None:
+    values = list(values)
+    check_text((v for v in values if isinstance(v, str)), f"Column {name!r}", "X")
     for v in values:
         if v is not None and not isinstance(v, str | bool | int | float):
             raise InputTypeError(
@@ -224,6 +245,7 @@ def _check_readable(name: str, values: Iterable[Any]) -> None:
 
 
 def _finite(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return finite numbers, cut to ±LARGEST; infinite ones are refused."""
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         raise InputError(
@@ -231,4 +253,6 @@ def _finite(values: NDArray[Any], name: str) -> NDArray[Any]:
             "numbers. Clip them, or make them missing.",
             parameter="X",
         )
+    if values.dtype.kind == "f" and ((values > LARGEST).any() or (values < -LARGEST).any()):
+        return np.clip(values, -LARGEST, LARGEST)
     return values

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commod._data.groups import Groups, read_groups
 from commod._data.labels import binary_outcome, binary_outcomes, read_label_pair, read_labels
+from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 
 
@@ -33,6 +34,14 @@ def read_decisions(
     y_true: Any, y_pred: Any, sensitive_features: Any, pos_label: Any, sample_weight: Any = None
 ) -> GroupedDecisions:
     """Return checked decisions; `y_true` may be None, and otherwise uses the same two labels."""
+    check_same_rows(
+        {
+            "y_pred": y_pred,
+            "y_true": y_true,
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+        }
+    )
     labels: NDArray[Any] | None = None
     outcomes: NDArray[np.bool_] | None = None
     if y_true is None:

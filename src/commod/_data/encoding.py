@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.binning import ROUNDING, bin_edges
-from commod._data.columns import Column, Kind, Scalar
+from commod._data.columns import LARGEST, Column, Kind, Scalar
 from commod.exceptions import InputError
-
-LARGEST = 1e100  # numbers are clipped to ±LARGEST, so that points times numbers cannot overflow
 
 
 @dataclass(frozen=True)
@@ -146,6 +144,18 @@ class TermTable:
             elif points[self.numeric_terms[j]]:
                 total += points[self.numeric_terms[j]] * self.numeric[:, j]
         return total
+
+    def n_people(self, weight: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the rows with a positive weight in which each term is present, shape (d,).
+
+        A number is present in every row.
+        """
+        counted = weight > 0
+        n_people = np.zeros(self.n_terms + 1, dtype=np.intp)
+        for codes in self.codes.T:
+            n_people += np.bincount(codes[counted], minlength=self.n_terms + 1)
+        n_people[self.numeric_terms] = np.count_nonzero(counted)
+        return n_people[:-1]
 
     def moments(
         self, weight: NDArray[np.float64]

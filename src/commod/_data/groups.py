@@ -10,12 +10,14 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import Coded, code_array, code_series, joint_codes
+from commod._data.codes import Coded, check_text, code_array, code_series, joint_codes
 from commod._data.columns import Column
 from commod._data.labels import check_length, one_dimensional
 from commod._data.tables import from_native
 from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
+
+FEWEST_DESCRIBED = 5  # people: rates of a smaller group would reveal one person's decision
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
         )
     for coded in columns:
         check_length(coded.codes, "sensitive_features", n_rows)
+        texts = (value for value in coded.values if isinstance(value, str))
+        check_text(texts, "sensitive_features", "sensitive_features")
     n_missing = int(np.any([coded.codes < 0 for coded in columns], axis=0).sum())
     if n_missing:
         raise InputError(

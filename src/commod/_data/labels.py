@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import code_series, plain
+from commod._data.codes import check_text, code_series, plain
 from commod._data.tables import as_array, from_native
-from commod._text import n_of
-from commod.exceptions import InputError
+from commod._text import did_you_mean, list_names, n_of, shown
+from commod.exceptions import InputError, InputTypeError
 
 BoolArray = NDArray[np.bool_]
 
@@ -33,6 +33,8 @@ def read_labels(values: Any, name: str, *, allow_empty: bool = True) -> NDArray[
             raise _missing_labels(name, f"NaN or infinity ({n_missing} NaN)")
     elif array.dtype.kind == "O":
         array = _known_labels(array.tolist(), name)
+    if array.dtype.kind == "U":
+        check_text(map(str, distinct_labels(array)), name, name)
     if not allow_empty:
         _check_not_empty(array, name)
     return array
@@ -41,10 +43,23 @@ def read_labels(values: Any, name: str, *, allow_empty: bool = True) -> NDArray[
 def _known_labels(scalars: list[Any], name: str) -> NDArray[Any]:
     if set(map(type, scalars)) not in ({int}, {bool}, {str}):
         scalars = [plain(v) for v in scalars]
+        _check_single_values(scalars, name)
         n_missing = scalars.count(None)
         if n_missing:
             raise _missing_labels(name, f"NaN or None in {n_of(n_missing, 'row')}")
     return _typed(scalars)
+
+
+def _check_single_values(scalars: list[Any], name: str) -> None:
+    """Refuse labels that are lists, dicts, arrays or complex numbers."""
+    for value in scalars:
+        is_single = isinstance(value, Hashable) and not isinstance(value, tuple | frozenset)
+        if not is_single or isinstance(value, complex) or hasattr(value, "__array__"):
+            raise InputTypeError(
+                f"{name} holds {shown(value)} of type {type(value).__name__}, which cannot be a "
+                "label. Pass one number, text or boolean per row.",
+                parameter=name,
+            )
 
 
 def _missing_labels(name: str, what_is_missing: str) -> InputError:
@@ -74,7 +89,7 @@ def read_scores(values: Any, name: str) -> NDArray[np.float64]:
     try:
         # Digits in quotes are text. A column read as text is a mistake, so it is refused.
         numbers = scores.astype(np.float64) if scores.dtype.kind not in "US" else None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = None
     if numbers is None:
         raise InputError(
@@ -134,6 +149,19 @@ def _object_array(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
+def is_label_in(label: Any, known: Sequence[Any]) -> bool:
+    """Return whether a value of any type equals one of the known labels.
+
+    Examples
+    --------
+    >>> is_label_in(np.int64(1), [0, 1]), is_label_in([1], [0, 1]), is_label_in({}, [0, 1])
+    (True, False, False)
+    """
+    scalar = plain(label)
+    is_single = isinstance(scalar, Hashable) and not hasattr(scalar, "__array__")
+    return scalar is not None and is_single and scalar in known
+
+
 def check_length(values: Sequence[Any] | NDArray[Any], name: str, n_rows: int) -> None:
     """Refuse `values` if it does not have one entry per row."""
     if len(values) != n_rows:
@@ -154,18 +182,18 @@ def binary_outcome(
     _check_not_empty(labels, name)
     values = distinct_labels(labels)
     if len(values) > 2:
-        shown = ", ".join(repr(v) for v in values[:4])
         raise InputError(
-            f"{name} holds {len(values)} different values ({shown}, ...), but decisions have two. "
-            "If these are scores, compare them with the threshold first: score > threshold.",
+            f"{name} holds {len(values)} different values ({list_names(values, 4)}), but decisions "
+            "have two. If these are scores, compare them with the threshold first: score > "
+            "threshold.",
             parameter=name,
         )
-    if pos_label not in values and (
+    if not is_label_in(pos_label, values) and (
         len(values) == 2 or isinstance(values[0], str) != isinstance(pos_label, str)
     ):
         raise InputError(
-            f"{parameter}={pos_label!r} is not among the values of {name}: {values}. "
-            "Pass the value that is meant.",
+            f"{parameter}={shown(pos_label)} is not among the values of {name}: {values}."
+            f"{did_you_mean(pos_label, values)} Pass the value that is meant.",
             parameter=parameter,
         )
     return np.asarray(labels == pos_label, dtype=bool)

@@ -1,26 +1,122 @@
-"""Check parameters that are single numbers."""
+"""Check parameters: single numbers, choices, flags, seeds and names of columns."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from sklearn.utils import check_scalar
+import numpy as np
+from sklearn.utils import check_random_state, check_scalar
 
+from commod._text import did_you_mean, shown
 from commod.exceptions import InputError, InputTypeError
 
 
 def check_number_parameter(value: Any, name: str, kinds: Any, **limits: Any) -> Any:
-    """Return a number that scikit-learn's `check_scalar` accepts; errors name the parameter.
+    """Return a finite number that scikit-learn's `check_scalar` accepts; errors name the parameter.
+
+    True and False are no numbers here.
 
     Examples
     --------
     >>> check_number_parameter(0, "min_group_size", int, min_val=1)
     Traceback (most recent call last):
     commod.exceptions.InputError: min_group_size == 0, must be >= 1.
+    >>> check_number_parameter(float("nan"), "level", float, min_val=0)
+    Traceback (most recent call last):
+    commod.exceptions.InputError: level=nan must be a finite number.
     """
+    if isinstance(value, bool | np.bool_):
+        raise InputTypeError(f"{name}={value!r} must be a finite number.", parameter=name)
     try:
-        return check_scalar(value, name, kinds, **limits)
+        check_scalar(value, name, kinds, **limits)
+        is_finite = math.isfinite(value)
     except TypeError as error:
         raise InputTypeError(str(error), parameter=name) from error
+    except OverflowError:  # a whole number beyond all floats
+        is_finite = False
     except ValueError as error:
         raise InputError(str(error), parameter=name) from error
+    if not is_finite:
+        raise InputError(f"{name}={shown(value)} must be a finite number.", parameter=name)
+    return value
+
+
+def check_choice(value: Any, name: str, choices: Iterable[str]) -> str:
+    """Return the value if it is one of the texts to choose from.
+
+    Examples
+    --------
+    >>> check_choice("bin", "numeric", ("auto", "unit", "bins"))
+    Traceback (most recent call last):
+    commod.exceptions.InputError: numeric='bin' is not known; choose one of auto, unit, bins. Did
+    you mean 'bins'?
+    """
+    choices = list(choices)
+    if isinstance(value, str) and value in choices:
+        return value
+    raise InputError(
+        f"{name}={shown(value)} is not known; choose one of {', '.join(choices)}."
+        f"{did_you_mean(value, choices)}",
+        parameter=name,
+    )
+
+
+def check_flag(value: Any, name: str, *, optional: bool = False) -> bool | None:
+    """Return the value if it is True or False, or None where that is allowed.
+
+    Examples
+    --------
+    >>> check_flag("yes", "aware")
+    Traceback (most recent call last):
+    commod.exceptions.InputTypeError: aware='yes' must be True or False.
+    """
+    if isinstance(value, bool | np.bool_) or (optional and value is None):
+        return value  # type: ignore[return-value]
+    allowed = "True, False or None" if optional else "True or False"
+    raise InputTypeError(f"{name}={shown(value)} must be {allowed}.", parameter=name)
+
+
+def check_seed(value: Any, name: str = "random_state") -> np.random.RandomState:
+    """Return scikit-learn's random state for a seed; other values are refused.
+
+    Examples
+    --------
+    >>> check_seed(-1)
+    Traceback (most recent call last):
+    commod.exceptions.InputError: random_state=-1 cannot be a seed: pass None, a whole number from
+    0 to 4294967295, or a numpy.random.RandomState.
+    """
+    try:
+        if not isinstance(value, bool | np.bool_):
+            return check_random_state(value)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(
+        f"{name}={shown(value)} cannot be a seed: pass None, a whole number from 0 to {2**32 - 1}, "
+        "or a numpy.random.RandomState.",
+        parameter=name,
+    )
+
+
+def check_names(value: Any, name: str) -> frozenset[str]:
+    """Return names of columns as a set; anything but a collection of texts is refused.
+
+    Examples
+    --------
+    >>> check_names(None, "locked_features")
+    Traceback (most recent call last):
+    commod.exceptions.InputTypeError: locked_features=None must be a list of names of columns, such
+    as ['age']; pass [] for none.
+    """
+    if isinstance(value, str):
+        raise InputError(f"{name}={value!r} is text; pass a list: [{value!r}].", parameter=name)
+    is_list = isinstance(value, Collection) and not isinstance(value, bytes | bytearray)
+    if not is_list or getattr(value, "ndim", 1) != 1 or not all(isinstance(n, str) for n in value):
+        raise InputTypeError(
+            f"{name}={shown(value)} must be a list of names of columns, such as ['age']; pass [] "
+            "for none.",
+            parameter=name,
+        )
+    return frozenset(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -11,6 +11,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
+from commod._text import shorten
 from commod.exceptions import InputError, InputTypeError
 
 
@@ -74,8 +75,60 @@ def n_rows_of(X: Any) -> int:
 
 def index_of(values: Any) -> Any:
     """Return the index of a pandas frame or series, None for anything else."""
-    is_pandas = type(values).__module__.partition(".")[0] == "pandas"
-    return getattr(values, "index", None) if is_pandas else None
+    native = nw.to_native(values, pass_through=True)
+    is_pandas = nw.dependencies.is_pandas_dataframe(native)
+    return native.index if is_pandas or nw.dependencies.is_pandas_series(native) else None
+
+
+def check_same_rows(tables: Mapping[str, Any]) -> None:
+    """Refuse pandas objects whose indexes disagree: their rows would be mixed up.
+
+    `tables` holds what has one entry per row, by the name of its parameter. Only pandas objects
+    have labels; everything else is taken as it comes. Lengths are not compared here.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X, y = pd.DataFrame({"age": [30, 40]}), pd.Series([0, 1])
+    >>> check_same_rows({"X": X, "y": y, "sample_weight": [1, 2]})
+    >>> check_same_rows({"X": X, "y": y[::-1]})
+    Traceback (most recent call last):
+    commod.exceptions.InputError: X and y hold the same index labels in different orders (row 0:
+    0 and 1), so their rows do not belong together. ...
+    """
+    indexed = list(_indexes(tables))
+    for name, index in indexed[1:]:
+        first, expected = indexed[0]
+        if len(index) == len(expected) and not index.equals(expected):
+            _refuse_other_labels(first, expected.tolist(), name, index.tolist())
+
+
+def _indexes(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the index of each pandas object, also of those in a dict."""
+    for name, values in tables.items():
+        if isinstance(values, Mapping):
+            yield from _indexes({f"{name}[{key!r}]": column for key, column in values.items()})
+        elif (index := index_of(values)) is not None:
+            yield name, index
+
+
+def _refuse_other_labels(first: str, expected: list[Any], name: str, labels: list[Any]) -> None:
+    """Raise an error that names the first row whose labels differ, if there is one."""
+    rows = enumerate(zip(expected, labels, strict=True))
+    row = next((i for i, (a, b) in rows if a is not b and a != b and (a == a or b == b)), None)
+    if row is None:  # equal labels of different types, such as 0 and 0.0
+        return
+    fault, way = "different index labels", ""
+    if Counter(expected) == Counter(labels):
+        fault = "the same index labels in different orders"
+        way = f"Bring the rows into one order with {name}.loc[{first}.index]. "
+    shown = f"{shorten(repr(expected[row]), 40)} and {shorten(repr(labels[row]), 40)}"
+    raise InputError(
+        f"{first} and {name} hold {fault} (row {row}: {shown}), so their rows do not belong "
+        f"together. {way}If the rows are in the same order and only the labels differ, drop the "
+        "labels of both: .reset_index(drop=True), or .to_numpy().",
+        parameter=name.partition("[")[0],
+    )
 
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:

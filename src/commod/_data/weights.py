@@ -26,7 +26,10 @@ def check_weights(
         if wrong:
             raise InputError(f"{name} must hold numbers; got {wrong[0]!r}.", parameter=name)
         weight = np.array(scalars)
-    weight = weight.astype(np.float64)
+    try:
+        weight = weight.astype(np.float64)
+    except OverflowError:  # a whole number beyond all floats
+        weight = np.full(len(weight), np.inf)
     check_length(weight, name, n_rows)
     with np.errstate(over="ignore"):
         is_finite = bool(np.isfinite(weight.sum()))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
+from commod._data.tables import check_same_rows
 from commod._displays._style import axes_or_new, check_fitted_update, group_argument
 from commod._record import CalibrationBin
 from commod._reporting.audit.scores import calibration_bins, calibration_error
@@ -127,6 +128,7 @@ class CalibrationDisplay:
             A new figure if None.
         """
         check_fitted_update(update, "CalibrationDisplay.from_estimator")
+        check_same_rows({"X": X, "y": y, "sensitive_features": sensitive_features})
         proba = update.predict_proba(X, **group_argument(update, sensitive_features))
         column = int(np.flatnonzero(update.classes_ == update.pos_label_)[0])
         return cls.from_predictions(
@@ -168,6 +170,9 @@ class CalibrationDisplay:
                 f"level={level!r} must be a number between 0 and 1, such as 0.95.",
                 parameter="level",
             )
+        check_same_rows(
+            {"y_true": y_true, "scores_before": scores_before, "scores_after": scores_after}
+        )
         is_positive = binary_outcome(read_labels(y_true, "y_true"), "y_true", pos_label)
         curves = []
         for name, given in (("scores_before", scores_before), ("scores_after", scores_after)):

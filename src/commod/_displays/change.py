@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from commod._data.groups import read_groups
+from commod._data.tables import check_same_rows
 from commod._displays._style import (
     axes_or_new,
     check_fitted_update,
@@ -85,6 +86,7 @@ class ChangeDisplay:
             As in `plot`.
         """
         check_fitted_update(update, "ChangeDisplay.from_estimator")
+        check_same_rows({"X": X, "sensitive_features": sensitive_features})
         changes = update.changes(X, **group_argument(update, sensitive_features))
         read_groups(sensitive_features, len(changes.gain))  # checks them before counting
         # a loss had the favourable outcome before, a gain has it after; others count as unchanged

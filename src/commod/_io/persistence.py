@@ -8,6 +8,7 @@ TRUSTED_TYPES = (
     "commod._data.encoding.CategoryTerms",
     "commod._data.encoding.Encoding",
     "commod._data.encoding.NumericTerms",
+    "commod._record.left_out.LeftOutGroup",
     "commod.metrics._constraint.Constraint",
     "commod.metrics._constraint.RateRow",
     "commod.rivals._group_model.LogisticGroupModel",

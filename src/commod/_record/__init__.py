@@ -12,7 +12,6 @@ from commod._record.audit import (
     Calibration,
     CalibrationBin,
     ChangeSummary,
-    Check,
     Fairness,
     Group,
     Limit,
@@ -25,6 +24,7 @@ from commod._record.audit import (
     Subgroup,
     Subgroups,
 )
+from commod._record.checks import STATES, Check, Severity, State, by_importance
 from commod._record.explanation import (
     Card,
     CardLine,
@@ -35,11 +35,15 @@ from commod._record.explanation import (
     Segments,
     Value,
 )
-from commod._record.plain import from_plain, to_plain
+from commod._record.left_out import LeftOutGroup
+from commod._record.plain import from_plain, plain_digest, to_plain
+from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
 from commod._record.trade_off import Step, TradeOff
 
 __all__ = [
+    "REPORT_SCHEMA",
     "SCHEMA",
+    "STATES",
     "Agreement",
     "Audit",
     "Calibration",
@@ -52,7 +56,9 @@ __all__ = [
     "Condition",
     "Estimate",
     "Fairness",
+    "Gap",
     "Group",
+    "LeftOutGroup",
     "Limit",
     "Provenance",
     "Proxy",
@@ -60,13 +66,18 @@ __all__ = [
     "Request",
     "Segment",
     "Segments",
+    "Severity",
+    "Shipped",
     "SmallGroup",
     "StabilitySummary",
+    "State",
     "Step",
     "Subgroup",
     "Subgroups",
     "TradeOff",
     "Value",
+    "by_importance",
     "from_plain",
+    "plain_digest",
     "to_plain",
 ]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from commod import _text
 from commod._io.strict_json import read_object
+from commod._record.checks import Check, by_importance, verdict_of, with_severities
 from commod._record.explanation import Card, Estimate, Segments, Value
-from commod._record.plain import ADDED_LATER, from_plain, to_plain
+from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
+from commod._record.shipped import REPORT_SCHEMA
 from commod.exceptions import InputError
 
-SCHEMA = "commod.audit/1"
+SCHEMA = "commod.audit/2"
+OLDER_SCHEMA = "commod.audit/1"  # had no severity of checks
 MAX_BYTES = 64 * 2**20  # of JSON; most audits have a few hundred kilobytes
 RENAMED = {  # fields that version 0.1 called otherwise
     "quality": {"n_mended": "n_errors_fixed", "n_broken": "n_errors_introduced"},
@@ -97,11 +100,17 @@ class Group:
 
 @dataclass(frozen=True)
 class SmallGroup:
-    """A group that is too small to compare: `n` people, where `needed` would be enough."""
+    """A group that is too small to compare: `n` people, where `needed` would be enough.
+
+    The rates are those of `pos_label`. They are None for a group of fewer than five people, and in
+    audits that earlier versions wrote.
+    """
 
     name: str
     n: int
     needed: int
+    rate_before: float | None = field(default=None, metadata=ADDED_LATER)
+    rate_after: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -192,12 +201,15 @@ class Proxy:
     0.5 means not at all. Values below 0.5 predict the group as well as values above: the update
     then pushes the *other* people. `update` is the area for −r, or for the change itself where r is
     not known; `by_ratio` says which. `base_score` is the area for the base model's score.
+    `difference` is how much better the update predicts the group than the score does: both areas
+    are turned to 0.5 or above first. It is None without scores, and in older audits.
     """
 
     group: str
     by_ratio: bool
     update: Estimate
     base_score: Estimate | None
+    difference: Estimate | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -263,16 +275,6 @@ class StabilitySummary:
     fairness_high: float | None
     changes_low: float
     changes_high: float
-
-
-@dataclass(frozen=True)
-class Check:
-    """One question with a stable code, its answer, and the numbers behind the answer."""
-
-    code: str
-    title: str
-    state: Literal["passed", "failed", "not enough evidence"]
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -347,17 +349,38 @@ class Audit:
         """Return the audit as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the audit, which does not depend on the layout of its JSON.
+
+        A patch carries it: see `Patch.with_audit`. The ledger has a digest of its own.
+        """
+        return plain_digest(self.to_dict())
+
+    @property
+    def verdict(self) -> str:
+        """Return what the checks mean for a signature, most important first."""
+        return " ".join(self.verdict_sentences)
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """Return the sentences of `verdict`; the first says whether a check blocks signing."""
+        return verdict_of(self.checks)
+
     def __repr__(self) -> str:
         fairness = self.fairness[0]
-        before, after = (_text.number(f.value, 3) for f in (fairness.before, fairness.after))
-        states = [check.state for check in self.checks]
-        checks = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        before, after = (
+            _text.NOT_KNOWN
+            if figure.value is None
+            else _text.distinct(figure.value, self.request.target, digits=3)
+            for figure in (fairness.before, fairness.after)
+        )
         return (
             f"Audit of {self.n:,} {_text.shorten(self.rows, 60)}: "
             f"{_text.n_of(self.changes.n_changes, 'change')} "
             f"({_text.n_of(self.changes.n_gains, 'gain')}, "
             f"{_text.n_of(self.changes.n_losses, 'loss')}), {fairness.metric} "
-            f"{before} → {after}, checks: {checks}"
+            f"{before} → {after}. {self.verdict}"
         )
 
     def _repr_html_(self) -> str:
@@ -366,35 +389,57 @@ class Audit:
             sentences.insert(1, f"Most of the changes are losses. {self.notice}")
         rows = f"{self.n:,} {_text.shorten(self.rows, 60)}"
         level = f"{self.level * 100:g}% intervals"
-        fairness = [(f.metric, f.before, f.after) for f in self.fairness]
+        fairness = [
+            (f.metric, *map(self._fairness_text, (f.before, f.after))) for f in self.fairness
+        ]
         groups = sorted(self.groups, key=lambda group: not group.compared)[:30]
-        rates = [(g.name, g.favorable_before, g.favorable_after) for g in groups]
+        rates = [
+            (g.name, *map(_text.estimate, (g.favorable_before, g.favorable_after))) for g in groups
+        ]
         people = [(g.name, g.n, g.n_gains, g.n_losses) for g in groups]
-        checks = [(c.code, c.state, c.title, c.sentence) for c in self.checks]
+        checks = [
+            (
+                f"Checks: {severity}",
+                ("code", "answer", "question", "why"),
+                [(c.code, c.state, c.title, c.sentence) for c in group],
+            )
+            for severity, group in by_importance(self.checks)
+        ]
         return _text.snippet(
             self.title,
-            sentences,
+            [*sentences, self.verdict],
             [
+                (f"Fairness on the {rows}, {level}", ("measure", "before", "after"), fairness),
                 (
-                    f"Fairness on the {rows}, {level}",
-                    *_before_after("measure", fairness, "number"),
+                    f"Favourable outcomes on the {rows}, {level}",
+                    ("group", "before", "after"),
+                    rates,
                 ),
-                (f"Favourable outcomes on the {rows}, {level}", *_before_after("group", rates)),
                 (f"Changes by group, of the {rows}", ("group", "people", "gain", "lose"), people),
-                ("Checks", ("code", "answer", "question", "why"), checks),
+                *checks,
             ],
         )
 
+    def _fairness_text(self, figure: Estimate) -> str:
+        """Return a fairness metric and its interval, with digits to differ from the target."""
+        if figure.value is None:
+            return _text.NOT_KNOWN
+        shown = _text.distinct(figure.value, self.request.target, digits=2)
+        return _text.estimate(figure, "number", len(shown.partition(".")[2]))
+
     @classmethod
     def from_dict(cls, data: Any) -> Audit:
-        """Return the audit that `to_dict` returned, without its ledger."""
+        """Return the audit that `to_dict` returned, or that a report holds, without its ledger."""
         schema = data.get("schema") if isinstance(data, dict) else None
-        if schema != SCHEMA:
+        if schema == REPORT_SCHEMA:  # of `commod.report(audit, "report.json", patch=patch)`
+            data = data.get("audit")
+            schema = data.get("schema") if isinstance(data, dict) else None
+        if schema not in (SCHEMA, OLDER_SCHEMA):
             raise InputError(
                 f"This is not an audit that this version of commod can read: schema {schema!r}, "
                 f"expected {SCHEMA!r}. Read it with the version of commod that wrote it."
             )
-        return from_plain(cls, _with_current_names(data))
+        return from_plain(cls, data if schema == SCHEMA else _upgraded(data))
 
     @classmethod
     def from_json(cls, text: str) -> Audit:
@@ -412,18 +457,10 @@ class Audit:
         return cls.from_dict(data)
 
 
-def _with_current_names(data: dict[str, Any]) -> dict[str, Any]:
-    """Return an audit that version 0.1 wrote with the names that its fields have now."""
-    renamed = dict(data)
+def _upgraded(data: dict[str, Any]) -> dict[str, Any]:
+    """Return an audit of the older schema with the names and fields that audits have now."""
+    upgraded = {**data, "schema": SCHEMA, "checks": with_severities(data.get("checks"))}
     for part, names in RENAMED.items():
         if isinstance(data.get(part), dict):
-            renamed[part] = {names.get(key, key): value for key, value in data[part].items()}
-    return renamed
-
-
-def _before_after(
-    first: str, figures: list[tuple[str, Estimate, Estimate]], kind: str = "percent"
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the header and the rows of a table of figures before and after."""
-    rows = [(name, *(_text.estimate(figure, kind) for figure in pair)) for name, *pair in figures]
-    return (first, "before", "after"), rows
+            upgraded[part] = {names.get(key, key): value for key, value in data[part].items()}
+    return upgraded

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import sys
 import types
@@ -37,6 +39,20 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise AssertionError("a record holds None where a number is undefined: a bug in commod")
     return value
+
+
+def plain_digest(data: Any) -> str:
+    """Return the SHA-256 of plain objects; it depends neither on layout nor on order of keys.
+
+    Examples
+    --------
+    >>> plain_digest({"a": 1, "b": [0.5]}) == plain_digest({"b": [0.5], "a": 1})
+    True
+    """
+    text = json.dumps(
+        data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def from_plain(kind: type[Record], data: Any) -> Record:

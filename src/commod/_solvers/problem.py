@@ -13,6 +13,7 @@ from commod._solvers.concepts import Concepts
 from commod.scorecard import Scorecard, margins
 
 CHUNK_ROWS = 8192  # at a time in double precision; all rows would be the largest array in memory
+INITS = ("balanced", "zero")  # how concepts start; see `networks.initial_bottleneck`
 MAX_MARGIN = 10.0  # beyond it a score is 0 or 1 for the losses; clipping keeps the sign
 
 
@@ -181,7 +182,10 @@ class RatioPenalties(NamedTuple):
 
 @dataclass(frozen=True)
 class RatioSchedule(Schedule):
-    """How COMMOD is trained: a ratio of `n_concepts`, or of `hidden` layers where that is 0."""
+    """How COMMOD is trained: a ratio of `n_concepts`, or of `hidden` layers where that is 0.
+
+    `init` says how concepts start: see `networks.initial_bottleneck`.
+    """
 
     n_concepts: int
     hidden: tuple[int, ...]
@@ -190,6 +194,7 @@ class RatioSchedule(Schedule):
     adversary_steps: int
     adversary_learning_rate: float
     adaptive_fairness: bool
+    init: str = INITS[0]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from commod._data.base_model import BaseScores
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
-from commod._data.tables import n_rows_of
+from commod._data.tables import check_same_rows, n_rows_of
 from commod._solvers.search.rates import Cells, count_cells
+from commod._text import n_of
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number
 from commod.exceptions import InputError
@@ -37,7 +38,7 @@ class EvaluationRows:
 
     `group` (n,) numbers the groups of the constraint; −1 is a group that is left out. `label` is
     None where true labels are not known. `gain_raises` says whether the positive decision is the
-    favourable one.
+    favourable one. `n_groups_left_out` groups have too few fit rows, or none.
     """
 
     constraints: ConstraintLike
@@ -46,9 +47,26 @@ class EvaluationRows:
     group: NDArray[np.intp]
     n_groups: int
     gain_raises: bool
+    n_groups_left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.before)
+
+    @property
+    def left_out_text(self) -> str:
+        """Return how many groups and rows are in no fairness figure; empty without any.
+
+        No group is named, because studies are saved to files.
+        """
+        n = self.n_groups_left_out
+        if not n:
+            return ""
+        n_rows = n_of(int((self.group < 0).sum()), "row")
+        return f"{n_of(n, 'group')} ({n_rows}) left out of the fairness figures: too few fit rows"
+
+    def name_with_left_out(self, rows_word: str) -> str:
+        """Return the number and the name of these rows, and the groups left out of the figures."""
+        return "; ".join(filter(None, (f"{len(self):,} {rows_word}", self.left_out_text)))
 
     @property
     def constraint(self) -> Constraint:
@@ -172,7 +190,12 @@ def as_decisions(decisions: Decisions) -> Decisions:
 def choose_evaluated(
     fit_rows: RawRows, eval_rows: RawRows, *, needs_groups: bool = True
 ) -> tuple[RawRows, str]:
-    """Return the rows to measure on and their name: `eval_rows`, or the fit rows without X_eval."""
+    """Return the rows to measure on and their name: `eval_rows`, or the fit rows without X_eval.
+
+    Rows whose pandas indexes disagree are refused.
+    """
+    check_same_rows(fit_rows.by_name())
+    check_same_rows(eval_rows.by_name("_eval"))
     if eval_rows.X is None:
         if eval_rows.y is not None or eval_rows.sensitive_features is not None:
             raise InputError("y_eval and sensitive_features_eval belong to X_eval, which is None.")
@@ -210,6 +233,7 @@ def read_evaluation_rows(
         group=numbers[groups.codes],
         n_groups=len(compared),
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
+        n_groups_left_out=int((numbers < 0).sum()),
     )
 
 

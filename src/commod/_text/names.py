@@ -1,16 +1,63 @@
-"""Make names from outside (groups, columns, categories) safe to show."""
+"""Make names from outside (groups, columns, categories, files) safe to show."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 # Control characters, lone surrogates, and characters that are invisible or that reverse the
-# reading direction: with them, one name can look like another.
+# reading direction: with them, one name can look like another. Terminals obey control characters.
+# Joiners are part of the spelling of some languages and of emoji, but not beside Latin letters.
+_LATIN = "[\x00-\u024f]"
 _INVISIBLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2060\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ud800-\udfff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
+    f"|(?<={_LATIN})[\u200c\u200d]|[\u200c\u200d](?={_LATIN})|^[\u200c\u200d]|[\u200c\u200d]$"
 )
 LIMIT = 80  # characters of a name
+
+
+def visible(text: Any, *, keep: str = "") -> str:
+    r"""Return text with codes for control, invisible and direction-changing characters.
+
+    Everything that is printed goes through this function: a terminal obeys control characters, so
+    a name from a table could clear the screen or forge a line. A line break and a tab become a
+    space.
+
+    Parameters
+    ----------
+    text : object
+    keep : str, default=""
+        Characters that stay as they are, such as line breaks.
+
+    Examples
+    --------
+    >>> visible("\x1b[31mred"), visible("two\nlines"), visible("two\nlines", keep="\n")
+    ('⟨U+001B⟩[31mred', 'two lines', 'two\nlines')
+    """
+
+    def shown(match: re.Match[str]) -> str:
+        character = match[0]
+        if character in keep:
+            return character
+        is_break = character == "\t" or len(f"a{character}a".splitlines()) > 1
+        return " " if is_break else f"⟨U+{ord(character):04X}⟩"
+
+    return _INVISIBLE.sub(shown, str(text).replace("\r\n", "\n"))
+
+
+def json_text(text: str) -> str:
+    r"""Return a JSON text in which the characters that `visible` shows are escaped.
+
+    The text means the same. Only the line breaks between its values stay.
+
+    Examples
+    --------
+    >>> json_text('{"a": "\x9b31m"}')
+    '{"a": "\\u009b31m"}'
+    """
+    return _INVISIBLE.sub(lambda m: m[0] if m[0] == "\n" else json.dumps(m[0])[1:-1], text)
 
 
 def plain(text: Any) -> str:
@@ -21,8 +68,7 @@ def plain(text: Any) -> str:
     >>> plain("two\nlines"), plain("a\x00b"), plain("\u202egnp"), plain("  ")
     ('two lines', 'a⟨U+0000⟩b', '⟨U+202E⟩gnp', '(blank)')
     """
-    one_line = " ".join(str(text).split())
-    return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", one_line) or "(blank)"
+    return visible(" ".join(str(text).split())) or "(blank)"
 
 
 def shorten(text: Any, limit: int = LIMIT) -> str:

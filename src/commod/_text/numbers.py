@@ -44,6 +44,17 @@ def number(value: float | None, digits: int = 2) -> str:
     return NOT_KNOWN if _unknown(value) else _minus(f"{value:,.{digits}f}")
 
 
+def signed_number(value: float | None, digits: int = 2) -> str:
+    """Return a difference with its sign and `digits` digits behind the point.
+
+    Examples
+    --------
+    >>> signed_number(0.0312, 3), signed_number(-0.5), signed_number(0.0001), signed_number(None)
+    ('+0.031', '−0.50', '0.00', 'not known')
+    """
+    return NOT_KNOWN if _unknown(value) else _signed(float(value), digits)  # type: ignore[arg-type]
+
+
 def percent(value: float | None, digits: int = 1) -> str:
     """Return a share between 0 and 1 in percent.
 

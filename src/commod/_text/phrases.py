@@ -7,6 +7,7 @@ from typing import Any
 from commod._text.names import shorten
 from commod._text.numbers import count
 
+MOST = 0.5  # an update that changes a larger share of all decisions is no correction
 _IRREGULAR = {"person": "people", "loss": "losses"}
 _LONGEST_LABEL = 30  # characters
 _MOST_DIGITS = 8  # of `distinct`, before the number is written in full
@@ -46,6 +47,25 @@ def verb(n: float, infinitive: str) -> str:
         infinitive, (f"{infinitive}s", infinitive)
     )
     return one if n == 1 else many
+
+
+def most_change_text(change_rate: float) -> str:
+    """Return the sentence that more than half of all decisions change; empty where they do not.
+
+    Examples
+    --------
+    >>> most_change_text(0.675)
+    'More than half of all decisions change (67.5%): this is another model, not an update ...'
+    >>> most_change_text(0.5)
+    ''
+    """
+    if not change_rate > MOST:
+        return ""
+    share = distinct(change_rate, MOST, digits=1, in_percent=True)
+    return (
+        f"More than half of all decisions change ({share}): this is another model, not an update "
+        "of the base model, whatever its fairness is."
+    )
 
 
 def at_bound(value: str, higher_is_fairer: bool) -> str:
@@ -96,9 +116,29 @@ def distinct(
     >>> distinct(0.7998, 0.8, digits=1, in_percent=True), distinct(0.7, 0.8, digits=3)
     ('79.98%', '0.700')
     """
+    other = value if reference is None else reference
+    return distinct_pair(value, other, digits=digits, in_percent=in_percent)[0]
+
+
+def distinct_pair(
+    value: float, reference: float, *, digits: int, in_percent: bool = False
+) -> tuple[str, str]:
+    """Return a number and its reference, both with enough digits to differ unless they are equal.
+
+    Both have the same number of digits, so that the one that is larger also reads as larger.
+
+    Examples
+    --------
+    >>> distinct_pair(0.80041, 0.80044, digits=1, in_percent=True)
+    ('80.041%', '80.044%')
+    """
     kind = "%" if in_percent else "f"
     for n in range(digits, _MOST_DIGITS + 1):
-        text = f"{value:.{n}{kind}}"
-        if reference is None or value == reference or text != f"{reference:.{n}{kind}}":
-            return text
-    return repr(value)
+        pair = _without_minus_zero(f"{value:.{n}{kind}}", f"{reference:.{n}{kind}}")
+        if value == reference or pair[0] != pair[1]:
+            return pair[0], pair[1]
+    return repr(value), repr(reference)
+
+
+def _without_minus_zero(*texts: str) -> tuple[str, ...]:
+    return tuple(text if text.strip("-0.%") else text.lstrip("-") for text in texts)

@@ -23,17 +23,17 @@ _STYLE = """
  color:inherit}
 .commod-snippet th,.commod-snippet td{padding:.2em .8em .2em 0;text-align:left;vertical-align:top;
  border:0;border-bottom:1px solid rgba(128,128,128,.4);background:transparent;color:inherit}
+.commod-snippet th{overflow-wrap:normal}
 .commod-snippet .commod-number{text-align:right}
 .commod-snippet .commod-code{white-space:nowrap}
 """
 _NUMBER = re.compile(r"[+−-]?[\d.,]+%?|not known")
 
 
-def snippet(
-    title: str,
-    sentences: Sequence[str],
-    tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = (),
-) -> str:
+Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # caption, header, rows
+
+
+def snippet(title: str, sentences: Sequence[str], tables: Sequence[Table] = ()) -> str:
     """Return a small self-contained piece of HTML for a notebook; all texts are escaped.
 
     Parameters
@@ -57,6 +57,23 @@ def snippet(
         *(_table(*table) for table in tables),
     ]
     return f'<div class="commod-snippet">{"".join(parts)}</div>'
+
+
+def first_rows(
+    caption: str, header: Sequence[str], rows: Sequence[Sequence[Any]], *, most: int, all_in: str
+) -> Table:
+    """Return a table of the first rows; its caption says how many there are and what has all.
+
+    Examples
+    --------
+    >>> first_rows("Sums", ["a"], [[1], [2], [3]], most=2, all_in="frame()")
+    ('Sums (first 2 of 3; frame() has all)', ['a'], [[1], [2]])
+    >>> first_rows("Sums", ["a"], [[1]], most=2, all_in="frame()")
+    ('Sums', ['a'], [[1]])
+    """
+    if len(rows) > most:
+        caption += f" (first {most:,} of {len(rows):,}; {all_in} has all)"
+    return caption, header, rows[:most]
 
 
 def _table(caption: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

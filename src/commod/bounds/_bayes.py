@@ -8,12 +8,15 @@ positive decision is worth: for accuracy, for fairness (a margin below), and for
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.labels import check_length
+from commod._data.parameters import check_number_parameter
+from commod._data.tables import check_same_rows
 from commod._text import n_of
 from commod.exceptions import InputError
 
@@ -63,6 +66,9 @@ def bayes_optimal_scores(
     >>> bayes_optimal_scores([0.7, 0.4], [1, 1], lambda_ratio=0.2)
     array([0.4, 0.1])
     """
+    check_same_rows(
+        {"proba_target": proba_target, "y_pred": y_pred, "fairness_margin": fairness_margin}
+    )
     target = _probabilities(proba_target, "proba_target")
     base = _probabilities(y_pred, "y_pred", len(target))
     _check_number(cost, "cost", 0, 1)
@@ -246,7 +252,8 @@ def _share(group: FloatArray, group_share: float | None) -> float:
 
 
 def _check_number(value: float, name: str, least: float, most: float) -> None:
-    if not least <= value <= most or not math.isfinite(value):
+    check_number_parameter(value, name, Real)
+    if not least <= value <= most:
         raise InputError(
             f"{name}={value!r} must be a finite number in [{least}, {most}].", parameter=name
         )

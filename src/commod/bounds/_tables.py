@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from commod._data.decisions import GroupedDecisions, read_decisions
+from commod._data.labels import is_label_in
+from commod._data.parameters import check_choice
+from commod._text import shown
 from commod.bounds._counts import CountProblem
 from commod.bounds._levels import IntArray
 from commod.exceptions import InputError
@@ -87,9 +91,9 @@ def _two_labels(rows: GroupedDecisions, pos_label: Any, favorable_label: Any) ->
     positive = written.get(True, pos_label)
     # Where every label is positive, nothing is unfair or wrong: the other label is never named.
     negative = written.get(False, favorable_label)
-    if favorable_label is not None and favorable_label not in (negative, positive):
+    if favorable_label is not None and not is_label_in(favorable_label, (negative, positive)):
         raise InputError(
-            f"favorable_label={favorable_label!r} is neither of the two labels, {negative!r} and "
+            f"favorable_label={shown(favorable_label)} is neither of the two labels, {negative!r} and "
             f"{positive!r}. Pass the one that is good for the person.",
             parameter="favorable_label",
         )
@@ -112,11 +116,7 @@ def read_problem(
     if y_true is None and constraint.needs_labels:
         raise missing_labels(constraint)
     table = _read_table(y_pred, sensitive_features, pos_label, favorable_label, y_true)
-    if direction not in DIRECTIONS:
-        known = ", ".join(DIRECTIONS)
-        raise InputError(
-            f"direction={direction!r} is not known; choose one of {known}.", parameter="direction"
-        )
+    check_choice(direction, "direction", DIRECTIONS)
     counts = constraint.by_rate_row(table.counts)
     _check_cells(table, constraint, counts.sum(axis=1))
     raising = "gains_only" if table.is_positive_favorable else "losses_only"
@@ -147,7 +147,7 @@ def check_budget(max_changes: Any) -> int:
     is_whole = isinstance(max_changes, int | np.integer) and not isinstance(max_changes, bool)
     if not is_whole or max_changes < 0:
         raise InputError(
-            f"max_changes={max_changes!r} must be a whole number of changes, 0 or more.",
+            f"max_changes={shown(max_changes)} must be a whole number of changes, 0 or more.",
             parameter="max_changes",
         )
-    return int(max_changes)
+    return min(int(max_changes), sys.maxsize)  # no table has more rows

@@ -7,19 +7,23 @@ import io
 import json
 import sys
 import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from commod import __version__
-from commod.cli import apply, audit, check, compare, debias, demo, show, sql
-from commod.cli._signals import ending_on_sigterm
+from commod._text import json_text, visible
+from commod.cli import apply, audit, check, compare, debias, demo, show, sql, verify
+from commod.cli._signals import INTERRUPTED, ending_on_signals
 from commod.exceptions import CommodError
 
 __all__ = ["app", "main"]
 
-INTERRUPTED, CRASHED = 130, 70  # exit codes beside 0, 1 and 2
+CRASHED = 70  # exit code beside 0, 1, 2 and those of signals
 
 app = typer.Typer(
     name="commod",
@@ -53,7 +57,7 @@ def _examples(module: ModuleType) -> str:
     return "\n\n".join(["Examples:", *(f"$ {line}" for line in module.EXAMPLES)])
 
 
-for module in (debias, audit, apply, check, show, sql, compare, demo):
+for module in (debias, audit, apply, check, show, verify, sql, compare, demo):
     app.command(module.__name__.rpartition(".")[2], epilog=_examples(module))(module.command)
 
 
@@ -63,8 +67,13 @@ def main() -> None:
     A mistake of the user is one line on standard error and exit code 2.
     """
     _make_printable()
+    with ending_on_signals():
+        _run()
+
+
+def _run() -> NoReturn:
     try:
-        with ending_on_sigterm():
+        with _plain_warnings():
             code = app(standalone_mode=False)
     except (CommodError, OSError) as error:
         _fail(_message(error))
@@ -79,9 +88,21 @@ def main() -> None:
             _fail_usage(error)
         if type(error).__module__.lstrip("_").startswith("duckdb"):
             _fail(f"The table cannot be read: {_message(error)}.")
-        traceback.print_exc()  # a bug of commod: neither bad input nor an unmet constraint
+        # a bug of commod: neither bad input nor an unmet constraint
+        typer.echo(visible(traceback.format_exc(), keep="\n"), err=True, nl=False)
         sys.exit(CRASHED)
     sys.exit(code or 0)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Write Python's warnings as lines without control characters."""
+    earlier = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"commod: warning: {visible(message)}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = earlier
 
 
 def _make_printable() -> None:
@@ -102,15 +123,17 @@ def _fail_usage(error: Any) -> NoReturn:
     message = str(error.format_message())
     context = getattr(error, "ctx", None)
     if not message or "Usage:" in message:  # a command without arguments prints its help
-        typer.echo(message or (context.get_help() if context is not None else ""), err=True)
+        shown = message or (context.get_help() if context is not None else "")
+        typer.echo(visible(shown, keep="\n"), err=True)
         sys.exit(2)
     path = "commod" if context is None else context.command_path
     _fail(f"{' '.join(message.split()).rstrip('.')}. See {path} --help.")
 
 
 def _fail(sentence: str) -> NoReturn:
+    sentence = visible(sentence)
     typer.echo(f"commod: error: {sentence}", err=True)
     if "--json" in sys.argv:
         with contextlib.suppress(OSError):  # standard output itself may have failed
-            typer.echo(json.dumps({"error": sentence}, ensure_ascii=False))
+            typer.echo(json_text(json.dumps({"error": sentence}, ensure_ascii=False)))
     sys.exit(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from commod._displays import ChangeDisplay, ConceptDisplay
+from commod._io.files import write_whole
 from commod._text.drawing import AFTER, BEFORE, LOSS
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ def save_pictures(audit: Audit, explanation: Explanation, folder: Path) -> None:
     ConceptDisplay(card=audit.card).plot(concepts)
     _draw_ratio(explanation, ratio)
     for name, axes in (("changes", changes), ("concepts", concepts), ("ratio", ratio)):
-        axes.figure.savefig(folder / f"{name}.png", dpi=150)
+        content = io.BytesIO()
+        axes.figure.savefig(content, format="png", dpi=150)
+        write_whole(folder / f"{name}.png", content.getvalue())
 
 
 def _axes(width: float, height: float) -> Any:

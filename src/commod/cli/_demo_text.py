@@ -24,7 +24,8 @@ def print_result(audit: Audit, explanation: Explanation) -> None:
     changed = explanation.gain | explanation.loss
     if changed.any():
         person = explanation.person(int(changed.argmax()))
-        printer.sentence(f"\nOne person: {person.sentence}")
+        printer.sentence()
+        printer.sentence(f"One person: {person.sentence}")
 
 
 def _print_groups(audit: Audit, printer: Printer) -> None:
@@ -45,7 +46,8 @@ def _print_groups(audit: Audit, printer: Printer) -> None:
             estimates = (getattr(group, f"{rate}_{when}") for when in ("before", "after"))
             rows.append((heading, *(_number(e and e.value, ".1%") for e in estimates)))
         rows.append(("  gain, lose", "", f"{group.n_gains}, {group.n_losses} of {group.n:,}"))
-    printer.table("\nBefore and after", ("", "before", "after"), rows)
+    printer.sentence()
+    printer.table("Before and after", ("", "before", "after"), rows)
 
 
 def _print_segments(audit: Audit, printer: Printer) -> None:
@@ -56,15 +58,17 @@ def _print_segments(audit: Audit, printer: Printer) -> None:
         for s in audit.segments.segments
     ]
     headings = ("rule", "", "change", "of all such changes")
-    printer.table("\nWho changes, in a few rules", headings, rows)
+    printer.sentence()
+    printer.table("Who changes, in a few rules", headings, rows)
 
 
 def _print_scorecard(audit: Audit, printer: Printer) -> None:
     card = audit.card
     assert card is not None
     condition = "" if audit.request.direction == "any" else " and the direction allows it"
+    printer.sentence()
     printer.sentence(
-        f"\nA decision changes where r(x) < 0{condition}. r starts at {card.intercept:+.3f}; each "
+        f"A decision changes where r(x) < 0{condition}. r starts at {card.intercept:+.3f}; each "
         "term adds its points (a number counts per unit). A minus pushes towards a change."
     )
     strongest = f", its {N_TERMS} strongest terms" if len(card.lines) > N_TERMS else ""

@@ -9,6 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._io.interruption import run_interruptibly
 from commod._io.optional import import_optional
 from commod._text import n_of
 from commod.exceptions import BaseModelError, InputError
@@ -86,7 +87,7 @@ class OnnxModel:
         """Return the probability of each class, shape (n_rows, n_classes)."""
         inputs = self._model_inputs(X)
         try:
-            (output,) = self._session.run([self._output], inputs)
+            (output,) = self._run(inputs)
         except Exception as error:
             reason = " ".join(str(error).split())[:200]
             raise BaseModelError(f"{self.name!r} could not score the rows ({reason}).") from error
@@ -98,6 +99,16 @@ class OnnxModel:
             proba = np.column_stack([1 - score, score])
         is_near = (proba > -1e-6) & (proba < 1 + 1e-6)  # float32 may miss 0 and 1 by rounding
         return np.where(is_near, np.clip(proba, 0, 1), proba)
+
+    def _run(self, inputs: dict[str, NDArray[Any]]) -> Any:
+        """Return the outputs of the graph; Ctrl-C ends a graph that loops for ever."""
+        runtime = import_optional("onnxruntime", "onnx", "Running an .onnx file")
+        options = runtime.RunOptions()
+        options.log_severity_level = 4
+        return run_interruptibly(
+            lambda: self._session.run([self._output], inputs, options),
+            lambda: setattr(options, "terminate", True),
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the more probable class of each row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -208,17 +209,17 @@ class ConstraintOptions(TargetOptions):
     def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:
         """Return `pos_label` (`default` unless stated) and `favorable_label`, out of `known`."""
         return {
-            "pos_label": _find_label("--positive", self.positive, known, default),
-            "favorable_label": _find_label("--favorable", self.favorable, known),
+            "pos_label": find_label("--positive", self.positive, known, default),
+            "favorable_label": find_label("--favorable", self.favorable, known),
         }
 
 
-def _find_label(name: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
+def find_label(name: str, text: str | None, labels: list[Any], default: Any = None) -> Any:
     """Return the label that a text means; `default` where there is no text.
 
     Examples
     --------
-    >>> _find_label("--positive", "1", [0, 1]), _find_label("--positive", "True", [False, True])
+    >>> find_label("--positive", "1", [0, 1]), find_label("--positive", "True", [False, True])
     (1, True)
     """
     if text is None:
@@ -239,6 +240,83 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# ---------------------------------------------------------------------------------------------
+# Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class NameOptions:
+    """What groups and labels are called in sentences, tables and reports."""
+
+    PANEL: ClassVar[str] = "Names"
+
+    group_names: list[str] = option(
+        [],
+        help="VALUE=NAME of a group, such as 1=women. Can be repeated. With several --sensitive: "
+        "COLUMN:VALUE=NAME.",
+    )
+    label_names: list[str] = option(
+        [], help="LABEL=NAME of a label, such as 1=approved. Can be repeated."
+    )
+
+    def labels(self, known: list[Any]) -> dict[Any, str] | None:
+        """Return the names of the labels; `known` are the labels themselves."""
+        if not self.label_names:
+            return None
+        return _read_names("--label-names", self.label_names, known)
+
+    def groups(self, known: Mapping[str, list[Any]]) -> dict[Any, Any] | None:
+        """Return the parameter `group_names` of an audit.
+
+        `known` holds the values of each sensitive column.
+
+        Examples
+        --------
+        >>> NameOptions(group_names=["1=women"]).groups({"sex": [1, 2]})
+        {1: 'women'}
+        >>> NameOptions(group_names=["sex:1=women"]).groups({"sex": [1, 2], "old": [True]})
+        {'sex': {1: 'women'}}
+        """
+        if not self.group_names:
+            return None
+        if len(known) == 1:
+            (values,) = known.values()
+            return _read_names("--group-names", self.group_names, values)
+        by_column: dict[str, list[str]] = {}
+        for text in self.group_names:
+            column = next((name for name in known if text.startswith(f"{name}:")), None)
+            if column is None:
+                raise InputError(
+                    f"--group-names {text!r} is not of the form COLUMN:VALUE=NAME; the sensitive "
+                    f"columns are {', '.join(known)}."
+                )
+            by_column.setdefault(column, []).append(text.removeprefix(f"{column}:"))
+        return {
+            column: _read_names("--group-names", texts, known[column])
+            for column, texts in by_column.items()
+        }
+
+
+def _read_names(option_name: str, texts: list[str], known: list[Any]) -> dict[Any, str]:
+    """Return the name of each value that the texts name.
+
+    Examples
+    --------
+    >>> _read_names("--label-names", ["1=yes", "a=b=c"], [1, "a=b"])
+    {1: 'yes', 'a=b': 'c'}
+    """
+    names: dict[Any, str] = {}
+    for text in texts:
+        value, _, name = text.rpartition("=")
+        if not value or not name.strip():
+            raise InputError(f"{option_name} {text!r} is not of the form VALUE=NAME, as 1=women.")
+        label = find_label(option_name, value, known)
+        if label in names:
+            raise InputError(f"{option_name} names {value!r} twice; name it once.")
+        names[label] = name
+    return names
 
 
 # ---------------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from commod._text import json_text, most_change_text, visible
 from commod.cli._options import OutputOptions
 from commod.exceptions import CommodError, InputError, TargetWarning
 
@@ -23,7 +24,11 @@ MAX_ROWS = 30  # of a table on the screen; files hold every row
 
 
 class Printer:
-    """Print results to standard output, and progress and warnings to standard error."""
+    """Print results to standard output, and progress and warnings to standard error.
+
+    Every text goes through `commod._text.visible`: names of columns, groups, labels and files come
+    from outside, and a terminal would obey the control characters in them.
+    """
 
     def __init__(self, options: OutputOptions) -> None:
         self.as_json = options.as_json
@@ -31,11 +36,16 @@ class Printer:
         self.notes: list[str] = []
 
     def sentence(self, text: str = "", *, bold: bool = False) -> None:
-        """Print a sentence."""
+        """Print a sentence on one line."""
+        self._print(visible(text), "bold" if bold else None)
+
+    def page(self, text: str) -> None:
+        """Print text of several lines. Its writer keeps line breaks out of names."""
+        self._print(visible(text, keep="\n"))
+
+    def _print(self, text: str, style: str | None = None) -> None:
         if self.prints_text:
-            _console().print(
-                text, style="bold" if bold else None, markup=False, highlight=False, soft_wrap=True
-            )
+            _console().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """Print a sentence; the JSON object lists it under "notes"."""
@@ -45,7 +55,7 @@ class Printer:
     def warn(self, text: str) -> None:
         """Print a note to standard error, even where only errors are printed."""
         self.notes.append(text)
-        typer.echo(f"commod: warning: {text}", err=True)
+        typer.echo(f"commod: warning: {visible(text)}", err=True)
 
     def table(self, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print a table. The first column is aligned left, the others right."""
@@ -54,11 +64,12 @@ class Printer:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=Text(title), title_justify="left")
+        table = Table(title=Text(visible(title)), title_justify="left")
         for i, heading in enumerate(headings):
-            table.add_column(Text(heading), justify="right" if i else "left", overflow="fold")
+            justify: Literal["left", "right"] = "right" if i else "left"
+            table.add_column(Text(visible(heading)), justify=justify, overflow="fold")
         for row in rows[:MAX_ROWS]:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(visible(cell)) for cell in row))
         _console().print(table)
         if len(rows) > MAX_ROWS:
             self.sentence(f"and {len(rows) - MAX_ROWS:,} more")
@@ -67,7 +78,8 @@ class Printer:
         """Print the result and the notes as one JSON object, if --json was passed."""
         if self.as_json:
             content = {**result, "notes": self.notes}
-            typer.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+            text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+            typer.echo(json_text(text))
 
     @property
     def _shows_progress(self) -> bool:
@@ -158,6 +170,7 @@ def print_audit(printer: Printer, audit: Audit) -> None:
     favorable = audit.request.favorable_name
     title = f"Share with the favourable outcome ({favorable}), {audit.n:,} {audit.rows}"
     printer.table(title, headings, rows)
+    printer.sentence(f"Checks: {audit.verdict}")
 
 
 def write_report(printer: Printer, audit: Audit, path: Path | None) -> None:
@@ -179,6 +192,11 @@ def target_holds(audit: Audit) -> bool | None:
     if value is None:
         return False
     return value >= target if fairness.higher_is_fairer else value <= target
+
+
+def changes_most(audit: Audit) -> bool:
+    """Return whether more than half of all decisions change, which is never a success."""
+    return bool(most_change_text(audit.changes.rate.value or 0.0))
 
 
 def _percent(value: float | None) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from commod._io.tables import read_frame
 from commod.cli._command import named_columns
-from commod.cli._options import ColumnOptions, ModelOptions, TableOptions
+from commod.cli._options import ColumnOptions, ModelOptions, NameOptions, TableOptions
 from commod.cli._printing import Printer
 from commod.cli._tables import check_columns, open_table
 from commod.exceptions import InputError
@@ -19,6 +19,8 @@ from commod.exceptions import InputError
 if TYPE_CHECKING:
     from commod._io.tables import SourceTable
 
+# --ignore keeps the update from a column that another option names as well
+MAY_BE_IGNORED = ({"--ignore", "--sensitive"}, {"--ignore", "--score-column"})
 READABLE_KINDS = ("text", "integer", "number", "boolean")  # kinds that a scorecard can read
 
 
@@ -60,6 +62,22 @@ class LoadedRows:
         if not 0 < n_test < len(self):
             raise InputError(f"--test-size {test_size:g} leaves no rows to fit or to measure on.")
         return self._take(np.sort(order[n_test:])), self._take(np.sort(order[:n_test]))
+
+    def with_group_names(self, names: NameOptions) -> LoadedRows:
+        """Return the rows with the groups under the names that the user gives them."""
+        frame = self.groups.to_frame() if isinstance(self.groups, pd.Series) else self.groups
+        known = {name: frame[name].unique().tolist() for name in frame}
+        given = names.groups(known)
+        if given is None:
+            return self
+        from commod._data.group_names import check_group_names
+
+        frame = frame.copy()
+        for column, renamed in ({frame.columns[0]: given} if len(known) == 1 else given).items():
+            check_group_names(renamed, set(known[column]))
+            values = [renamed.get(value, value) for value in frame[column].tolist()]
+            frame[column] = pd.Series(values, index=frame.index, dtype=object)
+        return replace(self, groups=frame if len(known) > 1 else frame.iloc[:, 0])
 
     def _take(self, index: Any) -> LoadedRows:
         return replace(
@@ -125,11 +143,21 @@ class TableReader:
         check_columns(table, named)
         first: dict[str, str] = {}
         for option, name in named:
-            if name in first and {option, first[name]} != {"--ignore", "--sensitive"}:
+            if name in first and {option, first[name]} not in self._pairs_allowed:
                 raise InputError(
                     f"Column {name!r} is named by {first[name]} and by {option}; it can be one."
                 )
             first[name] = option
+
+    @property
+    def _pairs_allowed(self) -> list[set[str]]:
+        """Return the pairs of options that may name one column.
+
+        A base model without column names may need the sensitive column; the update never reads it.
+        """
+        if self.model.model is None:
+            return list(MAY_BE_IGNORED)
+        return [*MAY_BE_IGNORED, {"--features", "--sensitive"}]
 
     def _feature_columns(self, estimator: Any, names: Sequence[str]) -> list[str]:
         """Return the columns to read for the update and the base model."""

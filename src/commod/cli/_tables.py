@@ -9,7 +9,8 @@ import narwhals as nw
 
 from commod._io.tables import SourceTable, open_tables
 from commod._io.tables.names import list_names
-from commod.cli._options import PeopleOptions, TableOptions
+from commod._text import n_of
+from commod.cli._options import NameOptions, PeopleOptions, TableOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -61,6 +62,17 @@ def check_columns(table: SourceTable, columns: Iterable[tuple[str, str]]) -> Non
             raise InputError(f"{option} {name!r} is no column of {shown}.")
 
 
+def group_values(
+    table: SourceTable, columns: Sequence[str], names: NameOptions
+) -> dict[str, list[Any]]:
+    """Return the values of each sensitive column; no values where the user names no group."""
+    if not names.group_names:
+        return {column: [] for column in columns}
+    frame: Any = nw.from_native(table.relation)
+    values = (frame.select(column).unique().collect()[column] for column in columns)
+    return {c: v.drop_nulls().to_list() for c, v in zip(columns, values, strict=True)}
+
+
 def complete_rows(
     table: SourceTable, people: PeopleOptions, printer: Printer, decisions: Sequence[str] = ()
 ) -> SourceTable:
@@ -85,12 +97,27 @@ def complete_rows(
     return table.with_relation(frame.to_native())
 
 
+def note_unscored_rows(table: SourceTable, score: str, printer: Printer) -> None:
+    """Print how many rows have no score: an audit leaves them out."""
+    frame: Any = nw.from_native(table.relation)
+    if score not in frame.collect_schema().names():  # the patch refuses it in its own words
+        return
+    n_rows = _count(frame, nw.col(score).is_null())
+    if n_rows:
+        printer.note(_left_out_text(n_rows, f"a score ({score})"))
+
+
 def _leave_out(frame: Any, condition: Any, missing: str, printer: Printer) -> Any:
     n_rows = _count(frame, condition)
     if not n_rows:
         return frame
-    printer.note(f"{n_rows:,} rows without {missing} were left out.")
+    printer.note(_left_out_text(n_rows, missing))
     return frame.filter(~condition)
+
+
+def _left_out_text(n_rows: int, missing: str) -> str:
+    was = "was" if n_rows == 1 else "were"
+    return f"{n_of(n_rows, 'row')} without {missing} {was} left out."
 
 
 def _count(frame: Any, condition: Any) -> int:

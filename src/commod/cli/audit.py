@@ -9,7 +9,7 @@ import typer
 
 from commod.cli import _options as options
 from commod.cli._command import named_columns, option, with_options
-from commod.cli._printing import Printer, print_audit, target_holds, write_report
+from commod.cli._printing import Printer, changes_most, print_audit, target_holds, write_report
 
 if TYPE_CHECKING:
     from commod import Audit
@@ -19,6 +19,7 @@ EXAMPLES = (
     "commod audit decisions.csv --before old --after new --sensitive race --label y",
     "commod audit decisions.parquet --before old --after new --sensitive race "
     "--at-least 0.8 --counts-only --report report.html",
+    "commod audit decisions.csv --before old --after new --sensitive race --at-least 0.8 --strict",
 )
 
 
@@ -55,6 +56,7 @@ def command(
     columns: AuditColumns,
     constraint: options.ConstraintOptions,
     table: options.TableOptions,
+    names: options.NameOptions,
     output: options.ReportOptions,
     min_group_size: options.MinGroupSize = 30,
     counts_only: Annotated[
@@ -64,10 +66,15 @@ def command(
             help="Count in DuckDB, for tables larger than memory. No segments and no AUC.",
         ),
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit code 1 if a check fails that blocks signing."),
+    ] = False,
 ) -> None:
     """Report who changed between two columns of decisions, for better or worse, at what cost.
 
-    Exit code 1: --at-least or --at-most is stated, and the later decisions do not keep it.
+    Exit code 1: --at-least or --at-most is stated, and the later decisions do not keep it. With
+    --strict, also if another check fails that blocks signing.
     """
     from commod._io.tables import check_outputs
     from commod.cli import _tables
@@ -85,6 +92,8 @@ def command(
         parameters = {
             "request": {"constraints": constraint.constraint, "target": target},
             **constraint.labels(labels, larger),
+            "label_names": names.labels(labels),
+            "group_names": names.groups(_tables.group_values(kept, columns.sensitive, names)),
             "min_group_size": min_group_size,
             "rows": f"rows of {', '.join(source.files[:3])}",
         }
@@ -93,8 +102,12 @@ def command(
     print_audit(printer, audit)
     write_report(printer, audit, output.report)
     is_met = target_holds(audit)
-    printer.json({"constraint_met": is_met, "audit": audit.to_dict()})
-    if is_met is False:
+    if is_met and changes_most(audit):  # which is never a success
+        is_met = False
+    blocking = [check.code for check in audit.checks if check.blocks_signing]
+    result = {"constraint_met": is_met, "blocks_signing": blocking, "audit": audit.to_dict()}
+    printer.json(result)
+    if is_met is False or (strict and blocking):
         raise typer.Exit(1)
 
 

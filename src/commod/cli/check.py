@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from commod._text import at_bound
+from commod._text import at_bound, most_change_text, number
 from commod.cli import _options as options
 from commod.cli._command import named_columns, with_options
-from commod.cli._printing import Printer, print_audit, target_holds, write_report
+from commod.cli._printing import Printer, changes_most, print_audit, write_report
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ EXAMPLES = (
     "--max-changes 0.06 --sha256 $SIGNED",
 )
 
+Verdict = Literal["holds", "does not hold", "not enough evidence"]
+
+NOT_ENOUGH_EVIDENCE = 3  # exit code
 PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
 
 
@@ -32,6 +35,7 @@ def command(
     people: options.PeopleOptions,
     bound: options.TargetOptions,
     table: options.TableOptions,
+    names: options.NameOptions,
     output: options.ReportOptions,
     max_changes: Annotated[
         float | None, typer.Option(help="Cap on the share of decisions that change.")
@@ -40,8 +44,10 @@ def command(
 ) -> None:
     """Apply a patch to new rows and test whether its target still holds.
 
-    The target is the one in the patch unless you state another. Exit code 0: it holds. 1: it does
-    not hold. 2: bad input, for example a patch for other columns.
+    The target is the one in the patch unless you state another. Exit code 0: it holds on the whole
+    95% interval of the metric. 1: it holds on no part of the interval, or more decisions change
+    than --max-changes allows. 2: bad input, for example a patch for other columns. 3: not enough
+    evidence, because it holds on a part of the interval only.
     """
     from commod import Patch
     from commod._io.tables import check_outputs
@@ -60,24 +66,40 @@ def command(
     source = _tables.open_table(files, table, printer, expected=kinds)
     with source, printer.library_call(), printer.spinner("checking"):
         _tables.check_columns(source, named_columns(people))
+        _tables.note_unscored_rows(source, score, printer)
+        rows = _tables.complete_rows(source, people, printer)
+        labels = loaded.content.labels
         audit = _audit(
             loaded,
-            _tables.complete_rows(source, people, printer).relation,
+            rows.relation,
             score,
             target,
             sensitive_features=people.sensitive,
             y_true=people.label,
+            label_names=names.labels([labels.negative, labels.positive]),
+            group_names=names.groups(_tables.group_values(rows, people.sensitive, names)),
             min_group_size=min_group_size,
             rows=f"rows of {', '.join(source.files[:3])}",
         )
     print_audit(printer, audit)
     write_report(printer, audit, output.report)
-    failures = _failures(loaded, audit, max_changes)
-    for sentence in failures or [_success(audit)]:
-        printer.sentence(sentence, bold=True)
-    printer.json({"holds": not failures, "failures": failures, "audit": audit.to_dict()})
-    if failures:
-        raise typer.Exit(1)
+    verdict = _verdict(audit)
+    sentence, excess = _sentence(loaded, audit, verdict), _excess_changes(audit, max_changes)
+    for text in (sentence, *excess):
+        printer.sentence(text, bold=True)
+    failures = [*([sentence] if verdict == "does not hold" else []), *excess]
+    is_unsure = verdict == "not enough evidence"
+    printer.json(
+        {
+            "verdict": verdict,
+            "holds": False if failures else None if is_unsure else True,
+            "sentence": sentence,
+            "failures": failures,
+            "audit": audit.to_dict(),
+        }
+    )
+    if failures or is_unsure:
+        raise typer.Exit(1 if failures else NOT_ENOUGH_EVIDENCE)
 
 
 def _audit(
@@ -112,33 +134,57 @@ def _audit(
     )
 
 
-def _failures(patch: Patch, audit: Audit, max_changes: float | None) -> list[str]:
-    """Return a sentence for the target and one for the cap, each only if it does not hold."""
-    failures = []
+def _verdict(audit: Audit) -> Verdict | None:
+    """Return whether the interval of the metric keeps the target; None without a target.
+
+    An interval on both sides of the target, or no interval at all, is not enough evidence.
+    """
+    target, fairness = audit.request.target, audit.fairness[0]
+    if target is None:
+        return None
+    low, high = fairness.after.low, fairness.after.high
+    if fairness.after.value is None or low is None or high is None:
+        return "not enough evidence"
+    worst, best = (low, high) if fairness.higher_is_fairer else (-high, -low)
+    bound = target if fairness.higher_is_fairer else -target
+    if worst >= bound:
+        return "holds"
+    return "not enough evidence" if best >= bound else "does not hold"
+
+
+def _sentence(patch: Patch, audit: Audit, verdict: Verdict | None) -> str:
+    """Return the verdict with the figures behind it."""
+    if verdict is None:
+        return "The patch states no target, so there is nothing to check: pass --at-least."
     fairness, reached = audit.fairness[0], patch.content.reached
-    if target_holds(audit) is False:
-        value, earlier = fairness.after.value, reached.fairness_after
-        now = "is not defined" if value is None else f"is {value:.3f}"
-        then = "" if earlier is None else f" (it was {earlier:.3f} on the {reached.rows})"
-        failures.append(
-            f"The patch no longer holds: {fairness.metric} {now}{then}; required: {_bound(audit)}."
+    opening = {
+        "holds": "The patch holds",
+        "does not hold": "The patch does not hold",
+        "not enough evidence": "Not enough evidence that the patch holds",
+    }[verdict]
+    if fairness.after.value is None:
+        now = f"the {fairness.metric} is not defined on these rows"
+    else:
+        low, high = (number(end, 3) for end in (fairness.after.low, fairness.after.high))
+        now = (
+            f"{fairness.metric} {fairness.after.value:.3f}, between {low} and {high} "
+            f"({audit.level * 100:g}% interval)"
         )
+    earlier = reached.fairness_after
+    then = "" if earlier is None else f"; it was {earlier:.3f} on the {reached.rows}"
+    return f"{opening}: {now}; required: {_bound(audit)}{then}."
+
+
+def _excess_changes(audit: Audit, max_changes: float | None) -> list[str]:
+    """Return a sentence if most decisions change, and one if more change than the cap allows."""
     rate = audit.changes.rate.value or 0.0
-    if max_changes is not None and not rate <= max_changes:
-        failures.append(
+    texts = [most_change_text(rate)] if changes_most(audit) else []
+    if max_changes is not None and rate > max_changes:
+        texts.append(
             f"The patch changes more than allowed: {rate:.2%} of the decisions, at most "
             f"{max_changes:.2%}."
         )
-    return failures
-
-
-def _success(audit: Audit) -> str:
-    fairness = audit.fairness[0]
-    if audit.request.target is None or fairness.after.value is None:
-        return "The patch states no target, so there is nothing to check: pass --at-least."
-    return (
-        f"The patch holds: {fairness.metric} {fairness.after.value:.3f}; required: {_bound(audit)}."
-    )
+    return texts
 
 
 def _bound(audit: Audit) -> str:

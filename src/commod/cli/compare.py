@@ -147,14 +147,16 @@ def _records(needed: pd.DataFrame) -> list[dict[str, Any]]:
 def _write(comparison: Comparison, output: CompareOutput, printer: Printer) -> None:
     import io
 
-    from commod._io.files import write_whole
+    from commod._io.files import write_whole, written_together
 
-    if output.out is not None:
-        write_whole(output.out, comparison.frame().to_csv(index=False).encode())
-        printer.sentence(f"Figures: {output.out}")
-    if output.picture is not None:
-        buffer = io.BytesIO()
-        picture_format = output.picture.suffix.lstrip(".") or "png"
-        comparison.plot().savefig(buffer, format=picture_format, dpi=150)
-        write_whole(output.picture, buffer.getvalue())
-        printer.sentence(f"Picture: {output.picture}")
+    with written_together():
+        if output.out is not None:
+            write_whole(output.out, comparison.frame().to_csv(index=False).encode())
+        if output.picture is not None:
+            buffer = io.BytesIO()
+            picture_format = output.picture.suffix.lstrip(".") or "png"
+            comparison.plot().savefig(buffer, format=picture_format, dpi=150)
+            write_whole(output.picture, buffer.getvalue())
+    for name, path in (("Figures", output.out), ("Picture", output.picture)):
+        if path is not None:
+            printer.sentence(f"{name}: {path}")

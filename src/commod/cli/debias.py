@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
+from commod._text import most_change_text
 from commod.cli import _options as options
 from commod.cli._command import option, with_options
-from commod.cli._printing import Printer, print_audit, target_holds
+from commod.cli._printing import Printer, changes_most, print_audit, target_holds
+from commod.cli._studies import Studies, StudyOptions, make_studies
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebiasOutput(options.ReportOptions):
+class DebiasOutput(StudyOptions):
     """The files to write."""
 
     out: Path = option(Path("patch.json"), help="File for the patch (.json).")
@@ -106,6 +108,7 @@ def command(
     constraint: DebiasConstraint,
     search: SearchOptions,
     table: options.TableOptions,
+    names: options.NameOptions,
     output: DebiasOutput,
     min_group_size: options.MinGroupSize = 30,
     test_size: options.TestSize = 0.0,
@@ -114,7 +117,8 @@ def command(
     """Find the fewest changes that make a scored table fairer, and write them as a patch.
 
     Exit code 0: the constraint is met, with --test-size also on the held-out rows. 1: it is not
-    met, and the closest update was written. 2: bad input.
+    met, and the closest update was written, or more than half of all decisions change. 2: bad
+    input.
     """
     from commod._io.tables import check_outputs
     from commod.cli import _rows
@@ -122,11 +126,13 @@ def command(
     printer = Printer(output)
     parameters = constraint.parameters()
     _rows.check_test_size(test_size)
+    output.check_studies()
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
     check_outputs(outputs, output.force, inputs=[*files, model.model])
-    rows = _rows.TableReader(files, columns, model, table, printer).read()
+    rows = _rows.TableReader(files, columns, model, table, printer).read().with_group_names(names)
     _rows.check_group_not_determined(rows)
+    label_names = names.labels(rows.labels)
     fit_rows, test_rows = rows.split(test_size, seed)
     update = _fit(
         fit_rows,
@@ -139,16 +145,21 @@ def command(
         **parameters,
         **constraint.labels(rows.labels),
     )
-    patch, audit = update.to_patch(), None
+    patch, audit, studies = update.to_patch(), None, Studies(None, None)
     if output.report is not None or output.ledger is not None or test_size:
-        audit = _audit(update, patch, test_rows, printer, is_held_out=bool(test_size))
-    _write(patch, audit, output)  # before anything is printed: the reader of a pipe may be gone
+        held_out = test_rows if test_size else None
+        studies = make_studies(update, fit_rows, held_out, output, printer, seed)
+        audit = _audit(update, patch, fit_rows, held_out, printer, studies, label_names)
+        patch = patch.with_audit(audit)
+    # before anything is printed: the reader of a pipe may be gone
+    _write(patch, audit, output, studies)
     for problem in patch.verify(fit_rows.X, fit_rows.groups).problems:
         printer.warn(problem)
     _print(update, audit, patch, output, printer)
     is_met = bool(update.reached_) and update.promised_ is not False
+    is_met = is_met and not most_change_text(update.change_rate_)
     if audit is not None and test_size:
-        is_met = is_met and target_holds(audit) is not False
+        is_met = is_met and target_holds(audit) is not False and not changes_most(audit)
     printer.json(_summary(update, patch, audit, output, is_met))
     if not is_met:
         raise typer.Exit(1)
@@ -171,16 +182,17 @@ def _fit(rows: LoadedRows, printer: Printer, **parameters: Any) -> ControlledDeb
 def _audit(
     update: ControlledDebiaser,
     patch: Patch,
-    rows: LoadedRows,
+    fit_rows: LoadedRows,
+    held_out: LoadedRows | None,
     printer: Printer,
-    *,
-    is_held_out: bool,
+    studies: Studies,
+    label_names: dict[Any, str] | None,
 ) -> Audit:
     import numpy as np
 
     import commod
 
-    labels = patch.content.labels
+    labels, rows = patch.content.labels, fit_rows if held_out is None else held_out
     with printer.library_call(), printer.spinner("auditing"):
         explanation = commod.explain(update, rows.X)
         return commod.audit(
@@ -190,20 +202,24 @@ def _audit(
             y_true=rows.y,
             X=rows.X,
             explanation=explanation,
-            rows="rows held out" if is_held_out else "rows the update was fitted on",
+            stability=studies.stability,
+            label_names=label_names,
+            rows="rows the update was fitted on" if held_out is None else "rows held out",
             title=f"What the update changes in {', '.join(rows.files[:3])}",
             min_group_size=update.min_group_size,
         )
 
 
-def _write(patch: Patch, audit: Audit | None, output: DebiasOutput) -> None:
+def _write(patch: Patch, audit: Audit | None, output: DebiasOutput, studies: Studies) -> None:
     import commod
+    from commod._io.files import written_together
 
-    if audit is not None and output.ledger is not None:
-        audit.ledger.to_csv(output.ledger)
-    if audit is not None and output.report is not None:
-        commod.report(audit, output.report)
-    patch.save(output.out)  # last: a patch file means that the other files exist too
+    with written_together():
+        if audit is not None and output.ledger is not None:
+            audit.ledger.to_csv(output.ledger)
+        if audit is not None and output.report is not None:
+            commod.report(audit, output.report, frontier=studies.frontier, patch=patch)
+        patch.save(output.out)  # last: a patch file means that the other files exist too
 
 
 def _print(
@@ -237,6 +253,7 @@ def _summary(
     return {
         "constraint_met": is_met,
         "status": update.status_,
+        "groups_left_out": to_plain(update.groups_left_out_),
         "asked": to_plain(patch.content.asked),
         "reached": to_plain(patch.content.reached),
         "columns": [column.name for column in patch.content.ratio.columns],

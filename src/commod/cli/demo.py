@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from commod.cli._options import CONSTRAINT_SETTINGS, Seed
+from commod.cli._options import CONSTRAINT_SETTINGS, OutputOptions, Seed
+from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -74,11 +75,13 @@ def command(
     )
     result = _run(method, {"constraints": constraints, **parameters}, seed, console)
     print_result(result.audit, result.explanation)
-    _write(result, output, console)
+    printer = Printer(OutputOptions())
+    _write(result, output, printer)
     other = "--direction gains_only" if direction is None else "--constraints equalized_odds"
-    console.print(
-        f"\nNext: [bold]commod demo {other}[/]; the README shows the same for your own model in "
-        "ten lines of Python."
+    printer.sentence()
+    printer.sentence(
+        f"Next: commod demo {other}; the README shows the same for your own model in ten lines of "
+        "Python."
     )
 
 
@@ -163,23 +166,24 @@ def _base_model(X: Any, y: Any) -> Any:
     return make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X, y)
 
 
-def _write(result: DemoResult, folder: Path, console: Console) -> None:
+def _write(result: DemoResult, folder: Path, printer: Printer) -> None:
     import commod
-    from commod._io.files import write_whole
+    from commod._io.files import write_whole, written_together
     from commod.cli._demo_pictures import save_pictures
 
     audit = result.audit
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), written_together():
         warnings.simplefilter("ignore")  # Matplotlib warns about fonts and backends
         save_pictures(audit, result.explanation, folder)
-    audit.ledger.to_csv(folder / "ledger.csv")
-    write_whole(folder / "audit.json", audit.to_json().encode())
-    path = commod.report(audit, folder / "report.html", frontier=result.frontier)
-    console.print(f"\nWritten to {folder}/")
+        audit.ledger.to_csv(folder / "ledger.csv")
+        write_whole(folder / "audit.json", audit.to_json().encode())
+        path = commod.report(audit, folder / "report.html", frontier=result.frontier)
+    printer.sentence()
+    printer.sentence(f"Written to {folder}/")
     for name, content in {
         "ratio.png, changes.png, concepts.png": "pictures",
         "ledger.csv": f"one line per changed decision, SHA-256 {audit.ledger.digest[:16]}…",
         "audit.json": "every figure, for programs and for the record",
     }.items():
-        console.print(f"  {name}: {content}", highlight=False)
-    console.print(f"  [bold]The report: {path}[/] (open it in a browser; it needs no network)")
+        printer.sentence(f"  {name}: {content}")
+    printer.sentence(f"  The report: {path} (open it in a browser; it needs no network)", bold=True)

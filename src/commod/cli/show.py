@@ -44,6 +44,6 @@ def command(
         return
     with open(patch, "rb") as file:  # the file's own bytes, however its JSON is laid out
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    printer.sentence(loaded.to_text(every_term=every_term))
+    printer.page(loaded.to_text(every_term=every_term))
     printer.sentence(f"SHA-256 of the file: {digest}")
     printer.json({"sha256": digest, "patch": json.loads(loaded.to_json())})

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from commod._text import visible
 from commod.cli import _options as options
 from commod.cli._command import option, with_options
 from commod.cli._printing import Printer
@@ -58,8 +59,19 @@ def command(
         write_whole(out, (text.rstrip() + "\n").encode())
         printer.sentence(f"SQL for {dialect}: {out}")
     elif printer.prints_text:
+        _check_printable(text)
         typer.echo(text.rstrip())
     printer.json({"dialect": dialect, "sql": text, "written": None if out is None else str(out)})
+
+
+def _check_printable(text: str) -> None:
+    """Refuse to print a statement that holds control characters: they cannot be shown as codes."""
+    if visible(text, keep="\n\t") != text:
+        raise InputError(
+            "A name or category of the patch has control or invisible characters. The statement "
+            "must hold them as they are, and a terminal would obey them. Write the statement to a "
+            "file with --out, or pass --json, which escapes them."
+        )
 
 
 def _column_names(pairs: list[str]) -> dict[str, str]:

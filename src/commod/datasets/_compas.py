@@ -37,7 +37,7 @@ def load_compas(*, as_frame: bool = True, return_X_y: bool = False) -> Bunch | t
 
     The table is part of the package: nothing is downloaded. The favourable label is 0. The labels
     are re-arrests, not crimes, and carry the racial disparities of policing; read `DESCR` before
-    use, and do not build products on this table.
+    use, and do not build products on this table. The source states no licence for it.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def load_compas(*, as_frame: bool = True, return_X_y: bool = False) -> Bunch | t
         - `race` of shape (6167,): the six values of the source, to study several groups;
         - `frame`: data, target and sensitive_features side by side (None without `as_frame`);
         - `feature_names`: list of the 9 column names;
-        - `DESCR`: what the table is, where it comes from, and its known harms.
+        - `DESCR`: what the table is, where it comes from, its missing licence, and its known harms.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from commod._data.columns import Column, read_columns
 from commod._data.groups import Groups, read_groups
 from commod._data.labels import binary_outcomes, check_length, read_label_pair
+from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod.exceptions import InputError
 
@@ -52,6 +53,7 @@ def change_rate(y_before: Any, y_after: Any, *, sample_weight: Any = None) -> fl
     >>> change_rate(["no", "no", "yes", "no"], ["no", "yes", "yes", "no"])
     0.25
     """
+    check_same_rows({"y_before": y_before, "y_after": y_after, "sample_weight": sample_weight})
     changed = _changed_rows(y_before, y_after)
     weight = check_weights(sample_weight, len(changed))
     return float(np.sum(weight * changed) / np.sum(weight))
@@ -106,6 +108,9 @@ def count_changes(
     >>> count_changes([0, 0, 1], [1, 0, 0], sensitive_features=["a", "a", "b"])
     ChangeCounts(n=3, n_changes=2, n_gains=1, n_losses=1, by_group={'a': (2, 1, 0), 'b': (1, 0, 1)})
     """
+    check_same_rows(
+        {"y_before": y_before, "y_after": y_after, "sensitive_features": sensitive_features}
+    )
     labels = read_label_pair(y_before, y_after, PAIR)
     before, after = binary_outcomes(labels, PAIR, favorable_label, "favorable_label")
     gains, losses = ~before & after, before & ~after
@@ -165,6 +170,9 @@ def change_locality(
     from sklearn.metrics import f1_score
     from sklearn.tree import DecisionTreeClassifier
 
+    check_same_rows(
+        {"X": X, "y_before": y_before, "y_after": y_after, "sample_weight": sample_weight}
+    )
     changed = _changed_rows(y_before, y_after)
     columns = read_columns(X)
     check_length(columns[0].values, "X", len(changed))

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._text import did_you_mean, shown
 from commod.exceptions import InputError
 
 FloatArray = NDArray[np.float64]
@@ -302,7 +303,8 @@ def get_constraint(constraints: Any) -> Constraint:
     if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
         known = ", ".join(CONSTRAINTS)
         raise InputError(
-            f"constraints={constraints!r} is not known; choose one of {known}.",
+            f"constraints={shown(constraints)} is not known; choose one of {known}."
+            f"{did_you_mean(constraints, CONSTRAINTS)}",
             parameter="constraints",
         )
     return CONSTRAINTS[constraints]

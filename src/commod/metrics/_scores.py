@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.labels import check_length, read_scores
+from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 
 FloatArray = NDArray[np.float64]
@@ -58,6 +59,13 @@ def score_agreement(
     >>> round(agreement.mean_absolute_difference, 3), round(agreement.share_identical, 3)
     (0.083, 0.667)
     """
+    check_same_rows(
+        {
+            "scores_before": scores_before,
+            "scores_after": scores_after,
+            "sample_weight": sample_weight,
+        }
+    )
     before = read_scores(scores_before, "scores_before")
     after = read_scores(scores_after, "scores_after")
     check_length(after, "scores_after", len(before))

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
-from commod._data.encoding import LARGEST
+from commod._data.columns import LARGEST
 from commod._record import Value
 from commod.bounds._counts import read_target
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import (
+    SCHEMA,
     BinColumn,
     CategoryColumn,
     Column,
@@ -22,6 +23,7 @@ from commod.patch.content import (
     TermPoints,
     term_points_of,
 )
+from commod.patch.figures_check import check_figures
 from commod.scorecard import SCORE_CLIP
 
 ROUNDING = 1e-9  # a sum of weights may exceed 1 by this much
@@ -32,6 +34,8 @@ def check_content(content: Content) -> None:
     _check_base(content)
     _check_asked(content)
     _check_reached(content)
+    _check_origin(content)
+    check_figures(content)
     ratio = content.ratio
     if len(ratio.concept_weights) != len(ratio.concept_intercepts):
         raise InputError(
@@ -120,6 +124,31 @@ def _check_reached(content: Content) -> None:
         raise InputError(
             f"The patch was created at {content.created[:40]!r}, which is not a date."
         ) from error
+
+
+def _check_origin(content: Content) -> None:
+    """Check what version 2 of the schema added; None where a file does not know it."""
+    if content.schema != SCHEMA:
+        raise InputError(f"The patch has schema {content.schema[:80]!r}; expected {SCHEMA!r}.")
+    for name, digest in (("an audit", content.audit), ("scores", content.base.scores_digest)):
+        if digest is not None and not re.fullmatch("[0-9a-f]{64}", digest):
+            raise InputError(f"The patch has {digest[:80]!r} where a digest of {name} is expected.")
+    n_rows = content.seen.n_rows
+    if n_rows is not None and not content.reached.n_rows <= n_rows < 2**63:
+        raise InputError(
+            f"The patch was fitted on {str(n_rows)[:24]} rows, but its figures are of "
+            f"{content.reached.n_rows} rows."
+        )
+    left_out = content.left_out
+    if left_out is not None and (
+        not 0 <= left_out.n_groups < 2**31
+        or not 0 <= left_out.n_people < 2**63
+        or (left_out.n_people > 0 and not left_out.n_groups)
+    ):
+        raise InputError(
+            f"The patch says that {str(left_out.n_groups)[:24]} groups with "
+            f"{str(left_out.n_people)[:24]} people were left out; expected two counts."
+        )
 
 
 def _check_share(name: str, value: float | None, most: float = 1.0) -> None:

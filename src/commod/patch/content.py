@@ -1,6 +1,7 @@
 """Define the content of a patch file: scorecard, gate, labels, request, figures and origin.
 
-The classes are the schema `commod.patch/1`. Their fields are the keys of the file.
+The classes are the schema `commod.patch/2`. Their fields are the keys of the file. `schema.py` says
+which of them earlier versions lack; they are None in a patch that was loaded from such a file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from commod._data.encoding import (
 from commod._record import Value
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
-SCHEMA = "commod.patch/1"
+SCHEMA = "commod.patch/2"
 
 
 @dataclass(frozen=True)
@@ -130,12 +131,14 @@ class Base:
     """The base model: its class, and its digest where one could be computed.
 
     `score` is the column of its scores, None where the model itself computed them.
+    `scores_digest` is the SHA-256 of its scores on the fit rows.
     """
 
     model: str
     digest: str | None
     score: str | None
     threshold: float
+    scores_digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -182,15 +185,31 @@ class Reached:
 
 @dataclass(frozen=True)
 class Seen:
-    """The columns of the fit rows: how many, and a digest of their names."""
+    """The fit rows: how many columns, a digest of their names, and how many rows.
+
+    The figures of `Reached` may be of a part of these rows, the held-out ones.
+    """
 
     n_columns: int
     digest: str
+    n_rows: int | None = None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The groups that were too small for the constraint: how many, and how many people."""
+
+    n_groups: int
+    n_people: int
 
 
 @dataclass(frozen=True)
 class Content:
-    """The content of a patch. A file adds the digest of this content."""
+    """The content of a patch. A file adds the digest of this content.
+
+    `audit` is the digest of the audit that belongs to the patch. `versions` are those of Python and
+    of packages. Both are None where not known, and so is `left_out`.
+    """
 
     schema: str
     library: str
@@ -202,6 +221,9 @@ class Content:
     reached: Reached
     seen: Seen
     ratio: Ratio
+    left_out: LeftOut | None = None
+    audit: str | None = None
+    versions: dict[str, str] | None = None
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from commod._record import Value
-from commod._text import plain
+from commod._text import n_of, plain, visible
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import (
     BinColumn,
@@ -48,6 +48,7 @@ def page_text(content: Content, digest: str, *, every_term: bool = False) -> str
     for column in ratio.columns:
         lines += _column_text(column, len(term_points_of(column)) if every_term else MAX_TERMS)
     lines += ["", *_missing_text(content), *_asked_text(content)]
+    lines += _origin_text(content)
     return "\n".join([*lines, f"Content digest (SHA-256): {digest}"])
 
 
@@ -101,7 +102,7 @@ def _shown(value: Value) -> str:
     if not isinstance(value, str):
         return str(value)
     is_clear = value == value.strip() and value[:1].isalpha() and value not in ("True", "False")
-    return plain(value) if is_clear else f"'{plain(value) if value.strip() else value}'"
+    return plain(value) if is_clear else f"'{plain(value) if value.strip() else visible(value)}'"
 
 
 def _concepts(term: TermPoints) -> str:
@@ -139,6 +140,18 @@ def _asked_text(content: Content) -> list[str]:
     return [f"Requested: {plain(reached.metric)}, {conditions}.", plain(reached.in_words)]
 
 
+def _origin_text(content: Content) -> list[str]:
+    """Return who was left out of the fit, and which audit belongs to the patch."""
+    lines = []
+    if content.left_out is not None and content.left_out.n_groups:
+        groups = n_of(content.left_out.n_groups, "group")
+        people = n_of(content.left_out.n_people, "person")
+        lines.append(f"Left out of the constraint, because they are small: {groups} with {people}.")
+    if content.audit is not None:
+        lines.append(f"Audit (SHA-256): {content.audit}")
+    return lines
+
+
 # ---------------------------------------------------------------------------------------------
 # Two patches
 
@@ -163,8 +176,25 @@ def _facts(one: Content, other: Content) -> Iterator[str]:
     yield from _change("threshold", one.base.threshold, other.base.threshold)
     for name in ("negative", "positive", "favorable"):
         yield from _change(f"{name} label", getattr(one.labels, name), getattr(other.labels, name))
-    if one.seen != other.seen:
+    if (one.seen.n_columns, one.seen.digest) != (other.seen.n_columns, other.seen.digest):
         yield "The fit rows had other columns."
+    yield from _origin_differences(one, other)
+
+
+def _origin_differences(one: Content, other: Content) -> Iterator[str]:
+    yield from _change("number of fit rows", one.seen.n_rows, other.seen.n_rows)
+    yield from _change(
+        "digest of the scores on the fit rows", one.base.scores_digest, other.base.scores_digest
+    )
+    yield from _change("digest of the audit", one.audit, other.audit)
+    for name in ("n_groups", "n_people"):
+        counts = (getattr(content.left_out, name, None) for content in (one, other))
+        yield from _change(f"left out: {name.replace('n_', 'number of ')}", *counts)
+    versions = one.versions or {}, other.versions or {}
+    for name in dict.fromkeys([*versions[0], *versions[1]]):
+        yield from _change(f"version of {plain(name)}", *(known.get(name) for known in versions))
+    if (one.versions is None) != (other.versions is None) and not any(versions):
+        yield "Only one of the patches says that it knows its versions."
 
 
 def _ratio_differences(one: Content, other: Content) -> Iterator[str]:

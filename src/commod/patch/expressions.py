@@ -14,8 +14,7 @@ from typing import Any
 import narwhals as nw
 from scipy.special import logit
 
-from commod._data.columns import read_columns
-from commod._data.encoding import LARGEST
+from commod._data.columns import LARGEST, read_columns
 from commod._data.tables import FreeNames
 from commod._record import Value
 from commod.exceptions import InputError

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from commod._io.strict_json import read_object
-from commod._record import from_plain, to_plain
+from commod._record import from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
-from commod.patch.content import SCHEMA, Content
+from commod.patch.content import Content
+from commod.patch.schema import NEWEST, as_version, upgraded, version_of
 
 MAX_BYTES = 16 * 2**20  # a hundred thousand categories; most patches have a few kilobytes
 
@@ -29,12 +30,9 @@ def to_bytes(content: Content) -> bytes:
     return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def content_digest(content: Content) -> str:
-    """Return the SHA-256 of the content, which does not depend on the layout of a file."""
-    text = json.dumps(
-        to_plain(content), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
-    return hashlib.sha256(text.encode()).hexdigest()
+def content_digest(content: Content, version: int = NEWEST) -> str:
+    """Return the SHA-256 of the content, as a file of this version of the schema states it."""
+    return plain_digest(as_version(to_plain(content), version))
 
 
 def read_bytes(path: str | os.PathLike[str], sha256: str | None = None) -> bytes:
@@ -79,28 +77,14 @@ def from_bytes(data: bytes, name: str = "The patch") -> Content:
 
 
 def _content(data: dict[str, Any]) -> Content:
-    _check_schema(data.get("schema"))
+    version = version_of(data.get("schema"))
     digest = data.pop("digest", None)
-    content = from_plain(Content, data)
+    content = from_plain(Content, upgraded(data, version))
     check_content(content)
-    expected = content_digest(content)
+    expected = content_digest(content, version)
     if digest != expected:
         raise InputError(
             f"Its digest is {str(digest)[:80]!r}, but its content has {expected!r}: the file was "
             "damaged or edited. Get it again from its source."
         )
     return content
-
-
-def _check_schema(schema: Any) -> None:
-    if schema == SCHEMA:
-        return
-    kind, _, version = str(schema).partition("/")
-    if kind == SCHEMA.partition("/")[0] and version.isdecimal():
-        known = int(SCHEMA.partition("/")[2])
-        if int(version[:9]) > known:
-            raise InputError(
-                f"Its schema is {str(schema)[:80]!r}, newer than {SCHEMA!r}, which this version of "
-                "commod reads. Upgrade commod: pip install -U commod-debiasing."
-            )
-    raise InputError(f"Its schema is {str(schema)[:80]!r}; expected {SCHEMA!r}.")

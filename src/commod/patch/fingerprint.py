@@ -1,4 +1,4 @@
-"""Compute fingerprints of the base model and of the columns that an update was fitted on."""
+"""Compute fingerprints of the base model, its scores and the columns of the fit rows."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ def columns_digest(names: Iterable[str]) -> str:
     'a07daba4'
     """
     return hashlib.sha256(json.dumps(list(names)).encode()).hexdigest()
+
+
+def scores_digest(scores: NDArray[np.float64]) -> str:
+    """Return the SHA-256 of scores (n,) as doubles, lowest byte first, in the order of the rows.
+
+    Examples
+    --------
+    >>> scores_digest(np.array([0.25, 0.5]))[:8]
+    'f4350073'
+    """
+    return hashlib.sha256(np.ascontiguousarray(scores, dtype="<f8").tobytes()).hexdigest()
 
 
 def model_digest(estimator: Any) -> str | None:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from commod._data.codes import code_array
-from commod._data.columns import Column, read_columns
-from commod._data.encoding import LARGEST, ColumnTerms, NumericTerms, matching_column
+from commod._data.columns import LARGEST, Column, read_columns
+from commod._data.encoding import ColumnTerms, NumericTerms, matching_column
 from commod._io.optional import import_optional
 from commod._record import Value, to_plain
 from commod.exceptions import InputError, InputTypeError

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from commod._data.codes import check_text
+from commod._data.parameters import check_flag
 from commod._io.files import write_whole
-from commod._record import from_plain, to_plain
+from commod._record import Audit, Shipped, from_plain, to_plain
+from commod._text import plain, shown
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
 from commod.patch.content import Content, scorecard_of
 from commod.patch.description import differences, page_text
 from commod.patch.file import content_digest, from_bytes, read_bytes, to_bytes
 from commod.patch.frames import PatchCounts, apply_to, count_changes, revert_from
+from commod.patch.shipped import check_audit, contradictions, shipped_of
 from commod.patch.verification import Verification, verify_against
 from commod.scorecard import Scorecard
 
@@ -26,8 +31,8 @@ class Patch:
     """An update as a small file that edits an existing score column anywhere.
 
     `update.to_patch()` and `Patch.load` return one. A patch holds the scorecard, the gate of an
-    update with one direction, threshold, labels, request, figures and fingerprints. It holds no
-    row and no sensitive value. Two patches are equal if their contents are.
+    update with one direction, threshold, labels, request, figures, fingerprints and the digest of
+    its audit. It holds no row and no sensitive value. Two patches are equal if their contents are.
 
     Parameters
     ----------
@@ -108,6 +113,42 @@ class Patch:
     def digest(self) -> str:
         """Return the SHA-256 of the content, which does not depend on the layout of a file."""
         return content_digest(self.content)
+
+    # -- signing ----------------------------------------------------------------------------------
+
+    def with_audit(self, audit: Audit) -> Patch:
+        """Return the patch with the digest of an audit, which then belongs to it.
+
+        `commod.report(audit, path, patch=patch)` writes the SHA-256 of the returned patch into the
+        report, and `commod.verify_report` checks the two files.
+
+        Parameters
+        ----------
+        audit : Audit
+            An audit of this update: with the same target, constraint, labels and scorecard.
+        """
+        check_audit(audit)
+        for difference in contradictions(self.content, audit):
+            raise InputError(
+                f"This audit does not belong to the patch: {difference.field} is "
+                f"{difference.in_patch} in the patch and {difference.in_report} in the audit. "
+                "Audit the update that the patch was made of, with "
+                "explanation=commod.explain(update, X).",
+                parameter="audit",
+            )
+        return Patch(replace(self.content, audit=audit.digest))
+
+    def shipped_with(self, audit: Audit) -> Shipped:
+        """Return what the report of an audit states about this patch, as a record."""
+        check_audit(audit)
+        if self.content.audit != audit.digest:
+            carried = "no audit" if self.content.audit is None else "the digest of another audit"
+            raise InputError(
+                f"The patch carries {carried}, so the report would not belong to it. Pass "
+                "patch.with_audit(audit), and save that patch.",
+                parameter="patch",
+            )
+        return shipped_of(self.content, self.sha256, audit)
 
     # -- applying ---------------------------------------------------------------------------------
 
@@ -211,7 +252,8 @@ class Patch:
         """Check that the patch holds nothing of the data that it must not hold.
 
         The checks are: no value of the sensitive features, no category or bin edge that few
-        people share, no column that determines the group, and the columns of the fit rows.
+        people share, no column that determines the group or nearly does, and the columns of the fit
+        rows.
 
         Parameters
         ----------
@@ -238,6 +280,7 @@ class Patch:
 
     def to_text(self, *, every_term: bool = False) -> str:
         """Return the patch as text: on one page, or with every term of the scorecard."""
+        check_flag(every_term, "every_term")
         return page_text(self.content, self.digest, every_term=every_term)
 
     def __str__(self) -> str:
@@ -248,11 +291,10 @@ class Patch:
 
     def __repr__(self) -> str:
         content = self.content
-        names = ", ".join(column.name for column in content.ratio.columns[:6])
+        names = ", ".join(plain(column.name) for column in content.ratio.columns[:6])
         more = ", ..." if len(content.ratio.columns) > 6 else ""
-        return (
-            f"<Patch of {content.base.model} on {names or 'no column'}{more}: {self.digest[:12]}>"
-        )
+        model, read = plain(content.base.model), names or "no column"
+        return f"<Patch of {model} on {read}{more}: {self.digest[:12]}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Patch) and self.content == other.content
@@ -263,5 +305,6 @@ class Patch:
 
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str) or not value:
-        message = f"{name}={value!r} must be the name of a column, as text."
+        message = f"{name}={shown(value)} must be the name of a column, as text."
         raise InputError(message, parameter=name)
+    check_text([value], name, name)

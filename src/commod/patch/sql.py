@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from commod._data.encoding import LARGEST
+from commod._data.columns import LARGEST
+from commod._data.parameters import check_choice
 from commod._record import Value
 from commod.exceptions import InputError
 from commod.patch.content import BinColumn, CategoryColumn, Content, MarginColumn, NumberColumn
@@ -80,11 +81,7 @@ def write_sql(
     WITH `_commod_stage_1` AS (
     ...
     """
-    if dialect not in DIALECTS:
-        raise InputError(
-            f"dialect={dialect!r} is not known; choose one of {', '.join(map(repr, DIALECTS))}.",
-            parameter="dialect",
-        )
+    check_choice(dialect, "dialect", DIALECTS)
     names = _names(content, columns)
     query = Query(dialect, table, [score, prefix, *names.values()])
     query.stage({"score": _base_score(query, score), **_values(query, content, names)})

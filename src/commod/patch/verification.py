@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from commod._data.base_model import base_classes, base_scores
 from commod._data.columns import Column, iter_columns
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, determines_group, read_groups
-from commod._data.tables import n_rows_of
+from commod._data.proxies import sample_groups, strongest_prediction
+from commod._data.tables import check_same_rows, n_rows_of
+from commod._text import visible
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
@@ -19,9 +24,8 @@ from commod.patch.content import (
     MarginColumn,
     NumberColumn,
 )
-from commod.patch.fingerprint import columns_digest, model_digest
+from commod.patch.fingerprint import columns_digest, model_digest, scores_digest
 
-FEW = 5  # people; a value that fewer people share could identify somebody
 ROUND = 3  # significant digits; a number with no more of them identifies nobody
 MOSTLY = 0.9  # of the people with a category are in the group of that name: it is the group
 
@@ -49,20 +53,21 @@ class Verification:
         if self.passed:
             return f"No problem on {self.n_rows:,} rows. Checked: {'; '.join(self.checked)}."
         head = f"Problems on {self.n_rows:,} rows: {len(self.problems)}."
-        return "\n".join([head, *self.problems])
+        return "\n".join([head, *map(visible, self.problems)])
 
 
 def verify_against(
     content: Content, X: Any, sensitive_features: Any, estimator: Any
 ) -> Verification:
     """Check that a patch fits the data and holds nothing that it must not hold."""
+    check_same_rows({"X": X, "sensitive_features": sensitive_features})
     read = {column.name: column for column in iter_columns(X, unread=[])}
     groups = read_groups(sensitive_features, n_rows_of(X))
     columns = {name: c for name, c in read.items() if name != content.base.score}
     checked = [
         "no value of the sensitive features",
-        f"no category and no long number that fewer than {FEW} people share",
-        "no column that determines the group",
+        f"no value, bin or long number that fewer than {MIN_CATEGORY_SIZE} people share",
+        "no column that determines the group or nearly does",
         "the columns of the fit rows",
     ]
     problems = [
@@ -73,7 +78,7 @@ def verify_against(
     ]
     if estimator is not None:
         checked.append("the base model of the fit")
-        problems += _model(content, estimator)
+        problems += _model(content, estimator, X, list(read.values()))
     return Verification(n_rows_of(X), tuple(checked), tuple(problems))
 
 
@@ -129,15 +134,15 @@ def _own_values(content: Content, columns: Mapping[str, Column]) -> Iterator[str
         column_of_X = columns.get(column.name)
         if column_of_X is None or isinstance(column, MarginColumn):
             continue
+        n_missing = int(column_of_X.is_missing().sum())
+        if column.missing is not None and n_missing < MIN_CATEGORY_SIZE:
+            yield _few(column.name, "points for missing values", n_missing, column_of_X)
         if isinstance(column, CategoryColumn):
             n_rows = dict(zip(column_of_X.categories, _n_rows(column_of_X), strict=True))
             for category in column.categories:
                 n = n_rows.get(category.value, 0)
-                if n < FEW:
-                    yield (
-                        f"Column {column.name!r} of the patch holds {category.value!r}, a value of "
-                        f"{n} of the {len(column_of_X):,} rows of X: fewer than {FEW}."
-                    )
+                if n < MIN_CATEGORY_SIZE:
+                    yield _few(column.name, f"{category.value!r}, a value", n, column_of_X)
         else:
             yield from _own_numbers(column, column_of_X)
 
@@ -154,29 +159,65 @@ def _own_numbers(column: NumberColumn | BinColumn, column_of_X: Column) -> Itera
     numbers = column.edges if isinstance(column, BinColumn) else [column.if_missing]
     for number in numbers:
         n = int((column_of_X.values == number).sum())
-        if 0 < n < FEW and float(f"{number:.{ROUND}g}") != number:
-            yield (
-                f"Column {column.name!r} of the patch holds {number!r}, the value of {n} of the "
-                f"{len(column_of_X):,} rows of X: fewer than {FEW}."
-            )
+        if 0 < n < MIN_CATEGORY_SIZE and float(f"{number:.{ROUND}g}") != number:
+            yield _few(column.name, f"{number!r}, the value", n, column_of_X)
+    if isinstance(column, BinColumn):
+        known = column_of_X.values[~column_of_X.is_missing()]
+        bins = np.searchsorted(column.edges, known, side="right")
+        for i, n in enumerate(np.bincount(bins, minlength=len(column.bins)).tolist()):
+            if n < MIN_CATEGORY_SIZE:
+                yield _few(column.name, f"points for bin {i + 1}, the bin", n, column_of_X)
+
+
+def _few(name: str, what: str, n: int, column_of_X: Column) -> str:
+    return (
+        f"Column {name!r} of the patch holds {what} of {n} of the {len(column_of_X):,} rows of X: "
+        f"fewer than {MIN_CATEGORY_SIZE}."
+    )
 
 
 def _determining_columns(
     content: Content, columns: Mapping[str, Column], groups: Groups
 ) -> Iterator[str]:
+    codings = (groups.codes, *groups.parts)
+    samples = [sample_groups(codes) for codes in codings]
     for column in content.ratio.columns:
         column_of_X = columns.get(column.name)
-        if column_of_X is not None and any(
-            determines_group(column_of_X, codes) for codes in (groups.codes, *groups.parts)
-        ):
+        if column_of_X is None:
+            continue
+        if any(determines_group(column_of_X, codes) for codes in codings):
             yield f"The patch reads column {column.name!r}, which determines the group."
+            continue
+        prediction = strongest_prediction(column_of_X, samples)
+        if prediction.is_near_copy:
+            yield (
+                f"The patch reads column {column.name!r}, which nearly determines the group: "
+                f"alone, it predicts the group with an area under the curve of "
+                f"{prediction.area:.3f}."
+            )
 
 
-def _model(content: Content, estimator: Any) -> Iterator[str]:
-    if content.base.digest is None:
+def _model(content: Content, estimator: Any, X: Any, columns: list[Column]) -> Iterator[str]:
+    base = content.base
+    if base.digest is not None:
+        if model_digest(estimator) != base.digest:
+            yield (
+                f"The base model differs from the {base.model} that the update was fitted on, "
+                "or was stored by another version of its library."
+            )
+    elif base.scores_digest is None:
         yield "The patch has no fingerprint of its base model to compare with."
-    elif model_digest(estimator) != content.base.digest:
+    elif scores_digest(_scores(content, estimator, X, columns)) != base.scores_digest:
         yield (
-            f"The base model differs from the {content.base.model} that the update was fitted on, "
-            "or was stored by another version of its library."
+            "The scores of the base model differ from those on the fit rows. X must be the fit "
+            "rows, in their order."
         )
+
+
+def _scores(content: Content, estimator: Any, X: Any, columns: list[Column]) -> NDArray[np.float64]:
+    labels, threshold = content.labels, content.base.threshold
+    classes = base_classes(estimator, np.array([labels.negative, labels.positive]))
+    base = base_scores(
+        estimator, X, columns, classes=classes, pos_label=labels.positive, threshold=threshold
+    )
+    return base.scores

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
 from commod.rivals._rows import DecisionRows
 from commod.rivals.base import Rival
@@ -49,6 +50,7 @@ def check_rival(update: Rival, X: Any, y: Any = None, *, sensitive_features: Any
     """
     if not isinstance(update, Rival):
         raise InputError(f"check_rival takes a Rival; got {type(update).__name__}.")
+    check_same_rows({"X": X, "y": y, "sensitive_features": sensitive_features})
     table = _LabelledTable(X, y, sensitive_features)
     fit_half, new_half = (table.take(np.arange(first, _num_samples(X), 2)) for first in (0, 1))
     strengths = update.default_strengths

@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from commod._data.binning import bin_edges
 from commod._data.columns import Column
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import BinTerms, Encoding, NumericTerms, learn_encoding
 from commod._solvers.search.design import Design
 from commod.exceptions import InputError
@@ -82,7 +83,7 @@ def fit_group_model(
     codes: Codes,
     *,
     group_model: Any = None,
-    min_category_size: int = 20,
+    min_category_size: int = MIN_CATEGORY_SIZE,
     locked: Collection[str] = (),
 ) -> GroupModel:
     """Return a model of the class `codes` (n,) of each row.

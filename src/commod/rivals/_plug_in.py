@@ -16,7 +16,7 @@ from commod.rivals._group_model import GroupModel, fit_group_model
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.plug_in import LinearProgramme, curved_gain, decide, fair_margins
 from commod.rivals.base import AwareRival
-from commod.updates.base import check_locked, check_number
+from commod.updates.base import LARGEST_WEIGHT, check_number
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -43,7 +43,7 @@ class PlugInRival(AwareRival):
     @property
     def needs_sensitive_features(self) -> bool:  # type: ignore[override]
         """Return whether `predict` takes the sensitive features: the value of `aware`."""
-        return bool(self.aware)
+        return bool(self.fitted_param("aware"))
 
     @abstractmethod
     def _choose_multipliers(
@@ -56,10 +56,8 @@ class PlugInRival(AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "lambda_ratio", low=0.0)
+        check_number(self, "lambda_ratio", low=0.0, high=LARGEST_WEIGHT)
         check_number(self, "min_category_size", low=1, whole=True)
-        if isinstance(self.locked_features, str):
-            check_locked(self.locked_features, [])
         model = self.group_model
         is_classifier = all(hasattr(model, name) for name in ("fit", "predict_proba", "get_params"))
         if model is not None and (isinstance(model, type) or not is_classifier):
@@ -77,7 +75,6 @@ class PlugInRival(AwareRival):
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Fit the group model once; the models differ only in their multipliers."""
-        check_locked(self.locked_features, rows.columns)
         group_model = None if self.aware else self._fit_group_model(rows)
         counted = rows.is_counted
         share = rows.weight[counted] / rows.weight[counted].sum()
@@ -128,9 +125,16 @@ class PlugInRival(AwareRival):
     def _gain(self, base: BaseScores) -> Floats:
         """Return what a positive decision is worth without fairness, shape (n,)."""
         gain = bayes_optimal_scores(
-            base.scores, base.decisions, cost=base.threshold, lambda_ratio=float(self.lambda_ratio)
+            base.scores,
+            base.decisions,
+            cost=base.threshold,
+            lambda_ratio=float(self.fitted_param("lambda_ratio")),
         )
-        return curved_gain(gain) if self.aware and len(self._constraint.rate_rows) > 1 else gain
+        return (
+            curved_gain(gain)
+            if self.fitted_param("aware") and len(self._constraint.rate_rows) > 1
+            else gain
+        )
 
     def _cell_probabilities(
         self, rows: DecisionRows, n_groups: int, group_model: GroupModel | None

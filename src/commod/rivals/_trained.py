@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._solvers.problem import TrainedLayers, TrainingRecord
-from commod.exceptions import InputError, InterruptionWarning
+from commod.exceptions import InterruptionWarning
 from commod.rivals._rows import RivalFitRows
 from commod.rivals.base import Rival
 from commod.updates._network import Network, raw_network
-from commod.updates.base import check_number
+from commod.updates.base import LARGEST_WEIGHT, check_number
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,7 @@ class TrainedRival(Rival):
         check_number(self, "epochs", low=0, whole=True)
         for name in ("batch_size", "min_category_size"):
             check_number(self, name, low=1, whole=True)
-        check_number(self, "learning_rate", low=0.0, include="right")
-
-    def _check_choice(self, name: str, choices: Sequence[str]) -> None:
-        """Raise an error where a parameter is not one of `choices`."""
-        value = getattr(self, name)
-        if value not in choices:
-            raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(choices)}.")
+        check_number(self, "learning_rate", low=0.0, high=LARGEST_WEIGHT, include="right")
 
     def _learn(self, rows: RivalFitRows) -> None:
         self._learn_all([self], rows)

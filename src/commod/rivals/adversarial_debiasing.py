@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.parameters import check_choice
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.exceptions import InputError, TrainingWarning
 from commod.metrics._constraint import Constraint
@@ -20,7 +22,7 @@ from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
 from commod.updates._trained import check_layers, draw_seeds
-from commod.updates.base import check_number
+from commod.updates.base import LARGEST_WEIGHT, check_number
 
 PROJECTIONS = ("whole", "tensor")
 
@@ -134,7 +136,7 @@ class AdversarialDebiasing(TrainedRival):
         learning_rate: float = 0.001,
         adversary_learning_rate: float = 0.1,
         locked_features: Sequence[str] = (),
-        min_category_size: int = 20,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,
@@ -173,8 +175,9 @@ class AdversarialDebiasing(TrainedRival):
         check_layers(self, "hidden")
         check_layers(self, "adversary_hidden")
         check_number(self, "warmup_epochs", low=0, whole=True)
-        check_number(self, "adversary_learning_rate", low=0.0, include="right")
-        self._check_choice("projection", PROJECTIONS)
+        name = "adversary_learning_rate"
+        check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
+        check_choice(self.projection, "projection", PROJECTIONS)
 
     def _read_true_labels(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
         if labels is None:

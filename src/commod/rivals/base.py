@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.columns import Kind, read_columns
 from commod._data.groups import sensitive_names
+from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
 from commod.rivals._random_draws import random_draws, seed_from
 from commod.rivals._rows import (
@@ -44,7 +45,13 @@ from commod.updates._interface import (
     Sweep,
     read_grid,
 )
-from commod.updates.base import BaseUpdate, ChangedDecisions, UpdateTags, check_locked, check_number
+from commod.updates.base import (
+    LARGEST_WEIGHT,
+    BaseUpdate,
+    ChangedDecisions,
+    UpdateTags,
+    check_number,
+)
 
 
 class Rival(BaseUpdate):
@@ -76,7 +83,7 @@ class Rival(BaseUpdate):
     strength: float
     needs_sensitive_features: bool = False
     randomised: bool = False
-    largest_strength: ClassVar[float] = np.inf
+    largest_strength: ClassVar[float] = LARGEST_WEIGHT
     locked_features: Sequence[str] = ()
     random_state: Any = None
     _draw_seed: int = 0
@@ -100,6 +107,7 @@ class Rival(BaseUpdate):
 
     def _check_parameters(self) -> None:
         """Raise an error for parameters out of range, before any work."""
+        super()._check_parameters()
         check_number(self, "strength", low=0.0, high=self.largest_strength)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
@@ -145,7 +153,8 @@ class Rival(BaseUpdate):
         -------
         self
         """
-        _fit_together([self], X, y, sensitive_features, sample_weight)
+        with self._as_it_was_on_error():
+            _fit_together([self], X, y, sensitive_features, sample_weight)
         return self
 
     def _store_groups(self, labels: Sequence[Hashable], names: Sequence[str] | None) -> None:
@@ -182,6 +191,7 @@ class Rival(BaseUpdate):
     def _read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
         """Return new rows, checked and scored by the base model."""
         check_is_fitted(self, "n_rows_")
+        check_same_rows({"X": X, "sensitive_features": sensitive_features})
         columns = read_columns(X, self._column_kinds, self._unread())
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
@@ -260,7 +270,7 @@ class Rival(BaseUpdate):
         if targets is not None:
             raise InputError("A rival has a strength, no targets: pass grid={'strength': [...]}.")
         strengths = read_grid(grid, "strength", "A rival")
-        strengths = list(self.default_strengths) if strengths is None else strengths
+        strengths = list(clone(self).default_strengths) if strengths is None else strengths
         X, y, groups = rows
         models = fit_strengths(self, strengths, X, y, sensitive_features=groups)
         settings = [{"strength": strength} for strength in strengths]
@@ -318,6 +328,8 @@ class AwareRival(Rival):
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
         """Return the accuracy of `predict`, for cross-validation."""
+        rows = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        check_same_rows({**rows, "sample_weight": sample_weight})
         labels = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, labels, sample_weight=sample_weight))
 
@@ -361,9 +373,10 @@ def _fit_together(
     """Fit models that differ in strength: read the rows once, learn, measure on the fit rows."""
     first = models[0]
     for model in models:
+        model._record_params()
         model._check_parameters()
     fit_rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
-    check_locked(first.locked_features, fit_rows.columns)
+    first._check_locked(fit_rows.columns)
     if not first.needs_sensitive_features:
         warn_about_group_columns(fit_rows, first.locked_features)
     rows = rival_fit_rows(X, fit_rows)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.rates import Cells
 from commod.rivals._plug_in import PlugInRival
 from commod.rivals._rows import RivalFitRows
@@ -117,7 +118,7 @@ class BayesPlugIn(PlugInRival):
         lambda_ratio: float = 0.0,
         constraints: str = "demographic_parity",
         locked_features: Sequence[str] = (),
-        min_category_size: int = 20,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,

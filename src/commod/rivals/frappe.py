@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from commod._data.columns import Column
+from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.parameters import check_choice
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     AdditivePenalties,
@@ -35,7 +37,7 @@ from commod.updates._trained import (
     readable_concepts,
     safe_moments,
 )
-from commod.updates.base import check_number
+from commod.updates.base import LARGEST_WEIGHT, check_number
 
 ARCHITECTURES = ("linear", "mlp", "concepts")
 
@@ -171,7 +173,7 @@ class FRAPPE(TrainedRival):
         batch_size: int = 512,
         learning_rate: float = 0.02,
         locked_features: Sequence[str] = (),
-        min_category_size: int = 20,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,
@@ -208,12 +210,12 @@ class FRAPPE(TrainedRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_choice("architecture", ARCHITECTURES)
+        check_choice(self.architecture, "architecture", ARCHITECTURES)
         check_layers(self, "hidden")
         check_number(self, "n_concepts", low=1, whole=True)
         for name in ("lambda_sparsity", "lambda_diversity"):
-            check_number(self, name, low=0.0)
-        check_number(self, "kernel_length", low=0.0, include="right")
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT)
+        check_number(self, "kernel_length", low=0.0, high=LARGEST_WEIGHT, include="right")
 
     # -- learning -------------------------------------------------------------------------------
 

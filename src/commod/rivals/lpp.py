@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod.rivals._plug_in import PlugInRival
 from commod.rivals._rows import RivalFitRows
 from commod.rivals._solvers.plug_in import LinearProgramme, best_multipliers
@@ -96,7 +97,7 @@ class LPP(PlugInRival):
         group_model: Any = None,
         constraints: str = "demographic_parity",
         locked_features: Sequence[str] = (),
-        min_category_size: int = 20,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,

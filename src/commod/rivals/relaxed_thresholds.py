@@ -18,7 +18,7 @@ from commod.rivals._curves import weight_above
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
-from commod.updates.base import check_number
+from commod.updates.base import LARGEST_WEIGHT, check_number
 
 Floats = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ class RelaxedThresholdOptimizer(AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "change_weight", low=0.0)
+        check_number(self, "change_weight", low=0.0, high=LARGEST_WEIGHT)
 
     def _learn(self, rows: RivalFitRows) -> None:
         labels = rows.needed_labels("RelaxedThresholdOptimizer maximises accuracy")

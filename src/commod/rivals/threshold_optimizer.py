@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from commod._data.parameters import check_choice
 from commod.exceptions import InputError
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
@@ -106,9 +107,17 @@ class ThresholdOptimizer(AwareRival):
             return (0.0, 1.0)
         return super().default_strengths
 
+    def _objectives(self) -> tuple[str, ...]:
+        """Return the objectives that Fairlearn takes with the constraint."""
+        accuracies = ("accuracy_score", "balanced_accuracy_score")
+        if len(self._constraint.rate_rows) > 1:
+            return accuracies
+        return (*accuracies, "selection_rate", "true_positive_rate", "true_negative_rate")
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number(self, "grid_size", low=2, whole=True)
+        check_choice(self.objective, "objective", self._objectives())
         if len(self._constraint.rate_rows) > 1 and self.strength not in (0, 1):
             raise InputError(
                 f"strength={self.strength!r} must be 0 or 1: Fairlearn does not relax "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib.metadata
 import math
 from typing import Any
 
@@ -17,14 +16,14 @@ from commod.patch.content import (
     Base,
     Content,
     Labels,
+    LeftOut,
     PatchRequest,
     Reached,
     Seen,
     ratio_of,
 )
 from commod.patch.fingerprint import columns_digest, model_digest
-
-PACKAGE = "commod-debiasing"
+from commod.patch.versions import PACKAGE, library_versions
 
 
 def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
@@ -37,25 +36,40 @@ def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
             f"{type(refused[0]).__name__}. Fit the update with other labels."
         )
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    versions = library_versions()
     return Patch(
         Content(
             schema=SCHEMA,
-            library=f"{PACKAGE} {importlib.metadata.version(PACKAGE)}",
+            library=f"{PACKAGE} {versions[PACKAGE]}",
             created=now,
             method=type(update).__name__,
             base=_base(update),
             labels=Labels(**labels),
             asked=_asked(update),
             reached=_reached(update),
-            seen=Seen(len(update._columns_seen), columns_digest(update._columns_seen)),
+            seen=_seen(update),
             ratio=ratio_of(
                 update.scorecard_,
                 may_raise=may_raise,
                 may_lower=may_lower,
-                reads_margin=bool(update.condition_on_logit),
+                reads_margin=bool(update.fitted_param("condition_on_logit")),
             ),
+            left_out=_left_out(update),
+            versions=versions,
         )
     )
+
+
+def _seen(update: Any) -> Seen:
+    names = update._columns_seen
+    n_rows = getattr(update, "_n_fit_rows", None)  # None in updates that 0.1 stored
+    return Seen(len(names), columns_digest(names), n_rows)
+
+
+def _left_out(update: Any) -> LeftOut:
+    """Return how many small groups the constraint leaves out; a patch names none of them."""
+    groups = getattr(update, "groups_left_out_", ())
+    return LeftOut(len(groups), sum(int(group.n) for group in groups))
 
 
 def _labels(update: Any) -> dict[str, Any]:
@@ -70,17 +84,18 @@ def _labels(update: Any) -> dict[str, Any]:
 
 
 def _base(update: Any) -> Base:
-    model, threshold = update.estimator, float(update.threshold)
+    model, threshold = update.estimator_, float(update.fitted_param("threshold"))
+    scores = getattr(update, "_scores_digest", None)  # None in updates that 0.1 stored
     if isinstance(model, ScoreColumn):
-        return Base("a column of scores", None, model.name, threshold)
+        return Base("a column of scores", None, model.name, threshold, scores)
     name = type(model).__name__
     if hasattr(model, "steps"):
         name += f" ({', '.join(type(step).__name__ for _, step in model.steps)})"
-    return Base(name, model_digest(model), None, threshold)
+    return Base(name, model_digest(model), None, threshold, scores)
 
 
 def _constraint_name(update: Any) -> str:
-    name = get_constraint(update.constraints).name
+    name = get_constraint(update.fitted_param("constraints")).name
     if name not in CONSTRAINTS:
         raise InputError(
             f"A patch names its constraint, but {name!r} is not in CONSTRAINTS of "
@@ -95,17 +110,17 @@ def _asked(update: Any) -> PatchRequest:
     return PatchRequest(
         constraints=_constraint_name(update),
         target=None if is_budget else float(update.target_),
-        direction=getattr(update, "direction", "any"),
-        **{name: _known(getattr(update, name, None)) for name in limits},
+        direction=update.fitted_param("direction", "any"),
+        **{name: _known(update.fitted_param(name)) for name in limits},
     )
 
 
 def _reached(update: Any) -> Reached:
-    is_held_out = getattr(update, "confidence", None) is not None
+    is_held_out = update.fitted_param("confidence") is not None
     return Reached(
         rows="held-out rows" if is_held_out else "fit rows",
         n_rows=int(update.n_rows_),
-        metric=get_constraint(update.constraints).metric,
+        metric=get_constraint(update.fitted_param("constraints")).metric,
         fairness_before=_known(update.base_fairness_),
         fairness_after=_known(update.fairness_),
         accuracy_before=_known(update.base_accuracy_),
@@ -116,7 +131,7 @@ def _reached(update: Any) -> Reached:
         limit=_known(getattr(update, "limit_", None)),
         target_met=getattr(update, "reached_", None),
         promised=getattr(update, "promised_", None),
-        in_words=update.status_,
+        in_words=update._status_without_names(),
     )
 
 

@@ -13,18 +13,24 @@ from numpy.typing import NDArray
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups, determines_group
+from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
 from commod._text import n_of, verb
-from commod.exceptions import DataWarning, InputError
-from commod.metrics._constraint import ConstraintLike
+from commod.exceptions import BaseModelWarning, DataWarning, InputError
+from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
 from commod.updates._interface import Decisions
 
+FEWEST_DECISIONS = 5  # of each kind, unless they are SMALLEST_SHARE of a small table
+SMALLEST_SHARE = 0.01
 MAX_LISTED = 6  # groups in a message, which must not list everybody's values
 
 
 @dataclass(frozen=True)
 class FitRows:
-    """The checked rows that an update is fitted on; `label` is None where y was not given."""
+    """The checked rows that an update is fitted on; `label` is None where y was not given.
+
+    `group_names` are the labels of the groups as different texts.
+    """
 
     columns: list[Column]
     base: BaseScores
@@ -32,6 +38,7 @@ class FitRows:
     groups: Groups
     in_constraint: NDArray[np.bool_]
     weight: NDArray[np.float64]
+    group_names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -81,7 +88,8 @@ def rows_of_large_groups(
             parameter="min_group_size",
         )
     if not is_large.all():
-        small = [repr(g) for g, large in zip(groups.labels, is_large, strict=True) if not large]
+        sized = zip(groups.labels, sizes.tolist(), is_large, strict=True)
+        small = [f"{g!r} ({n_of(n, 'row')})" for g, n, large in sized if not large]
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
             f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. "
@@ -92,21 +100,64 @@ def rows_of_large_groups(
     return np.asarray(is_large[groups.codes])
 
 
+def check_both_decisions(
+    rows: FitRows, constraint: Constraint, labels: tuple[object, object]
+) -> None:
+    """Refuse, or warn of, a base model whose decisions are nearly all of one kind.
+
+    A ratio of rates near zero is refused: it would rest on a handful of people, or on decisions
+    that the update makes up. Elsewhere nearly equal decisions look fair, so a warning says why.
+    `labels` are the negative and the positive label.
+    """
+    counted = rows.in_constraint & (rows.weight > 0)
+    n_rows, n_positive = int(counted.sum()), int(rows.base.decisions[counted].sum())
+    for is_positive, n in ((False, n_rows - n_positive), (True, n_positive)):
+        if n >= FEWEST_DECISIONS or n >= SMALLEST_SHARE * n_rows:
+            continue
+        text = (
+            f"Only {n} of the {n_rows:,} base decisions {verb(n, 'be')} {labels[is_positive]!r} at "
+            f"threshold={rows.base.threshold:g}."
+        )
+        way_out = "Check the threshold, and that the scores are those of the positive label."
+        if is_positive and constraint.is_ratio:
+            bar = f"at least {FEWEST_DECISIONS} of them, or {SMALLEST_SHARE:.0%} of the rows"
+            raise InputError(
+                f"{text} The {constraint.metric} needs {bar}: with fewer, it would compare "
+                f"decisions that the update makes up. {way_out}",
+                parameter="threshold",
+            )
+        reason = f"The {constraint.metric} of nearly equal decisions says little about fairness."
+        warnings.warn(f"{text} {reason} {way_out}", BaseModelWarning, stacklevel=5)
+
+
 def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
-    """Warn about each unlocked column of X that determines a sensitive feature."""
+    """Warn about each unlocked column of X that determines a sensitive feature, or nearly does.
+
+    A column nearly determines it if it alone predicts who belongs to a group with an area under
+    the curve of at least NEAR_COPY_AREA.
+    """
+    codings = (rows.groups.codes, *rows.groups.parts)
+    samples = [sample_groups(codes) for codes in codings]
     for column in rows.columns:
         if column.name in locked:
             continue
-        if any(
-            determines_group(column, codes) for codes in (rows.groups.codes, *rows.groups.parts)
-        ):
-            warnings.warn(
-                f"Column {column.name!r} of X determines the sensitive group, so the update would "
-                "use the sensitive features when it predicts. Put the column into "
-                "locked_features to keep it out.",
-                DataWarning,
-                stacklevel=4,
+        finding = "determines the sensitive group"
+        if not any(determines_group(column, codes) for codes in codings):
+            prediction = strongest_prediction(column, samples)
+            if not prediction.is_near_copy:
+                continue
+            finding = (
+                f"nearly determines the sensitive group: alone, it predicts who belongs to a group "
+                f"with an area under the curve of {prediction.area:.3f} (0.5 is chance, 1 is "
+                f"exact, the warning begins at {NEAR_COPY_AREA:g})"
             )
+        warnings.warn(
+            f"Column {column.name!r} of X {finding}, so the update would use the sensitive "
+            "features when it predicts. Put the column into locked_features to keep it out (on "
+            "the command line: --ignore).",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def _listed(items: Sequence[str]) -> str:

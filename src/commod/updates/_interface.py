@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -23,7 +24,9 @@ from numpy.typing import NDArray
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import TermTable
-from commod.exceptions import InputError
+from commod._data.parameters import check_number_parameter
+from commod._text import shown
+from commod.exceptions import InputError, InputTypeError
 from commod.scorecard import Scorecard
 
 Mask = NDArray[np.bool_]
@@ -38,6 +41,10 @@ class RawRows(NamedTuple):
     X: Any
     y: Any
     sensitive_features: Any
+
+    def by_name(self, suffix: str = "") -> dict[str, Any]:
+        """Return what the user passed by the name of its parameter."""
+        return {f"{name}{suffix}": values for name, values in self._asdict().items()}
 
 
 class ReadRows:
@@ -162,12 +169,27 @@ def read_numbers(name: str, values: Any) -> list[float] | None:
     if values is None:
         return None
     try:
-        numbers = [float(value) for value in values]
-    except (TypeError, ValueError):
+        numbers = [float(check_number_parameter(value, name, Real)) for value in values]
+    except TypeError:  # not a list, or a list of other things
         numbers = []
-    if not numbers:
-        raise InputError(f"{name} must be a list of numbers, such as [0.7, 0.8]; got {values!r}.")
+    if not numbers or isinstance(values, str):
+        raise InputError(
+            f"{name} must be a list of numbers, such as [0.7, 0.8]; got {shown(values)}.",
+            parameter=name,
+        )
     return numbers
+
+
+def check_grid(grid: Any) -> None:
+    """Raise InputError unless a grid is None or a mapping of names to lists of values."""
+    is_mapping = grid is None or isinstance(grid, Mapping)
+    lists = grid.values() if is_mapping and grid else ()
+    if not is_mapping or not all(isinstance(v, Iterable) and not isinstance(v, str) for v in lists):
+        raise InputTypeError(
+            f"grid={shown(grid)} must map names of parameters to lists of values, such as "
+            "{'strength': [0, 0.5, 1]}.",
+            parameter="grid",
+        )
 
 
 def read_grid(grid: Grid | None, name: str, owner: str, hint: str = "") -> list[float] | None:
@@ -178,9 +200,11 @@ def read_grid(grid: Grid | None, name: str, owner: str, hint: str = "") -> list[
     >>> read_grid({"strength": [0, 1]}, "strength", "A rival")
     [0.0, 1.0]
     """
-    unknown = sorted(set(grid or {}) - {name})
+    check_grid(grid)
+    unknown = [shown(key) for key in grid or {} if key != name]
     if unknown:
         raise InputError(
-            f"{owner}'s grid may hold {name}; got {', '.join(unknown)}. {hint}".strip()
+            f"{owner}'s grid may hold {name}; got {', '.join(unknown)}. {hint}".strip(),
+            parameter="grid",
         )
     return read_numbers(name, (grid or {}).get(name))

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import NumericTerms
-from commod._text import count, number, percent, points, shorten, snippet
+from commod._text import Table, count, number, percent, points, shorten, snippet
 from commod.scorecard import Scorecard
-
-Table = tuple[str, list[str], list[list[Any]]]
 
 MAX_TERMS = 15
 MAX_NAMED_COLUMNS = 2

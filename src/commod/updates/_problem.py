@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import BinTerms, Encoding, TermTable
+from commod._data.labels import is_label_in
 from commod._solvers.search.offset import ROUNDING
 from commod._solvers.search.rates import (
     Caps,
@@ -20,6 +21,7 @@ from commod._solvers.search.rates import (
     count_cells,
     fairness_inequalities,
 )
+from commod._text import did_you_mean, list_names, shown
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
@@ -38,6 +40,7 @@ class FitProblem:
     - `monotone`: +1 or −1 for columns with which r may only rise, or only fall.
     - `use_all`: search on all rows, however many they are.
     - `random_state`: draws the search sample.
+    - `min_category_size`: people of a search sample that a term needs to get points from it.
     """
 
     rows: FitRows
@@ -52,6 +55,7 @@ class FitProblem:
     monotone: Mapping[str, int]
     use_all: bool
     random_state: np.random.RandomState
+    min_category_size: int
 
     # -- counts and inequalities -------------------------------------------------------------------
 
@@ -171,17 +175,20 @@ def check_monotone(monotone: Mapping[str, int], encoding: Encoding, names: Seque
     for name, sign in monotone.items():
         if name not in names:
             raise InputError(
-                f"monotone names {name!r}, but X has no such column (columns: {', '.join(names)})."
+                f"monotone names {shown(name)}, but X has no such column (columns: "
+                f"{list_names(names)}).{did_you_mean(name, names)}",
+                parameter="monotone",
             )
-        if sign not in (-1, 0, 1):
+        if not is_label_in(sign, (-1, 0, 1)) or isinstance(sign, bool | np.bool_):
             raise InputError(
-                f"monotone={{{name!r}: {sign!r}}}: pass 1 where r may only rise with the column, "
-                "-1 where it may only fall, 0 where it is free.",
+                f"monotone={{{name!r}: {shown(sign)}}}: pass 1 where r may only rise with the "
+                "column, -1 where it may only fall, 0 where it is free.",
                 parameter="monotone",
             )
         if sign and any(isinstance(c, BinTerms) and c.name == name for c in encoding.columns):
             raise InputError(
                 f"monotone names {name!r}, which numeric='bins' cuts into bins. Use "
                 "numeric='unit', where one sign covers the whole column, or leave the column out "
-                "of monotone."
+                "of monotone.",
+                parameter="monotone",
             )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.annealing import SearchTask
+from commod._solvers.search.credibility import credibility
 from commod._solvers.search.design import Design
 from commod._solvers.search.quasi_newton import Bounds
 from commod.updates._problem import FitProblem
@@ -171,7 +172,7 @@ def _task(
         error_weight = max(1 - problem.accuracy_weight, MIN_ERROR_WEIGHT)
         weight = weight * np.where(is_right, error_weight, 1.0)
     effects = problem.effects if people is None else problem.effects_on(index, people)
-    return SearchTask(
+    task = SearchTask(
         design=design,
         effects=effects,
         inequalities=problem.inequalities(target, effects),
@@ -181,6 +182,41 @@ def _task(
         bounds=_bounds(problem, names),
         sparsity=problem.sparsity,
     )
+    return _with_credible_terms(problem, task, index)
+
+
+def _with_credible_terms(
+    problem: FitProblem, task: SearchTask, index: NDArray[np.intp]
+) -> SearchTask:
+    """Return the task without terms that too few rows `index` (m,) share, or that are not credible.
+
+    Points are fitted on these rows, so the bar for a category counts them and not all rows.
+    """
+    sample = problem.terms.take(index)
+    n_people = sample.n_people(problem.rows.weight[index])
+    categories = [
+        codes
+        for codes, first in zip(sample.codes.T, sample.code_terms, strict=True)
+        if _is_category(problem, int(first))
+    ]
+    kept = credibility(
+        categories,
+        sample.n_terms,
+        task.worth_changing,
+        problem.rows.base.decisions[index],
+        problem.may_change[index],
+    )
+    kept[n_people < problem.min_category_size] = 0.0
+    kept = kept[task.design.terms]
+    if (kept == 1).all():
+        return task
+    return replace(task, credibility=kept).select(kept > 0)
+
+
+def _is_category(problem: FitProblem, term: int) -> bool:
+    """Return whether a term is a category of a raw column, not a bin or a missing number."""
+    kinds = problem.encoding.kinds
+    return kinds[problem.encoding.term_columns[term]] == "category"
 
 
 def _bounds(problem: FitProblem, names: NDArray[np.object_]) -> Bounds | None:

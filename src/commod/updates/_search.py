@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import TermTable
-from commod._solvers.search.annealing import costs_and_multiplier
-from commod._solvers.search.offset import TIE, best_offset
+from commod._solvers.search.offset import TIE, Direction, best_offset
 from commod._solvers.search.path import REFERENCE_POSITION as REFERENCE
 from commod._solvers.search.path import Progress, SearchSolution, SearchStep, solve, solve_path
+from commod._solvers.search.rates import Caps, fairness_inequalities
 from commod._solvers.search.threads import single_blas_thread
 from commod.updates._problem import FitProblem
 from commod.updates._sample import (
@@ -34,7 +35,13 @@ from commod.updates._sample import (
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+StoppedBy = Literal["parity", "budget", "columns"]
+
 N_HALVINGS = 6  # of the interval that holds the closest value to an unreachable target
+# Changes beyond those that a budget needs for parity up to one decision: a share, or a few rows.
+MORE_CHANGES_TO_PARITY, MORE_ROWS_TO_PARITY = 0.05, 5
+PRICING_WIDTHS = (0.01, 0.02, 0.04, 0.08)  # distances of targets whose costs are compared
+MIN_PRICED_ROWS = 40  # changes by which these costs should differ
 
 
 @dataclass(frozen=True)
@@ -45,10 +52,10 @@ class SearchOutcome:
     - `offset`: η where every term has its mean; `mean_total`: the sum of the points at the means.
     - `steps`: the steps of the search, with cost and number of terms after each.
     - `shrinkage`: the weight of the initial direction in the weights, between 0 and 1.
-    - `multiplier`: the cost of one more unit of the tightest limit; may be NaN.
     - `violation`: by how much the target is missed on all rows; 0 where it is reached.
     - `n_search_rows`: the size of the search sample.
     - `verified`: whether the update was compared with its sample and agrees with it.
+    - `stopped_by`: what ended a search without a target; None for a search with one.
     """
 
     weights: Floats
@@ -57,14 +64,20 @@ class SearchOutcome:
     mean_total: float
     steps: tuple[SearchStep, ...]
     shrinkage: float
-    multiplier: float
     violation: float
     n_search_rows: int
     verified: bool = False
+    stopped_by: StoppedBy | None = None
 
     def eta(self, terms: TermTable) -> Floats:
         """Return η of any rows, before r is scaled, shape (n,)."""
         return terms.total(self.points, 0.0) + (self.offset - self.mean_total)
+
+
+def no_change(outcome: SearchOutcome) -> SearchOutcome:
+    """Return the update that changes no decision; it keeps the size of the search sample."""
+    nothing = np.zeros_like(outcome.weights)
+    return replace(outcome, weights=nothing, points=nothing, offset=-1.0, mean_total=0.0, steps=())
 
 
 def changed_rows(problem: FitProblem, outcome: SearchOutcome) -> Mask:
@@ -91,7 +104,11 @@ def _verified_updates(
     """
     earlier: SearchSolution | None = None
     value = target
+    terms = np.arange(problem.terms.n_terms)
     for sample in search_samples(problem, target):
+        if earlier is not None:
+            earlier = _on_terms(earlier, terms, sample.task.design.terms)
+        terms = sample.task.design.terms
         solution = solve(sample.task, earlier)
         if closest and not solution.is_reached:
             solution, value = _closest(sample, target, solution, earlier, value)
@@ -107,6 +124,33 @@ def _verified_updates(
             yield sample, solution, replace(outcome, verified=True)
 
 
+def _on_terms(
+    solution: SearchSolution, terms: NDArray[np.intp], other_terms: NDArray[np.intp]
+) -> SearchSolution:
+    """Return a solution on `terms` (d,) as a start on the terms of a larger sample.
+
+    A larger sample has more terms that enough people share. They begin with weight 0.
+    """
+    if np.array_equal(terms, other_terms):
+        return solution
+
+    def moved(w: Floats) -> Floats:
+        weights = np.zeros(1 + max(terms.max(initial=0), other_terms.max(initial=0)))
+        weights[terms] = w
+        return np.asarray(weights[other_terms])
+
+    direction = replace(solution.direction, w=moved(solution.direction.w))
+    initial = None if solution.initial is None else moved(solution.initial)
+    return replace(
+        solution,
+        direction=direction,
+        support=direction.w != 0,
+        dense=moved(solution.dense),
+        initial=initial,
+        supports=(),
+    )
+
+
 def _outcome(sample: SearchSample, solution: SearchSolution, target: float) -> SearchOutcome:
     """Return a solution on a sample as an update with its exact offset on all rows."""
     problem, effects = sample.problem, sample.problem.effects
@@ -115,11 +159,8 @@ def _outcome(sample: SearchSample, solution: SearchSolution, target: float) -> S
     points = weights / problem.scale
     mean_total = float(points @ problem.moments[0])
     eta = problem.terms.total(points, 0.0)
+    effects = effects if weights.any() else effects.of_nobody()
     on_all_rows = best_offset(effects, problem.inequalities(target, effects), eta, weights)
-    inequalities = problem.inequalities(target, sample.task.effects)
-    _, multiplier = costs_and_multiplier(
-        replace(sample.task, inequalities=inequalities), solution.direction
-    )
     return SearchOutcome(
         weights=weights,
         points=points,
@@ -127,7 +168,6 @@ def _outcome(sample: SearchSample, solution: SearchSolution, target: float) -> S
         mean_total=mean_total,
         steps=solution.steps,
         shrinkage=solution.shrinkage,
-        multiplier=multiplier,
         violation=on_all_rows.violation,
         n_search_rows=len(sample.index),
     )
@@ -207,6 +247,109 @@ def _shorten(
         if solution.is_reached:
             return solution
     return best
+
+
+# ---------------------------------------------------------------------------------------------
+# A budget without a target
+
+
+def fit_budget(problem: FitProblem) -> SearchOutcome:
+    """Return the fairest update within the cap on changes; parity needs no further changes.
+
+    1. Search for parity up to about one decision of the smallest group (`parity_value`).
+    2. If that is reached, spend up to 5 % more changes, within the budget, on rates that are still
+       more equal.
+    """
+    outcome = fit_target(problem, parity_value(problem))
+    n_changed = int(changed_rows(problem, outcome).sum())
+    if outcome.violation > 0:
+        return replace(outcome, stopped_by=_why_not_parity(problem, outcome, n_changed))
+    if n_changed:
+        n_allowed = n_changed + max(MORE_ROWS_TO_PARITY, int(MORE_CHANGES_TO_PARITY * n_changed))
+        most = min(n_allowed / len(problem.rows), float(problem.caps.changes or 0.0))
+        fairest = _offset_within(problem, outcome, replace(problem.caps, changes=most))
+        outcome = replace(outcome, offset=fairest.offset + outcome.mean_total)
+    return replace(outcome, stopped_by="parity")
+
+
+def parity_value(problem: FitProblem) -> float:
+    """Return the fairness at which rates differ by about one decision of the smallest group.
+
+    It lies between `near_ideal` and a thousandth short of parity: equal rates are hardly ever
+    possible in whole people, and a sample cannot tell smaller differences.
+    """
+    effects, constraint = problem.effects, problem.constraint
+    steps = effects.smallest_step.reshape(len(constraint.rate_rows), -1).max(axis=1)
+    near, least = constraint.near_ideal, 0.001
+    if not constraint.is_ratio:
+        return float(np.clip(steps.sum(), least, near))
+    highest = float(effects.base_sums[: effects.n_cells].max())
+    return 1 - float(np.clip(steps[0] / max(highest, steps[0]), least, 1 - near))
+
+
+def _why_not_parity(problem: FitProblem, outcome: SearchOutcome, n_changed: int) -> StoppedBy:
+    """Return "budget" if more changes would help, "columns" if no fairer update was found."""
+    cap = float(problem.caps.changes or 0.0)
+    is_spent = n_changed + 1 > cap * len(problem.rows)
+    freed = _offset_within(problem, outcome, replace(problem.caps, changes=None))
+    kept = _offset_within(problem, outcome, problem.caps)
+    return "budget" if is_spent or freed.violation < kept.violation else "columns"
+
+
+def _offset_within(problem: FitProblem, outcome: SearchOutcome, caps: Caps) -> Direction:
+    """Return the offset closest to parity under other caps; the points stay as they are."""
+    inequalities = fairness_inequalities(
+        problem.constraint, problem.constraint.ideal, problem.effects, caps
+    )
+    eta = problem.terms.total(outcome.points, 0.0)
+    return best_offset(problem.effects, inequalities, eta, outcome.weights)
+
+
+# ---------------------------------------------------------------------------------------------
+# The price of the target
+
+
+def price_of_target(problem: FitProblem, outcome: SearchOutcome) -> float:
+    """Return the cost of a stricter target per unit of the target, at the fairness reached.
+
+    It is the slope of the cost between a looser and a stricter target, with the same points and
+    the cheapest offset for each. The distance between the two grows until their costs differ by
+    enough rows. NaN where the update changes nothing or the slope is not defined.
+    """
+    changed = changed_rows(problem, outcome)
+    reached = problem.rows.fairness(problem.constraint, problem.rows.base.decisions ^ changed)
+    if not changed.any() or np.isnan(reached):
+        return float("nan")
+    eta, ideal = problem.terms.total(outcome.points, 0.0), problem.constraint.ideal
+    slope = float("nan")
+    for width in PRICING_WIDTHS:
+        looser, stricter = (
+            _cheapest_at(problem, outcome, eta, _towards(reached, end, width))
+            for end in (problem.base_fairness, ideal)
+        )
+        if stricter is None:  # no offset is fairer
+            stricter = _cheapest_at(problem, outcome, eta, reached)
+        if looser is None or stricter is None or looser[0] == stricter[0]:
+            continue
+        rise = stricter[1] - looser[1]
+        slope = max(rise, 0.0) / abs(stricter[0] - looser[0])
+        if rise * len(problem.rows) >= MIN_PRICED_ROWS:
+            break
+    return slope
+
+
+def _towards(value: float, end: float, width: float) -> float:
+    return value + float(np.clip(end - value, -width, width))
+
+
+def _cheapest_at(
+    problem: FitProblem, outcome: SearchOutcome, eta: Floats, target: float
+) -> tuple[float, float] | None:
+    """Return a target and the cost of the cheapest offset that reaches it; None if none does."""
+    effects = problem.effects
+    inequalities = problem.inequalities(target, effects)
+    found = best_offset(effects, inequalities, eta, outcome.weights, exact=False)
+    return None if found.violation > 0 else (target, found.cost)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,38 +2,112 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.rates import Caps
+from commod._text import most_change_text, n_of, verb
+from commod.updates._held_out import PromiseTest
+from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
 
 KNOWING_METHOD = "even for a method that knows the sensitive features"
 
 
-def target_text(goal: str, reached: bool) -> str:
-    """Return whether a goal such as "P-rule ≥ 0.8" is reached on the fit rows."""
+def sentences(
+    update: Any, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None
+) -> Iterator[str]:
+    """Yield the sentences of `status_` of a `ControlledDebiaser`, the most important first.
+
+    `problem` has the rows that were measured. `test` is None without `confidence`.
+    """
+    constraint, n_fit_rows = problem.constraint, len(problem.rows)
+    goal = f"{constraint.metric} {constraint.sign} {update.target_:g}"
+    covered, left_out = (text.named for text in update._group_texts)
+    if too_many := most_change_text(update.change_rate_):
+        yield too_many
+    if test is not None:
+        n_fit_rows = test.n_fit_rows
+        yield promise_text(goal, update.confidence, test, covered)
+    elif outcome.stopped_by is not None:
+        yield from budget_texts(constraint.metric, outcome.stopped_by, problem.caps, covered)
+    else:
+        yield target_text(goal, update.reached_, covered, update.change_rate_)
+    if left_out:
+        yield left_out
+    yield update._figures_text("fit rows" if test is None else "held-out rows")
+    if outcome.n_search_rows < n_fit_rows:
+        yield sample_text(outcome, n_fit_rows)
+    yield from update._small_terms
+    if problem.is_weighted:
+        yield "With sample weights the limit is not given, because it counts people."
+        return
+    if update.limit_ >= 0 and update.change_rate_:
+        yield limit_text(update.limit_)
+    if not update.reached_ and test is None:
+        yield missed_text(goal, problem.limit(update.target_), update.direction, problem.caps)
+    if update.n_losses_ > update.n_gains_ and update.direction == "any":
+        raise_only = update._raising_is_a_gain()
+        yield gains_text(problem.limit(update.fairness_, raise_only=raise_only))
+
+
+def target_text(goal: str, reached: bool, groups: str = "", change_rate: float = 0.0) -> str:
+    """Return whether a goal such as "P-rule ≥ 0.8" is reached on the fit rows.
+
+    `groups` names the groups that are compared, where others are left out. An update that changes
+    more than half of all decisions is not said to have reached its goal.
+    """
+    rows = f"on the fit rows {groups}".rstrip()
+    if reached and most_change_text(change_rate):
+        return f"The changed decisions have {goal} {rows}, but this is no success."
     if reached:
-        return f"{goal} is reached on the fit rows."
-    return f"{goal} was not reached on the fit rows; the update that comes closest was kept."
+        return f"{goal} is reached {rows}."
+    return f"{goal} was not reached {rows}; the update that comes closest was kept."
 
 
-def promise_text(goal: str, confidence: float, promised: bool, n_rows_needed: float) -> str:
+def budget_texts(metric: str, stopped_by: str, caps: Caps, groups: str) -> Iterator[str]:
+    """Yield what a search within a budget found, and what stopped it."""
+    changes = f"at most {caps.changes:.1%} of the decisions changed {groups}".rstrip()
+    yield f"This is the best {metric} found with {changes}."
+    if stopped_by == "parity":
+        yield (
+            "Parity ended the search, not the budget: the rates of the groups are equal up to "
+            "about one decision of the smallest group."
+        )
+    elif stopped_by == "budget":
+        yield f"The budget ended the search: more changes would improve the {metric}."
+    else:
+        others = _set_caps(replace(caps, changes=None))
+        reason = others or "no fairer update of these columns was found"
+        yield f"Neither the budget nor parity ended the search: {reason}."
+
+
+def promise_text(goal: str, confidence: float, test: PromiseTest, groups: str) -> str:
     """Return whether a goal is promised; otherwise, how many rows the promise would need.
 
-    `n_rows_needed` is not finite where no update that was tried is fair enough.
+    `groups` names the groups that the promise covers.
     """
-    promise = f"for new people with confidence {confidence:g}"
-    if promised:
+    promise = f"for new people with confidence {confidence:g}, {groups}"
+    if test.choice.is_promised:
         return (
             f"{goal} is promised {promise}, if the rows are new to the base model and new people "
             "come from the same population."
         )
     reason = "no update that was tried is fairer than the target on the held-out rows"
-    if np.isfinite(n_rows_needed):
-        reason = f"about {_round_up(n_rows_needed):,} rows would be needed"
-    return f"Insufficient evidence that {goal} holds {promise}: {reason}."
+    if np.isfinite(test.n_rows_needed):
+        reason = f"about {_round_up(test.n_rows_needed):,} rows would be needed"
+    text = f"Insufficient evidence that {goal} holds {promise}: {reason}."
+    if test.choice.kept is None:
+        text += (
+            " The fairest update that was fitted is not fairer than the base model on the held-out "
+            "rows, so no decision changes (r = 1)."
+        )
+    return text
 
 
 def sample_text(outcome: SearchOutcome, n_fit_rows: int) -> str:
@@ -61,9 +135,32 @@ def missed_text(goal: str, limit: float, direction: str, caps: Caps) -> str:
     """
     if np.isinf(limit):
         return f"{goal} cannot be reached with direction={direction!r} by any update."
-    set_caps = [f"max_{name} is {cap:.1%}" for name, cap in asdict(caps).items() if cap is not None]
-    reason = ", ".join(set_caps) or "no update of these columns was found that reaches it"
+    reason = _set_caps(caps) or "no update of these columns was found that reaches it"
     return f"{goal} needs at least {limit:.1%} of decisions changed, {KNOWING_METHOD}; {reason}."
+
+
+def few_people_sentences(
+    n_people: NDArray[np.intp], points: NDArray[np.float64]
+) -> tuple[str, ...]:
+    """Return a sentence on the terms with points that few people share; none without such terms.
+
+    `n_people` (d,) have each term. Only a user's own `min_category_size` lets in such terms.
+    """
+    n_terms = int(((n_people < MIN_CATEGORY_SIZE) & (points != 0)).sum())
+    if not n_terms:
+        return ()
+    sentence = (
+        f"{n_of(n_terms, 'term')} of the scorecard {verb(n_terms, 'describe')} fewer than "
+        f"{MIN_CATEGORY_SIZE} people each, because min_category_size is below "
+        f"{MIN_CATEGORY_SIZE}: they may tell about single people."
+    )
+    return (sentence,)
+
+
+def _set_caps(caps: Caps) -> str:
+    """Return the caps that the user set; empty without any."""
+    named = asdict(caps).items()
+    return ", ".join(f"max_{name} is {cap:.1%}" for name, cap in named if cap is not None)
 
 
 def gains_text(limit: float) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,26 @@ from sklearn.utils import check_random_state
 
 from commod._data.encoding import Encoding, TermTable
 from commod._solvers.concepts import Concepts, tidy_concepts
-from commod._solvers.problem import RatioProblem, solver_position, standardise, training_margins
+from commod._solvers.problem import (
+    RatioPenalties,
+    RatioProblem,
+    RatioSchedule,
+    TrainedConcepts,
+    TrainedLayers,
+    solver_position,
+    standardise,
+    training_margins,
+)
+from commod._text import shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
+from commod.updates._progress import progress_bar
 from commod.updates.base import by_column
 
 MAX_UNITS = 10_000  # in a hidden layer
+MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads
+MAX_THREADS = 4  # each holds a few numbers for every row
 
 Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
 
@@ -31,15 +46,19 @@ def draw_seeds(models: Sequence[Any]) -> NDArray[np.int64]:
 def check_layers(update: Any, name: str) -> None:
     """Raise InputError unless the sizes of hidden layers are positive whole numbers."""
     value = getattr(update, name)
-    sizes = value if isinstance(value, Sequence) else [None]
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    sizes = value if is_list else [None]
     if not all((type(n) is int or isinstance(n, np.integer)) and n > 0 for n in sizes):
         raise InputError(
-            f"{name}={value!r} must be a tuple or list of the sizes of the hidden layers, such as "
-            "(32,) or (64, 32, 16)."
+            f"{name}={shown(value)} must be a tuple or list of the sizes of the hidden layers, "
+            "such as (32,) or (64, 32, 16).",
+            parameter=name,
         )
     if max(sizes, default=0) > MAX_UNITS:  # a larger layer could end the process without an error
         raise InputError(
-            f"{name}={value!r} asks for a layer of {max(sizes):,} units; at most {MAX_UNITS:,}."
+            f"{name}={shown(value)} asks for a layer of over {MAX_UNITS:,} units, which is the "
+            "most.",
+            parameter=name,
         )
 
 
@@ -103,3 +122,37 @@ def ratio_problem(
         n_groups=len(rows.groups.labels),
         adversary_sees_label=len(constraint.rate_rows) > 1,
     )
+
+
+def train_ratios(
+    models: Sequence[Any], problem: RatioProblem, schedule: RatioSchedule
+) -> TrainedConcepts | TrainedLayers:
+    """Return the ratios of all models, trained in one computation, each with its own lambdas."""
+    from commod._solvers.training import adversarial  # JAX is loaded by the first fit, never before
+
+    penalties = RatioPenalties(
+        *(
+            np.array([getattr(model, f"lambda_{name}") for model in models], dtype=np.float32)
+            for name in ("fair", "ratio", "sparsity", "diversity")
+        )
+    )
+    first, seeds = models[0], draw_seeds(models)
+    unseeded = [model.random_state is None for model in models]
+    # models without a seed see the rows in one order, so that a GPU can train them together
+    seeds[unseeded] = seeds[unseeded][:1]
+    with progress_bar("COMMOD", first.progress) as report:
+        return adversarial.train_ratio(problem, penalties, seeds, schedule, report)
+
+
+def call_all(stores: list[Callable[[], None]], n_rows: int) -> None:
+    """Call each function; by several threads where NumPy, which lets them run, does the work."""
+    if len(stores) * n_rows < MANY_ROWS:
+        for store in stores:
+            store()
+        return
+    pool = ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1))
+    try:
+        for future in [pool.submit(store) for store in stores]:
+            future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -28,16 +28,19 @@ from commod._data.base_model import (
 from commod._data.codes import plain
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
-from commod._data.groups import read_groups
-from commod._data.labels import check_length, distinct_labels, read_labels
-from commod._data.parameters import check_number_parameter
+from commod._data.group_names import group_names_of
+from commod._data.groups import read_groups, sensitive_names
+from commod._data.labels import check_length, distinct_labels, is_label_in, read_labels
+from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
+from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
-from commod._text import count
+from commod._text import count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
-from commod.updates._fit_rows import FitRows, rows_of_large_groups
+from commod.patch.fingerprint import scores_digest
+from commod.updates._fit_rows import FitRows, check_both_decisions, rows_of_large_groups
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
@@ -47,12 +50,19 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
+from commod.updates._left_out import GroupText, groups_left_out, left_out_text
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
+from commod.updates._params_of_fit import ParamsOfFit
+from commod.updates._saving import SavedWithoutNames
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
-    "_columns_seen",
+    *("_columns_seen", "_n_fit_rows", "_scores_digest"),
 )
+FLAGS = frozenset(  # parameters that are True or False; progress may be None
+    ("progress", "adaptive_fairness", "aware", "concepts_by_column", "condition_on_logit", "search")
+)
+LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
 MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
 
 
@@ -105,7 +115,7 @@ class UpdateTags(Tags):  # type: ignore[misc]
     randomised: bool = False
 
 
-class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`."""
 
     estimator: Any
@@ -121,14 +131,14 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _constraint(self) -> Constraint:
         """Return the constraint that the parameter `constraints` names."""
-        return get_constraint(self.constraints)
+        return get_constraint(self.fitted_param("constraints"))
 
     # -- the base model stays as it is --------------------------------------------------------
 
     @property
     def estimator_(self) -> Any:
-        """Return the base model that was passed; it is never refitted."""
-        return self.estimator
+        """Return the base model that was passed to `fit`; it is never refitted."""
+        return self.fitted_param("estimator")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the update, without those of the base model."""
@@ -161,11 +171,23 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         # updates read mixed columns and missing values, but the base model gets X untouched
         for name in ("allow_nan", "categorical", "string"):
-            is_accepted = isinstance(self.estimator, ScoreColumn)
-            if hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
-                is_accepted = getattr(get_tags(self.estimator).input_tags, name)
+            model = self.estimator_
+            is_accepted = isinstance(model, ScoreColumn)
+            if hasattr(model, "__sklearn_tags__") and not isinstance(model, type):
+                is_accepted = getattr(get_tags(model).input_tags, name)
             setattr(tags.input_tags, name, is_accepted)
         return tags
+
+    # -- parameters -----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used; a subclass checks its own."""
+        params = self.get_params()
+        for name in FLAGS & params.keys():
+            check_flag(params[name], name, optional=name == "progress")
+        if "random_state" in params:
+            check_seed(params["random_state"])
+        check_names(getattr(self, "locked_features", ()), "locked_features")
 
     # -- reading rows ---------------------------------------------------------------------------
 
@@ -180,6 +202,14 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             min_val=0,
             max_val=1,
             include_boundaries="neither",
+        )
+        check_same_rows(
+            {
+                "X": X,
+                "y": y,
+                "sensitive_features": sensitive_features,
+                "sample_weight": sample_weight,
+            }
         )
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
         get_constraint(self.constraints)
@@ -199,10 +229,19 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
-        return FitRows(features, base, label, groups, in_constraint, weight)
+        self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
+        names = group_names_of(groups.labels, sensitive_names(sensitive_features))
+        rows = FitRows(features, base, label, groups, in_constraint, weight, names)
+        decisions = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
+        check_both_decisions(rows, self._constraint, decisions)
+        return rows
 
     def _take_reading(self, other: BaseUpdate) -> None:
-        """Copy the attributes that reading the fit rows has set on another update."""
+        """Copy the attributes that reading the fit rows has set on another update.
+
+        The parameters of the fit are this update's own.
+        """
+        self._record_params()
         for name in READING_ATTRIBUTES:
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
@@ -212,10 +251,12 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.favorable_label_ = self._known_label("favorable_label", self.pos_label_)
 
     def _known_label(self, parameter: str, default: Any) -> Any:
-        label = getattr(self, parameter)
-        if label is not None and label not in self.classes_:
+        label, known = getattr(self, parameter), self.classes_.tolist()
+        if label is not None and not is_label_in(label, known):
             raise InputError(
-                f"{parameter}={label!r} is not a label of the base model: {self.classes_.tolist()}."
+                f"{parameter}={shown(label)} is not a label of the base model: {known}."
+                f"{did_you_mean(label, known)}",
+                parameter=parameter,
             )
         return default if label is None else label
 
@@ -243,24 +284,37 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return label
 
     def _unread(self) -> frozenset[str]:
-        """Return the locked columns: only the base model reads them, so they may hold anything."""
-        locked = getattr(self, "locked_features", ())
-        return frozenset() if isinstance(locked, str) else frozenset(locked)
+        """Return the locked columns: only the base model reads them, so they may hold anything.
+
+        A locked column of scores is not among them: it is read to get the scores.
+        """
+        locked = self.fitted_param("locked_features", ())
+        return check_names(locked, "locked_features") - self._score_column()
+
+    def _score_column(self) -> frozenset[str]:
+        """Return the name of the column of scores, if the base model is one."""
+        model = self.estimator_
+        return frozenset({model.name}) if isinstance(model, ScoreColumn) else frozenset()
+
+    def _check_locked(self, columns: Sequence[Column]) -> None:
+        """Refuse locked features that X does not have; `columns` has no column of scores."""
+        names = [column.name for column in columns]
+        check_locked(self.fitted_param("locked_features", ()), names, self._score_column())
 
     def _features(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns that an update may use: all but a column of scores."""
-        if isinstance(self.estimator, ScoreColumn):
-            columns = [c for c in columns if c.name != self.estimator.name]
+        if score := self._score_column():
+            columns = [c for c in columns if c.name not in score]
         return list(columns if self._edit_column is None else map(self._edit_column, columns))
 
     def _base(self, X: Any, columns: Sequence[Column]) -> BaseScores:
         return base_scores(
-            self.estimator,
+            self.estimator_,
             X,
             columns,
             classes=self.classes_,
             pos_label=self.pos_label_,
-            threshold=float(self.threshold),
+            threshold=float(self.fitted_param("threshold")),
         )
 
     # -- figures on the fit rows ----------------------------------------------------------------
@@ -277,10 +331,20 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_rows_ = len(rows)
         self.change_rate_ = (gains + losses) / len(rows)
         self.n_gains_, self.n_losses_ = gains, losses
-        self.base_fairness_ = rows.fairness(self.constraints, before)
-        self.fairness_ = rows.fairness(self.constraints, positive)
+        self.base_fairness_ = rows.fairness(self._constraint, before)
+        self.fairness_ = rows.fairness(self._constraint, positive)
         self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(positive)
-        self.status_ = self._sentence()
+        text = self._store_left_out(rows, positive)
+        self._group_texts = (text,)
+        sentences = most_change_text(self.change_rate_), self._sentence(), text.named
+        self.status_ = " ".join(filter(None, sentences))
+
+    def _store_left_out(self, rows: FitRows, positive: Decisions) -> GroupText:
+        """Store the groups that the constraint leaves out, and return a sentence about them."""
+        self.groups_left_out_ = groups_left_out(rows, positive)
+        return left_out_text(
+            self.groups_left_out_, self._constraint, rows, positive, self.min_group_size
+        )
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")
@@ -314,7 +378,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return notebook_html(type(self).__name__, self.status_, figures, view, diagram)
 
     def _notebook_figures(self) -> Figures:
-        is_held_out = getattr(self, "confidence", None) is not None
+        is_held_out = self.fitted_param("confidence") is not None
         return Figures(
             metric=self._constraint.metric,
             base_fairness=self.base_fairness_,
@@ -335,9 +399,17 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- changes --------------------------------------------------------------------------------
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of `predict`, in [0, 1]."""
+        check_same_rows({"X": X, "y": y, "sample_weight": sample_weight})
+        return float(super().score(X, y, sample_weight))
+
     def _labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
-        negative = self.classes_[self.classes_ != self.pos_label_][0]
+        negative = self._other_label(self.pos_label_)
         return np.where(decisions, self.pos_label_, negative).astype(self.classes_.dtype)
+
+    def _other_label(self, label: Any) -> Any:
+        return self.classes_[self.classes_ != label][0]
 
     def _changes(self, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> ChangedDecisions:
         raised, lowered = ~before & after, before & ~after
@@ -379,8 +451,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def unread_columns(self) -> frozenset[str]:
         """Return the columns that the update never uses: locked features and a score column."""
-        is_score = isinstance(self.estimator, ScoreColumn)
-        return self._unread() | (frozenset({self.estimator.name}) if is_score else frozenset())
+        return self._unread() | self._score_column()
 
     def allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""
@@ -394,7 +465,7 @@ class BaseUpdate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return what the user asked of this update, as a record."""
         return Request(
             constraints=self._constraint.name,
-            threshold=float(self.threshold),
+            threshold=float(self.fitted_param("threshold")),
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
         )
@@ -455,29 +526,22 @@ def check_number(
     """Raise InputError unless a parameter is a finite number from `low` to `high`."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     value = check_number_parameter(getattr(update, name), name, kinds)
-    if (
-        isinstance(value, bool)
-        or not np.isfinite(value)
-        or not low <= value <= high
-        or (include == "right" and value == low)
-    ):
+    if not low <= value <= high or (include == "right" and value == low):
         sign = ">" if include == "right" else ">="
         most = f" and <= {high:g}" if high < np.inf else ""
         message = f"{name}={value!r} must be a finite number {sign} {low:g}{most}."
         raise InputError(message, parameter=name)
 
 
-def check_locked(locked: Collection[str], columns: Sequence[Any]) -> None:
-    """Raise InputError where locked features are not columns of X."""
-    if isinstance(locked, str):
+def check_locked(
+    locked: Collection[str], names: Sequence[str], score: Collection[str] = ()
+) -> None:
+    """Raise InputError where locked features are neither among `names` nor the score column."""
+    unknown = sorted(check_names(locked, "locked_features").difference(names, score))
+    if unknown:
+        suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
         raise InputError(
-            f"locked_features={locked!r} is text; pass a list: [{locked!r}].",
-            parameter="locked_features",
-        )
-    names = [c.name for c in columns]
-    if any(name not in names for name in locked):
-        raise InputError(
-            f"locked_features={locked!r} names columns that X does not have "
-            f"(columns: {', '.join(names)}).",
+            f"locked_features names columns that X does not have: {list_names(unknown)}."
+            f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
             parameter="locked_features",
         )

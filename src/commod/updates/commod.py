@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -15,12 +13,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.parameters import check_choice
+from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
+from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
-    RatioPenalties,
-    RatioProblem,
+    INITS,
     RatioSchedule,
     TrainedConcepts,
     TrainedLayers,
@@ -29,18 +30,20 @@ from commod.exceptions import InputError, InterruptionWarning
 from commod.patch import Patch
 from commod.scorecard import decide
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep
+from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
 from commod.updates._network import Network, raw_network
-from commod.updates._progress import progress_bar
+from commod.updates._paper import paper_settings
+from commod.updates._status import few_people_sentences
 from commod.updates._trained import (
     Moments,
+    call_all,
     check_layers,
-    draw_seeds,
     ratio_problem,
     readable_concepts,
     safe_moments,
+    train_ratios,
 )
-from commod.updates.base import check_locked, check_number
+from commod.updates.base import LARGEST_WEIGHT, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
 DEFAULT_GRID = {
@@ -49,8 +52,6 @@ DEFAULT_GRID = {
 }
 SWEEP_SIZE = 64  # models of a sweep that are trained together: bounds memory
 ARCHITECTURES = ("concepts", "mlp")
-MANY_ROWS = 2_000_000  # models · rows from which models are stored by several threads
-MAX_THREADS = 4  # each holds a few numbers for every row
 CONCEPT_ATTRIBUTES = ("concept_weights_", "concept_contributions_", "intercept_")
 
 
@@ -118,15 +119,22 @@ class COMMOD(RatioUpdate):
     ramp_epochs : int, default=20
         Epochs over which `lambda_fair` grows from 0 to its value.
     concepts_by_column : bool, default=True
-        Put each raw column into one concept, grouped by the correlation of what columns add to r.
-        False keeps the concepts as they were trained. The update is the same either way.
+        Show a partition of r in place of the trained concepts: each raw column lies in one concept,
+        and columns whose contributions to r are correlated share one. False keeps the concepts as
+        they were trained. The update is the same either way.
+    init : str, default="balanced"
+        Where training starts; r = 1 either way. "balanced": equal v, and random concepts in pairs
+        that cancel. "zero": v = 0 and random concepts; with few concepts, the update then depends
+        on the seed. An "mlp" ignores it.
     condition_on_logit : bool, default=False
         Let r also read the base model's margin. The changed rows then need not be a half-space
         of X.
     locked_features : collection of str, default=()
         Columns that r must not read; the base model still gets them.
     min_category_size : int, default=20
-        Fit rows that a category needs to get points; rarer categories count as unseen.
+        People that a category or "missing" needs to get points: fit rows with a positive weight.
+        Rarer categories count as unseen. Below 20, the library's bar for naming a value,
+        `status_` and the patch say how many terms rest on fewer people.
     min_group_size : int, default=30
         Fit rows that a group needs to be part of the constraint; smaller groups are reported.
     threshold : float, default=0.5
@@ -145,8 +153,9 @@ class COMMOD(RatioUpdate):
     scorecard_ : Scorecard or None
         r and its concepts as points on the raw columns; None for an "mlp".
     concept_weights_ : ndarray of shape (k, d)
-        W per standard deviation of a term: rows of norm 1, exact zeros. An "mlp" has neither this
-        attribute nor the next two.
+        W per standard deviation of a term: rows of norm 1, exact zeros. With
+        `concepts_by_column`, this is the partition and not the trained W. An "mlp" has neither
+        this attribute nor the next two.
     concept_contributions_ : ndarray of shape (k,)
         v, sorted by size; a positive contribution raises r, which keeps decisions.
     intercept_ : float
@@ -170,8 +179,8 @@ class COMMOD(RatioUpdate):
     -----
     The data identify only the total w = v'W: other concepts with the same total are the same
     update. `scorecard_` therefore shows the total beside the concepts. `docs/decisions` explains
-    how the losses of the paper are read. Without y (demographic parity only) the base model's
-    scores replace the labels.
+    how the losses of the paper are read. `COMMOD.as_in_the_paper` has the paper's settings. Without
+    y (demographic parity only) the base model's scores replace the labels.
 
     References
     ----------
@@ -217,9 +226,10 @@ class COMMOD(RatioUpdate):
         warmup_epochs: int = 10,
         ramp_epochs: int = 20,
         concepts_by_column: bool = True,
+        init: str = INITS[0],
         condition_on_logit: bool = False,
         locked_features: Collection[str] = (),
-        min_category_size: int = 20,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,
@@ -246,6 +256,7 @@ class COMMOD(RatioUpdate):
         self.warmup_epochs = warmup_epochs
         self.ramp_epochs = ramp_epochs
         self.concepts_by_column = concepts_by_column
+        self.init = init
         self.condition_on_logit = condition_on_logit
         self.locked_features = locked_features
         self.min_category_size = min_category_size
@@ -255,6 +266,56 @@ class COMMOD(RatioUpdate):
         self.favorable_label = favorable_label
         self.progress = progress
         self.random_state = random_state
+
+    @classmethod
+    def as_in_the_paper(cls, estimator: Any, **params: Any) -> Self:
+        """Return an unfitted COMMOD with the paper's settings instead of our defaults.
+
+        The paper states these settings:
+
+        - r reads X (section 5; appendix C.1 also has the logit): `condition_on_logit=False`.
+        - r combines linear concepts linearly (section 5.2): `architecture="concepts"`; concepts
+          are the trained weights: `concepts_by_column=False`.
+        - The weight of L_S is a constant (the loss in section 5.3): `adaptive_fairness=False`.
+        - A decision is positive where g(x) > 0.5 (section 5): `threshold=0.5`.
+
+        The paper is silent about these settings, and the plainest reading is taken:
+
+        - The start: v = 0 and random W, so that r = 1 (`init="zero"`).
+        - The adversary has "non-linear activations" (section 5.3), but no size: layers of 64, 32
+          and 16 units, as in other code of the authors' group.
+        - Optimiser, learning rates, epochs, batches, scaling of features, "epoch gates" (appendix
+          C.1): our defaults.
+
+        Where formulas contradict each other, docs/decisions/0001 says how they are read.
+
+        Parameters
+        ----------
+        estimator : fitted classifier or ScoreColumn
+            The base model f.
+        **params
+            Other parameters of COMMOD. The paper has `n_concepts` 2 (Law School) and 5 (COMPAS)
+            (section 6.1); `lambda_fair` up to 10, `lambda_ratio` up to 0.5, weights of concepts up
+            to 1 (appendix C.2).
+
+        Returns
+        -------
+        COMMOD
+
+        Examples
+        --------
+        >>> from commod.datasets import make_biased
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> data = make_biased(800, random_state=0)
+        >>> model = LogisticRegression().fit(data.data, data.target)
+        >>> update = COMMOD.as_in_the_paper(model, lambda_fair=6, epochs=60, random_state=0)
+        >>> update.adaptive_fairness, update.init, update.adversary_hidden
+        (False, 'zero', (64, 32, 16))
+        >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+        >>> bool(update.fairness_ > update.base_fairness_)
+        True
+        """
+        return cls(estimator, **paper_settings(params))
 
     def fit(
         self,
@@ -290,20 +351,18 @@ class COMMOD(RatioUpdate):
         A keyboard interrupt ends the training, not the program. The update keeps what it has
         learned so far; `status_` and a warning say so.
         """
-        _fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
+        with self._as_it_was_on_error():
+            _fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.architecture, str) or self.architecture not in ARCHITECTURES:
-            raise InputError(
-                f"architecture={self.architecture!r} is not known; choose one of "
-                f"{', '.join(ARCHITECTURES)}.",
-                parameter="architecture",
-            )
+        super()._check_parameters()
+        for name, known in (("architecture", ARCHITECTURES), ("init", INITS)):
+            check_choice(getattr(self, name), name, known)
         for name in ("lambda_fair", "lambda_ratio", "lambda_sparsity", "lambda_diversity"):
-            check_number(self, name, low=0.0)
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT)
         for name in ("learning_rate", "adversary_learning_rate"):
-            check_number(self, name, low=0.0, include="right")
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
         for name in ("epochs", "warmup_epochs", "ramp_epochs"):
             check_number(self, name, low=0, whole=True)
         for name in ("n_concepts", "batch_size", "adversary_steps", "min_category_size"):
@@ -324,6 +383,7 @@ class COMMOD(RatioUpdate):
             adversary_steps=int(self.adversary_steps),
             adversary_learning_rate=float(self.adversary_learning_rate),
             adaptive_fairness=bool(self.adaptive_fairness),
+            init=self.init,
         )
 
     def _store(
@@ -344,6 +404,10 @@ class COMMOD(RatioUpdate):
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
         self._store_outcome(rows, decide(rows.base.scores, ratio, rows.base.threshold))
+        if self.scorecard_ is not None:
+            n_people = terms.n_people(rows.weight)
+            few_people = few_people_sentences(n_people, self.scorecard_.points)
+            self.status_ = " ".join((self.status_, *few_people))
         is_known = not np.isnan(self.base_fairness_)
         if self.n_iter_ and not self.change_rate_ and self.lambda_fair and is_known:
             self.status_ += (
@@ -405,11 +469,16 @@ class COMMOD(RatioUpdate):
             )
         return super().concepts(X)
 
-    def to_patch(self) -> Patch:
+    def to_patch(self, audit: Audit | None = None) -> Patch:
         """Return the update as a small file that edits a column of scores anywhere.
 
         The patch holds the scorecard, the request and the figures; no row, no sensitive value.
         An "mlp" has no scorecard and cannot be a patch.
+
+        Parameters
+        ----------
+        audit : Audit, default=None
+            An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
         check_is_fitted(self)
         if self.scorecard_ is None:
@@ -418,7 +487,7 @@ class COMMOD(RatioUpdate):
                 'Fit COMMOD(architecture="concepts") or a ControlledDebiaser.',
                 parameter="architecture",
             )
-        return super().to_patch()
+        return super().to_patch(audit)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
@@ -428,6 +497,7 @@ class COMMOD(RatioUpdate):
         """Return fitted copies at every combination of the grid (None: `DEFAULT_GRID`)."""
         if targets is not None:
             raise InputError("COMMOD has lambdas, not targets: pass grid={'lambda_fair': [...]}.")
+        check_grid(grid)
         grid = DEFAULT_GRID if grid is None else grid
         settings = [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
         if not grid or not settings:
@@ -502,7 +572,10 @@ def _fit_together(
     """Fit all models: read the rows once, train in one computation, store each result."""
     first = models[0]
     for model in models:
+        model._record_params()
         model._check_parameters()
+    rows_of_user = {"X": X, "y": y, "sensitive_features": sensitive_features}
+    check_same_rows({**rows_of_user, "ratio_weight": ratio_weight})
     rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
     distance_weight = rows.weight * check_weights(ratio_weight, len(rows), "ratio_weight")
     if not distance_weight.any():
@@ -511,7 +584,7 @@ def _fit_together(
             "Give some rows with sample_weight a ratio_weight."
         )
     columns = first._ratio_columns(rows.base, rows.columns)
-    check_locked(first.locked_features, columns)
+    first._check_locked(columns)
     warn_about_group_columns(rows, first.locked_features)
     encoding = learn_encoding(
         columns,
@@ -522,10 +595,10 @@ def _fit_together(
     terms = encoding.encode(columns)
     moments = safe_moments(terms, rows.weight)  # computed once for all models
     problem = ratio_problem(rows, terms, moments, distance_weight, first._constraint)
-    trained = _train(models, problem)
+    trained = train_ratios(models, problem, first._schedule())
     for model in models:
         model._take_reading(first)
-    _call_all(
+    call_all(
         [
             partial(model._store, rows, encoding, terms, moments, trained, i)
             for i, model in enumerate(models)
@@ -534,34 +607,3 @@ def _fit_together(
     )
     if trained.interrupted:
         warnings.warn(first.status_, InterruptionWarning, stacklevel=3)
-
-
-def _call_all(stores: list[Callable[[], None]], n_rows: int) -> None:
-    """Call each function; by several threads where NumPy, which lets them run, does the work."""
-    if len(stores) * n_rows < MANY_ROWS:
-        for store in stores:
-            store()
-        return
-    pool = ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1))
-    try:
-        for future in [pool.submit(store) for store in stores]:
-            future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _train(models: list[COMMOD], problem: RatioProblem) -> TrainedConcepts | TrainedLayers:
-    from commod._solvers.training import adversarial  # JAX is loaded by the first fit, never before
-
-    penalties = RatioPenalties(
-        *(
-            np.array([getattr(model, f"lambda_{name}") for model in models], dtype=np.float32)
-            for name in ("fair", "ratio", "sparsity", "diversity")
-        )
-    )
-    first, seeds = models[0], draw_seeds(models)
-    unseeded = [model.random_state is None for model in models]
-    # models without a seed see the rows in one order, so that a GPU can train them together
-    seeds[unseeded] = seeds[unseeded][:1]
-    with progress_bar("COMMOD", first.progress) as report:
-        return adversarial.train_ratio(problem, penalties, seeds, first._schedule(), report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -12,28 +12,45 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, learn_encoding
+from commod._data.parameters import check_choice
 from commod._record import Request
 from commod._solvers.concepts import Concepts
 from commod._solvers.search.rates import Caps
 from commod._statistics.promises import (
     fairness_interval,
-    promise_along,
     promised_fairness,
     rows_factor,
 )
+from commod._text import most_change_text
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
 from commod.updates import _status as status
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._held_out import fairest_first, split_in_halves, take_fit_rows
+from commod.updates._held_out import (
+    PromiseTest,
+    choose_update,
+    fairest_first,
+    split_in_halves,
+    take_fit_rows,
+)
 from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numbers
+from commod.updates._left_out import covered_text
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._progress import progress_bar
-from commod.updates._search import SearchOutcome, changed_rows, fit_path, fit_target
+from commod.updates._search import (
+    SearchOutcome,
+    changed_rows,
+    fit_budget,
+    fit_path,
+    fit_target,
+    no_change,
+    price_of_target,
+)
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
-from commod.updates.base import by_column, check_locked, check_number
+from commod.updates.base import by_column, check_number
 from commod.updates.ratio import RatioUpdate
 
 CHOICES = {
@@ -97,10 +114,14 @@ class ControlledDebiaser(RatioUpdate):
         all rows. Where it changes a larger share of them than sampling error explains, the sample
         grows. The updates of a frontier, and those of `confidence`, share one sample. "all": the
         search runs on all rows. The offset and every figure are always counted on all rows.
-    min_category_size : int, default=5
-        Fit rows that a category needs to have points of its own; rarer ones count as unseen.
+    min_category_size : int, default=20
+        People that a category, a bin or "missing" needs to have points of its own. Rarer categories
+        count as unseen. Fit rows with a positive weight count as people; with `confidence`, only
+        the half that the update is fitted on counts. Below 20, the library's bar for naming a
+        value, `status_` and the patch say how many terms rest on fewer people.
     min_group_size : int, default=30
-        Fit rows that a group needs to be part of the constraint; smaller ones are reported.
+        Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
+        `groups_left_out_`.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
@@ -119,7 +140,8 @@ class ControlledDebiaser(RatioUpdate):
         r and its concepts as points on the raw columns.
     reached_ : bool
         Whether the target is reached on the rows that `status_` names. Always True for a budget
-        (`max_changes` without `target`).
+        (`max_changes` without `target`). An update that changes more than half of all decisions may
+        reach its target; `status_` and a TargetWarning then say first that it is no success.
     promised_ : bool or None
         Whether the target is promised for new people; None without `confidence`.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
@@ -130,14 +152,18 @@ class ControlledDebiaser(RatioUpdate):
         None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of rows.
+    groups_left_out_ : tuple of LeftOutGroup
+        The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before` and
+        `rate_after`, on all rows that `fit` got. A saved update keeps `n` alone.
     n_search_rows_ : int
         Size of the search sample; the number of fit rows where the search ran on all of them.
     limit_ : float
         The smallest share of changes that reaches the same fairness in the same direction, for a
         method that knows the sensitive features. NaN with sample weights.
     multiplier_ : float
-        Extra cost that one more unit of the constraint would take at the offset, at most 20. The
-        cost is the share of changes where `accuracy_weight` is 0. NaN where nothing changes.
+        Extra cost of a stricter target, per unit of the target: the slope at the fairness that is
+        reached, with the same points and another offset. The cost is the share of changes where
+        `accuracy_weight` is 0. NaN where nothing changes.
     path_ : list of dict
         The steps of the search: name, cost on the search sample (the share of changes where
         `accuracy_weight` is 0), number of terms. With `confidence`: the updates that were fitted,
@@ -169,6 +195,7 @@ class ControlledDebiaser(RatioUpdate):
     """
 
     promised_: bool | None
+    _small_terms: tuple[str, ...]
 
     def __init__(
         self,
@@ -188,7 +215,7 @@ class ControlledDebiaser(RatioUpdate):
         accuracy_weight: float = 0.0,
         confidence: float | None = None,
         sample: str = "auto",
-        min_category_size: int = 5,
+        min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
         threshold: float = 0.5,
         pos_label: Any = None,
@@ -245,17 +272,22 @@ class ControlledDebiaser(RatioUpdate):
         -------
         self
         """
-        problem = self._prepare(X, y, sensitive_features, sample_weight)
-        if self.confidence is None:
-            self._store_fit(problem, fit_target(problem, self._target))
-        else:
-            self._fit_promise(problem)
-        if not self.reached_ or self.promised_ is False:
+        with self._as_it_was_on_error():
+            problem = self._prepare(X, y, sensitive_features, sample_weight)
+            if self.confidence is not None:
+                self._fit_promise(problem)
+            elif self._is_budget:
+                self._store_fit(problem, fit_budget(problem))
+            else:
+                self._store_fit(problem, fit_target(problem, self._target))
+        is_met = self.reached_ and self.promised_ is not False
+        if not is_met or most_change_text(self.change_rate_):
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
 
     def _prepare(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> FitProblem:
         """Check all input and return the problem of the fit."""
+        self._record_params()
         self._check_parameters()
         if self.confidence is not None and sample_weight is not None:
             raise InputError(
@@ -264,7 +296,7 @@ class ControlledDebiaser(RatioUpdate):
             )
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         self._check_labels_needed(rows)
-        check_locked(self.locked_features, rows.columns)
+        self._check_locked(rows.columns)
         warn_about_group_columns(rows, self.locked_features)
         if not rows.weight.all():  # a row without weight counts as absent
             rows = take_fit_rows(rows, np.flatnonzero(rows.weight))
@@ -273,6 +305,7 @@ class ControlledDebiaser(RatioUpdate):
     # -- parameters ---------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
             if getattr(self, name) is not None:
                 check_number(self, name, low=0.0, high=1.0)
@@ -283,11 +316,7 @@ class ControlledDebiaser(RatioUpdate):
         if self.target is not None:
             check_number(self, "target", low=0.0, high=self._constraint.largest)
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"{name}={getattr(self, name)!r} is not known; choose one of "
-                    f"{', '.join(known)}."
-                )
+            check_choice(getattr(self, name), name, known)
         if self.confidence is not None:
             check_number(self, "confidence", low=0.5, high=0.9999, include="right")
             if self._is_budget:
@@ -314,12 +343,12 @@ class ControlledDebiaser(RatioUpdate):
 
     @property
     def _target(self) -> float:
-        """Return the target; nearly the ideal where only a budget was given."""
-        is_floor = self._constraint.higher_is_fairer
-        if self.target is not None:
-            return max(float(self.target), 1e-9) if is_floor else float(self.target)
+        """Return the target; the ideal where only a budget was given."""
+        is_floor, target = self._constraint.higher_is_fairer, self.fitted_param("target")
+        if target is not None:
+            return max(float(target), 1e-9) if is_floor else float(target)
         if self._is_budget:
-            return self._constraint.near_ideal
+            return self._constraint.ideal
         return 0.8 if is_floor else 0.1
 
     @property
@@ -333,13 +362,15 @@ class ControlledDebiaser(RatioUpdate):
     @property
     def _is_budget(self) -> bool:
         """Return whether a budget of changes was given and no target."""
-        return self.target is None and self.max_changes is not None
+        has_cap = self.fitted_param("max_changes") is not None
+        return has_cap and self.fitted_param("target") is None
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
-        if self.direction == "any":
+        direction = self.fitted_param("direction")
+        if direction == "any":
             return True, True
-        may_raise = self._raising_is_a_gain() == (self.direction == "gains_only")
+        may_raise = self._raising_is_a_gain() == (direction == "gains_only")
         return may_raise, not may_raise
 
     def _problem(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
@@ -368,6 +399,7 @@ class ControlledDebiaser(RatioUpdate):
             monotone=monotone,
             use_all=self.sample == "all",
             random_state=check_random_state(0 if self.random_state is None else self.random_state),
+            min_category_size=self.min_category_size,
         )
         problem.check_cells()
         return problem
@@ -378,7 +410,8 @@ class ControlledDebiaser(RatioUpdate):
         """Store an update and its figures on the rows of the problem."""
         self.promised_ = None
         self._store_update(problem, outcome)
-        self._store_figures(problem, outcome, len(problem.rows), float("nan"))
+        self.multiplier_ = price_of_target(problem, outcome)
+        self._store_figures(problem, outcome)
 
     def _store_no_change(self, problem: FitProblem) -> None:
         """Store r = 1, so that rows can be read before a search."""
@@ -389,11 +422,12 @@ class ControlledDebiaser(RatioUpdate):
     def _store_update(self, problem: FitProblem, outcome: SearchOutcome) -> None:
         """Store an update as a scorecard; its scale minimises mean((r − 1)²)."""
         self._store_no_change(problem)
-        self.multiplier_ = float("nan")
         if changed_rows(problem, outcome).any():
             concepts = _concepts(problem, outcome, self.n_concepts)
             self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
-            self.multiplier_ = outcome.multiplier
+        assert self.scorecard_ is not None
+        n_people = problem.terms.n_people(problem.rows.weight)
+        self._small_terms = status.few_people_sentences(n_people, self.scorecard_.points)
         self.n_search_rows_ = outcome.n_search_rows
         self.path_ = [step._asdict() for step in outcome.steps]
         names = ("step", "change_rate", "n_terms")
@@ -406,11 +440,11 @@ class ControlledDebiaser(RatioUpdate):
         return decide(base.scores, ratio, base.threshold)
 
     def _store_figures(
-        self, problem: FitProblem, outcome: SearchOutcome, n_fit_rows: int, n_rows_needed: float
+        self, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None = None
     ) -> None:
         """Measure the stored update on the rows of a problem and write `status_`.
 
-        `n_rows_needed` is the number of rows that a promise would need.
+        `test` is the test of a promise on these rows; None without `confidence`.
         """
         decisions = self._decisions_on(problem)
         self._store_outcome(problem.rows, decisions)
@@ -425,36 +459,13 @@ class ControlledDebiaser(RatioUpdate):
             self.fairness_interval_ = fairness_interval(self.constraints, *counts, level)
             if self.fairness_ > 0 and np.isfinite(limit := problem.limit(self.fairness_)):
                 self.limit_ = limit
-        sentences = self._sentences(problem, outcome, n_fit_rows, n_rows_needed)
-        self.status_ = " ".join(sentences)
-
-    def _sentences(
-        self, problem: FitProblem, outcome: SearchOutcome, n_fit_rows: int, n_rows_needed: float
-    ) -> Iterator[str]:
-        """Yield the sentences of `status_`, the most important first."""
-        metric = self._constraint.metric
-        goal = f"{metric} {self._constraint.sign} {self._target:g}"
-        if self.confidence is not None:
-            yield status.promise_text(goal, self.confidence, bool(self.promised_), n_rows_needed)
-        elif self._is_budget:
-            changes = f"at most {self.max_changes:.1%} of the decisions changed"
-            yield f"This is the best {metric} found with {changes}."
-        else:
-            yield status.target_text(goal, self.reached_)
-        yield self._figures_text("fit rows" if self.confidence is None else "held-out rows")
-        if outcome.n_search_rows < n_fit_rows:
-            yield status.sample_text(outcome, n_fit_rows)
-        if problem.is_weighted:
-            yield "With sample weights the limit is not given, because it counts people."
-            return
-        if self.limit_ >= 0 and self.change_rate_:
-            yield status.limit_text(self.limit_)
-        if not self.reached_ and self.promised_ is None:
-            limit = problem.limit(self._target)
-            yield status.missed_text(goal, limit, self.direction, problem.caps)
-        if self.n_losses_ > self.n_gains_ and self.direction == "any":
-            raise_only = self._raising_is_a_gain()
-            yield status.gains_text(problem.limit(self.fairness_, raise_only=raise_only))
+        (left_out,), covered = self._group_texts, covered_text(problem.rows)
+        if test is not None:
+            # Small groups are counted on all rows, because half of them are too few to say much.
+            left_out = self._store_left_out(test.problem.rows, self._decisions_on(test.problem))
+            covered = covered_text(problem.rows, with_held_out_rows=True)
+        self._group_texts = (covered, left_out)
+        self.status_ = " ".join(status.sentences(self, problem, outcome, test))
 
     # -- promises ---------------------------------------------------------------------
 
@@ -463,7 +474,8 @@ class ControlledDebiaser(RatioUpdate):
 
         1. Fit updates from the target up to parity on one half of the rows.
         2. Test their promises on the held-out half, the fairest update first.
-        3. Keep the last update before the first failure. If the first test fails, keep the fairest.
+        3. Keep the last update before the first failure. If the first test fails, keep the fairest
+           update if it is fairer than the base model on the held-out half; otherwise, keep r = 1.
         """
         fit_half, held_out = self._halves(problem)
         targets = np.linspace(self._target, self._constraint.near_ideal, N_TESTED_TARGETS)
@@ -474,23 +486,25 @@ class ControlledDebiaser(RatioUpdate):
         for outcome in tested:
             self._store_update(fit_half, outcome)
             tables.append(held_out.counts(self._decisions_on(held_out)))
+        unchanged = held_out.counts(held_out.rows.base.decisions)
         confidence = float(self.confidence or 0.95)
-        last = promise_along(self.constraints, tables, self._target, confidence)
-        kept = last or 0
-        n_tested = 1 if last is None else last + 2  # the first failure ends the tests
-        self.promised_ = last is not None
-        self._store_update(fit_half, tested[kept])
+        choice = choose_update(self._constraint, tables, unchanged, self._target, confidence)
+        self.promised_ = choice.is_promised
+        kept = no_change(tested[0]) if choice.kept is None else tested[choice.kept]
+        self._store_update(fit_half, kept)
+        self.multiplier_ = price_of_target(fit_half, kept)
         self.path_ = [
             {
                 **outcome.steps[-1]._asdict(),
-                "step": "tested" if i < n_tested else "not tested",
+                "step": "tested" if i < choice.n_tested else "not tested",
                 "promised_fairness": promised_fairness(self.constraints, *table, confidence),
             }
             for i, (outcome, table) in enumerate(zip(tested, tables, strict=True))
         ]
-        factor = rows_factor(self.constraints, *tables[kept], self._target, confidence)
-        n_rows_needed = factor * 2 * len(held_out.rows)
-        self._store_figures(held_out, tested[kept], len(fit_half.rows), n_rows_needed)
+        table = unchanged if choice.kept is None else tables[choice.kept]
+        factor = rows_factor(self.constraints, *table, self._target, confidence)
+        test = PromiseTest(problem, len(fit_half.rows), factor * 2 * len(held_out.rows), choice)
+        self._store_figures(held_out, kept, test)
 
     def _halves(self, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
         """Return the problem on the half to fit on, and on the held-out half."""
@@ -501,10 +515,10 @@ class ControlledDebiaser(RatioUpdate):
                 f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows."
             )
         first, second = split_in_halves(problem.rows, check_random_state(self.random_state))
-        return (
-            self._problem(take_fit_rows(problem.rows, first), problem.encoding),
-            self._problem(take_fit_rows(problem.rows, second), problem.encoding),
-        )
+        # Terms are learned from the fit half, so `min_category_size` counts people of that half.
+        fit_half = self._problem(take_fit_rows(problem.rows, first))
+        held_out = self._problem(take_fit_rows(problem.rows, second), fit_half.encoding)
+        return fit_half, held_out
 
     # -- applying ---------------------------------------------------------------------
 
@@ -546,22 +560,23 @@ class ControlledDebiaser(RatioUpdate):
     ) -> Self:
         """Return a copy with the outcome of a search; None as target: its points, no figures."""
         fitted = clone(self)
+        if target is not None:
+            is_known = not np.isnan(target)
+            fitted.set_params(target=target if is_known else self._constraint.near_ideal)
         fitted._take_reading(self)
         if target is None:
             fitted._store_update(problem, outcome)
         else:
-            is_known = not np.isnan(target)
-            fitted.set_params(target=target if is_known else self._constraint.near_ideal)
             fitted._store_fit(problem, outcome)
         return fitted
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
         names = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
-        asked: dict[str, Any] = {name: getattr(self, name) for name in names}
+        asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
         asked = {name: value if value is None else float(value) for name, value in asked.items()}
         asked["target"] = None if self._is_budget else float(self.target_)
-        return replace(super().request(), direction=self.direction, **asked)
+        return replace(super().request(), direction=self.fitted_param("direction"), **asked)
 
 
 def _concepts(problem: FitProblem, outcome: SearchOutcome, n_concepts: int) -> Concepts:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from commod._data.base_model import BaseScores, ScoreColumn
+from commod._data.base_model import BaseScores
 from commod._data.columns import Column, read_columns
 from commod._data.encoding import Encoding, TermTable
+from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import raw_scorecard
 from commod.exceptions import InputError
@@ -93,8 +94,7 @@ class RatioUpdate(BaseUpdate):
         """Return the base model's scores and the columns; only those of `function`, if given."""
         check_is_fitted(self)
         kinds = (function or self._ratio_function()).encoding.kinds
-        scores = [self.estimator.name] if isinstance(self.estimator, ScoreColumn) else []
-        only = None if function is None else {*kinds, *scores}
+        only = None if function is None else {*kinds, *self._score_column()}
         columns = read_columns(X, kinds, self._unread(), only)
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
@@ -102,7 +102,7 @@ class RatioUpdate(BaseUpdate):
 
     def _ratio_columns(self, base: BaseScores, columns: list[Column]) -> list[Column]:
         """Return the columns that r reads: those of X, and the margin if `condition_on_logit`."""
-        if not self.condition_on_logit:
+        if not self.fitted_param("condition_on_logit"):
             return columns
         if any(c.name == MARGIN_COLUMN for c in columns):
             raise InputError(
@@ -190,13 +190,19 @@ class RatioUpdate(BaseUpdate):
         """Return whether decisions may be raised, and whether they may be lowered."""
         return True, True
 
-    def to_patch(self) -> Patch:
+    def to_patch(self, audit: Audit | None = None) -> Patch:
         """Return the update as a small file that edits a column of scores anywhere.
 
         The patch holds the scorecard, the request and the figures; no row, no sensitive value.
+
+        Parameters
+        ----------
+        audit : Audit, default=None
+            An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
         check_is_fitted(self)
-        return patch_of(self, *self._may_move())
+        patch = patch_of(self, *self._may_move())
+        return patch if audit is None else patch.with_audit(audit)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
@@ -229,5 +235,7 @@ class RatioUpdate(BaseUpdate):
     def ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
         """Return the columns that the ratio reads, for rows whose base scores are known."""
         columns = read_columns(X, self._ratio_function().encoding.kinds, self._unread())
-        base = BaseScores(np.column_stack([1 - scores, scores]), float(self.threshold))
+        base = BaseScores(
+            np.column_stack([1 - scores, scores]), float(self.fitted_param("threshold"))
+        )
         return self._ratio_columns(base, self._features(columns))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from commod._io.interruption import (
+    call_within_patience,
+    has_abandoned_work,
+    run_interruptibly,
+)
 from commod._io.optional import import_optional
 from commod.exceptions import InputError
 
@@ -17,8 +21,6 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Progress = Callable[[float], None]  # gets the share that is done, from 0 to 1
-
-_POLL = 0.05  # seconds between two checks of a running query
 
 
 def connect(spill: Path, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
@@ -62,39 +64,31 @@ def run_query(
     """Return the result of `work`, a query on `connection`; Ctrl-C stops the query at once.
 
     A query is one blocking call, in which Python sees no signal. So the query runs in its own
-    thread. The calling thread waits, reports the progress, and interrupts the query.
+    thread. The calling thread waits, reports the progress, and interrupts the query. DuckDB does
+    not answer every interrupt: after a few seconds the query is abandoned.
 
     Raises
     ------
     duckdb.Error
         The error of the query; see `error_sentence`.
     """
-    outcome: dict[str, Any] = {}
-    done = threading.Event()
 
-    def call() -> None:
-        try:
-            outcome["result"] = work()
-        except BaseException as error:
-            outcome["error"] = error
-        finally:
-            done.set()
+    def report() -> None:
+        if progress is not None:
+            progress(min(max(connection.query_progress() / 100, 0.0), 1.0))
 
-    thread = threading.Thread(target=call, name="commod-query", daemon=True)
-    thread.start()
-    try:
-        while not done.wait(_POLL):
-            if progress is not None:
-                progress(min(max(connection.query_progress() / 100, 0.0), 1.0))
-    finally:  # the query must end before the caller closes what the query uses
-        while not done.wait(_POLL):
-            connection.interrupt()
-        thread.join()
-    if "error" in outcome:
-        raise outcome["error"]
+    result = run_interruptibly(work, connection.interrupt, poll=report)
     if progress is not None:
         progress(1.0)
-    return outcome["result"]
+    return result
+
+
+def close_connection(connection: duckdb.DuckDBPyConnection) -> None:
+    """Close a connection; do not wait long for one whose query was abandoned."""
+    if has_abandoned_work():
+        call_within_patience(connection.close)
+    else:
+        connection.close()
 
 
 @contextmanager
@@ -115,7 +109,7 @@ def row_order_kept(
     try:
         yield
     finally:
-        if has_join:
+        if has_join and not has_abandoned_work():
             connection.execute(f"SET threads = {int(n_threads)}")
 
 

@@ -17,6 +17,7 @@ from commod._io.tables.names import list_names
 from commod._io.tables.parquet import kind_of_type, open_parquet
 from commod._io.tables.queries import (
     Progress,
+    close_connection,
     connect,
     row_order_kept,
     run_query,
@@ -61,7 +62,7 @@ class SourceTable:
 
     def close(self) -> None:
         """Close the connection and remove its temporary files."""
-        self.connection.close()
+        close_connection(self.connection)
         self._resources.close()
 
     def __enter__(self) -> SourceTable:
@@ -120,7 +121,7 @@ def open_tables(
     with ExitStack() as stack:
         folder = stack.enter_context(private_folder())
         connection = connect(folder / "spill", memory_limit)
-        stack.callback(connection.close)
+        stack.callback(close_connection, connection)
         readable = [make_readable(s, folder, i, encoding) for i, s in enumerate(sources)]
         given = {} if types is None else types
         if sources[0].is_text:

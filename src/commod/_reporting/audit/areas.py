@@ -118,6 +118,13 @@ def area_loss(before: FloatArray, after: FloatArray, positive: BoolArray, level:
     if positive.all() or not positive.any():
         return UNDEFINED
     first, second = (RankedScores.of(scores).placements(positive) for scores in (before, after))
+    return _paired_difference(first, second, positive, level)
+
+
+def _paired_difference(
+    first: FloatArray, second: FloatArray, positive: BoolArray, level: float
+) -> Estimate:
+    """Return the first area minus the second, from the placements (n,) of the same people."""
     loss, variance = 0.0, 0.0
     for rows in (positive, ~positive):
         difference = first[rows] - second[rows]
@@ -140,6 +147,43 @@ def group_areas(
     """Return how well values (n,) predict membership of each compared group."""
     ranked = RankedScores.of(values)
     return [ranked.area(codes == i, level) for i in np.flatnonzero(is_compared)]
+
+
+def group_area_differences(
+    values: FloatArray,
+    others: FloatArray,
+    codes: NDArray[np.intp],
+    is_compared: BoolArray,
+    level: float,
+) -> list[Estimate]:
+    """Return how much better values (n,) predict each compared group than others (n,) do.
+
+    An area below 0.5 predicts who is not in the group, equally well: both areas are turned to 0.5
+    or above. The interval is that of paired areas.
+
+    Examples
+    --------
+    >>> group = np.array([0, 0, 1, 1])
+    >>> better, worse = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0, 4.0])
+    >>> found = group_area_differences(better, worse, group, np.array([False, True]), 0.95)
+    >>> found[0].value
+    0.25
+    """
+    ranked = RankedScores.of(values), RankedScores.of(others)
+    differences = []
+    for i in np.flatnonzero(is_compared):
+        positive = codes == i
+        if positive.all() or not positive.any():
+            differences.append(UNDEFINED)
+            continue
+        first, second = (_turned(ranks.placements(positive), positive) for ranks in ranked)
+        differences.append(_paired_difference(first, second, positive, level))
+    return differences
+
+
+def _turned(placements: FloatArray, positive: BoolArray) -> FloatArray:
+    """Return the placements of the scores, or of their negatives, whichever area is larger."""
+    return placements if placements[positive].mean() >= 0.5 else 1 - placements
 
 
 def change_areas(counts: DecisionCounts, is_compared: BoolArray, level: float) -> list[Estimate]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,25 +85,3 @@ def _positive_label(present: list[Any], pos_label: Any) -> Any:
             parameter="pos_label",
         )
     return next((label for label in present if label == pos_label), pos_label)
-
-
-# ---------------------------------------------------------------------------------------------
-# Groups
-
-
-def group_names_of(labels: Sequence[Hashable], columns: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return a different text for each group: its values, with column names if there are several.
-
-    Examples
-    --------
-    >>> group_names_of([("f", 1), ("m", 1)], ("sex", "age")), group_names_of([1, "1"], None)
-    (('sex = f, age = 1', 'sex = m, age = 1'), ('1', "'1'"))
-    """
-    parts = [label if isinstance(label, tuple) else (label,) for label in labels]
-    names = [", ".join(map(str, part)) for part in parts]
-    if columns is not None and len(columns) > 1:
-        pairs = [zip(columns, part, strict=True) for part in parts]
-        names = [", ".join(f"{column} = {value}" for column, value in pair) for pair in pairs]
-    if len(set(names)) < len(names):  # 1 and "1" are two groups
-        names = [", ".join(map(repr, part)) for part in parts]
-    return tuple(names)

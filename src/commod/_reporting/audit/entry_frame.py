@@ -27,6 +27,7 @@ def audit_frame(
     pos_label: Any = None,
     favorable_label: Any = None,
     label_names: Mapping[Any, str] | None = None,
+    group_names: Mapping[Any, Any] | None = None,
     rows: str = "audited rows",
     title: str | None = None,
     level: float = 0.95,
@@ -60,6 +61,9 @@ def audit_frame(
         The label that is good for the person. If None, that of the request, or `pos_label`.
     label_names : mapping of label to str, default=None
         What the labels mean, for use in sentences: ``{0: "low risk", 1: "high risk"}``.
+    group_names : mapping, default=None
+        What the groups are called: ``{1: "women", 2: "men"}``. For several sensitive columns, the
+        names of each column: ``{"sex": {1: "women"}, "age": {0: "under 30"}}``.
     rows : str, default="audited rows"
         What these rows are ("decisions of 2025"). Every figure names them.
     title : str, default=None
@@ -113,7 +117,7 @@ def audit_frame(
     roles = read_roles(columns, sensitive_features)
     selected = select_roles(frame, roles)
     summary = summarise_decisions(selected, roles)
-    coding, counts, scores = count_frame(selected, roles, summary, request)
+    coding, counts, scores = count_frame(selected, roles, summary, request, group_names)
     evidence = Evidence(
         coding=coding,
         counts=counts,

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from commod._data.columns import iter_columns
 from commod._data.groups import determines_group
 from commod._data.labels import check_length
-from commod._data.tables import index_of, n_rows_of
+from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
+from commod._data.tables import check_same_rows, index_of, n_rows_of
 from commod._record import Audit, Estimate, Segments, StabilitySummary
-from commod._reporting.audit.areas import group_areas
+from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
@@ -44,6 +45,7 @@ def audit(
     pos_label: Any = None,
     favorable_label: Any = None,
     label_names: Mapping[Any, str] | None = None,
+    group_names: Mapping[Any, Any] | None = None,
     rows: str = "audited rows",
     row_ids: Sequence[Any] | None = None,
     title: str | None = None,
@@ -84,6 +86,9 @@ def audit(
         The label that is good for the person. If None, that of the request, or `pos_label`.
     label_names : mapping of label to str, default=None
         What the labels mean, for use in sentences: ``{0: "low risk", 1: "high risk"}``.
+    group_names : mapping, default=None
+        What the groups are called: ``{1: "women", 2: "men"}``. For several sensitive columns, the
+        names of each column: ``{"sex": {1: "women"}, "age": {0: "under 30"}}``.
     rows : str, default="audited rows"
         What these rows are ("held-out rows of 2025"). Every figure names them.
     row_ids : sequence of length n, default=None
@@ -99,7 +104,7 @@ def audit(
         Smaller subgroups are counted, but not compared.
     sensitive_in_ledger : bool, default=False
         Whether the ledger names the group of each changed person. If not, its rules and reasons
-        also leave out columns of X that determine the group.
+        also leave out columns of X that determine the group or nearly do.
     created : str, default=None
         Date and time of the audit. If None, the present time in UTC.
 
@@ -139,8 +144,19 @@ def audit(
     _check_explanation(explanation)
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size)
-    tables = X, y_before, y_after, y_true, scores_before, scores_after, sensitive_features
-    _check_order([*map(index_of, tables), None if explanation is None else explanation.index])
+    check_same_rows(
+        {
+            "X": X,
+            "explanation.X": None if explanation is None else explanation.X,
+            "y_before": y_before,
+            "y_after": y_after,
+            "y_true": y_true,
+            "scores_before": scores_before,
+            "scores_after": scores_after,
+            "sensitive_features": sensitive_features,
+            "row_ids": row_ids,
+        }
+    )
     defaults = None
     if explanation is not None:
         defaults = explanation.request
@@ -151,7 +167,7 @@ def audit(
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     scores = scores_before, scores_after
-    people = read_people(decisions, scores, sensitive_features, request)
+    people = read_people(decisions, scores, sensitive_features, request, group_names)
     _check_same_rows(people, explanation, X)
     sums = people.scores_before, people.scores_after
     people.warn_of_inverted_scores(sums, np.ones(len(people)), stacklevel=3)
@@ -167,14 +183,14 @@ def audit(
         stability=_read_stability(stability),
     )
     columns = _read_columns(people, X, evidence.constraint)
-    segments, segment_of = _read_segments(people, X, explanation, level, columns.group_columns)
+    segments, segment_of = _read_segments(people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
         people,
         row_ids,
         segments,
         segment_of,
         explanation,
-        hidden_columns=() if sensitive_in_ledger else columns.group_columns,
+        hidden_columns=() if sensitive_in_ledger else columns.near_copies,
         with_group=sensitive_in_ledger,
     )
     return make_audit(
@@ -209,17 +225,6 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
             parameter="level",
         )
     return explanation.level
-
-
-def _check_order(indexes: Sequence[Any]) -> None:
-    """Refuse pandas tables with the same index labels in another order: rows would be mixed up."""
-    first, *others = [i for i in indexes if i is not None and i.is_unique] or [None]
-    for index in others:
-        if len(index) == len(first) and not index.equals(first) and index.isin(first).all():
-            raise InputError(
-                "Two of the pandas tables hold the same index labels in different orders, so their "
-                "rows do not belong together. Bring them into one order: X.loc[y.index]."
-            )
 
 
 def _check_same_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
@@ -284,27 +289,39 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 class _ColumnFacts:
     """What one pass over the raw columns finds.
 
-    `digest` is that of the audited data. `group_columns` determine the group.
+    `digest` is that of the audited data. `group_columns` determine the group. `areas` says how well
+    each column alone predicts the group.
     """
 
     digest: str
     slices: Sequence[Slice]
     group_columns: tuple[str, ...]
+    areas: Mapping[str, float]
     unread_columns: tuple[str, ...]
+
+    @property
+    def near_copies(self) -> list[str]:
+        """Return the columns that determine the group or nearly do."""
+        near = [name for name, area in self.areas.items() if area >= NEAR_COPY_AREA]
+        return list(dict.fromkeys([*self.group_columns, *near]))
 
 
 def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _ColumnFacts:
     """Read the raw columns once, one at a time."""
     digest, counter = DataDigest(people), SliceCounter(people, constraint)
     codes = (people.groups.codes, *people.groups.parts)
+    samples = [sample_groups(part) for part in codes]
     group_columns: list[str] = []
+    areas: dict[str, float] = {}
     unread: list[str] = []
     for column in iter_columns(X, unread=unread) if X is not None else ():
         digest.add_column(column)
         counter.add(column)
         if any(determines_group(column, part) for part in codes):
             group_columns.append(column.name)
-    return _ColumnFacts(digest.hexdigest(), counter.slices, tuple(group_columns), tuple(unread))
+        areas[column.name] = strongest_prediction(column, samples).area
+    slices = counter.slices
+    return _ColumnFacts(digest.hexdigest(), slices, tuple(group_columns), areas, tuple(unread))
 
 
 def _read_segments(
@@ -334,22 +351,28 @@ def _add_row_figures(
 ) -> Evidence:
     """Return the evidence with the figures that need single rows."""
     level, ratio = evidence.level, None if explanation is None else explanation.raw_ratio
+    compared = people.groups.codes, evidence.is_compared, level
+    push = None if ratio is None else -np.asarray(ratio)
+    base, changed = people.scores_before, people.before != people.after
 
     def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
-        if values is None:
-            return None
-        return group_areas(values, people.groups.codes, evidence.is_compared, level)
+        return None if values is None else group_areas(values, *compared)
+
+    def exceed_base(values: NDArray[np.float64]) -> list[Estimate] | None:
+        return None if base is None else group_area_differences(values, base, *compared)
 
     return replace(
         evidence,
         has_rows=True,
         scores=measure_scores(people, evidence.request.threshold, level),
-        ratio_areas=predict_groups(None if ratio is None else -np.asarray(ratio)),
-        score_areas=predict_groups(people.scores_before),
+        ratio_areas=predict_groups(push),
+        score_areas=predict_groups(base),
+        area_differences=exceed_base(changed * 1.0 if push is None else push),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,
         reads_group=_reads_group(explanation, columns.group_columns),
+        strongest_column=_strongest_column(explanation, columns.areas),
         is_randomised=None if explanation is None else explanation.randomised,
     )
 
@@ -361,3 +384,12 @@ def _reads_group(explanation: Explanation | None, group_columns: Sequence[str]) 
     lines = () if explanation.card is None else explanation.card.lines
     uses_column = any(line.column in group_columns for line in lines)
     return explanation.needs_sensitive_features or uses_column
+
+
+def _strongest_column(
+    explanation: Explanation | None, areas: Mapping[str, float]
+) -> tuple[str, float] | None:
+    """Return the column with points that predicts the group best, and its area; None if none."""
+    card = None if explanation is None else explanation.card
+    read = {line.column for line in card.lines if line.column in areas} if card else set()
+    return max(((name, areas[name]) for name in sorted(read)), key=lambda x: x[1], default=None)

@@ -29,8 +29,10 @@ class Evidence:
     default says that they are not known.
 
     `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group.
-    `n_undecided` rows have no decision and are left out. `has_rows` is False where only counts and
-    sums are known.
+    `area_differences` say how much better than the base score −r does, or the change itself where
+    r is not known. `strongest_column` is the column that the update reads and that alone predicts
+    the group best, with its area. `n_undecided` rows have no decision and are left out. `has_rows`
+    is False where only counts and sums are known.
     """
 
     coding: Coding
@@ -45,11 +47,13 @@ class Evidence:
     has_rows: bool = False
     ratio_areas: Sequence[_record.Estimate] | None = None
     score_areas: Sequence[_record.Estimate] | None = None
+    area_differences: Sequence[_record.Estimate] | None = None
     slices: Sequence[Slice] = ()
     segments: _record.Segments | None = None
     stability: _record.StabilitySummary | None = None
     unread_columns: tuple[str, ...] = ()
     reads_group: bool | None = None
+    strongest_column: tuple[str, float] | None = None
     is_randomised: bool | None = None
 
     @property
@@ -79,10 +83,28 @@ class Evidence:
 
     @cached_property
     def small_groups(self) -> tuple[_record.SmallGroup, ...]:
-        """Return the groups that are too small to be compared."""
-        sizes = zip(self.coding.group_names, self.counts.sizes.tolist(), strict=True)
-        least = self.min_group_size
-        return tuple(_record.SmallGroup(name, n, least) for name, n in sizes if n < least)
+        """Return the groups that are too small to be compared, with rates that may be shown."""
+        return tuple(
+            _record.SmallGroup(
+                name=group.name,
+                n=group.n,
+                needed=self.min_group_size,
+                rate_before=group.selected_before.value,
+                rate_after=group.selected_after.value,
+            )
+            for group in self.groups
+            if not group.compared
+        )
+
+    @cached_property
+    def described(self) -> DecisionCounts:
+        """Return the counts of groups, compared or not, whose rates may be shown and are defined.
+
+        Defined are the rates that the constraint compares.
+        """
+        is_shown = [group.selected_after.value is not None for group in self.groups]
+        sizes, _ = self.counts.table(self.constraint, after=True)
+        return self.counts.of_groups(np.array(is_shown) & (sizes > 0).all(axis=0))
 
     @cached_property
     def fairness_metrics(self) -> tuple[_record.Fairness, ...]:
@@ -128,8 +150,9 @@ class Evidence:
         names, by_ratio = self.compared_names, self.ratio_areas is not None
         updates = self.ratio_areas or change_areas(self.counts, self.is_compared, self.level)
         bases: Sequence[_record.Estimate | None] = self.score_areas or [None] * len(names)
-        areas = zip(names, updates, bases, strict=True)
-        return tuple(_record.Proxy(name, by_ratio, update, base) for name, update, base in areas)
+        more: Sequence[_record.Estimate | None] = self.area_differences or [None] * len(names)
+        areas = zip(names, updates, bases, more, strict=True)
+        return tuple(_record.Proxy(name, by_ratio, a, b, c) for name, a, b, c in areas)
 
     @cached_property
     def subgroups(self) -> _record.Subgroups:

@@ -181,6 +181,7 @@ def count_frame(
     roles: Mapping[str, Hashable],
     summary: DecisionSummary,
     request: Request,
+    group_names: Mapping[Any, Any] | None = None,
 ) -> tuple[Coding, DecisionCounts, ScoreFigures]:
     """Return names, people by group, true label and decisions, and the figures of the scores.
 
@@ -199,7 +200,7 @@ def count_frame(
     _check_groups(groups.values(), n)
     # each line of the table is read like a row that stands for n people
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
-    people = read_people(decisions, (None, None), groups, request)
+    people = read_people(decisions, (None, None), groups, request, group_names)
     sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
     before, after = (sums.get(role) for role in SCORES)
     people.warn_of_inverted_scores((before, after), n, stacklevel=4)

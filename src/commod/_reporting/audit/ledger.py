@@ -19,13 +19,13 @@ from commod._io.optional import import_optional
 from commod._record import Segment, Segments
 from commod._reporting.audit.people import AuditedPeople
 from commod._reporting.explain import Explanation
+from commod._text import number, snippet, visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MAX_SHOWN = 10  # lines of a table in a notebook
 FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-# one change is one line of the file
-BREAKS = str.maketrans("\r\n\t\v\f\x00\x85\u2028\u2029", " " * 9)
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,19 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger of {len(self):,} changed decisions, SHA-256 {self.digest[:12]}…"
 
+    def _repr_html_(self) -> str:
+        used = {name: v for name, v in self.columns.items() if any(x not in (None, "") for x in v)}
+        lines = [
+            [number(cell, 3) if isinstance(cell, float) else cell for cell in line]
+            for line in zip(*(values[:MAX_SHOWN] for values in used.values()), strict=True)
+        ]
+        caption = "Lines"
+        if len(self) > MAX_SHOWN:
+            caption = f"First {MAX_SHOWN} of {len(self):,} lines; frame() has all"
+        sentence = f"SHA-256 of the CSV file: {self.digest}"
+        tables = [(caption, list(used), lines)] if lines else []
+        return snippet(f"Ledger of {len(self):,} changed decisions", [sentence], tables)
+
     def frame(self) -> pd.DataFrame:
         """Return the ledger as a pandas frame."""
         import pandas as pd
@@ -79,7 +92,7 @@ class Ledger:
         """Write the ledger as CSV (UTF-8) and return the path; `sha256sum` prints its digest.
 
         Text that a spreadsheet would run as a formula gets an apostrophe in front. A line break
-        inside a name becomes a space.
+        inside a name becomes a space, and every other control or invisible character its code.
         """
         return write_whole(path, self._bytes)
 
@@ -131,7 +144,7 @@ def _cells(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _inert(text: str) -> str:
-    text = text.translate(BREAKS)
+    text = visible(text)  # one change is one line of the file
     return f"'{text}" if text.lstrip().startswith(FORMULA_STARTS) else text
 
 

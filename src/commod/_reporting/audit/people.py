@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.group_names import group_names_of
 from commod._data.groups import Groups, read_groups, sensitive_names
 from commod._data.labels import binary_outcome, check_length, read_labels, read_scores
 from commod._record import Request
-from commod._reporting.audit.coding import Coding, group_names_of, read_two_labels
+from commod._reporting.audit.coding import Coding, read_two_labels
 from commod._reporting.audit.counts import DecisionCounts
 from commod.exceptions import DataWarning, InputError
 
@@ -108,7 +109,11 @@ class AuditedPeople:
 
 
 def read_people(
-    labels: Mapping[str, Any], scores: tuple[Any, Any], sensitive_features: Any, request: Request
+    labels: Mapping[str, Any],
+    scores: tuple[Any, Any],
+    sensitive_features: Any,
+    request: Request,
+    group_names: Mapping[Any, Any] | None = None,
 ) -> AuditedPeople:
     """Return the checked rows.
 
@@ -132,7 +137,7 @@ def read_people(
     two_labels = read_two_labels(values, request)
     outcome = {name: binary_outcome(v, name, two_labels[1]) for name, v in values.items()}
     groups = read_groups(sensitive_features, n)
-    names = group_names_of(groups.labels, sensitive_names(sensitive_features))
+    names = group_names_of(groups.labels, sensitive_names(sensitive_features), group_names)
     return AuditedPeople(
         before=outcome[before],
         after=outcome[after],

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import importlib.metadata
 import json
-import platform
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,8 +19,8 @@ from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import Ledger
 from commod._reporting.audit.people import AuditedPeople
 from commod._reporting.explain import Explanation
+from commod.patch.versions import library_versions
 
-PACKAGES = ("commod-debiasing", "numpy", "scipy", "scikit-learn", "narwhals")
 NO_LEDGER = "not made"
 
 
@@ -106,10 +104,7 @@ def provenance_of(
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Provenance(
         created=now if created is None else created,
-        versions={
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in PACKAGES},
-        },
+        versions=library_versions("narwhals"),
         method=None if explanation is None else explanation.method,
         settings={} if explanation is None else dict(explanation.settings),
         reads_group=evidence.reads_group,

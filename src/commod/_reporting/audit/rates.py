@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.groups import FEWEST_DESCRIBED
 from commod._record import ChangeSummary, Estimate, Fairness, Group, Limit, Request
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
@@ -15,8 +16,6 @@ from commod._statistics.intervals import share_estimate
 from commod._statistics.promises import fairness_interval
 from commod.bounds._counts import fewest_number
 from commod.metrics._constraint import CONSTRAINTS, Constraint
-
-FEWEST_DESCRIBED = 5  # people: rates of a smaller group would reveal one person's decision
 
 
 def fairness_of_all(

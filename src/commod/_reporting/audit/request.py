@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from commod._data.codes import plain
-from commod._data.parameters import check_number_parameter
+from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import Request, from_plain, to_plain
 from commod._reporting.audit.coding import Coding
+from commod._text import did_you_mean, shown
 from commod.bounds._counts import read_target
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
@@ -24,7 +25,7 @@ FACTS = ("pos_label", "favorable_label", "threshold")  # of the update, not wish
 def check_settings(level: float, min_group_size: int, min_subgroup_size: int) -> None:
     """Refuse a level outside (0.5, 1) and a size below 1."""
     check_number_parameter(
-        level, "level", float, min_val=0.5, max_val=1, include_boundaries="neither"
+        level, "level", (float, np.floating), min_val=0.5, max_val=1, include_boundaries="neither"
     )
     check_number_parameter(min_group_size, "min_group_size", (int, np.integer), min_val=1)
     check_number_parameter(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
@@ -44,11 +45,7 @@ def read_request(
     missing = [name for name in FACTS if getattr(request, name) is None]
     request = replace(request, **{name: getattr(defaults, name) for name in missing})
     constraint = get_constraint(request.constraints)
-    if request.direction not in DIRECTIONS:
-        raise InputError(
-            f"direction={request.direction!r} is not known; choose one of {', '.join(DIRECTIONS)}.",
-            parameter="direction",
-        )
+    check_choice(request.direction, "direction", DIRECTIONS)
     request = from_plain(Request, to_plain(request))  # refuses entries of a wrong type
     if request.target is not None:
         read_target(constraint, request.target)
@@ -74,7 +71,9 @@ def _as_request(request: Any, defaults: Request) -> Request:
     for name, value in request.items():
         if name not in known:
             raise InputError(
-                f"request has an unknown entry {name!r}; it may hold {', '.join(known)}."
+                f"request has an unknown entry {shown(name)}; it may hold {', '.join(known)}."
+                f"{did_you_mean(name, known)}",
+                parameter="request",
             )
         if value is not None and plain(value) is None:
             raise InputError(f"request: {name} is NaN; pass a number, or leave it out.")

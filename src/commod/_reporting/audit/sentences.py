@@ -7,16 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._record import SmallGroup
 from commod._reporting.audit.evidence import Evidence
-from commod._text import at_bound, distinct, n_of, shorten, verb
+from commod._text import at_bound, distinct, most_change_text, n_of, shorten, verb
+
+MOST_SMALL_GROUPS = 6  # in a sentence
 
 # ---------------------------------------------------------------------------------------------
 # Phrases that sentences and checks share
 
 
-def target_text(evidence: Evidence, target: float) -> str:
-    """Return the target in words, such as "at least 80.0%"."""
-    return at_bound(metric_text(evidence, target), evidence.constraint.higher_is_fairer)
+def target_text(evidence: Evidence, target: float, value: float) -> str:
+    """Return the target in words, such as "at least 80.0%", with digits to differ from `value`."""
+    return at_bound(metric_text(evidence, target, value), evidence.constraint.higher_is_fairer)
 
 
 def metric_text(evidence: Evidence, value: float, reference: float | None = None) -> str:
@@ -29,11 +32,16 @@ def metric_text(evidence: Evidence, value: float, reference: float | None = None
     return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
 
 
-def list_first(items: Sequence[str], limit: int = 5, n: int | None = None) -> str:
-    """Return the first `limit` of `n` items; `n` is the number of the given items if None."""
+def list_first(
+    items: Sequence[str], limit: int = 5, n: int | None = None, *, width: int = 80
+) -> str:
+    """Return the first `limit` of `n` items, cut after `width` characters.
+
+    `n` is the number of the given items if None.
+    """
     n = len(items) if n is None else n
     more = f" and {n - limit} more" if n > limit else ""
-    return ", ".join(map(shorten, items[:limit])) + more
+    return ", ".join(shorten(item, width) for item in items[:limit]) + more
 
 
 def interval(evidence: Evidence, *, compared: bool = False) -> str:
@@ -64,9 +72,11 @@ def why_undefined(evidence: Evidence) -> str:
 def answer_of(evidence: Evidence) -> tuple[str, ...]:
     """Return what a reader should know first, most important first."""
     sentences = (
+        most_change_text(evidence.changes.n_changes / evidence.n),
         _who_changes(evidence),
         _how_decided(evidence),
         _fairness(evidence),
+        _left_out(evidence),
         _distance_to_limit(evidence),
         _accuracy(evidence),
     )
@@ -140,9 +150,42 @@ def _fairness(evidence: Evidence) -> str:
         text += " This is less fair than before."
     target = evidence.request.target
     if target is not None:
-        result = "reached" if constraint.is_met(after.value, target) else "not reached"
-        text += f" The target, {target_text(evidence, target)}, is {result} on these rows."
+        goal = target_text(evidence, target, after.value)
+        if not constraint.is_met(after.value, target):
+            text += f" The target, {goal}, is not reached on these rows."
+        elif most_change_text(evidence.changes.n_changes / evidence.n):
+            text += f" The changed decisions have {goal} on these rows, but this is no success."
+        else:
+            text += f" The target, {goal}, is reached on these rows."
     return text
+
+
+def _left_out(evidence: Evidence) -> str:
+    """Return who is not compared, and the metric over all groups whose rates may be shown."""
+    small = evidence.small_groups
+    if not small:
+        return ""
+    groups = list_first([_small_group(group) for group in small], MOST_SMALL_GROUPS)
+    text = (
+        f"{n_of(len(small), 'group')} of fewer than {evidence.min_group_size} people "
+        f"{verb(len(small), 'be')} not compared: {groups}."
+    )
+    counts, constraint = evidence.described, evidence.constraint
+    if len(counts.sizes) == len(evidence.compared.sizes) or not counts.is_comparable(constraint):
+        return text
+    value = constraint.value_from_counts(*counts.table(constraint, after=True))
+    if value is None:
+        return text
+    n, n_all = len(counts.sizes), len(evidence.counts.sizes)
+    over = f"all {n} groups" if n == n_all else f"the {n} groups whose rates can be shown"
+    return f"{text} Over {over}, the {constraint.metric} is {metric_text(evidence, float(value))}."
+
+
+def _small_group(group: SmallGroup) -> str:
+    rates = "rate not shown"
+    if group.rate_before is not None and group.rate_after is not None:
+        rates = f"rate {group.rate_before:.1%} → {group.rate_after:.1%}"
+    return f"{shorten(group.name, 40)} ({n_of(group.n, 'person')}, {rates})"
 
 
 def _rates(evidence: Evidence, is_or_was: str) -> str:

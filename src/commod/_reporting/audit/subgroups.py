@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from commod._data.binning import bin_edges
 from commod._data.columns import Column
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import BinTerms
 from commod._record import Estimate, Subgroup, Subgroups
 from commod._reporting.audit.coding import Coding
@@ -102,7 +103,8 @@ def _slices(column: Column) -> tuple[NDArray[np.int32], list[str]]:
     if column.kind == "numeric":
         return _ranges(column)
     counts = np.bincount(column.values[column.values >= 0], minlength=len(column.categories))
-    kept = [int(c) for c in np.argsort(-counts, kind="stable")[:MAX_CATEGORIES] if counts[c]]
+    most_frequent = np.argsort(-counts, kind="stable")[:MAX_CATEGORIES]
+    kept = [int(c) for c in most_frequent if counts[c] >= MIN_CATEGORY_SIZE]
     position = np.full(len(column.categories) + 1, len(kept), np.int32)
     position[kept] = np.arange(len(kept))
     names = [f"{column.name} = {_visible(column.categories[c])}" for c in kept]
@@ -117,7 +119,7 @@ def _visible(category: object) -> str:
 def _ranges(column: Column) -> tuple[NDArray[np.int32], list[str]]:
     sample = column.values[:: max(1, len(column) // N_SAMPLED)]
     sample = sample[~np.isnan(sample)]
-    edges = bin_edges(sample, np.ones(len(sample)), n_bins=N_BINS, min_size=1)
+    edges = bin_edges(sample, np.ones(len(sample)), n_bins=N_BINS, min_size=MIN_CATEGORY_SIZE)
     if not edges:
         return np.zeros(len(column), np.int32), []
     names = BinTerms(column.name, edges, has_missing_term=False).term_names

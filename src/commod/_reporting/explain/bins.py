@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from commod._data.binning import bin_edges
 from commod._data.columns import Column, Scalar
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 
 N_BINS = 32  # per numeric column: enough to locate a range, few enough for round edges
-MAX_CATEGORY_BINS = 60  # a rule lists a few categories only, so rare ones do not matter
+MAX_CATEGORY_BINS = 60  # a rule lists a few categories only
 MAX_BINS_BY_SIZE = 400  # a bin holds at least one in 400 rows
 
 
@@ -57,8 +58,8 @@ class BinnedColumns:
     """The rows of a sample as bins.
 
     `codes` (n, c) has the bin of each row and column. Column i owns the bins from i · width on: the
-    last holds missing values, and for categories the last but one holds rare ones. The first
-    `n_numeric` columns are numbers.
+    last holds missing values, and the last but one holds values, or missing values, of too few
+    people to be named. The first `n_numeric` columns are numbers.
     """
 
     columns: tuple[ColumnBins, ...]
@@ -116,6 +117,11 @@ def _bin_categories(column: Column, weight: NDArray[np.float64]) -> ColumnBins |
     size = np.bincount(column.values + 1, weight, minlength=len(column.categories) + 1)
     if np.count_nonzero(size) < 2:
         return None
+    # A rule must not name a category of a few people, however many people a sampled row stands for.
+    n_people = np.bincount(column.values + 1, minlength=len(column.categories) + 1)
+    size[n_people < MIN_CATEGORY_SIZE] = 0.0
+    if not size.any():
+        return None
     # Ties are sorted by value, not by first row: the order of rows must not matter.
     sized = [
         (-n, isinstance(value, str), value)
@@ -128,10 +134,11 @@ def _bin_categories(column: Column, weight: NDArray[np.float64]) -> ColumnBins |
 
 
 def _bin_codes(bins: ColumnBins, width: int) -> NDArray[np.intp]:
-    values = bins.column.values
+    values, is_missing = bins.column.values, bins.column.is_missing()
+    missing = width - 1 if np.count_nonzero(is_missing) >= MIN_CATEGORY_SIZE else width - 2
     if bins.column.kind == "numeric":
         codes = np.searchsorted(bins.edges, values, side="right")
-        return np.where(np.isnan(values), width - 1, codes)
+        return np.where(is_missing, missing, codes)
     code_of = {value: i for i, value in enumerate(bins.categories)}
     table = [code_of.get(value, width - 2) for value in bins.column.categories]
-    return np.array([*table, width - 1], dtype=np.intp)[values]  # missing is −1: the last entry
+    return np.array([*table, missing], dtype=np.intp)[values]  # missing is −1: the last entry

@@ -155,7 +155,7 @@ def settings_of(update: Any) -> dict[str, str]:
     """Return the parameters of an update as short texts."""
     if update is None:
         return {}
-    params = update.get_params()
+    params = update.fitted_params()
     del params["estimator"]
     return {name: _setting(value) for name, value in params.items()}
 

@@ -17,7 +17,7 @@ from commod._data.codes import plain
 from commod._data.columns import Column
 from commod._data.labels import check_length
 from commod._data.parameters import check_number_parameter
-from commod._data.tables import index_of, take_rows
+from commod._data.tables import check_same_rows, index_of, take_rows
 from commod._record import Segments
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.cards import push_of
@@ -34,8 +34,8 @@ from commod._reporting.explain.person import Person, PersonDecision, explain_per
 from commod._reporting.explain.reasons import strongest_reasons
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import FrameColumns
-from commod._reporting.explain.summary import card_lines, segment_lines
-from commod._text import n_of
+from commod._reporting.explain.summary import card_lines, card_tables, segment_lines, segment_tables
+from commod._text import n_of, snippet, visible
 from commod.exceptions import InputError
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
@@ -110,6 +110,8 @@ def explain(
         raise InputError(
             f"level={level!r} must lie between 0.5 and 1, such as 0.95.", parameter="level"
         )
+    rows = {"X": X, "sensitive_features": sensitive_features}
+    check_same_rows({**rows, "y_before": y_before, "y_after": y_after})
     check_number_parameter(max_segments, "max_segments", (int, np.integer), min_val=1)
     check_number_parameter(max_conditions, "max_conditions", (int, np.integer), min_val=1)
     if update is None:
@@ -320,7 +322,7 @@ class Explanation(ExplainedDecisions):
             closed=self._why_closed(row),
         )
         columns = self._columns(np.array([row]))
-        is_given = isinstance(self._update.estimator, ScoreColumn)
+        is_given = isinstance(self._update.estimator_, ScoreColumn)
         return explain_person(
             decision,
             scorecard,
@@ -350,12 +352,23 @@ class Explanation(ExplainedDecisions):
         )
 
     def __repr__(self) -> str:
+        lines = [*segment_lines(self.segments), *card_lines(self.card)]
+        return "\n".join([self._changes_text(), *lines])
+
+    def _repr_html_(self) -> str:
+        tables = [*segment_tables(self.segments), *card_tables(self.card)]
+        sentences = [self._changes_text()]
+        if not self.segments.segments:
+            sentences += segment_lines(self.segments)
+        title = f"Explanation of {self.method}" if self.method else "Explanation"
+        return snippet(title, sentences, tables)
+
+    def _changes_text(self) -> str:
         n_gains, n_losses = self.segments.n_gains, self.segments.n_losses
-        head = (
+        return (
             f"{n_gains + n_losses:,} of {n_of(self.n, 'person')} change: {n_of(n_gains, 'gain')}, "
-            f"{n_of(n_losses, 'loss')} of the favourable outcome ({self.favorable_label})."
+            f"{n_of(n_losses, 'loss')} of the favourable outcome ({visible(self.favorable_label)})."
         )
-        return "\n".join([head, *segment_lines(self.segments), *card_lines(self.card)])
 
     # -- rows of X --------------------------------------------------------------------------------
 
@@ -443,7 +456,7 @@ class Explanation(ExplainedDecisions):
             is_favorable = self.y_before[row] == self.favorable_label
             label, only = ("favourable", "gains") if is_favorable else ("unfavourable", "losses")
             return f"this update makes {only} only, and the decision is already the {label} one"
-        if self.scores_before[row] == self._update.threshold:
+        if self.scores_before[row] == self._update.fitted_param("threshold"):
             return "its score equals the threshold, and such a decision never changes"
         return None
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import Column
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.labels import check_length
 from commod._record import Condition, Segment, Segments
 from commod._record.explanation import Direction, Value
@@ -33,7 +34,6 @@ RawRule = tuple[Direction, tuple[Condition, ...]]  # conditions without their te
 
 SAMPLE_ROWS = 20_000  # eligible rows on which rules are learned
 MIN_NEW_COVERAGE = 0.05  # share of the changes that a rule must add to earlier rules
-MIN_ROWS = 5  # of a rule: fewer would single out people
 MIN_OWN_COVERAGE = 0.02  # share of the changes that no other rule may cover
 EVERYONE = 0.9  # share of eligible people from which "everyone" describes the changes
 
@@ -265,7 +265,7 @@ def _next_rule(search: RuleSearch) -> Rule | None:
 
 
 def _is_reliable(rule: Rule, search: RuleSearch) -> bool:
-    is_large = int(rule.rows.sum()) >= MIN_ROWS
+    is_large = int(rule.rows.sum()) >= MIN_CATEGORY_SIZE
     return rule.is_acceptable and is_large and search.is_significant(rule)
 
 
@@ -322,4 +322,5 @@ def _text_on(condition: Condition, column: Column, satisfied: Mask) -> str:
         values = column.values[satisfied & ~missing]
         if len(values) and values.min() == values.max():
             return f"{column_text(condition.column)} = {number_text(float(values[0]))}"
-    return condition_text(condition, some_missing=bool(missing.any()))
+    is_named = np.count_nonzero(missing) >= MIN_CATEGORY_SIZE
+    return condition_text(condition, some_missing=bool(is_named))

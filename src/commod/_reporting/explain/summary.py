@@ -1,15 +1,16 @@
-"""Write an explanation as lines of text: the segments, the points and the concepts."""
+"""Write an explanation as lines of text, and as tables: segments, points and concepts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from commod._record import Card, CardLine, Concept, Segments
-from commod._text import count, n_of, percent, points, shorten
+from commod._text import Table, count, first_rows, n_of, percent, points, shorten
 
 LONGEST_NAME = 60  # characters
 LONGEST_RULE = 120
 MAX_TERMS = 8
+MAX_SHOWN = 20  # terms of a table in a notebook
 
 
 def segment_lines(segments: Segments) -> list[str]:
@@ -65,3 +66,35 @@ def _concept_line(concept: Concept) -> str:
         f"Concept {concept.number} ({name}), points towards a change; where it is active {active} "
         f"change, elsewhere {inactive}:"
     )
+
+
+def segment_tables(segments: Segments) -> list[Table]:
+    """Return the segments as a table of a notebook; an empty list where there are none."""
+    if not segments.segments:
+        return []
+    rows = [
+        (s.direction, s.text, f"{count(s.n_changed)} of {count(s.size)}", percent(s.coverage, 0))
+        for s in segments.segments
+    ]
+    n_changes = segments.n_gains + segments.n_losses
+    n_described = segments.n_described_gains + segments.n_described_losses
+    caption = f"Who changes: rules that describe {count(n_described)} of {count(n_changes)} changes"
+    return [(caption, ("direction", "rule", "change", "of all in this direction"), rows)]
+
+
+def card_tables(card: Card | None) -> list[Table]:
+    """Return the points and each concept as tables of a notebook; empty without a scorecard."""
+    if card is None or not card.lines:
+        return []
+    start = points(card.intercept)
+    tables = [_term_table(f"Points: r = {start} and points; changed where r < 0", card.lines)]
+    for concept in card.concepts:
+        caption = f"{_concept_line(concept).removesuffix(':')}"
+        tables.append(_term_table(caption, concept.lines))
+    return tables
+
+
+def _term_table(caption: str, terms: Sequence[CardLine]) -> Table:
+    rows = [(t.term, points(t.points), t.unit or "if it applies") for t in terms]
+    header = ("term", "points", "counted")
+    return first_rows(caption, header, rows, most=MAX_SHOWN, all_in="card")

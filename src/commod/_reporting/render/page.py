@@ -10,15 +10,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from commod._record import Audit, Card, Segments, Step, TradeOff
+from commod._record import Audit, Card, Segments, Shipped, Step, TradeOff
 from commod._reporting.render import charts, explanation_tables, texts
 from commod._reporting.render.cells import ReportTable
+from commod._reporting.render.embedding import block_text
 from commod._reporting.render.templating import environment
 from commod._reporting.render.texts import ShortNames
 from commod._text import count, number, percent
 
 
-def render_html(audit: Audit, trade_off: TradeOff | None = None) -> str:
+def render_html(
+    audit: Audit, trade_off: TradeOff | None = None, shipped: Shipped | None = None
+) -> str:
     """Return the report as one HTML page.
 
     Parameters
@@ -26,6 +29,9 @@ def render_html(audit: Audit, trade_off: TradeOff | None = None) -> str:
     audit : Audit
     trade_off : TradeOff, default=None
         The steps of a frontier, for the slider.
+    shipped : Shipped, default=None
+        The patch that the report belongs to. The page then holds the audit and this record as
+        JSON.
     """
     templates = environment(autoescape=True)
     names = ShortNames()
@@ -34,6 +40,8 @@ def render_html(audit: Audit, trade_off: TradeOff | None = None) -> str:
     return templates.get_template("page.html").render(
         audit=audit,
         trade_off=trade_off,
+        shipped=shipped,
+        block=None if shipped is None else Markup(block_text(audit, shipped)),
         names=names,
         fairness=texts.asked_fairness(audit),
         start=None if trade_off is None else first_step(audit, trade_off),

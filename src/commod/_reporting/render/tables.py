@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from commod._record import Agreement, Audit, Calibration, Group, Quality, StabilitySummary
+from commod._record import (
+    Agreement,
+    Audit,
+    Calibration,
+    Gap,
+    Group,
+    Quality,
+    Shipped,
+    StabilitySummary,
+    by_importance,
+)
 from commod._reporting.render import texts
 from commod._reporting.render.cells import (
     Cell,
@@ -14,7 +24,7 @@ from commod._reporting.render.cells import (
     text,
     three_digits,
 )
-from commod._text import count, percent, percentage_points
+from commod._text import count, percent, percentage_points, signed_number
 
 MOST_COLUMNS = 30  # that recur in refits
 MOST_GROUPS = 60
@@ -95,12 +105,15 @@ def small_groups(audit: Audit) -> ReportTable:
     """Return the groups that are too small to compare."""
     return table_of(
         "small-groups",
-        "Groups with too few people. No comparison includes them.",
+        "Groups with too few people. No comparison includes them. "
+        f"The rates are those of {texts.counted_outcome(audit.request)}.",
         audit.small_groups[:MOST_GROUPS],
         (
             ("Group", lambda g: text(g.name)),
             ("People", lambda g: figure(g.n)),
             ("Needed", lambda g: figure(g.needed)),
+            ("Rate before", lambda g: figure(g.rate_before, percent, "too few people")),
+            ("Rate after", lambda g: figure(g.rate_after, percent, "too few people")),
         ),
         more=_omitted_groups(len(audit.small_groups)),
     )
@@ -183,18 +196,50 @@ def proxies(audit: Audit) -> ReportTable:
     )
 
 
-def checks(audit: Audit) -> ReportTable:
-    """Return the checks; each state has a sign and a word."""
-    return table_of(
-        "checks",
-        "Questions with stable codes, and their answers.",
-        audit.checks,
+def checks(audit: Audit) -> list[tuple[str, ReportTable]]:
+    """Return a heading and a table for each severity; each state has a sign and a word."""
+    return [
         (
-            ("Code", lambda c: text(c.code)),
-            ("Question", lambda c: text(c.title)),
-            ("State", lambda c: Cell(STATES[c.state], tone=c.state.replace(" ", "-"))),
-            ("Why", lambda c: sentence(c.sentence)),
+            texts.sentence_case(severity),
+            table_of(
+                "checks",
+                texts.SEVERITY_MEANINGS[severity],
+                group,
+                (
+                    ("Code", lambda c: text(c.code)),
+                    ("Question", lambda c: text(c.title)),
+                    ("State", lambda c: Cell(STATES[c.state], tone=c.state.replace(" ", "-"))),
+                    ("Why", lambda c: sentence(c.sentence)),
+                ),
+            ),
+        )
+        for severity, group in by_importance(audit.checks)
+    ]
+
+
+def gaps(audit: Audit, shipped: Shipped) -> ReportTable:
+    """Return the figures on the rows of the fit and on the audited rows, and their difference."""
+
+    def written(gap: Gap, value: float | None) -> Cell:
+        return figure(value, percent if gap.kind == "percent" else three_digits, "not measured")
+
+    def difference(gap: Gap) -> Cell:
+        if gap.kind == "percent":
+            return figure(gap.difference, percentage_points)
+        return figure(gap.difference, lambda value: signed_number(value, 3))
+
+    return table_of(
+        "gaps",
+        f"The gap between fit and test: figures of the update on the {count(shipped.n_figure_rows)}"
+        f" {shipped.fit_rows} and on the {texts.evaluated_rows(audit)}.",
+        shipped.gaps,
+        (
+            ("Figure", lambda g: text(texts.sentence_case(g.name))),
+            ("Fit", lambda g: written(g, g.fit)),
+            ("Test", lambda g: written(g, g.test)),
+            ("Test minus fit", difference),
         ),
+        sortable=False,
     )
 
 

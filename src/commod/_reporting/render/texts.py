@@ -10,6 +10,7 @@ from commod._record import (
     Quality,
     Request,
     Segments,
+    Shipped,
     StabilitySummary,
     Subgroups,
     TradeOff,
@@ -18,8 +19,10 @@ from commod._text import (
     NOT_KNOWN,
     at_bound,
     count,
+    distinct,
     estimate,
     label_text,
+    most_change_text,
     n_of,
     number,
     of_hundred,
@@ -33,6 +36,13 @@ NO_PROOF = (
     "A target such as 0.8 is a choice that somebody made. Meeting it, or any other number in this "
     "report, is no proof of compliance with any law or rule."
 )
+SEVERITY_MEANINGS = {
+    "blocks signing": "If one of these checks fails, the update does not keep the request or "
+    "contradicts itself: do not sign.",
+    "needs a reason": "If one of these checks fails, whoever signs states in writing why that is "
+    "acceptable.",
+    "for information": "If one of these checks fails, read why. It is no objection by itself.",
+}
 NAME_LIMIT, SENTENCE_LIMIT = 80, 600  # characters; longer texts are cut and listed in full
 _ROWS_LIMIT = 60
 _DIRECTIONS = {
@@ -153,10 +163,19 @@ def target_text(audit: Audit) -> str | None:
     return at_bound(f"{target:g}{share}", fairness.higher_is_fairer)
 
 
+def fairness_number(audit: Audit, value: float | None, digits: int = 2) -> str:
+    """Return a value of the requested metric, with enough digits to differ from the target."""
+    if value is None:
+        return NOT_KNOWN
+    return distinct(value, audit.request.target, digits=digits)
+
+
 def target_state(audit: Audit) -> tuple[str, str]:
     """Return whether the target is reached on these rows: the state of its check, and words."""
     state = next((check.state for check in audit.checks if check.code == "CM101"), "")
     words = {"passed": "reached on these rows", "failed": "not reached on these rows"}
+    if state == "passed" and most_change_text(audit.changes.rate.value or 0.0):
+        return "failed", "met only by changing more than half of all decisions"
     return (state, words[state]) if state in words else ("", "")
 
 
@@ -300,12 +319,6 @@ def subgroup_sentences(subgroups: Subgroups, level: float) -> str:
     return text
 
 
-def check_counts(audit: Audit) -> list[tuple[str, int]]:
-    """Return how many checks are in each state, failed ones first."""
-    states = ("failed", "not enough evidence", "passed")
-    return [(state, sum(check.state == state for check in audit.checks)) for state in states]
-
-
 def stability_sentences(stability: StabilitySummary) -> str:
     """Return how much the update varies over refits on resamples."""
     n_failed = stability.n_asked - stability.n_refits
@@ -356,6 +369,91 @@ def step_sentence(trade_off: TradeOff, place: int) -> str:
         f"{number(step.fairness)}, {count(step.n_changes)} of {count(trade_off.n_rows)} decisions "
         f"change ({n_of(step.n_gains, 'gain')}, {n_of(step.n_losses, 'loss')}){accuracy}."
     )
+
+
+# What ships ---------------------------------------------------------------------------------------
+
+NO_PATCH = (
+    "This report belongs to no patch. It describes decisions, but it does not say which file makes "
+    "them."
+)
+SHIPS = (
+    "The decisions above are those of one patch file. Its SHA-256 is below, and the patch carries "
+    "the digest of this audit. The command “commod verify” with both files checks that they still "
+    "belong together."
+)
+SIGNED_PATCH = "A signature is for the patch with this SHA-256:"
+
+
+def shipped_sentence(audit: Audit, shipped: Shipped) -> str:
+    """Return which patch the report belongs to, in one sentence."""
+    return (
+        f"a patch of {shorten(shipped.base_model)}, SHA-256 {shipped.patch_sha256}. Fitted on "
+        f"{_rows_of_fit(shipped)}; measured here on the {evaluated_rows(audit)}."
+    )
+
+
+def _rows_of_fit(shipped: Shipped) -> str:
+    return (
+        "an unknown number of rows"
+        if shipped.n_fit_rows is None
+        else n_of(shipped.n_fit_rows, "row")
+    )
+
+
+def shipped_pairs(shipped: Shipped) -> list[tuple[str, str, bool]]:
+    """Return what the report states about the patch: name, value, and whether it is a digest."""
+    base = shipped.base_digest or "none: the model was not known or cannot be fingerprinted"
+    column = "" if shipped.score_column is None else f", column {plain(shipped.score_column)}"
+    goal = "no target" if shipped.target is None else f"target {shipped.target:g}"
+    versions = shipped.versions or {}
+    return [
+        ("Patch file (SHA-256)", shipped.patch_sha256, True),
+        ("Digest of this audit, in the patch (SHA-256)", shipped.audit_digest or NOT_KNOWN, True),
+        ("Patch", f"{shipped.patch_schema}, made {shipped.created} by {shipped.method}", False),
+        ("Base model", f"{shipped.base_model}{column}", False),
+        ("Fingerprint of the base model (SHA-256)", base, shipped.base_digest is not None),
+        ("Scores on the fit rows (SHA-256)", shipped.scores_digest or NOT_KNOWN, True),
+        ("Threshold on the score", f"{shipped.threshold:.10g}", False),
+        ("Labels", _labels(shipped), False),
+        ("Request", f"{shipped.constraints}, {goal}, direction {shipped.direction}", False),
+        ("Rows of the fit", _rows_of_fit(shipped), False),
+        ("Rows of this audit", n_of(shipped.n_test_rows, "row"), False),
+        ("Groups too small for the constraint", _left_out(shipped), False),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in versions.items()) or NOT_KNOWN, False),
+    ]
+
+
+def _labels(shipped: Shipped) -> str:
+    return (
+        f"rates count {plain(shipped.positive_label)}, the other label is "
+        f"{plain(shipped.negative_label)}; {plain(shipped.favorable_label)} is favourable"
+    )
+
+
+def _left_out(shipped: Shipped) -> str:
+    if shipped.n_groups_left_out is None:
+        return NOT_KNOWN
+    if not shipped.n_groups_left_out:
+        return "none"
+    people = n_of(shipped.n_people_left_out or 0, "person")
+    return f"{n_of(shipped.n_groups_left_out, 'group')} with {people}; the fit left them out"
+
+
+def gap_sentences(shipped: Shipped) -> list[str]:
+    """Return what the gap between fit and test rows does and does not say."""
+    sentences = []
+    if shipped.same_figures:
+        sentences.append(
+            "Both have the same figures. The audited rows are probably the rows of the fit, so "
+            "this gap says nothing about new people."
+        )
+    if shipped.fit_rows != "fit rows":
+        sentences.append(
+            f"The figures of the fit are of {n_of(shipped.n_figure_rows, 'row')} that were kept "
+            f"apart from the search ({shorten(shipped.fit_rows)})."
+        )
+    return sentences
 
 
 # Charts -------------------------------------------------------------------------------------------

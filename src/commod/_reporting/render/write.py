@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from commod._io.files import write_whole
-from commod._record import Audit, TradeOff
+from commod._record import Audit, Shipped, TradeOff
+from commod._reporting.render.embedding import report_data, sealed
 from commod._reporting.render.markdown import render_markdown
 from commod._reporting.render.page import render_html
 from commod.exceptions import InputError, InputTypeError
 
 
-def report(audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None) -> Path:
+def report(
+    audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None, patch: Any = None
+) -> Path:
     """Write an audit as one file that people can read, sign and keep.
 
     Parameters
@@ -28,6 +32,12 @@ def report(audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None) 
         The result of `commod.frontier`. The report shows its steps with their changes, segments
         and scorecards: in HTML along a slider, in Markdown as a table. JSON has the audit alone.
         If the segments of the frontier are not known yet, they are searched for first.
+    patch : Patch, default=None
+        The patch that ships: `update.to_patch(audit=audit)`, or `patch.with_audit(audit)`. The
+        report says what ships: SHA-256 of the patch file, fingerprint of the base model, rows,
+        versions, and the gap between the figures of the fit and of the audit. It holds these and
+        the audit as JSON, too; a .json report has the audit under "audit". See
+        `commod.verify_report`.
 
     Returns
     -------
@@ -61,12 +71,37 @@ def report(audit: Audit, path: str | os.PathLike[str], *, frontier: Any = None) 
             f"The frontier is for {trade_off.constraints}, but the audit is for "
             f"{audit.request.constraints}: pass a frontier of the same constraint."
         )
-    if suffix == ".html":
-        text = render_html(audit, trade_off)
-    else:
-        text = render_markdown(audit, trade_off) if suffix == ".md" else audit.to_json()
+    shipped = _shipped(patch, audit)
+    text = _rendered(suffix, audit, trade_off, shipped)
     # UTF-8 has no lone surrogates. Written as \udc80, JSON reads them back and others show them.
-    return write_whole(target, text.encode("utf-8", "backslashreplace"))
+    data = text.encode("utf-8", "backslashreplace")
+    return write_whole(target, data if shipped is None else sealed(data))
+
+
+def _rendered(
+    suffix: str, audit: Audit, trade_off: TradeOff | None, shipped: Shipped | None
+) -> str:
+    if suffix == ".html":
+        return render_html(audit, trade_off, shipped)
+    if suffix == ".md":
+        return render_markdown(audit, trade_off, shipped)
+    if shipped is None:
+        return audit.to_json()
+    data = report_data(audit, shipped)
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _shipped(patch: Any, audit: Audit) -> Shipped | None:
+    """Return what a patch says about itself; a patch of another audit refuses."""
+    if patch is None:
+        return None
+    method = getattr(patch, "shipped_with", None)
+    if not callable(method):
+        raise InputTypeError(
+            "patch must be a Patch, such as update.to_patch(audit=audit), or None; got "
+            f"{type(patch).__name__}."
+        )
+    return cast(Shipped, method(audit))
 
 
 def _trade_off(frontier: Any) -> TradeOff | None:

@@ -47,6 +47,7 @@ class SearchTask:
     - `worth_changing`: masks (n,) of rows worth changing, one for each way to begin.
     - `bounds`: the bounds of each of the d weights, or None.
     - `sparsity`: extra changes allowed for a shorter scorecard, as a share of the fewest.
+    - `credibility` (d,): the share of its weight that each term keeps after the search; None for 1.
     """
 
     design: Design
@@ -57,16 +58,19 @@ class SearchTask:
     worth_changing: Sequence[Mask]
     bounds: Bounds | None
     sparsity: float
+    credibility: Floats | None = None
 
     def select(self, support: Mask) -> SearchTask:
         """Return the task with the columns of the design where `support` (d,) is true."""
         bounds = self.bounds and list(compress(self.bounds, support))
+        kept = None if self.credibility is None else self.credibility[support]
         design, columns = self.design.select(support), self.columns[support]
-        return replace(self, design=design, columns=columns, bounds=bounds)
+        return replace(self, design=design, columns=columns, bounds=bounds, credibility=kept)
 
     def with_offset(self, w: Floats) -> Direction:
         """Return the direction `w` (d,) with its best offset."""
-        return best_offset(self.effects, self.inequalities, self.design.times(w), w, exact=False)
+        effects = self.effects if w.any() else self.effects.of_nobody()
+        return best_offset(effects, self.inequalities, self.design.times(w), w, exact=False)
 
     def initial_direction(self, i: int, start: Floats | None = None) -> Floats:
         """Return the initial direction for the i-th way to begin, shape (d,)."""

@@ -21,7 +21,8 @@ Index = NDArray[np.intp]
 # for consecutive prefixes of the rows: the first number of rows, sums (K, m), costs (m,)
 PrefixBlock = tuple[int, Floats, Floats]
 
-ROUNDING = 1e-12  # rates are ratios of counts: equal ones may differ by rounding
+DIGITS = 12  # of a violation
+ROUNDING = 10.0**-DIGITS  # rates are ratios of counts: equal ones may differ by rounding
 TIE = 1e-9  # rows whose w·x differs by less than this share of its range change together
 MAX_PREFIXES = 1 << 17  # prefixes examined together
 MAX_SORTED_ROWS = 1 << 18  # an offset that need not be exact does not sort more rows than this
@@ -111,7 +112,8 @@ def _cheapest(
         allowed = is_offset[first : first + len(costs)] & (hard <= ROUNDING)
         if not allowed.any():
             continue
-        violation = np.where(soft <= ROUNDING, 0.0, soft)
+        # Rounded: of offsets that miss the target equally, the cheapest must win.
+        violation = np.where(soft <= ROUNDING, 0.0, soft).round(DIGITS)
         least = violation[allowed].min()
         ties = np.flatnonzero(allowed & (violation <= least))
         k = ties[np.argmin(costs[ties])]

@@ -7,6 +7,9 @@ the fewest. They are spent in three steps:
 2. Drop terms of columns with many until 40 terms are left, for up to half; up to all if needed.
 3. Shrink the direction towards the initial direction, for the rest. The initial direction fits
    less noise, so the update does better on new rows.
+
+At the end, small categories keep the share of their weight that their evidence supports
+(`credibility.py`), whatever `sparsity` is.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ READABLE_COLUMNS = 6  # with more columns than this, dropping columns may cost t
 READABLE_TERMS = 40  # a scorecard of one page
 MIN_SEPARATE_TERMS = 4  # a column with fewer terms is kept or dropped as a whole
 MIN_SHRINKAGE = 0.05  # less makes no difference
+SHARES_OF_SMALL_SHRINKAGE = (1.0, 0.75, 0.5, 0.25)  # tried in this order
 MAX_COST_OF_SHRINKAGE = 1.5  # times the changes; at a higher cost, shrink less
 # Positions along a path of targets, from the loosest (0) to the tightest (1).
 REFERENCE_POSITION = 0.6  # the target whose columns all targets share
@@ -105,6 +109,11 @@ def solve(task: SearchTask, earlier: SearchSolution | None = None) -> SearchSolu
 
     The search begins from `earlier`: a solution on fewer rows, or for another target.
     """
+    return _shrink_small(task, _solve(task, earlier))
+
+
+def _solve(task: SearchTask, earlier: SearchSolution | None) -> SearchSolution:
+    """Return the solution before the weights of small categories are shrunk."""
     all_columns = np.ones(task.design.width, dtype=bool)
     if earlier is None:
         starts = [task.initial_direction(i) for i in range(len(task.worth_changing))]
@@ -231,6 +240,22 @@ def _shrunk(part: SearchTask, w: Floats, initial: Floats, shrinkage: float) -> D
     return part.with_offset((1 - shrinkage) * unit_spread(part.design, w) + shrinkage * initial)
 
 
+def _shrink_small(task: SearchTask, solution: SearchSolution) -> SearchSolution:
+    """Shrink the weights of small categories; less where the target would be missed further."""
+    if task.credibility is None:
+        return solution
+    w, support = solution.direction.w, solution.support
+    for share in SHARES_OF_SMALL_SHRINKAGE:
+        shrunk = w * (1 - share * (1 - task.credibility))
+        if np.array_equal(shrunk, w):
+            break
+        direction = task.with_offset(shrunk)
+        if direction.violation <= max(solution.direction.violation, 0.0):
+            direction = replace(direction, w=direction.w[support])
+            return solution.then("small categories", direction, support, solution.shrinkage)
+    return solution
+
+
 # ---------------------------------------------------------------------------------------------
 # A path of targets
 
@@ -271,7 +296,7 @@ def solve_path(
                 solution = _shrink_by(part, unshrunk, initial, reference.shrinkage, max_cost)
             else:
                 solution = _shrink_by(part, unshrunk, initial, shrinkage, np.inf)
-            path[-1].append(solution)
+            path[-1].append(_shrink_small(task, solution))
     return path
 
 

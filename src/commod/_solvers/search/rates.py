@@ -6,7 +6,7 @@ rows, `SumInequalities` the inequalities that the sums have to keep.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,13 @@ class ChangeEffects:
     def n_cells(self) -> int:
         """Return how many of the sums are rates of cells."""
         return len(self.smallest_step)
+
+    def of_nobody(self) -> ChangeEffects:
+        """Return the effects where no row may change: for directions without a weight.
+
+        All rows have the same η then, and the only other update would change everybody.
+        """
+        return replace(self, may_change=np.zeros_like(self.may_change))
 
     def added(self, shares: Floats, rows: slice = slice(None)) -> Floats:
         """Return what changes of `rows` by `shares` (m,) add to the sums, shape (K,)."""

@@ -149,7 +149,9 @@ def train_ratio(
     penalties on concepts. See `loop.train` for `on_progress` and keyboard interrupts.
     """
     spec = RatioSpec(
-        architecture=Architecture.of(problem.n_terms, schedule.n_concepts, schedule.hidden),
+        architecture=Architecture.of(
+            problem.n_terms, schedule.n_concepts, schedule.hidden, schedule.init
+        ),
         n_groups=problem.n_groups,
         adversary_hidden=schedule.adversary_hidden,
         sees_label=problem.adversary_sees_label,

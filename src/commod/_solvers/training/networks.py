@@ -17,10 +17,10 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from commod._solvers.problem import TrainedConcepts, TrainedLayers
+from commod._solvers.problem import INITS, TrainedConcepts, TrainedLayers
 from commod._solvers.training.loop import AdamState, TrainedModels, adam_step, adam_step_sizes
 
-INITIAL_SCALE = 0.01  # of the usual scale of random weights: enough to make concepts differ
+INITIAL_SCALE = 1.0  # of Glorot's scale, for "balanced": docs/decisions/0002 compares others
 
 Sizes = tuple[int, ...]  # inputs, hidden units of each layer, outputs
 
@@ -152,16 +152,23 @@ def label_cross_entropy(logit: Array, label: Array) -> Array:
 
 
 def initial_bottleneck(
-    rng: np.random.Generator, k: int, n_terms: int, intercept: float
+    rng: np.random.Generator, k: int, n_terms: int, intercept: float, init: str = "balanced"
 ) -> NDArray[np.float32]:
-    """Return a bottleneck that is the constant b: equal v, and concepts in pairs that cancel.
+    """Return a bottleneck that is the constant b exactly, whatever `init` is.
 
-    Every direction can then move. With v = 0 and random W, only the k directions of W could move
-    at first, and with few concepts each seed gave another update (docs/decisions/0002).
+    - "balanced": equal v, and random concepts in pairs that cancel. Every direction can move at
+      once. Each concept gets the same step, so only their start lets concepts differ: W_j keeps
+      its own random part, which must not be small beside the steps.
+    - "zero": v = 0 and random concepts. Only the k directions of W can move at first, and with few
+      concepts each seed gives another update (docs/decisions/0002).
     """
-    half = INITIAL_SCALE * _glorot(rng, k // 2, n_terms)
-    concepts = np.concatenate([half, -half, np.zeros((k % 2, n_terms))])
-    parts = [concepts.ravel(), np.full(k, k**-0.5), np.full(1, intercept)]
+    if init == "zero":
+        concepts, contributions = _glorot(rng, k, n_terms), np.zeros(k)
+    else:
+        half = INITIAL_SCALE * _glorot(rng, k // 2, n_terms)
+        concepts = np.concatenate([half, -half, np.zeros((k % 2, n_terms))])
+        contributions = np.full(k, k**-0.5)
+    parts = [concepts.ravel(), contributions, np.full(1, intercept)]
     return np.concatenate(parts).astype(np.float32)
 
 
@@ -194,22 +201,23 @@ def _diversity(concepts: Array) -> Array:
 class Architecture(NamedTuple):
     """What a trained function of the terms is; the compiled program depends on it.
 
-    With `n_concepts` > 0: a bottleneck of so many concepts. With 0: layers of `sizes`, which are
-    the number of terms, the hidden units and one output.
+    With `n_concepts` > 0: a bottleneck of so many concepts, which starts as `init` says. With 0:
+    layers of `sizes`, which are the number of terms, the hidden units and one output.
     """
 
     n_concepts: int
     sizes: Sizes
+    init: str = INITS[0]
 
     @classmethod
-    def of(cls, n_terms: int, n_concepts: int, hidden: Sizes) -> Architecture:
+    def of(cls, n_terms: int, n_concepts: int, hidden: Sizes, init: str = INITS[0]) -> Architecture:
         """Return a bottleneck of `n_concepts`, or layers with `hidden` units where that is 0."""
-        return cls(n_concepts, (n_terms,) if n_concepts else (n_terms, *hidden, 1))
+        return cls(n_concepts, (n_terms,) if n_concepts else (n_terms, *hidden, 1), init)
 
     def start(self, rng: np.random.Generator, constant: float) -> NDArray[np.float32]:
         """Return the flat vector of a function that is constant."""
         if self.n_concepts:
-            return initial_bottleneck(rng, self.n_concepts, self.sizes[0], constant)
+            return initial_bottleneck(rng, self.n_concepts, self.sizes[0], constant, self.init)
         return initial_layers(rng, self.sizes, constant=constant)
 
     def apply(self, flat: Array, batch: Any) -> Array:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -17,7 +16,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from commod._data.labels import check_length, distinct_labels, read_labels
+from commod._data.parameters import check_flag
 from commod._study.compare.comparison import LIMIT_NAMES, Comparison
+from commod._study.each_once import each_warning_once
 from commod._study.evaluation import (
     EvaluationRows,
     as_decisions,
@@ -34,8 +35,6 @@ from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate
 
 SHARED_PARAMETERS = ("constraints", "min_group_size", "threshold", "pos_label", "favorable_label")
-
-CaughtWarning = tuple[str, type[Warning]]
 
 
 def compare(
@@ -107,6 +106,7 @@ def compare(
     >>> comparison.changes_needed([0.8, 0.9]).shape
     (4, 3)
     """
+    check_flag(progress, "progress", optional=True)
     named = _named(methods)
     given = (constraints, min_group_size, threshold, pos_label, favorable_label)
     settings = dict(zip(SHARED_PARAMETERS, given, strict=True))
@@ -115,7 +115,7 @@ def compare(
     eval_rows = RawRows(X_eval, y_eval, sensitive_features_eval)
     frontiers: dict[str, Frontier] = {}
     failures: dict[str, str] = {}
-    with _each_warning_once() as caught, progress_bar("compare", progress, "methods") as report:
+    with each_warning_once(), progress_bar("compare", progress, "methods") as report:
         common = _CommonRows.read(reference, fit_rows, eval_rows)
         for done, (name, method) in enumerate(named.items()):
             try:
@@ -124,25 +124,13 @@ def compare(
                 raise
             except Exception as error:  # a user's method may raise anything
                 failures[name] = f"{error}" or type(error).__name__
-                caught.append((f"{name} is left out: {failures[name]}", DataWarning))
+                warnings.warn(f"{name} is left out: {failures[name]}", DataWarning, stacklevel=2)
             if report is not None:
                 report(done + 1, len(named))
-    for message, category in dict.fromkeys(caught):
-        warnings.warn(message, category, stacklevel=2)
     if not frontiers:
         raise InputError(f"No method could be fitted: {failures}")
     updates = [name for name, method in named.items() if isinstance(method, BaseUpdate)]
     return Comparison(frontiers, common.rows, failures, updates)
-
-
-@contextmanager
-def _each_warning_once() -> Iterator[list[CaughtWarning]]:
-    """Yield a list that gets the warnings of the block: many methods give the same one."""
-    collected: list[CaughtWarning] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield collected
-    collected[:0] = [(str(warning.message), warning.category) for warning in caught]
 
 
 def _named(methods: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from commod._data.parameters import check_number_parameter
 from commod._study.compare.plot import draw_comparison
 from commod._study.evaluation import EvaluationRows
 from commod._study.frontier import Frontier
-from commod._text import n_of
+from commod._text import Table, n_of, number, percent, snippet, visible
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 
@@ -74,11 +74,41 @@ class Comparison:
         self._rows = rows
 
     def __repr__(self) -> str:
-        return (
+        text = (
             f"Comparison of {n_of(len(self.frontiers), 'method')}, {self._constraint.metric} "
-            f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} {self._rows_word}\n"
+            f"{self.base_fairness:.3f} before, measured on "
+            f"{self._rows.name_with_left_out(self._rows_word)}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )
+        return visible(text, keep="\n")
+
+    def _repr_html_(self) -> str:
+        rows = f"{len(self._rows):,} {self._rows_word}"
+        sentences = [
+            f"The base model has {self._constraint.metric} {number(self.base_fairness, 3)} on the "
+            f"{rows}. For each method, the best update on these rows counts. plot() draws all."
+        ]
+        tables = [self._notebook_table()]
+        if self.failures:
+            failed = list(self.failures.items())
+            tables.append(("Methods that could not be fitted", ("method", "error"), failed))
+        return snippet(f"Comparison of {n_of(len(self.frontiers), 'method')}", sentences, tables)
+
+    def _notebook_table(self) -> Table:
+        needed = self.changes_needed()
+        levels = needed.columns[1:]
+        rows = [
+            (
+                name,
+                "yes" if line["needs group"] else "no",
+                *("not reached" if np.isnan(line[c]) else percent(line[c]) for c in levels),
+            )
+            for name, line in needed.iterrows()
+        ]
+        sign = "≥" if self._constraint.higher_is_fairer else "≤"
+        header = ("method", "needs the group", *(f"{sign} {level:g}" for level in levels))
+        caption = f"Share of decisions changed to reach each {self._constraint.metric}"
+        return caption, header, rows
 
     def frame(self) -> pd.DataFrame:
         """Return one line per update of every method as a pandas frame.
@@ -155,7 +185,8 @@ class Comparison:
         """Draw changes and accuracy against fairness, one column for each kind of method.
 
         Methods that decide without the group are on the left, those that need it on the right. A
-        line joins the updates that no other one of the method beats. The exact limit is black.
+        dot is one update. A line joins the updates that no other one of the method beats. The exact
+        limit is black, and a cross marks the base model.
         """
         return draw_comparison(
             self.frame(),

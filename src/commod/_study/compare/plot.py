@@ -58,8 +58,21 @@ def draw_comparison(
         top.legend(frameon=False, fontsize=8, loc="upper left")
         bottom.set_xlabel(f"{constraint.metric} on the {rows_word}")
     _label_rows(grid, has_accuracy=not frame["accuracy"].isna().all())
+    _explain_marks(figure)
     _zoom(grid, base_fairness, constraint.ideal)
     return figure
+
+
+def _explain_marks(figure: Figure) -> None:
+    """Say below the panels what a dot, a line and a cross are."""
+    from matplotlib.lines import Line2D
+
+    marks = [
+        Line2D([], [], color="grey", marker="o", ms=4, alpha=0.5, ls="", label="one update"),
+        Line2D([], [], color="grey", lw=1.3, label="updates that no other of its method beats"),
+        Line2D([], [], color="black", marker="x", ms=8, ls="", label="base model"),
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
 
 
 def _zoom(grid: Any, base_fairness: float, ideal: float) -> None:

@@ -14,6 +14,7 @@ from commod._data.codes import plain
 from commod._record import Card, Segments, Step, TradeOff
 from commod._study.evaluation import ANY_CHANGE, EvaluationRows
 from commod._study.frontier.plot import draw_frontier
+from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
 from commod.updates._interface import AllowedChanges, Candidate, Decisions
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+MAX_SHOWN = 30  # updates of a table in a notebook
 MOST_STEPS = 20  # steps of a trade-off: as many as a slider can show
 FIGURES = (
     "target",
@@ -116,9 +118,32 @@ class Frontier:
     def __repr__(self) -> str:
         return (
             f"Frontier of {len(self)} updates, {self._constraint.metric} "
-            f"{self.base_fairness:.3f} before, measured on {len(self._rows):,} "
-            f"{self.rows_word}"
+            f"{self.base_fairness:.3f} before, measured on "
+            f"{self._rows.name_with_left_out(self.rows_word)}"
         )
+
+    def _repr_html_(self) -> str:
+        metric = self._constraint.metric
+        before = f"{metric} {number(self.base_fairness, 3)}"
+        if not np.isnan(self.base_accuracy):
+            before += f" and accuracy {number(self.base_accuracy, 3)}"
+        rows = [
+            (
+                number(line["target"]),
+                number(line["fairness"], 3),
+                number(line["accuracy"], 3),
+                percent(line["change_rate"]),
+                percent(line["limit"]),
+                count(line["n_gains"]),
+                count(line["n_losses"]),
+            )
+            for line in self._figures
+        ]
+        header = ("target", metric, "accuracy", "changed", "fewest possible", "gains", "losses")
+        measured = f"Measured on {len(self._rows):,} {self.rows_word}"
+        table = first_rows(measured, header, rows, most=MAX_SHOWN, all_in="frame()")
+        sentence = f"The base model has {before}. plot() draws the trade-off."
+        return snippet(f"Frontier of {len(self)} updates ({self._method})", [sentence], [table])
 
     def frame(self) -> pd.DataFrame:
         """Return one line per update as a pandas frame.
@@ -161,7 +186,7 @@ class Frontier:
             self._limit_curve(frame["fairness"].dropna()),
             base_fairness=self.base_fairness,
             constraint=self._constraint,
-            rows_text=f"{len(self._rows):,} {self.rows_word}",
+            rows_text=self._rows.name_with_left_out(self.rows_word),
             ax=ax,
         )
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from sklearn.utils import get_tags
 
+from commod._data.parameters import check_flag
+from commod._study.each_once import each_warning_once
 from commod._study.evaluation import (
     as_decisions,
     choose_evaluated,
@@ -85,11 +87,13 @@ def frontier(
     (800,)
     """
     check_update(update, "frontier", "For other classifiers use compare.")
+    check_flag(describe, "describe")
     fit_rows = RawRows(X, y, sensitive_features)
     given = RawRows(X_eval, y_eval, sensitive_features_eval)
     eval_rows, rows_word = choose_evaluated(fit_rows, given)
     begin = perf_counter()
-    sweep = update.sweep(fit_rows, targets, grid)
+    with each_warning_once():
+        sweep = update.sweep(fit_rows, targets, grid)
     fit_seconds = perf_counter() - begin
     reader: BaseUpdate = sweep.reader
     read = reader.read_rows(eval_rows.X, eval_rows.sensitive_features)
@@ -106,7 +110,7 @@ def frontier(
         rows_word,
         allowed=reader.allowed_changes(),
         fit_seconds=fit_seconds,
-        needs_sensitive_features=get_tags(update).needs_sensitive_features,
+        needs_sensitive_features=get_tags(reader).needs_sensitive_features,
         method=type(update).__name__,
         describe=describer,
     )

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 
+from commod._data.parameters import check_flag, check_seed
 from commod._study.evaluation import (
     EvaluationRows,
     choose_evaluated,
@@ -19,7 +20,8 @@ from commod._study.evaluation import (
 )
 from commod._study.stability.resampling import RowSampler
 from commod._study.stability.result import Stability, agreement_of, count_uses
-from commod.exceptions import InputError, InterruptionWarning
+from commod._text import shown
+from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 from commod.updates._check import check_update
@@ -115,6 +117,7 @@ def stability(
     (5, (800,), True)
     """
     check_update(update, "stability")
+    check_flag(progress, "progress", optional=True)
     _check_n_refits(n_refits)
     share = _share_of(sample)
     sampler = RowSampler.read(update, RawRows(X, y, sensitive_features), share)
@@ -122,7 +125,7 @@ def stability(
     people = _EvaluatedPeople.choose(update, sampler.rows, given)
     reference = people.changes(update).changed if hasattr(update, "status_") else None
     refits = _Refits(update, sampler, people)
-    interrupted = refits.run(n_refits, check_random_state(random_state), progress)
+    interrupted = refits.run(n_refits, check_seed(random_state), progress)
     result = refits.result(
         n_asked=n_refits,
         sample=_sample_text(share),
@@ -146,7 +149,8 @@ def _check_n_refits(n_refits: Any) -> None:
     is_whole = isinstance(n_refits, int | np.integer) and not isinstance(n_refits, bool)
     if not is_whole or n_refits < 2:
         raise InputError(
-            f"n_refits={n_refits!r} must be a whole number of at least 2.", parameter="n_refits"
+            f"n_refits={shown(n_refits)} must be a whole number of at least 2.",
+            parameter="n_refits",
         )
 
 
@@ -157,7 +161,7 @@ def _share_of(sample: Any) -> float | None:
     if isinstance(sample, float | np.floating) and 0 < sample < 1:
         return float(sample)
     raise InputError(
-        f"sample={sample!r} is not known; choose 'subsample' (half of the rows), 'bootstrap', or a "
+        f"sample={shown(sample)} is not known; choose 'subsample' (half of the rows), 'bootstrap', or a "
         "share between 0 and 1, such as 0.8.",
         parameter="sample",
     )
@@ -259,8 +263,12 @@ class _Refits:
                 changes = None
         if any(issubclass(w.category, InterruptionWarning) for w in caught):
             raise KeyboardInterrupt  # training caught the interrupt; the model is half trained
-        for name, message in sorted({(w.category.__name__, str(w.message)) for w in caught}):
-            self.messages.setdefault(name, []).append(message)
+        kinds = {(w.category, str(w.message)) for w in caught}
+        for category, message in sorted(kinds, key=lambda kind: (kind[0].__name__, kind[1])):
+            messages = self.messages.setdefault(category.__name__, [])
+            # every refit edits the same base model, so what it says about that is said once
+            if not (messages and issubclass(category, BaseModelWarning)):
+                messages.append(message)
         return changes
 
     def _fairness_after(self, changes: ChangedDecisions) -> float:
@@ -292,5 +300,6 @@ class _Refits:
             change_rate=(gains | losses).mean(axis=1),
             failures=tuple(f"{type(error).__name__}: {error}" for error in self.errors),
             warnings=self.messages,
+            left_out="" if self.evaluation is None else self.evaluation.left_out_text,
             **request,
         )

@@ -16,7 +16,7 @@ from commod._data.codes import code_array, joint_codes
 from commod._data.columns import Column, Scalar, read_columns
 from commod._data.groups import Groups, read_groups
 from commod._data.labels import check_length, read_labels
-from commod._data.tables import n_rows_of, take_rows
+from commod._data.tables import check_same_rows, n_rows_of, take_rows
 from commod.updates._interface import RawRows
 from commod.updates.base import BaseUpdate
 
@@ -44,6 +44,7 @@ class RowSampler:
     @classmethod
     def read(cls, update: BaseUpdate, rows: RawRows, share: float | None) -> RowSampler:
         """Check the rows before any work."""
+        check_same_rows(rows.by_name())
         n_rows = n_rows_of(rows.X)
         labels = None if rows.y is None else read_labels(rows.y, "y")
         if labels is not None:

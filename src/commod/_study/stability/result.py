@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._record import StabilitySummary
 from commod._study.stability.plot import draw_stability
-from commod._text import n_of, shorten
+from commod._text import Table, first_rows, n_of, percent, shorten, snippet, visible
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 BLOCK = 100_000  # people counted at once: bounds memory
 N_BARS = 10  # of the histogram, from never to always
+MAX_SHOWN = 20  # columns of a table in a notebook
 MOST_NAMED = 4  # columns that the text names
 
 
@@ -69,7 +70,9 @@ class Stability:
     failures : tuple of str
         The errors of refits.
     warnings : dict of str to list of str
-        Messages of the refits by kind of warning.
+        Messages of the refits by kind of warning. What is said about the base model is kept once.
+    left_out : str
+        How many groups are too small to be in `fairness`; empty without any.
 
     Examples
     --------
@@ -103,6 +106,7 @@ class Stability:
     reference: NDArray[np.bool_] | None
     failures: tuple[str, ...]
     warnings: dict[str, list[str]]
+    left_out: str = ""
 
     def __len__(self) -> int:
         return len(self.change_share)
@@ -214,6 +218,28 @@ class Stability:
     # -- text -------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
+        return "\n".join(map(visible, self._sentences()))
+
+    def _repr_html_(self) -> str:
+        people = [
+            ("in every refit", self.n_always),
+            ("in some refits", self.n_sometimes),
+            ("in no refit", self.n_never),
+        ]
+        caption = f"Whose decision changes, of {len(self):,} {self.rows_word}"
+        tables: list[Table] = [(caption, ("changes", "people"), people)]
+        if self.columns:
+            uses = [
+                (name, percent(use.share, 0), _towards_text(use.towards_change))
+                for name, use in self.columns.items()
+            ]
+            header = ("column", "used in", "larger values push towards a change in")
+            caption = f"Columns that the {self.n_refits} refits use"
+            frame = "columns_frame()"
+            tables.append(first_rows(caption, header, uses, most=MAX_SHOWN, all_in=frame))
+        return snippet("Stability", self._sentences(), tables)
+
+    def _sentences(self) -> list[str]:
         sentences = [self._people_text(), self._figures_text()]
         if self.reference is not None and self.reference.any():
             sentences.append(
@@ -222,12 +248,15 @@ class Stability:
             )
         if self.columns:
             sentences.append(_columns_text(self.columns))
+        if self.left_out:
+            sentences.append(f"{self.left_out}.")
         if self.failures:
             failed = f"{self.n_failed} of {self.n_asked} refits failed: {self.failures[0]}"
             sentences.append(failed)
         for category, messages in self.warnings.items():
-            sentences.append(f"{len(messages)} × {category}, such as: {messages[0]}")
-        return "\n".join(sentences)
+            often = f"{len(messages)} × {category}, such as" if len(messages) > 1 else category
+            sentences.append(f"{often}: {messages[0]}")
+        return sentences
 
     def _people_text(self) -> str:
         begin = f"On {self.n_refits} refits ({self.sample} of the fit rows) "
@@ -338,6 +367,10 @@ def _columns_text(columns: Mapping[str, ColumnUse]) -> str:
     n_more = len(always) - MOST_NAMED
     more = f" and {n_more} more" if n_more > 0 else ""
     return f"In every scorecard: {names}{more}; {n_of(n_others, 'other column')} in some."
+
+
+def _towards_text(share: float | None) -> str:
+    return "no direction: categories" if share is None else f"{share:.0%} of these"
 
 
 def _range_text(values: NDArray[np.float64], form: str) -> str:

@@ -1,0 +1,166 @@
+"""Check that a signed report and a patch belong together, and name each field that differs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commod._record import Audit, Shipped, to_plain
+from commod._reporting.render.embedding import KEY, EmbeddedReport, read_report
+from commod.exceptions import InputError
+from commod.patch.content import Content
+from commod.patch.file import from_bytes, read_bytes
+from commod.patch.shipped import Difference, contradictions, shipped_of, value_text
+
+MAX_REPORT_BYTES = 256 * 2**20  # reports have a few hundred kilobytes
+
+
+@dataclass(frozen=True)
+class ReportVerification:
+    """Whether a patch file and a report belong together, and the fields that differ.
+
+    `patch_sha256` and `report_file_sha256` are what `sha256sum` prints for the two files.
+
+    Examples
+    --------
+    >>> ReportVerification("ab", "cd", ()).passed
+    True
+    """
+
+    patch_sha256: str
+    report_file_sha256: str
+    differences: tuple[Difference, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Return whether no field differs."""
+        return not self.differences
+
+    def __str__(self) -> str:
+        sums = [
+            f"SHA-256 of the patch file: {self.patch_sha256}",
+            f"SHA-256 of the report file: {self.report_file_sha256}",
+        ]
+        if self.passed:
+            return "\n".join(["The patch and the report agree in every field.", *sums])
+        head = "The patch and the report do not belong together. These fields differ:"
+        return "\n".join([head, *map(str, self.differences), *sums])
+
+
+def verify_report(
+    patch: str | os.PathLike[str], report: str | os.PathLike[str], *, sha256: str | None = None
+) -> ReportVerification:
+    """Check that a patch file and the report of `commod.report(..., patch=...)` belong together.
+
+    The checks are: the patch carries the digest of the audit in the report; the report carries the
+    SHA-256 of the patch file; base model, scores, rows, figures, versions, labels and request
+    agree; the report was not edited after it was written. A patch file that is damaged, and a file
+    that is no such report, raise InputError. The digests detect mistakes. Against forgery, sign the
+    report: it carries the SHA-256 of the patch.
+
+    Parameters
+    ----------
+    patch : path
+        The patch file.
+    report : path
+        The report: .html, .md or .json.
+    sha256 : str, default=None
+        SHA-256 of the patch file that was signed off; any other file is refused.
+
+    Returns
+    -------
+    ReportVerification
+        `passed`, and `differences` with the name of each field and both values.
+
+    Examples
+    --------
+    >>> import commod
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(400, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> update = commod.ControlledDebiaser(model, target=0.8)
+    >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> why = commod.explain(update, data.data)
+    >>> audit = commod.audit(why.y_before, why.y_after, explanation=why,
+    ...                      sensitive_features=data.sensitive_features)
+    >>> folder = getfixture("tmp_path")
+    >>> patch = update.to_patch(audit=audit)
+    >>> files = patch.save(folder / "patch.json"), folder / "report.html"
+    >>> page = commod.report(audit, files[1], patch=patch)
+    >>> commod.verify_report(*files).passed
+    True
+    """
+    data = read_bytes(patch, sha256)
+    content = from_bytes(data, repr(str(Path(patch))))
+    page = _report_bytes(report)
+    try:
+        embedded = read_report(page)
+    except InputError as error:
+        raise InputError(f"{str(Path(report))!r} cannot be read as a report: {error}") from error
+    digest = hashlib.sha256(data).hexdigest()
+    differences = tuple(_differences(content, digest, embedded))
+    return ReportVerification(digest, hashlib.sha256(page).hexdigest(), differences)
+
+
+def _report_bytes(path: str | os.PathLike[str]) -> bytes:
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
+        raise InputError(f"{str(Path(path))!r} is not a regular file; copy the report into one.")
+    with open(path, "rb") as file:
+        data = file.read(MAX_REPORT_BYTES + 1)
+    if len(data) > MAX_REPORT_BYTES:
+        size = f"{MAX_REPORT_BYTES / 2**20:g} MiB"
+        raise InputError(f"{str(Path(path))!r} is larger than {size}: it is no report.")
+    return data
+
+
+def _differences(content: Content, sha256: str, report: EmbeddedReport) -> Iterator[Difference]:
+    """Yield each field once; a field of the audit only where what ships does not name it."""
+    named: set[str] = set()
+    for difference in (
+        *_seal(report),
+        *_audit(content, report.audit),
+        *_fields(shipped_of(content, sha256, report.audit), report.shipped),
+        *contradictions(content, report.audit),
+    ):
+        if difference.field not in named:
+            named.add(difference.field)
+            yield difference
+
+
+def _seal(report: EmbeddedReport) -> Iterator[Difference]:
+    if report.stated_seal != report.actual_seal:
+        edited = f"{report.stated_seal}, but the file has {report.actual_seal}: it was edited"
+        yield Difference(KEY, "not stated", edited)
+
+
+def _audit(content: Content, audit: Audit) -> Iterator[Difference]:
+    if content.audit != audit.digest:
+        yield Difference("audit_digest", value_text(content.audit), audit.digest)
+
+
+def _fields(expected: Shipped, stated: Shipped) -> Iterator[Difference]:
+    ours, theirs = (dict(_leaves(to_plain(shipped))) for shipped in (expected, stated))
+    for name in dict.fromkeys([*ours, *theirs]):
+        absent = name not in ours or name not in theirs
+        if absent or ours[name] != theirs[name] or type(ours[name]) is not type(theirs[name]):
+            values = ("absent" if name not in x else value_text(x[name]) for x in (ours, theirs))
+            yield Difference(name, *values)
+
+
+def _leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested objects by dotted names; a gap goes by its own name."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _leaves(value, f"{name}.{key}" if name else key)
+    elif isinstance(tree, list):
+        for i, item in enumerate(tree):
+            label = item.get("name", i) if isinstance(item, dict) else i
+            yield from _leaves(item, f"{name}.{label}")
+    else:
+        yield name, tree

@@ -1,0 +1,111 @@
+"""Embed an audit and what ships in a report, for programs, and seal the file with its own SHA-256.
+
+A report with a patch holds one JSON object: {"schema", "audit", "shipped", "report_sha256"}. A
+.json report is that object. HTML has it in a data block, Markdown in a comment. `report_sha256` is
+the SHA-256 of the whole file with 64 zeros in its place, so any later edit of the file shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any, NamedTuple
+
+from commod._record import REPORT_SCHEMA, Audit, Shipped, from_plain, to_plain
+from commod.exceptions import InputError
+
+KEY = "report_sha256"
+ZEROS = "0" * 64
+_SEAL = re.compile(rb'("report_sha256": ?")([0-9a-f]{64})"')
+_BLOCKS = (
+    re.compile(r'<script type="application/json" id="commod-report">(.*?)</script>', re.DOTALL),
+    re.compile(r"<!-- commod-report (.*?) -->", re.DOTALL),
+)
+_WAY_OUT = "Write the report with commod.report(audit, path, patch=patch)."
+
+
+class EmbeddedReport(NamedTuple):
+    """The content of a report, its seal as stated, and the seal that its bytes have."""
+
+    audit: Audit
+    shipped: Shipped
+    stated_seal: str
+    actual_seal: str
+
+
+def report_data(audit: Audit, shipped: Shipped) -> dict[str, Any]:
+    """Return the object that a report holds; the seal is last and still zeros."""
+    parts = {"schema": REPORT_SCHEMA, "audit": audit.to_dict(), "shipped": to_plain(shipped)}
+    return {**parts, KEY: ZEROS}
+
+
+def block_text(audit: Audit, shipped: Shipped) -> str:
+    """Return the object as JSON that no text can break out of, for a page or a comment."""
+    data = report_data(audit, shipped)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def sealed(data: bytes) -> bytes:
+    """Return the file with its SHA-256 in place of the zeros."""
+    start, end = _seal_place(data)
+    return data[:start] + hashlib.sha256(data).hexdigest().encode() + data[end:]
+
+
+def _seal_place(data: bytes) -> tuple[int, int]:
+    """Return where the seal is: the last one, because names in a text may look like one."""
+    places = [match.span(2) for match in _SEAL.finditer(data)]
+    if not places:
+        raise InputError(f"It carries no patch. {_WAY_OUT}")
+    return places[-1]
+
+
+def read_report(data: bytes) -> EmbeddedReport:
+    """Return the content of a report that was written with a patch; refuse any other file."""
+    start, end = _seal_place(data)
+    unsealed = data[:start] + ZEROS.encode() + data[end:]
+    tree = _tree(data)
+    audit, shipped = Audit.from_dict(tree.get("audit")), from_plain(Shipped, tree.get("shipped"))
+    stated = tree.get(KEY)
+    actual = hashlib.sha256(unsealed).hexdigest()
+    return EmbeddedReport(audit, shipped, str(stated)[:80], actual)
+
+
+def _tree(data: bytes) -> dict[str, Any]:
+    try:
+        text = data.decode()
+        tree = json.loads(
+            _block(text), parse_constant=_refuse_constant, object_pairs_hook=_no_repeats
+        )
+    except RecursionError as error:
+        raise InputError("It nests too deeply to be a report.") from error
+    except ValueError as error:
+        raise InputError(f"It is not text with JSON: {error}.") from error
+    if not isinstance(tree, dict) or tree.get("schema") != REPORT_SCHEMA:
+        raise InputError(f"It carries no patch. {_WAY_OUT}")
+    unknown = set(tree) - {"schema", "audit", "shipped", KEY}
+    if unknown:
+        raise InputError(f"It has an unknown field {min(unknown)[:80]!r}.")
+    return tree
+
+
+def _block(text: str) -> str:
+    """Return the JSON of a page, of Markdown, or the whole text."""
+    found = [match[1] for block in _BLOCKS for match in block.finditer(text)]
+    if len(found) > 1:
+        raise InputError(f"It carries {len(found)} patches; expected one.")
+    return found[0] if found else text
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError("a key occurs twice in one object")
+    return entries

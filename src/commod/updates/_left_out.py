@@ -1,0 +1,176 @@
+"""Describe the groups that the constraint covers and those that it leaves out.
+
+Each phrase is made twice. The user reads the one with names, sizes and rates. Files (a patch, a
+saved update) get the one with counts, because no file may hold the name or the rate of a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.groups import FEWEST_DESCRIBED
+from commod._record import LeftOutGroup
+from commod._text import n_of, shorten, verb
+from commod.metrics._constraint import Constraint
+from commod.metrics._fairness import fairness_of, group_shares
+from commod.updates._fit_rows import FitRows
+from commod.updates._interface import Decisions
+
+MOST_LISTED = 6  # groups in a sentence
+LONGEST_NAME = 40  # characters
+
+
+class GroupText(NamedTuple):
+    """A phrase about groups: with their names for the user, with counts for files."""
+
+    named: str
+    counted: str
+
+
+# ---------------------------------------------------------------------------------------------
+# Measuring
+
+
+def groups_left_out(rows: FitRows, positive: Decisions) -> tuple[LeftOutGroup, ...]:
+    """Return the groups that are not in the constraint.
+
+    `positive` (n,) holds the new decisions, or probabilities of a positive one.
+    """
+    codes, n_groups = rows.groups.codes, len(rows.groups.labels)
+    before, after = (
+        group_shares(decisions, codes, n_groups, rows.weight)
+        for decisions in (rows.base.decisions, positive)
+    )
+    sizes = _sizes(rows)
+    groups = []
+    for i in np.flatnonzero(~_is_covered(rows)).tolist():
+        is_described = sizes[i] >= FEWEST_DESCRIBED
+        rates = [float(share[i]) if is_described else None for share in (before, after)]
+        groups.append(LeftOutGroup(rows.group_names[i], int(sizes[i]), *rates))
+    return tuple(groups)
+
+
+def _sizes(rows: FitRows) -> NDArray[np.intp]:
+    """Return how many rows with a weight each group has, shape (n_groups,)."""
+    return np.bincount(rows.groups.codes[rows.weight > 0], minlength=len(rows.groups.labels))
+
+
+def _is_covered(rows: FitRows) -> NDArray[np.bool_]:
+    """Return which groups are in the constraint, shape (n_groups,)."""
+    return np.bincount(rows.groups.codes, rows.in_constraint, len(rows.groups.labels)) > 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Phrases
+
+
+def covered_text(rows: FitRows, *, with_held_out_rows: bool = False) -> GroupText:
+    """Return the groups that the constraint covers, such as "for the groups a, b".
+
+    The phrase is empty if no group is left out, unless it states the number of held-out rows of
+    each group; `rows` are these rows then.
+    """
+    is_covered = _is_covered(rows)
+    if is_covered.all() and not with_held_out_rows:
+        return GroupText("", "")
+    covered = np.flatnonzero(is_covered).tolist()
+    names = [shorten(rows.group_names[i], LONGEST_NAME) for i in covered]
+    if with_held_out_rows:
+        sizes = _sizes(rows)[covered].tolist()
+        sized = zip(names, sizes, strict=True)
+        names = [f"{name} ({n_of(n, 'held-out row')})" for name, n in sized]
+    n, n_all = len(covered), len(is_covered)
+    counted = f"for {n} groups" if n == n_all else f"for {n} of the {n_all} groups"
+    return GroupText(f"for the groups {_listed(names)}", counted)
+
+
+def left_out_text(
+    groups: Sequence[LeftOutGroup],
+    constraint: Constraint,
+    rows: FitRows,
+    positive: Decisions,
+    min_group_size: int,
+) -> GroupText:
+    """Return a sentence about the groups left out; empty if there are none.
+
+    It states the metric over all groups, too, on the same rows.
+    """
+    if not groups:
+        return GroupText("", "")
+    subject = f"{n_of(len(groups), 'group')} with fewer than min_group_size={min_group_size} rows"
+    statement = f"{verb(len(groups), 'be')} left out of the constraint"
+    named = f"{subject} {statement}: {_listed([_group_text(group) for group in groups])}."
+    total = n_of(sum(group.n for group in groups), "row")
+    over_all = _over_all_groups(constraint, rows, positive)
+    return GroupText(f"{named} {over_all}".rstrip(), f"{subject} ({total} in all) {statement}.")
+
+
+def _group_text(group: LeftOutGroup) -> str:
+    rates = "rate not shown"
+    if group.rate_before is not None and group.rate_after is not None:
+        rates = f"rate {group.rate_before:.1%} → {group.rate_after:.1%}"
+    return f"{shorten(group.name, LONGEST_NAME)} ({n_of(group.n, 'row')}, {rates})"
+
+
+def _over_all_groups(constraint: Constraint, rows: FitRows, positive: Decisions) -> str:
+    """Return the metric over all groups whose rates may be shown and are defined."""
+    is_large = _sizes(rows) >= FEWEST_DESCRIBED
+    is_defined = is_large & _has_every_rate(constraint, rows)
+    number = np.cumsum(is_defined) - 1
+    kept = is_defined[rows.groups.codes]
+    codes, n_groups = number[rows.groups.codes[kept]], int(is_defined.sum())
+    label = None if rows.label is None else rows.label[kept]
+    weight = rows.weight[kept]
+    value = fairness_of(constraint, positive[kept], label, codes, n_groups, weight)
+    if np.isnan(value):
+        return ""
+    over = f"all {n_groups} groups"
+    if not is_large.all():
+        over = f"the {n_groups} groups of at least {FEWEST_DESCRIBED} rows"
+    if not is_defined[is_large].all():
+        over = f"the {n_groups} groups for which it is defined"
+    return f"Over {over} the {constraint.metric} is {value:.3f}."
+
+
+def _has_every_rate(constraint: Constraint, rows: FitRows) -> NDArray[np.bool_]:
+    """Return which groups have a row for every rate that is compared, shape (n_groups,)."""
+    n_groups = len(rows.groups.labels)
+    counted = rows.weight > 0
+    codes = np.where(counted, rows.groups.codes, -1)
+    cells = constraint.cells(codes, n_groups, rows.label)
+    n_cells = n_groups * len(constraint.rate_rows)
+    sizes = np.bincount(cells[cells >= 0], minlength=n_cells).reshape(-1, n_groups)
+    return np.asarray((sizes > 0).all(axis=0))
+
+
+def _listed(items: Sequence[str]) -> str:
+    n_more = len(items) - MOST_LISTED
+    return ", ".join(items[:MOST_LISTED]) + (f" and {n_more} more" if n_more > 0 else "")
+
+
+# ---------------------------------------------------------------------------------------------
+# What files hold
+
+
+def without_names(groups: Sequence[LeftOutGroup]) -> tuple[LeftOutGroup, ...]:
+    """Return the groups with their sizes only."""
+    return tuple(LeftOutGroup("", group.n, None, None) for group in groups)
+
+
+def count_groups(status: str, texts: Sequence[GroupText]) -> str:
+    """Return `status_` with counts in the place of every phrase that names groups.
+
+    Examples
+    --------
+    >>> text = GroupText("for the groups a, b", "for 2 groups")
+    >>> count_groups("It is promised for the groups a, b.", [text])
+    'It is promised for 2 groups.'
+    """
+    for text in texts:
+        if text.named:
+            status = status.replace(text.named, text.counted)
+    return status

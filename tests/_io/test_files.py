@@ -1,0 +1,137 @@
+"""Files: each is written whole or not at all, and several outputs of one command together."""
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from commod._io.files import (
+    private_folder,
+    remove_unfinished,
+    replacement_file,
+    write_whole,
+    written_together,
+)
+
+NAMES = ("a.csv", "b.html", "c.json")
+
+
+def listed(folder):
+    """Return the content of each file of a folder, hidden files included."""
+    return {p.name: p.read_text() for p in folder.iterdir()}
+
+
+def write_three(folder):
+    with written_together():
+        for name in NAMES:
+            write_whole(folder / name, f"new {name}".encode())
+
+
+def failing(function, at):
+    """Return the function, which fails at its call number `at`, counted from 1."""
+    calls = []
+
+    def call(*arguments, **options):
+        calls.append(1)
+        if len(calls) == at:
+            raise OSError(28, "No space left on device")
+        return function(*arguments, **options)
+
+    return call
+
+
+def test_files_written_together_are_all_there(tmp_path):
+    write_three(tmp_path)
+    assert listed(tmp_path) == {name: f"new {name}" for name in NAMES}
+
+
+def test_no_file_appears_before_the_last_is_written(tmp_path):
+    with written_together():
+        write_whole(tmp_path / "a.csv", b"a")
+        assert not (tmp_path / "a.csv").exists()
+        write_whole(tmp_path / "b.csv", b"b")
+        assert not (tmp_path / "b.csv").exists()
+    assert listed(tmp_path) == {"a.csv": "a", "b.csv": "b"}
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("earlier", [(), ("a.csv",), NAMES], ids=["none", "one", "all"])
+def test_a_rename_that_fails_rolls_back_those_before_it(tmp_path, monkeypatch, at, earlier):
+    for name in earlier:
+        (tmp_path / name).write_text(f"old {name}")
+    monkeypatch.setattr(os, "replace", failing(os.replace, at))
+    with pytest.raises(OSError, match="No space left") as raised:
+        write_three(tmp_path)
+    assert raised.value.filename == str(tmp_path / NAMES[at - 1])
+    assert listed(tmp_path) == {name: f"old {name}" for name in earlier}
+
+
+def test_earlier_files_come_back_where_files_cannot_be_linked(tmp_path, monkeypatch):
+    for name in NAMES:
+        (tmp_path / name).write_text(f"old {name}")
+    monkeypatch.setattr(os, "link", failing(os.link, 1))
+    monkeypatch.setattr(os, "replace", failing(os.replace, 3))
+    with pytest.raises(OSError, match="No space left"):
+        write_three(tmp_path)
+    assert listed(tmp_path) == {name: f"old {name}" for name in NAMES}
+
+
+@pytest.mark.parametrize("stop", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_block_that_fails_writes_nothing(tmp_path, stop):
+    (tmp_path / "a.csv").write_text("old")
+    with pytest.raises(stop), written_together():
+        write_whole(tmp_path / "a.csv", b"new")
+        write_whole(tmp_path / "b.csv", b"new")
+        raise stop
+    assert listed(tmp_path) == {"a.csv": "old"}
+    write_whole(tmp_path / "b.csv", b"later")  # a failed block has no effect on later files
+    assert listed(tmp_path) == {"a.csv": "old", "b.csv": "later"}
+
+
+def test_one_file_written_twice_together_has_the_last_content(tmp_path):
+    with written_together():
+        write_whole(tmp_path / "a.csv", b"first")
+        write_whole(tmp_path / "a.csv", b"second")
+    assert listed(tmp_path) == {"a.csv": "second"}
+
+
+def test_a_private_file_stays_private(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    path.chmod(0o600)
+    write_three(tmp_path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_stopped_command_leaves_can_be_removed(tmp_path):
+    open_blocks = [replacement_file(tmp_path / "a.csv"), private_folder()]
+    temporary, folder = (block.__enter__() for block in open_blocks)
+    (folder / "copy.csv").write_text("rows")
+    remove_unfinished()
+    assert not temporary.exists() and not folder.exists()
+    for block in open_blocks:
+        with suppress(KeyboardInterrupt):
+            block.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert listed(tmp_path) == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limits")
+@pytest.mark.parametrize("largest", [50, 5_000, 200_000])
+def test_a_size_limit_leaves_all_files_of_a_command_or_none(tmp_path, largest):
+    """A limit on file sizes is the kernel's own full disk: writes fail at any byte."""
+    code = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from commod._io.files import write_whole, written_together\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({largest}, {largest}))\n"
+        "with written_together():\n"
+        "    for name, n in (('a', 100), ('b', 10_000), ('c', 100_000)):\n"
+        "        write_whole(name, b'x' * n)\n"
+    )
+    quiet = {"stderr": subprocess.DEVNULL, "check": False}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, **quiet)
+    names = {p.name for p in Path(tmp_path).iterdir()}
+    assert names == ({"a", "b", "c"} if done.returncode == 0 else set())
+    assert (done.returncode == 0) == (largest > 100_000)

@@ -1,0 +1,129 @@
+"""Names, trade-off and refits on the command line, and what it does with sensitive columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from command_tables import people
+from sklearn.linear_model import LogisticRegression
+
+from commod import Patch
+
+pytest.importorskip("duckdb")
+
+FIT = ("--label", "y", "--score-column", "f", "--at-least", "0.8", "--out", "p.json", "--force")
+AUDIT = ("audit", "coded.csv", "--before", "old", "--after", "new")
+
+
+@pytest.fixture
+def coded(tmp_path, monkeypatch):
+    """Write a table whose groups and labels are codes; its folder is the working folder."""
+    table = people(900, 0)
+    table["race"] = (table["race"] == "white") * 1 + 1
+    table["old"] = (table["f"] > 0.5) * 1
+    table["new"] = (table["f"] > 0.45) * 1
+    table["is_old"] = table["age"] > 50
+    table.to_csv(tmp_path / "coded.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+
+
+NAMES = ("--group-names", "1=Black people", "--group-names", "2=White people")
+
+
+@pytest.mark.parametrize("where", [(), ("--counts-only",)])
+def test_an_audit_calls_groups_and_labels_by_their_names(coded, call, where):
+    labels = ("--label-names", "1=approved", "--label-names", "0=rejected")
+    code, out, _ = call(*AUDIT, "--sensitive", "race", *NAMES, *labels, *where, "--json")
+    audit = json.loads(out)["audit"]
+    assert code == 0
+    assert [g["name"] for g in audit["groups"]] == ["Black people", "White people"]
+    assert audit["request"]["favorable_name"] == "approved"
+
+
+def test_groups_of_several_columns_are_named_by_column(coded, call):
+    names = ("--group-names", "race:1=Black", "--group-names", "is_old:true=over 50")
+    sensitive = ("--sensitive", "race", "--sensitive", "is_old")
+    code, out, _ = call(*AUDIT, *sensitive, *names)
+    assert code == 0 and "race = Black, is_old = over 50" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (("--group-names", "women"), "VALUE=NAME"),
+        (("--group-names", "3=x"), "'3' is not one of"),
+        (("--group-names", "1=x", "--group-names", "1=y"), "twice"),
+        (("--group-names", "1=x", "--group-names", "2=x"), "do not merge groups"),
+        (("--label-names", "7=x"), "'7' is not one of the labels"),
+    ],
+)
+@pytest.mark.parametrize("command", ["audit", "debias"])
+def test_a_name_that_cannot_be_meant_is_one_sentence(coded, call, command, name, words):
+    told = AUDIT if command == "audit" else ("debias", "coded.csv", *FIT, "--report", "r.md")
+    code, _, err = call(*told, "--sensitive", "race", *name)
+    assert code == 2 and err.startswith("commod: error: ") and err.count("\n") == 1, err
+    assert words in err, err
+
+
+def test_a_report_shows_names_trade_off_and_refits(coded, call):
+    told = ("debias", "coded.csv", *FIT, "--sensitive", "race", *NAMES, "--ignore", "old")
+    told = (*told, "--ignore", "new", "--test-size", "0.4", "--report", "r.md")
+    code, out, _ = call(*told, "--trade-off", "--refits", "2", "--label-names", "1=approved")
+    assert code in (0, 1), out
+    report = Path("r.md").read_text()
+    assert "Black people" in report and "approved" in report and "Black people" in out
+    assert "2 refits" in report and "trade-off" in report.lower()
+    assert "Black people" not in Path("p.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        (("--trade-off",), "pass --report"),
+        (("--refits", "5"), "pass --report"),
+        (("--refits", "1", "--report", "r.md"), "two or more refits"),
+        (("--trade-off", "--report", "r.json"), "JSON report"),
+    ],
+)
+def test_a_study_that_no_report_shows_is_refused_before_rows_are_read(coded, call, extra, words):
+    code, _, err = call("debias", "nowhere.csv", *FIT, "--sensitive", "race", *extra)
+    assert code == 2 and words in err, err
+
+
+# -- sensitive columns, as docs/command-line.md says ----------------------------------------------
+
+
+def _fit_model(path, columns, *, named):
+    import joblib
+
+    table = pd.read_csv("coded.csv")
+    X = table[columns] if named else table[columns].to_numpy()
+    joblib.dump(LogisticRegression(max_iter=500).fit(X, table["y"]), path)
+
+
+def test_the_update_never_reads_a_sensitive_column(coded, call):
+    told = ("debias", "coded.csv", *FIT, "--sensitive", "race", "--ignore", "old")
+    assert call(*told, "--ignore", "new")[0] == 0
+    assert "race" not in [c.name for c in Patch.load("p.json").content.ratio.columns]
+    assert "race" not in Path("p.json").read_text()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_base_model_gets_the_sensitive_column_and_the_update_does_not(coded, call, named):
+    columns = ["income", "age", "race"]
+    _fit_model("model.pkl", columns, named=named)
+    features = () if named else [x for c in columns for x in ("--features", c)]
+    told = ("debias", "coded.csv", "--label", "y", "--sensitive", "race", "--out", "p.json")
+    model = ("--model", "model.pkl", "--trust-pickle", "--at-least", "0.8")
+    code, out, err = call(*told, *model, *features)
+    assert code == 0, (out, err)
+    assert "race" not in [c.name for c in Patch.load("p.json").content.ratio.columns]
+
+
+def test_the_update_cannot_be_told_to_read_a_sensitive_column(coded, call):
+    told = ("debias", "coded.csv", *FIT, "--sensitive", "race")
+    code, _, err = call(*told, "--features", "race", "--features", "age")
+    assert code == 2 and "named by --sensitive and by --features" in err

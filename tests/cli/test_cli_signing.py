@@ -1,0 +1,101 @@
+"""What the command line says to somebody who signs: `audit --strict`, tied files, `verify`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commod.cli import main
+
+pytest.importorskip("duckdb")
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Return what runs the command in this process: exit code, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["commod", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def decided(path, *, fairer):
+    """Write decisions of two groups: the later ones are fairer, or less fair, than the earlier."""
+    few, many = np.tile([0, 0, 0, 1], 100), np.tile([0, 0, 1, 1], 100)
+    old, new = (few, many) if fairer else (many, few)
+    group = np.repeat(["a", "b"], 400)
+    table = {"old": np.r_[many, old], "new": np.r_[many, new], "group": group}
+    pd.DataFrame(table).to_csv(path, index=False)
+
+
+AUDIT = ("--before", "old", "--after", "new", "--sensitive", "group")
+
+
+def test_a_strict_audit_fails_where_a_check_blocks_signing(call, tmp_path):
+    decided(tmp_path / "better.csv", fairer=True)
+    decided(tmp_path / "worse.csv", fairer=False)
+    code, out, _ = call("audit", "better.csv", *AUDIT, "--strict")
+    assert code == 0 and "Nothing blocks signing." in out
+    code, out, _ = call("audit", "worse.csv", *AUDIT)
+    assert code == 0 and "1 check blocks signing: CM103." in out
+    code, out, _ = call("audit", "worse.csv", *AUDIT, "--strict", "--json")
+    assert code == 1 and json.loads(out)["blocks_signing"] == ["CM103"]
+
+
+# -- debias ties its files, verify checks them --------------------------------------------------
+
+
+def scored(n=600, seed=0):
+    random = np.random.default_rng(seed)
+    race = random.choice(["black", "white"], n, p=[0.4, 0.6])
+    income = random.normal(size=n) + 0.7 * (race == "white")
+    f = 1 / (1 + np.exp(-1.2 * income))
+    y = (random.random(n) < f).astype(int)
+    return pd.DataFrame({"income": income.round(3), "f": f.round(4), "y": y, "race": race})
+
+
+DEBIAS = ("--label", "y", "--sensitive", "race", "--score-column", "f", "--at-least", "0.8")
+
+
+@pytest.mark.parametrize("report", ["report.html", "report.md", "report.json"])
+def test_debias_writes_a_pair_that_verify_accepts(call, tmp_path, report):
+    scored().to_csv(tmp_path / "train.csv", index=False)
+    code, _, err = call("debias", "train.csv", *DEBIAS, "--test-size", "0.3", "--report", report)
+    assert code in (0, 1) and not err
+    code, out, _ = call("verify", "patch.json", report)
+    assert code == 0 and "agree" in out
+    code, out, _ = call("verify", "patch.json", report, "--json")
+    result = json.loads(out)
+    assert code == 0 and result["agrees"] is True and result["differences"] == []
+    code, _, err = call("verify", "patch.json", report, "--sha256", "0" * 64)
+    assert code == 2 and "signed off" in err
+
+
+def test_verify_names_what_differs_and_refuses_what_is_no_pair(call, tmp_path):
+    for seed, name in ((0, "one"), (1, "two")):
+        scored(seed=seed).to_csv(tmp_path / "train.csv", index=False)
+        files = ("--out", f"{name}.json", "--report", f"{name}.html")
+        call("debias", "train.csv", *DEBIAS, *files)
+    code, out, _ = call("verify", "one.json", "two.html")
+    assert code == 1 and "patch_sha256" in out and "scores_digest" in out
+    code, out, _ = call("verify", "one.json", "two.html", "--json")
+    result = json.loads(out)
+    assert code == 1 and not result["agrees"]
+    assert {"field", "patch", "report"} == set(result["differences"][0])
+    for arguments in (("one.html", "one.html"), ("one.json", "one.json"), ("one.json", "no.html")):
+        code, _, err = call("verify", *arguments)
+        assert code == 2 and err.startswith("commod: error: ") and err.count("\n") == 1

@@ -1,0 +1,290 @@
+"""Signals: a command ends soon, with the signal's exit code, and leaves nothing half-written."""
+
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.test_cli import people
+
+from commod import ControlledDebiaser, ScoreColumn
+from commod.cli import main
+
+pytest.importorskip("duckdb")
+
+COMMAND = Path(sys.executable).with_name("commod")
+GRACE = 60  # seconds after which a busy machine, too, has ended a command that ends
+SIGNALS = [signal.SIGTERM, signal.SIGINT]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Return a folder with a patch and a table that takes a while to edit."""
+    import duckdb
+
+    folder = tmp_path_factory.mktemp("signals")
+    table = people(2000, 0)
+    update = ControlledDebiaser(ScoreColumn("f"), target=0.8)
+    X = table.drop(columns=["y", "race"])
+    update.fit(X, table["y"], sensitive_features=table["race"]).to_patch().save(folder / "p.json")
+    duckdb.execute(
+        "COPY (SELECT i * 1e-6 AS income, i % 60 AS age, 'Oslo' AS town, random() AS f "
+        f"FROM range(1500000) t(i)) TO '{folder / 'many.parquet'}' (FORMAT parquet)"
+    )
+    (folder / "out.parquet").write_text("earlier")
+    return folder
+
+
+APPLY = ("apply", "p.json", "many.parquet", "out.parquet", "--score", "f", "--force")
+
+
+def started(folder, *arguments, **options):
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "COLUMNS": "80"}
+    (folder / "tmp").mkdir(exist_ok=True)
+    return subprocess.Popen(
+        [COMMAND, *arguments], cwd=folder, env=environment, start_new_session=True, **options
+    )
+
+
+def hidden_files(folder):
+    left = [p.name for p in folder.iterdir() if p.name.startswith(".")]
+    return left + [f"tmp/{p.name}" for p in (folder / "tmp").iterdir()]
+
+
+def wait_until_it_writes(child, folder):
+    while child.poll() is None and not any(p.name.endswith(".part") for p in folder.iterdir()):
+        time.sleep(0.005)
+    assert child.poll() is None, "it was writing when it was stopped"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_command_that_is_stopped_at_any_moment_ends_with_the_signals_code(home, number):
+    moments = random.Random(0)
+    for _ in range(6):
+        child = started(home, *APPLY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        wait_until_it_writes(child, home)
+        time.sleep(moments.random() * 0.4)
+        child.send_signal(number)
+        out, err = child.communicate(timeout=GRACE)
+        if child.returncode == 0:  # it had ended
+            (home / "out.parquet").write_text("earlier")
+            continue
+        assert child.returncode == 128 + number, (out, err)
+        assert not err and not hidden_files(home)
+
+
+HUNG = """
+import sys, threading, time
+from commod._io import interruption
+from commod._io.tables import queries, table, writing
+from commod.cli import _signals, main
+interruption.PATIENCE = _signals.GRACE = 0.3
+hung = threading.Event()
+class Hung:
+    '''A connection that no interrupt stops, as DuckDB's sometimes is while it writes Parquet.'''
+    def __init__(self, own):
+        self.own = own
+    def __getattr__(self, name):
+        return getattr(self.own, name)
+    def execute(self, text, *rest):
+        if not text.startswith("COPY"):
+            return self.own.execute(text, *rest)
+        print("hangs", file=sys.stderr, flush=True)
+        hung.wait()
+    def interrupt(self):
+        hung.wait()
+    def close(self):
+        hung.wait()
+connect = queries.connect
+table.connect = lambda *arguments: Hung(connect(*arguments))
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_query_that_ignores_its_interrupt_does_not_hold_the_command(home, number):
+    (home / "tmp").mkdir(exist_ok=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", HUNG, *APPLY],
+        cwd=home,
+        env={**os.environ, "TMPDIR": str(home / "tmp")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr.readline() == "hangs\n"
+    child.send_signal(number)
+    _, err = child.communicate(timeout=GRACE)
+    assert child.returncode == 128 + number, err
+    assert (home / "out.parquet").read_text() == "earlier" and not hidden_files(home)
+
+
+BLOCKED = """
+import ctypes, sys
+from commod import cli
+from commod._io.files import private_folder, replacement_file
+from commod.cli import _signals
+_signals.GRACE = 0.3
+def endless(standalone_mode):
+    lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
+    with private_folder(), replacement_file("blocked.csv"):
+        lock(mutex)
+        print("hangs", file=sys.stderr, flush=True)
+        lock(mutex)  # for ever
+cli.app = endless
+cli.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="uses pthread_mutex_lock")
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_call_that_never_returns_does_not_hold_the_command(tmp_path, number):
+    child = subprocess.Popen(
+        [sys.executable, "-c", BLOCKED],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr.readline() == "hangs\n"
+    child.send_signal(number)
+    child.communicate(timeout=GRACE)
+    assert child.returncode == 128 + number and not list(tmp_path.iterdir())
+
+
+def test_the_code_of_sigterm_wins_over_the_commands_own(monkeypatch, capsys):
+    from commod import cli
+
+    def stopped(standalone_mode):
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise RuntimeError("not reached")
+
+    def ending_in_another_way(standalone_mode):
+        try:
+            stopped(standalone_mode)
+        except SystemExit:
+            return 0
+
+    for command in (stopped, ending_in_another_way):
+        monkeypatch.setattr(cli, "app", command)
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.set_wakeup_fd(-1) == -1
+    assert capsys.readouterr().err == ""
+
+
+def test_handlers_of_others_are_left_alone(monkeypatch):
+    from commod import cli
+
+    monkeypatch.setattr(cli, "app", lambda standalone_mode: 0)
+    earlier = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with pytest.raises(SystemExit):
+            main()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+    codes = []
+    thread = threading.Thread(target=lambda: codes.append(_code_of_main()))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
+def _code_of_main():
+    try:
+        main()
+    except SystemExit as stop:
+        return stop.code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_the_cursor_comes_back(home, number):
+    ours, theirs = pty.openpty()
+    child = started(home, *APPLY, stderr=theirs, stdout=theirs)
+    os.close(theirs)
+    shown, is_sent = b"", False
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # Linux says so at the end of a terminal
+            break
+        if not piece:
+            break
+        shown += piece
+        if not is_sent and b"\x1b[?25l" in shown:
+            child.send_signal(number)
+            is_sent = True
+    os.close(ours)
+    assert child.wait(GRACE) == 128 + number
+    assert shown.rfind(b"\x1b[?25h") > shown.rfind(b"\x1b[?25l") >= 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_an_onnx_model_that_never_ends_can_be_stopped(tmp_path, number):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    people(200, 0)[["income", "f", "y", "race"]].to_csv(tmp_path / "train.csv", index=False)
+    (tmp_path / "endless.onnx").write_bytes(endless_model(onnx).SerializeToString())
+    code = "import sys; from commod.cli import main; print('starts', flush=True); main()"
+    named = ("--label", "y", "--sensitive", "race", "--features", "income", "--at-least", "0.8")
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "debias", "train.csv", *named, "--model", "endless.onnx"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "starts\n"
+    time.sleep(6)  # any moment will do; most of them are in the loop
+    assert child.poll() is None, child.stderr.read()
+    child.send_signal(number)
+    _, err = child.communicate(timeout=GRACE)
+    assert child.returncode == 128 + number and "Traceback" not in err, err
+
+
+def endless_model(onnx):
+    """Return a classifier of one column that counts to 2⁶² before it answers."""
+    helper, kind = onnx.helper, onnx.TensorProto
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["goes_on"]),
+            helper.make_node("Identity", ["x"], ["x_after"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", kind.INT64, []),
+            helper.make_tensor_value_info("go", kind.BOOL, []),
+            helper.make_tensor_value_info("x", kind.FLOAT, [None, 1]),
+        ],
+        [
+            helper.make_tensor_value_info("goes_on", kind.BOOL, []),
+            helper.make_tensor_value_info("x_after", kind.FLOAT, [None, 1]),
+        ],
+    )
+    graph = helper.make_graph(
+        [
+            helper.make_node("Loop", ["n", "always", "income"], ["y"], body=body),
+            helper.make_node("Sigmoid", ["y"], ["probability"]),
+        ],
+        "endless",
+        [helper.make_tensor_value_info("income", kind.FLOAT, [None, 1])],
+        [helper.make_tensor_value_info("probability", kind.FLOAT, [None, 1])],
+        [
+            helper.make_tensor("n", kind.INT64, [], [2**62]),
+            helper.make_tensor("always", kind.BOOL, [], [True]),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

@@ -1,0 +1,177 @@
+"""Versions of the patch schema: each has its own fields, and earlier files still load."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from patch_files import content_of, mixed_patch
+from patches import number
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser, Patch, ScoreColumn
+from commod.datasets import make_biased
+from commod.exceptions import InputError
+from commod.patch.content import SCHEMA, LeftOut
+from commod.patch.schema import ADDED
+
+STORED = sorted((Path(__file__).parent / "stored").glob("*.json"))
+DIGEST = "a" * 64
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = make_biased(400, random_state=0)
+    model = LogisticRegression().fit(data.data, data.target)
+    update = ControlledDebiaser(model, target=0.8, random_state=0)
+    update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    return data, model, update
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_a_file_of_version_1_is_upgraded_and_saved_as_version_2(path, tmp_path):
+    text = path.read_text("utf-8")
+    assert json.loads(text)["schema"] == "commod.patch/1"
+    patch = Patch.load(path, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    content = patch.content
+    assert content.schema == SCHEMA == "commod.patch/2"
+    assert content.audit is content.left_out is content.versions is None
+    assert content.base.scores_digest is content.seen.n_rows is None
+    again = Patch.load(patch.save(tmp_path / "patch.json"))
+    assert again == patch and json.loads(again.to_json())["schema"] == "commod.patch/2"
+    assert set(json.loads(again.to_json())) - set(json.loads(text)) == {
+        "left_out",
+        "audit",
+        "versions",
+    }
+
+
+def test_a_file_of_version_1_has_no_field_of_version_2():
+    text = STORED[0].read_text("utf-8")
+    for name in ADDED[2]:
+        tree = json.loads(text)
+        *parts, last = name.split(".")
+        holder = tree
+        for part in parts:
+            holder = holder[part]
+        holder[last] = None
+        with pytest.raises(InputError, match=rf"unknown field '{last}'"):
+            Patch.from_json(json.dumps(tree))
+
+
+def test_a_file_of_version_2_has_every_field_of_version_2():
+    for name in ADDED[2]:
+        tree = json.loads(mixed_patch().to_json())
+        *parts, last = name.split(".")
+        holder = tree
+        for part in parts:
+            holder = holder[part]
+        del holder[last]
+        with pytest.raises(InputError, match=rf"lacks field '{last}'"):
+            Patch.from_json(json.dumps(tree))
+
+
+def test_a_version_is_not_changed_by_its_number_alone():
+    tree = json.loads(mixed_patch().to_json())
+    with pytest.raises(InputError, match="unknown field"):
+        Patch.from_json(json.dumps({**tree, "schema": "commod.patch/1"}))
+    tree = json.loads(STORED[0].read_text("utf-8"))
+    with pytest.raises(InputError, match="lacks field"):
+        Patch.from_json(json.dumps({**tree, "schema": "commod.patch/2"}))
+    for schema in ("commod.patch/3", "commod.patch/10"):
+        with pytest.raises(InputError, match=r"newer than 'commod.patch/2'"):
+            Patch.from_json(json.dumps({**tree, "schema": schema}))
+    for schema in ("commod.patch/0", "commod.patch/01", "commod.patch/", "commod.patch/²"):
+        with pytest.raises(InputError, match=r"expected 'commod.patch/2'"):
+            Patch.from_json(json.dumps({**tree, "schema": schema}))
+
+
+def test_a_patch_says_where_it_comes_from(fitted):
+    data, model, update = fitted
+    content = update.to_patch().content
+    assert set(content.versions) == {"python", "commod-debiasing", "numpy", "scipy", "scikit-learn"}
+    assert content.seen.n_rows == 400 and content.left_out == LeftOut(0, 0)
+    scores = model.predict_proba(data.data)[:, 1]
+    expected = hashlib.sha256(scores.astype("<f8").tobytes()).hexdigest()
+    assert content.base.scores_digest == expected
+    scored = data.data.assign(score=scores)
+    alike = ControlledDebiaser(ScoreColumn("score"), target=0.8, random_state=0)
+    alike.fit(scored, data.target, sensitive_features=data.sensitive_features)
+    column = alike.to_patch().content
+    assert column.base.digest is None and column.base.scores_digest == expected
+
+
+def test_a_patch_counts_the_groups_that_were_left_out_and_names_none(fitted):
+    update = fitted[2]
+    update.groups_left_out_ = (SimpleNamespace(name="few", n=12), SimpleNamespace(name="less", n=3))
+    try:
+        patch = update.to_patch()
+    finally:
+        del update.groups_left_out_
+    assert patch.content.left_out == LeftOut(2, 15)
+    assert "few" not in patch.to_json() and "2 groups with 15 people" in str(patch)
+
+
+@pytest.mark.parametrize(
+    "changes, match",
+    [
+        ({"audit": "abc"}, "digest of an audit"),
+        ({"audit": DIGEST.upper()}, "digest of an audit"),
+        ({"left_out": LeftOut(-1, 0)}, "left out"),
+        ({"left_out": LeftOut(0, 7)}, "left out"),
+        ({"left_out": LeftOut(1, 10**30)}, "left out"),
+        ({"schema": "commod.patch/1"}, "schema"),
+    ],
+)
+def test_a_content_of_version_2_that_contradicts_itself_is_refused(changes, match):
+    with pytest.raises(InputError, match=match):
+        Patch(replace(content_of(number("a", 1.0)), **changes))
+
+
+@pytest.mark.parametrize(
+    "changes, match",
+    [
+        ({"scores_digest": "abc"}, "digest of scores"),
+        ({"n_rows_seen": 0}, "fitted on 0 rows"),
+        ({"n_rows_seen": 999}, "fitted on 999 rows"),  # figures were measured on 1,000 of them
+    ],
+)
+def test_an_origin_that_contradicts_itself_is_refused(changes, match):
+    content = content_of(number("a", 1.0))
+    if "n_rows_seen" in changes:
+        content = replace(content, seen=replace(content.seen, n_rows=changes["n_rows_seen"]))
+    else:
+        content = replace(content, base=replace(content.base, **changes))
+    with pytest.raises(InputError, match=match):
+        Patch(content)
+
+
+def test_differences_name_every_new_field():
+    patch = mixed_patch()
+    content = patch.content
+    for changes, word in (
+        ({"audit": "b" * 64}, "audit"),
+        ({"left_out": LeftOut(2, 9)}, "left out"),
+        ({"versions": {"numpy": "9.9"}}, "version of"),
+        ({"seen": replace(content.seen, n_rows=5000)}, "fit rows"),
+        ({"base": replace(content.base, scores_digest="c" * 64)}, "scores"),
+    ):
+        sentences = patch.diff(Patch(replace(content, **changes)))
+        assert sentences and all(word in sentence.lower() for sentence in sentences), sentences
+
+
+def test_verify_compares_the_scores_where_a_model_has_no_fingerprint(fitted):
+    data, model, _ = fitted
+    scored = data.data.assign(score=model.predict_proba(data.data)[:, 1])
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.8, random_state=0)
+    patch = update.fit(scored, data.target, sensitive_features=data.sensitive_features).to_patch()
+    group = data.sensitive_features
+    assert patch.verify(scored, group, estimator=ScoreColumn("score")).passed
+    other = scored.assign(score=np.clip(scored["score"] + 0.001, 0, 1))
+    problems = patch.verify(other, group, estimator=ScoreColumn("score")).problems
+    assert any("scores of the base model differ" in problem for problem in problems)

@@ -1,0 +1,94 @@
+"""What is published: true lower bounds, a description that works alone, stated licences."""
+
+import re
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from scripts.package_readme import package_readme
+
+from commod.datasets import load_compas
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+REQUIREMENT = re.compile(r"([a-z0-9-]+)(?:\[[a-z]+\])?>=([0-9.]+)")
+
+
+def lower_bounds():
+    """Return the lower bound of each package that the project and its extras need."""
+    extras = PROJECT["optional-dependencies"]
+    wanted = [
+        *PROJECT["dependencies"],
+        *(r for name in extras if name != "dev" for r in extras[name]),
+    ]
+    others = [r for r in wanted if not r.startswith(PROJECT["name"])]
+    matches = {r: REQUIREMENT.fullmatch(r) for r in others}
+    assert [r for r, match in matches.items() if match is None] == []
+    return {match[1]: match[2] for match in matches.values()}
+
+
+def pins(name):
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def as_numbers(version):
+    return [int(part) for part in version.split(".")]
+
+
+def test_the_lowest_versions_that_are_tested_are_the_lower_bounds():
+    assert pins("constraints-lowest.txt") == lower_bounds()
+
+
+def test_the_pinned_versions_keep_the_lower_bounds():
+    pinned = pins("constraints.txt")
+    both = {name: bound for name, bound in lower_bounds().items() if name in pinned}
+    assert {n for n, bound in both.items() if as_numbers(pinned[n]) < as_numbers(bound)} == set()
+
+
+def test_every_extra_of_the_readme_is_one():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert "\npip install commod-debiasing " in text
+    named = re.findall(r"commod-debiasing\[([a-z,]+)\]", text)
+    assert named and set(",".join(named).split(",")) <= set(PROJECT["optional-dependencies"])
+
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)]*)\)")
+
+
+def test_the_description_on_a_package_index_needs_no_other_file():
+    text = package_readme((ROOT / "README.md").read_text("utf-8"))
+    assert [link for link in LINK.findall(text) if not link.startswith("https://")] == []
+    assert "pip install commod-debiasing" in text and "| State the target |" in text
+    assert "<img" not in text and "<a " not in text
+    assert ">>> print(wanted.status_)" in text, "code stays as it is"
+
+
+def test_code_and_links_into_the_web_stay():
+    text = "# a\n\n![x](y.png)\n\nSee [b](c.md), [d](https://e.f).\n\n```\nx[0](y)\n```\n"
+    expected = "See b, [d](https://e.f).\n\n```\nx[0](y)\n```\n"
+    assert package_readme(text).endswith(f"\n\n{expected}") and "y.png" not in package_readme(text)
+
+
+def test_the_package_is_built_with_this_description():
+    core = pytest.importorskip("hatchling.metadata.core")
+    manager = pytest.importorskip("hatchling.plugin.manager").PluginManager()
+    readme = core.ProjectMetadata(str(ROOT), manager).core.readme
+    assert readme == package_readme((ROOT / "README.md").read_text("utf-8"))
+
+
+def test_addresses_in_the_metadata_lead_into_the_web():
+    assert all(url.startswith("https://") for url in PROJECT.get("urls", {}).values())
+
+
+def test_the_table_in_the_package_says_under_which_licence_it_is():
+    beside = files("commod.datasets").joinpath("data", "LICENCE.txt").read_text("utf-8")
+    for text in (beside, load_compas().DESCR, load_compas.__doc__):
+        assert "states no licence" in " ".join(text.split())
+
+
+def test_ids_of_tests_are_short_and_hold_no_address(request):
+    """An id that is made of data or of an object's address differs from run to run."""
+    ids = [item.nodeid for item in request.session.items]
+    assert [name for name in ids if re.search(r"0x[0-9a-f]{6}", name) or len(name) > 400] == []

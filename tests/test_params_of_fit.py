@@ -1,0 +1,258 @@
+"""What was fitted decides: parameters that are set after `fit` wait for the next one."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
+
+from commod import COMMOD, ControlledDebiaser, ScoreColumn, explain
+from commod.exceptions import CommodWarning, InputError
+from commod.rivals import (
+    FRAPPE,
+    LPP,
+    AdversarialDebiasing,
+    BayesPlugIn,
+    MinimalFlip,
+    RejectOption,
+    RelaxedThresholdOptimizer,
+    ThresholdOptimizer,
+    lineup,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning"),
+    pytest.mark.usefixtures("quick_compilation"),
+]
+
+N = 240
+RNG = np.random.default_rng(0)
+GROUP = np.where(RNG.random(N) < 0.5, "a", "b")
+AGE = RNG.normal(45 - 8 * (GROUP == "a"), 10)
+X = pd.DataFrame({"age": AGE, "town": RNG.choice(["Oslo", "Rome"], N), "pay": RNG.normal(size=N)})
+X["score"] = 1 / (1 + np.exp((45 - AGE) / 8))
+X["other"] = 1 - X["score"]
+Y = (RNG.random(N) < X["score"]).astype(int).to_numpy()
+SCORED = ScoreColumn("score")
+ERRORS = "equalized_odds"
+UPDATES = {
+    **lineup(SCORED, random_state=0),
+    "gains only": ControlledDebiaser(SCORED, direction="gains_only", favorable_label=0),
+    "budget": ControlledDebiaser(SCORED, max_changes=0.05, threshold=0.4),
+    "promise": ControlledDebiaser(SCORED, confidence=0.9, random_state=0),
+    "margin": COMMOD(SCORED, condition_on_logit=True, random_state=0, lambda_fair=20),
+    "mlp": COMMOD(SCORED, architecture="mlp", hidden=(4,), random_state=0),
+    "errors": MinimalFlip(SCORED, constraints=ERRORS),
+    "aware errors": BayesPlugIn(SCORED, aware=True, constraints=ERRORS, lambda_ratio=0.1),
+    "errors by group model": LPP(SCORED, constraints=ERRORS),
+    "locked": FRAPPE(SCORED, locked_features=["town"], architecture="concepts", random_state=0),
+}
+OTHER = {
+    "estimator": lambda value: ScoreColumn("other"),
+    "constraints": lambda value: "demographic_parity" if value == ERRORS else ERRORS,
+    "direction": lambda value: "losses_only",
+    "architecture": lambda value: "concepts" if value == "mlp" else "mlp",
+    "numeric": lambda value: "bins",
+    "sample": lambda value: "all",
+    "projection": lambda value: "tensor",
+    "objective": lambda value: "balanced_accuracy_score",
+    "pos_label": lambda value: 0,
+    "favorable_label": lambda value: 1 if value == 0 else 0,
+    "locked_features": lambda value: [] if len(value) else ["age", "pay", "score"],
+    "monotone": lambda value: {"age": 1},
+    "group_model": lambda value: DecisionTreeClassifier(),
+    "confidence": lambda value: 0.8 if value is None else None,
+    "progress": lambda value: True,
+}
+
+
+def another(name, value):
+    """Return another valid value of a parameter."""
+    if name in OTHER:
+        return OTHER[name](value)
+    if isinstance(value, bool):
+        return not value
+    if value is None:
+        return 0.3
+    if isinstance(value, int | float):
+        return value + 3 if isinstance(value, int) else 0.7 * value + 0.02
+    return (3,)
+
+
+def told(update):
+    needs = get_tags(update).needs_sensitive_features
+    return {"sensitive_features": GROUP} if needs else {}
+
+
+def outcome(update):
+    """Return all that a fitted update says and decides, by name."""
+    rows = told(update)
+    changes = update.changes(X, **rows)
+    why = explain(update, X, **rows)
+    found = {
+        "predict": update.predict(X, **rows),
+        "predict_proba": update.predict_proba(X, **rows),
+        "decision_function": update.decision_function(X, **rows),
+        "decision_proba": update.decision_proba(X, **rows),
+        "gain": changes.gain,
+        "loss": changes.loss,
+        "before": why.before,
+        "after": why.after,
+        "explanation": repr(why),
+        "settings": why.settings,
+        "request": update.request(),
+        "status": update.status_,
+        "figures": update._notebook_figures(),
+        "allowed": update.allowed_changes(),
+        "unread": update.unread_columns(),
+        "base": update.read_base(X).scores,
+        "estimator": update.estimator_,
+        "tags": {k: v for k, v in vars_of(get_tags(update)) if "needs" in k or "random" in k},
+        "score": update.score(X, Y, **rows),
+    }
+    if hasattr(update, "ratio"):
+        found["ratio"] = update.ratio(X)
+    if hasattr(update, "term"):
+        found["term"] = update.term(X)
+    if hasattr(update, "to_patch") and update.scorecard_ is not None:
+        found["patch"] = replace(update.to_patch().content, created="")
+        found["concepts"] = update.concepts(X)
+        found["person"] = str(why.person(3))
+    return found
+
+
+def vars_of(tags):
+    return [(name, getattr(tags, name)) for name in ("needs_sensitive_features", "randomised")]
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, other[name], err_msg=name)
+        else:
+            assert value == other[name], name
+
+
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] * hasattr(update, "epochs"))
+    for name, update in UPDATES.items()
+]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def fitted(request, quick_compilation):
+    update = clone(UPDATES[request.param])
+    if "epochs" in update.get_params():
+        update.set_params(epochs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CommodWarning)
+        return update.fit(X, Y, sensitive_features=GROUP)
+
+
+def test_no_parameter_that_is_set_later_changes_a_fitted_update(fitted):
+    expected = outcome(fitted)
+    update = copy.deepcopy(fitted)
+    for name, value in update.get_params().items():
+        update.set_params(**{name: another(name, value)})
+        assert_same(
+            {"predict": expected["predict"]}, {"predict": update.predict(X, **told(update))}
+        )
+    assert_same(expected, outcome(update))
+    assert all(getattr(update, n) != v for n, v in fitted.get_params().items() if n != "estimator")
+
+
+def test_a_stored_update_keeps_what_it_was_fitted_with(fitted):
+    expected = outcome(fitted)
+    update = pickle.loads(pickle.dumps(fitted))
+    update.set_params(threshold=0.9, estimator=ScoreColumn("other"))
+    found = outcome(update)
+    assert found.pop("estimator") == expected.pop("estimator")
+    assert_same(expected, found)
+
+
+def test_a_copy_and_the_next_fit_use_the_new_parameters():
+    update = ControlledDebiaser(SCORED, target=0.9).fit(X, Y, sensitive_features=GROUP)
+    update.set_params(direction="gains_only", target=0.8, threshold=0.4, constraints=ERRORS)
+    fresh = ControlledDebiaser(
+        SCORED, direction="gains_only", target=0.8, threshold=0.4, constraints=ERRORS
+    ).fit(X, Y, sensitive_features=GROUP)
+    assert clone(update).get_params() == fresh.get_params()
+    assert_same(outcome(update.fit(X, Y, sensitive_features=GROUP)), outcome(fresh))
+
+
+@pytest.mark.parametrize("name", ["LPP", "RejectOption", "MinimalFlip", "ThresholdOptimizer"])
+def test_the_next_fit_of_a_rival_uses_the_new_parameters(name):
+    update = clone(UPDATES[name]).fit(X, Y, sensitive_features=GROUP)
+    changed = {"threshold": 0.4, "constraints": "true_positive_rate_parity", "strength": 0.3}
+    update.set_params(**changed).fit(X, Y, sensitive_features=GROUP)
+    fresh = clone(UPDATES[name]).set_params(**changed).fit(X, Y, sensitive_features=GROUP)
+    assert_same(outcome(update), outcome(fresh))
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        ControlledDebiaser(SCORED, target=0.9),
+        RejectOption(SCORED),
+        MinimalFlip(SCORED),
+        LPP(SCORED),
+    ],
+    ids=lambda update: type(update).__name__,
+)
+@pytest.mark.parametrize("wrong", [{"y": Y[:-1]}, {"sensitive_features": None}])
+def test_a_fit_that_fails_leaves_the_earlier_one_in_force(update, wrong):
+    rows = {"X": X, "y": Y, "sensitive_features": GROUP}
+    expected = outcome(update.fit(**rows))
+    update.set_params(threshold=0.7, estimator=ScoreColumn("other"), pos_label=0)
+    with pytest.raises(InputError):
+        update.fit(**{**rows, **wrong})
+    assert_same(expected, outcome(update))
+    unfitted = clone(update)
+    with pytest.raises(InputError):
+        unfitted.fit(**{**rows, **wrong})
+    assert vars(unfitted).keys() == vars(clone(update)).keys()
+
+
+def test_lists_that_are_changed_in_place_change_nothing():
+    locked = ["town"]
+    update = ControlledDebiaser(SCORED, target=0.9, locked_features=locked)
+    expected = outcome(update.fit(X, Y, sensitive_features=GROUP))
+    locked += ["age", "pay"]
+    assert_same(expected, outcome(update))
+
+
+def test_another_base_model_waits_for_the_next_fit():
+    table = X[["age", "pay"]]
+    one, two = (LogisticRegression(C=c).fit(table, y) for c, y in ((1.0, Y), (0.1, 1 - Y)))
+    update = ControlledDebiaser(one, target=0.9).fit(table, Y, sensitive_features=GROUP)
+    before, patch = update.predict_proba(table), update.to_patch().content.base
+    update.set_params(estimator=two)
+    np.testing.assert_array_equal(update.predict_proba(table), before)
+    assert update.estimator_ is one and update.to_patch().content.base == patch
+    assert update.fit(table, Y, sensitive_features=GROUP).estimator_ is two
+
+
+def test_an_update_without_the_record_still_decides():
+    """Version 0.1 stored none; its updates decide with their present parameters."""
+    update = ControlledDebiaser(SCORED, target=0.9).fit(X, Y, sensitive_features=GROUP)
+    expected = outcome(update)
+    del update._params_of_fit
+    assert_same(expected, outcome(update))
+
+
+def test_every_class_of_updates_is_tried():
+    tried = {type(update) for update in UPDATES.values()}
+    assert tried >= {
+        *(COMMOD, ControlledDebiaser, AdversarialDebiasing, BayesPlugIn, FRAPPE, LPP),
+        *(MinimalFlip, RejectOption, RelaxedThresholdOptimizer, ThresholdOptimizer),
+    }

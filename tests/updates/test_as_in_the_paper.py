@@ -1,0 +1,185 @@
+"""COMMOD with the paper's settings, where training starts, and what is said about concepts."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from commod import COMMOD
+from commod.datasets import make_biased
+from commod.exceptions import InputError
+from commod.metrics import concept_redundancy, p_rule
+from commod.rivals import FRAPPE
+
+N = 600
+
+
+@pytest.fixture(scope="module")
+def biased():
+    return make_biased(2 * N, bias=1.5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fit_rows(biased):
+    rows = slice(N, None)
+    return {
+        "X": biased.data.iloc[rows],
+        "y": biased.target[rows],
+        "sensitive_features": biased.sensitive_features[rows],
+    }
+
+
+@pytest.fixture(scope="module")
+def model(biased):
+    return LogisticRegression().fit(biased.data.iloc[:N], biased.target[:N])
+
+
+# -- the paper's settings -------------------------------------------------------------------------
+
+
+def test_the_papers_settings_are_parameters_that_clone_keeps(model):
+    update = COMMOD.as_in_the_paper(model, n_concepts=5, lambda_fair=3, random_state=0)
+    for copy in (update, clone(update), pickle.loads(pickle.dumps(update))):
+        assert type(copy) is COMMOD
+        parameters = copy.get_params(deep=False)
+        assert parameters["adaptive_fairness"] is False
+        assert parameters["init"] == "zero"
+        assert parameters["adversary_hidden"] == (64, 32, 16)
+        assert parameters["concepts_by_column"] is False
+        assert (parameters["threshold"], parameters["condition_on_logit"]) == (0.5, False)
+        assert (parameters["n_concepts"], parameters["lambda_fair"]) == (5, 3)
+
+
+def test_every_other_parameter_keeps_its_default(model):
+    defaults = COMMOD(model).get_params(deep=False)
+    paper = COMMOD.as_in_the_paper(model).get_params(deep=False)
+    assert {name for name in defaults if defaults[name] != paper[name]} == {
+        "adaptive_fairness",
+        "init",
+        "adversary_hidden",
+        "concepts_by_column",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("adaptive_fairness", True), ("init", "balanced"), ("threshold", 0.3)],
+)
+def test_what_is_not_the_papers_is_refused_with_the_way_out(model, name, value):
+    with pytest.raises(InputError, match=f"{name}=.*not the paper's.*use COMMOD") as caught:
+        COMMOD.as_in_the_paper(model, **{name: value})
+    assert caught.value.parameter == name
+
+
+def test_the_papers_own_values_may_be_repeated(model):
+    update = COMMOD.as_in_the_paper(model, adversary_hidden=[64, 32, 16], init="zero")
+    assert update.adversary_hidden == (64, 32, 16)
+    with pytest.raises(TypeError, match="lambda_fare"):
+        COMMOD.as_in_the_paper(model, lambda_fare=1)
+
+
+@pytest.mark.slow
+def test_it_makes_the_model_fairer_on_new_rows(model, fit_rows):
+    update = COMMOD.as_in_the_paper(model, lambda_fair=8, lambda_ratio=0.01, random_state=0)
+    update.set_params(adversary_hidden=(8,), epochs=80).fit(**fit_rows)  # quick
+    new = make_biased(5000, bias=1.5, random_state=1)
+    before, after = (
+        p_rule(None, m.predict(new.data), sensitive_features=new.sensitive_features)
+        for m in (model, update)
+    )
+    assert after > before + 0.1
+    assert update.history_["change_rate"][0] == 0.0  # it starts at the base model
+
+
+def test_the_docstring_says_what_the_paper_states_and_where_it_is_silent():
+    text = inspect.getdoc(COMMOD.as_in_the_paper)
+    stated, silent = text.split("The paper is silent")
+    assert all(name in stated for name in ("adaptive_fairness=False", "concepts_by_column=False"))
+    assert all(name in silent for name in ('init="zero"', "64, 32"))
+    assert ">>> " in text
+
+
+# -- the start ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init", ["balanced", "zero"])
+def test_no_training_changes_nothing_from_either_start(model, fit_rows, init):
+    update = COMMOD(model, init=init, epochs=0, random_state=0).fit(**fit_rows)
+    assert update.change_rate_ == 0
+    np.testing.assert_array_equal(update.ratio(fit_rows["X"]), 1.0)
+
+
+def test_an_unknown_start_is_refused(model, fit_rows):
+    for init in ("random", None, 0):
+        with pytest.raises(InputError, match=r"init=.*choose one of balanced, zero"):
+            COMMOD(model, init=init).fit(**fit_rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 3])
+def test_without_a_penalty_for_diversity_trained_concepts_differ(model, fit_rows, k):
+    """A start of tiny concepts gave every concept the same steps: copies of each other."""
+    weights = [
+        COMMOD(
+            model,
+            n_concepts=k,
+            lambda_fair=4,
+            lambda_diversity=0,
+            concepts_by_column=False,
+            random_state=seed,
+        )
+        .fit(**fit_rows)
+        .concept_weights_
+        for seed in range(3)
+    ]
+    assert np.mean([concept_redundancy(w) for w in weights]) < 0.7
+    cosines = [np.abs(w @ w.T)[np.triu_indices(k, 1)].mean() for w in weights]
+    assert np.mean(cosines) < 0.95
+
+
+@pytest.mark.slow
+def test_frappes_trained_concepts_differ_too(model, fit_rows):
+    update = FRAPPE(
+        model,
+        strength=2,
+        architecture="concepts",
+        lambda_sparsity=0,
+        lambda_diversity=0,
+        concepts_by_column=False,
+        random_state=0,
+    ).fit(**fit_rows)
+    assert abs(update.concept_weights_[0] @ update.concept_weights_[1]) < 0.95
+
+
+def test_the_penalty_for_diversity_makes_concepts_less_alike(model, fit_rows):
+    def cosine(penalty):
+        update = COMMOD(
+            model,
+            n_concepts=3,
+            lambda_fair=4,
+            lambda_diversity=penalty,
+            concepts_by_column=False,
+            random_state=0,
+        ).fit(**fit_rows)
+        weights = update.concept_weights_
+        return np.abs(weights @ weights.T)[np.triu_indices(3, 1)].mean()
+
+    assert cosine(1.0) < 0.3 * cosine(0.0)
+
+
+# -- what is shown --------------------------------------------------------------------------------
+
+
+def test_the_partition_by_column_is_the_same_update_and_is_not_the_trained_concepts(
+    model, fit_rows
+):
+    trained, shown = (
+        COMMOD(model, lambda_fair=4, concepts_by_column=by, random_state=0).fit(**fit_rows)
+        for by in (False, True)
+    )
+    np.testing.assert_allclose(trained.ratio(fit_rows["X"]), shown.ratio(fit_rows["X"]))
+    assert concept_redundancy(shown.concept_weights_) == 0  # by construction
+    assert concept_redundancy(trained.concept_weights_) > 0

@@ -1,0 +1,159 @@
+"""Values that few people share have no points and no name, in every update and rival."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commod import COMMOD, ControlledDebiaser, ScoreColumn, rivals
+from commod._data.disclosure import MIN_CATEGORY_SIZE
+
+N = 600
+SIZES = {"five": 5, "nineteen": 19, "twenty": 20}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows with categories of 5, 19 and 20 people, and 19 missing numbers."""
+    random = np.random.RandomState(0)
+    group = random.rand(N) < 0.4
+    x = random.randn(N) + group
+    town = np.array(["large"] * N, dtype=object)
+    town[::2] = "other"
+    start = 0
+    for name, size in SIZES.items():
+        town[start : start + size] = name
+        start += size
+    income = random.randn(N) + 0.5 * group
+    income[100:119] = np.nan
+    score = 1 / (1 + np.exp(-x + 0.3))
+    X = pd.DataFrame({"x": x, "town": town, "income": income, "score": score})
+    return X, random.rand(N) < score, group
+
+
+def fit(rows, **settings):
+    X, y, group = rows
+    settings = {"target": 0.9, "sparsity": 0, "progress": False, "random_state": 0, **settings}
+    weight = settings.pop("sample_weight", None)
+    update = ControlledDebiaser(ScoreColumn("score"), **settings)
+    return update.fit(X, y, sensitive_features=group, sample_weight=weight)
+
+
+def test_every_update_and_rival_has_the_same_bar():
+    assert MIN_CATEGORY_SIZE == 20
+    classes = [COMMOD, ControlledDebiaser, *(getattr(rivals, name) for name in rivals.__all__)]
+    signatures = [inspect.signature(c).parameters for c in classes if inspect.isclass(c)]
+    bars = [p["min_category_size"].default for p in signatures if "min_category_size" in p]
+    assert len(bars) >= 6
+    assert set(bars) == {MIN_CATEGORY_SIZE}
+
+
+@pytest.mark.parametrize("numeric", ["unit", "bins"])
+def test_only_values_of_twenty_people_have_terms(rows, numeric):
+    names = fit(rows, numeric=numeric).term_names_
+    towns = {name for name in names if name.startswith("town")}
+    assert towns == {"town = large", "town = other", "town = twenty"}
+    assert "income is missing" not in names
+
+
+def test_people_without_weight_do_not_count(rows):
+    weight = np.ones(N)
+    weight[30] = 0.0  # one of the twenty
+    assert "town = twenty" not in fit(rows, sample_weight=weight).term_names_
+
+
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_with_confidence_the_fitted_half_counts(rows):
+    X, *_ = rows
+    town = X["town"].where(X["town"] != "nineteen", "twenty")  # 39 people: about 20 in each half
+    for seed in range(3):
+        update = fit(
+            (X.assign(town=town), *rows[1:]), target=0.7, confidence=0.9, random_state=seed
+        )
+        names = {name for name in update.term_names_ if name.startswith("town")}
+        assert {"town = large", "town = other"} <= names
+        assert "town = five" not in names
+    fewer = X["town"].where(X["town"] != "five", "twenty")  # 25 people: never 20 in each half
+    update = fit((X.assign(town=fewer), *rows[1:]), target=0.7, confidence=0.9)
+    assert "town = twenty" not in update.term_names_
+
+
+def test_a_lower_bar_is_said_in_the_status_and_in_the_patch(rows):
+    assert "min_category_size" not in fit(rows).status_
+    update = fit(rows, min_category_size=5)
+    sentence = "3 terms of the scorecard describe fewer than 20 people each"
+    assert sentence in update.status_
+    assert sentence in update.to_patch().to_text()
+    problems = update.to_patch().verify(rows[0], rows[2]).problems
+    text = "\n".join(problems)
+    for part in ("'five', a value of 5", "'nineteen', a value of 19", "missing values of 19"):
+        assert part in text
+
+
+def test_a_patch_with_a_bin_of_few_people_does_not_pass(rows):
+    X, y, group = rows
+    X = X.assign(income=np.r_[np.arange(9.0), np.full(N - 9, 30.0) + np.arange(N - 9) // 200])
+    update = fit((X, y, group), numeric="bins", min_category_size=9)
+    assert "the bin of 9" in "\n".join(update.to_patch().verify(X, group).problems)
+
+
+def test_commod_says_a_lower_bar_too(rows):
+    X, y, group = rows
+    settings = {"epochs": 1, "min_category_size": 5, "progress": False, "random_state": 0}
+    update = COMMOD(ScoreColumn("score"), **settings).fit(X, y, sensitive_features=group)
+    assert "describe fewer than 20 people each" in update.status_
+
+
+def towns(n, n_towns, *, tells=0.0, seed=0):
+    """Return rows whose town says nothing about the group, or something where `tells` is not 0."""
+    random = np.random.RandomState(seed)
+    town = random.randint(n_towns, size=n)
+    group = random.rand(n) < 0.4 + tells * random.randn(n_towns)[town]
+    x = random.randn(n) + 0.8 * group
+    score = 1 / (1 + np.exp(1 - x - 0.3 * random.randn(n)))
+    X = pd.DataFrame({"x": x, "score": score, "town": np.char.add("t", town.astype(str))})
+    return X, None, group
+
+
+def town_points(update, X):
+    points = dict(update.scorecard_.rows())
+    return np.array([points.get(f"town = {town}", 0.0) for town in X["town"]])
+
+
+@pytest.mark.parametrize("sparsity", [0, 0.14])
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_points_of_towns_that_do_not_matter_do_not_tell_the_group(sparsity):
+    from sklearn.metrics import roc_auc_score
+
+    for seed in range(2):
+        rows = towns(3_000, 100, seed=seed)
+        update = fit(rows, target=0.8, sparsity=sparsity)
+        area = roc_auc_score(rows[2], town_points(update, rows[0]))
+        assert abs(area - 0.5) < 0.02
+
+
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_towns_that_matter_keep_points():
+    rows = towns(3_000, 60, tells=0.25)
+    update = fit(rows, target=0.8)
+    assert len(np.unique(town_points(update, rows[0]))) > 10
+
+
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_an_update_without_a_credible_column_changes_nobody():
+    X, y, group = towns(3_000, 100)
+    update = fit((X[["town", "score"]], y, group), target=0.8)
+    assert update.change_rate_ == 0
+    assert not update.reached_
+
+
+def test_the_bar_counts_people_of_the_search_sample(monkeypatch):
+    from commod.updates import _sample
+
+    for name, few in (("MIN_ROWS", 500), ("MIN_CHANGED_ROWS", 10), ("MIN_CELL_ROWS", 100)):
+        monkeypatch.setattr(_sample, name, few)
+    X, y, group = towns(6_000, 100, tells=0.3)  # 60 people in a town, 5 of them in the sample
+    update = fit((X, y, group), target=0.8)
+    assert update.n_search_rows_ < 1_000
+    assert not town_points(update, X).any()

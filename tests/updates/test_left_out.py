@@ -1,0 +1,235 @@
+"""Groups below min_group_size: named to the user with sizes and rates, counted in every file."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from commod import COMMOD, TRUSTED_TYPES, ControlledDebiaser, ScoreColumn, metrics
+from commod.datasets import make_biased
+from commod.exceptions import CommodWarning
+from commod.rivals import lineup
+
+N = 600
+SECRETS = ("sentinel-a-few", "sentinel-b-hidden", "sentinel-c-compared")
+
+
+def people(n_few=25, n_hidden=3, seed=0):
+    """Return rows of two large groups, one of `n_few` people and one of `n_hidden`."""
+    data = make_biased(N, random_state=seed)
+    X = data.data.assign(
+        score=LogisticRegression().fit(data.data, data.target).predict_proba(data.data)[:, 1]
+    )
+    large = np.where(np.asarray(data.sensitive_features) == "g0", SECRETS[2], "other")
+    groups = large.astype(object)
+    groups[:n_few] = SECRETS[0]
+    groups[n_few : n_few + n_hidden] = SECRETS[1]
+    X.loc[: n_few - 1, "score"] = np.linspace(0.1, 0.4, n_few)  # nobody of them is positive
+    return X, data.target, groups
+
+
+def quiet(update, X, y, groups, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CommodWarning)
+        return update.fit(X, y, sensitive_features=groups, **more)
+
+
+def rate(labels, mask):
+    return float(np.mean(np.asarray(labels)[mask] == 1))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return people()
+
+
+@pytest.fixture(scope="module")
+def update(rows):
+    return quiet(ControlledDebiaser(ScoreColumn("score"), target=0.8, sparsity=0), *rows)
+
+
+def test_status_names_the_groups_left_out_with_sizes_and_rates(update, rows):
+    X, _, groups = rows
+    few, hidden = update.groups_left_out_
+    inside = groups == SECRETS[0]
+    after = update.predict(X)
+    assert (few.name, few.n, few.rate_before) == (SECRETS[0], 25, 0.0)
+    assert few.rate_after == rate(after, inside)
+    assert (hidden.name, hidden.n) == (SECRETS[1], 3)
+    assert hidden.rate_before is hidden.rate_after is None
+    assert f"{SECRETS[0]} (25 rows, rate 0.0% → {few.rate_after:.1%})" in update.status_
+    assert f"{SECRETS[1]} (3 rows, rate not shown)" in update.status_
+    assert "is reached on the fit rows for the groups other, sentinel-c-compared." in update.status_
+
+
+def test_status_states_the_metric_over_all_groups(update, rows):
+    X, _, groups = rows
+    shown = groups != SECRETS[1]  # a rate of three people would be revealed
+    value = metrics.p_rule(None, update.predict(X)[shown], sensitive_features=groups[shown])
+    text = f"Over the 3 groups of at least 5 rows the P-rule is {value:.3f}."
+    assert value < 0.8 <= update.fairness_
+    assert text in update.status_
+
+
+def test_with_enough_people_in_every_group_the_metric_is_over_all_of_them():
+    X, y, groups = people(n_hidden=0)
+    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.8), X, y, groups)
+    value = metrics.p_rule(None, update.predict(X), sensitive_features=groups)
+    assert f"Over all 3 groups the P-rule is {value:.3f}." in update.status_
+
+
+def test_nothing_is_said_where_no_group_is_left_out():
+    X, y, groups = people(n_few=0, n_hidden=0)
+    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.8), X, y, groups)
+    assert update.groups_left_out_ == ()
+    assert "left out" not in update.status_ and "sentinel" not in update.status_
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*lineup(ScoreColumn("score")), "COMMOD"])
+def test_every_update_says_it(name, rows, quick_compilation):
+    model = {**lineup(ScoreColumn("score"), random_state=0), "COMMOD": COMMOD(ScoreColumn("score"))}
+    model = model[name]
+    if hasattr(model, "epochs"):
+        model.set_params(epochs=2)
+    quiet(model, *rows)
+    assert [(g.name, g.n) for g in model.groups_left_out_] == [(SECRETS[0], 25), (SECRETS[1], 3)]
+    assert SECRETS[0] in model.status_ and "P-rule is" in model.status_
+    data = pickle.dumps(model)
+    assert not any(secret.encode() in data for secret in SECRETS[:2])
+
+
+def test_weights_count_in_the_rates(rows):
+    X, _, groups = rows
+    weight = np.where(np.arange(N) % 2, 3.0, 1.0)
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
+    quiet(update, *rows, sample_weight=weight)
+    few = groups == SECRETS[0]
+    assert update.groups_left_out_[0].rate_after == pytest.approx(
+        np.average(update.predict(X)[few], weights=weight[few])
+    )
+
+
+def test_a_list_of_many_groups_is_capped():
+    X, y, groups = people(n_few=0, n_hidden=0)
+    groups[:90] = [f"small {i // 10}" for i in range(90)]
+    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.6), X, y, groups)
+    assert len(update.groups_left_out_) == 9
+    assert "9 groups" in update.status_ and "and 3 more" in update.status_
+    assert "small 5" in update.status_ and "small 6" not in update.status_
+
+
+def test_intersections_are_named_with_their_columns():
+    X, y, groups = people(n_few=0, n_hidden=0)
+    age = np.where(np.arange(N) < 8, "old", "young")
+    table = pd.DataFrame({"race": groups.astype(str), "age": age})
+    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.6), X, y, table)
+    assert "race = other, age = old (" in update.status_
+
+
+def test_the_other_constraints_say_it_too(rows):
+    X, y, groups = rows
+    update = ControlledDebiaser(
+        ScoreColumn("score"), constraints="true_positive_rate_parity", target=0.2, numeric="unit"
+    )
+    quiet(update, X, y, groups)
+    shown = groups != SECRETS[1]
+    value = metrics.true_positive_rate_difference(
+        np.asarray(y)[shown], update.predict(X)[shown], sensitive_features=groups[shown]
+    )
+    assert f"the TPR gap is {value:.3f}." in update.status_
+
+
+# -- promises -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def promised():
+    data = make_biased(2400, bias=1.0, group_shares=(0.5, 0.5), random_state=4)
+    model = LogisticRegression().fit(data.data[:400], data.target[:400])
+    groups = np.asarray(data.sensitive_features[400:], dtype=object)
+    groups[:25] = SECRETS[0]
+    groups[25:69] = "forty"  # enough on all rows; 22 in the held-out half
+    update = ControlledDebiaser(model, confidence=0.6, target=0.4, sparsity=0, random_state=0)
+    return quiet(update, data.data[400:], data.target[400:], groups), data, groups
+
+
+def test_a_promise_names_the_groups_that_it_covers(promised):
+    update, _, _ = promised
+    assert update.promised_
+    assert "is promised for new people with confidence 0.6" in update.status_
+    covered = update.status_.split("for the groups ")[1].split(", if ")[0]
+    assert "forty (22 held-out rows)" in covered and SECRETS[0] not in covered
+    assert {"g0", "g1"} <= {part.split(" (")[0] for part in covered.split(", ")}
+
+
+def test_a_promise_counts_small_groups_on_all_rows(promised):
+    update, data, groups = promised
+    (few,) = update.groups_left_out_
+    inside = np.flatnonzero(groups == SECRETS[0])
+    assert few.n == 25, "not the 12 or 13 of the held-out half"
+    assert few.rate_after == rate(update.predict(data.data[400:].iloc[inside]), slice(None))
+    assert f"{SECRETS[0]} (25 rows, rate" in update.status_
+
+
+# -- files hold counts, no name and no rate -------------------------------------------------------
+
+
+def secrets_in(data):
+    return [secret for secret in (*SECRETS, "forty") if secret.encode() in data]
+
+
+def test_no_file_of_an_update_names_a_group(update, promised):
+    skops_io = pytest.importorskip("skops.io")
+    for fitted in (update, promised[0]):
+        before = fitted.status_
+        patch = fitted.to_patch()
+        few = fitted.groups_left_out_[0]
+        texts = [patch.to_json(), str(patch), patch.to_sql("duckdb", table="t", score="score")]
+        assert secrets_in(pickle.dumps(fitted)) == []
+        stored = skops_io.dumps(fitted)
+        assert secrets_in(stored) == []
+        loaded = skops_io.loads(stored, trusted=list(TRUSTED_TYPES))
+        assert [g.n for g in loaded.groups_left_out_] == [g.n for g in fitted.groups_left_out_]
+        assert secrets_in("".join(texts).encode()) == []
+        words = patch.content.reached.in_words
+        assert f"rate {few.rate_before:.1%}" not in words and "Over" not in words
+        n_rows = sum(group.n for group in fitted.groups_left_out_)
+        assert f"({n_rows} rows in all)" in words
+        assert fitted.status_ == before, "the update in memory still names them"
+
+
+def test_a_saved_update_keeps_the_counts_and_the_same_patch(update, promised):
+    for fitted in (update, promised[0]):
+        loaded = pickle.loads(pickle.dumps(fitted))
+        assert [g.n for g in loaded.groups_left_out_] == [g.n for g in fitted.groups_left_out_]
+        assert {(g.name, g.rate_after) for g in loaded.groups_left_out_} == {("", None)}
+        words = fitted.to_patch().content.reached.in_words
+        assert loaded.status_ == words == loaded.to_patch().content.reached.in_words
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_in_memory_still_names_the_groups(update, copied):
+    twin = copied(update)
+    assert twin.status_ == update.status_
+    assert twin.groups_left_out_ == update.groups_left_out_
+
+
+@settings(deadline=None, max_examples=5)
+@given(text=st.text(max_size=30))
+def test_no_name_survives_saving_whatever_it_is(text):
+    name = f"sentinel {text}"
+    X, y, groups = people(n_few=20, n_hidden=0)
+    groups = np.where(groups == SECRETS[2], "compared", groups)
+    groups[:20] = name
+    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.5, sparsity=0), X, y, groups)
+    assert update.groups_left_out_[0].name == name
+    assert b"sentinel" not in pickle.dumps(update)

@@ -1,0 +1,94 @@
+"""An update that changes more than half of all decisions says so first and is no success."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commod import ControlledDebiaser, ScoreColumn, audit, explain, report
+from commod.cli import main
+from commod.exceptions import TargetWarning
+from commod.rivals import RejectOption
+
+pytest.importorskip("duckdb")
+
+
+def table(seed=36, n=200):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, n)
+    x = rng.normal(size=n) + 0.5 * group
+    score = 1 / (1 + np.exp(-(x + rng.normal(size=n) * 0.3 - 3 * group + 1)))
+    return pd.DataFrame({"x": x, "z": rng.normal(size=n), "score": score}), group
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, group = table()
+    update = ControlledDebiaser(
+        ScoreColumn("score"), target=0.95, max_volume_change=0.0, min_group_size=10, progress=False
+    )
+    with pytest.warns(TargetWarning, match="^More than half of all decisions change"):
+        update.fit(X, sensitive_features=group)
+    return update, X, group
+
+
+def test_the_status_says_so_first_and_claims_no_success(fitted):
+    update, _, _ = fitted
+    assert update.change_rate_ > 0.5
+    assert update.reached_  # the plain truth about the target
+    assert update.status_.startswith("More than half of all decisions change")
+    assert "is reached" not in update.status_ and "no success" in update.status_
+
+
+def test_the_audit_and_the_report_say_so_first(fitted, tmp_path):
+    update, X, group = fitted
+    why = explain(update, X)
+    result = audit(why.y_before, why.y_after, sensitive_features=group, explanation=why)
+    assert result.answer[0].startswith("More than half of all decisions change")
+    assert not any("is reached" in sentence for sentence in result.answer)
+    assert {c.code: c.state for c in result.checks}["CM205"] == "failed"
+    report(result, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "met only by changing more than half of all decisions" in page
+    assert "(reached on these rows" not in page
+    target = next(c for c in result.checks if c.code == "CM101")
+    assert "CM205" in target.sentence
+    assert "More than half of all decisions change" in page
+
+
+def test_an_update_that_changes_fewer_passes_the_check():
+    before = np.array([0, 1] * 50)
+    after = before.copy()
+    after[:50] = 1 - after[:50]  # exactly half
+    group = np.arange(100) // 2 % 2
+    result = audit(before, after, sensitive_features=group)
+    assert {c.code: c.state for c in result.checks}["CM205"] == "passed"
+    assert not result.answer[0].startswith("More than half")
+
+
+def test_a_rival_says_so_first(fitted):
+    _, X, group = fitted
+    rival = RejectOption(ScoreColumn("score"), strength=0.5, min_group_size=10)
+    rival.fit(X, sensitive_features=group)
+    if rival.change_rate_ > 0.5:
+        assert rival.status_.startswith("More than half")
+    else:
+        assert "More than half" not in rival.status_
+
+
+def test_the_command_line_ends_with_code_1(fitted, tmp_path, capsys, monkeypatch):
+    _, X, group = fitted
+    X.assign(group=np.where(group == 1, "a", "b")).to_csv(tmp_path / "t.csv", index=False)
+    arguments = [
+        *("debias", str(tmp_path / "t.csv"), "--score-column", "score", "--sensitive", "group"),
+        *("--at-least", "0.95", "--max-volume-change", "0", "--min-group-size", "10"),
+        *("--out", str(tmp_path / "p.json")),
+    ]
+    with pytest.raises(SystemExit) as ended:
+        monkeypatch.setattr("sys.argv", ["commod", *arguments, "--json"])
+        main()
+    assert ended.value.code == 1
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["constraint_met"] is False
+    assert printed["status"].startswith("More than half of all decisions change")
