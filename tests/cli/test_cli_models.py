@@ -1,23 +1,40 @@
 """Models in files: those that can be edited come out as they went in, others in one sentence."""
 
 import copy
+import importlib
+import json
 import os
 import pickle
 import sys
+import warnings
+import zipfile
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import Matern, WhiteKernel
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder
 
 from commod import ScoreColumn
+from commod._io.persistence import MODEL_TYPES
 from commod.cli._models import load_model
 from commod.exceptions import BaseModelError, InputError
 
@@ -86,6 +103,61 @@ def test_functions_of_numpy_are_not_safe_for_being_of_numpy(tmp_path, function):
     model = make_pipeline(FunctionTransformer(function), LogisticRegression())
     with pytest.raises(InputError, match="not known to be safe: numpy"):
         load_model(saved(model, tmp_path / "m.skops"))
+
+
+@pytest.mark.parametrize(
+    ("loader", "name"),
+    [
+        ("ListNode", "sklearn.utils._testing.TempMemmap"),
+        ("ConstructorFromReduceNode", "sklearn.utils._testing.TempMemmap"),
+        ("ObjectNode", "sklearn.utils._testing.MinimalClassifier"),
+        ("ObjectNode", "sklearn.metrics._dist_metrics.PyFuncDistance64"),
+        ("TypeNode", "sklearn.utils._testing.TempMemmap"),
+    ],
+)
+def test_a_class_of_scikit_learn_is_not_called_for_being_of_scikit_learn(tmp_path, loader, name):
+    """skops calls a type that it trusts, with what the file holds."""
+    module, _, kind = name.rpartition(".")
+    source, path = saved([1, 2], tmp_path / "list.skops"), tmp_path / "m.skops"
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w") as new:
+        schema = json.loads(old.read("schema.json"))
+        schema |= {"__class__": kind, "__module__": module, "__loader__": loader}
+        if loader != "ListNode":
+            schema["content"] = {**schema, "__class__": "tuple", "__module__": "builtins",
+                                 "__loader__": "TupleNode"}  # fmt: skip
+        new.writestr("schema.json", json.dumps(schema))
+    with pytest.raises(InputError, match=f"not known to be safe: {name}.*--trust"):
+        load_model(path)
+
+
+def test_every_type_that_is_allowed_in_a_model_exists_and_is_a_class():
+    for name in MODEL_TYPES:
+        module, _, kind = name.rpartition(".")
+        assert isinstance(getattr(importlib.import_module(module), kind), type), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model",
+    [
+        CalibratedClassifierCV(LogisticRegression(), method="isotonic"),
+        CalibratedClassifierCV(LogisticRegression()),
+        GaussianProcessClassifier(1.0 * Matern() + WhiteKernel()),
+        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}),
+        KNeighborsClassifier(algorithm="ball_tree", metric="manhattan"),
+        MLPClassifier(max_iter=2, solver="sgd"),
+        RandomForestClassifier(n_estimators=3),
+        VotingClassifier([("a", LogisticRegression()), ("b", GaussianNB())], voting="soft"),
+        make_pipeline(SimpleImputer(), KBinsDiscretizer(3), LogisticRegression()),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_usual_models_need_no_trust(tmp_path, model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that few steps are not enough
+        model = clone(model).fit(X, Y)
+    loaded = load_model(saved(model, tmp_path / "m.skops"))
+    assert np.array_equal(loaded.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("suffix", [".skops", ".joblib", ".pkl", ".onnx"])

@@ -1,4 +1,4 @@
-"""List the types of commod that a saved update may contain."""
+"""List the types that a saved update, and a saved model of scikit-learn, may contain."""
 
 from __future__ import annotations
 
@@ -29,4 +29,46 @@ TRUSTED_TYPES = (
 
 All of them only hold numbers and names. Whether to trust the types of the base model is the user's
 decision.
+"""
+
+_KERNELS = (
+    *("CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation"),
+    *("Matern", "Product", "RBF", "RationalQuadratic", "Sum", "WhiteKernel"),
+)
+_DISTANCES = (
+    *("BrayCurtis", "Canberra", "Chebyshev", "Euclidean", "Hamming", "Haversine", "Jaccard"),
+    *("Mahalanobis", "Manhattan", "Minkowski", "SEuclidean"),
+)
+
+MODEL_TYPES = frozenset(
+    (
+        *TRUSTED_TYPES,
+        "numpy.dtype",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
+        "sklearn.compose._column_transformer.make_column_selector",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        *(f"sklearn.gaussian_process.kernels.{name}" for name in _KERNELS),
+        "sklearn.impute._iterative.IterativeImputer",
+        "sklearn.impute._iterative._ImputerTriplet",
+        *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in _DISTANCES),
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
+    )
+)
+"""Types that `commod` on the command line accepts in a .skops file, beside what skops accepts.
+
+skops may call any type that it is told to trust, with arguments of the file. So each type is
+listed, and only holds data: it opens no file, starts nothing and keeps no function.
 """

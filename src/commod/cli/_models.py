@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commod._io.optional import import_optional
+from commod._io.persistence import MODEL_TYPES
 from commod._io.tables.sources import check_file
 from commod.exceptions import InputError
 
@@ -28,7 +29,8 @@ def load_model(
     trust_pickle : bool, default=False
         Whether to load a pickle. Loading a pickle runs any code that it holds.
     trust : sequence of str, default=()
-        Further types to allow in a .skops file. Classes of scikit-learn and commod are allowed.
+        Further types to allow in a .skops file. Estimators of scikit-learn, and the types of
+        `MODEL_TYPES`, are allowed.
 
     Raises
     ------
@@ -58,7 +60,7 @@ def _load_skops(name: str, trust: Sequence[str]) -> Any:
     skops = import_optional("skops.io", "skops", "Reading a .skops file")
     trust = [kind.strip() for text in trust for kind in text.split(",")]
     unknown = _call_loader(name, lambda: skops.get_untrusted_types(file=name))
-    allowed = [kind for kind in unknown if kind in trust or _is_own_class(kind)]
+    allowed = [kind for kind in unknown if kind in trust or kind in MODEL_TYPES]
     refused = sorted(set(unknown) - set(allowed))
     if refused:
         raise InputError(
@@ -66,25 +68,6 @@ def _load_skops(name: str, trust: Sequence[str]) -> Any:
             f"trust where the file comes from, allow them: --trust {','.join(refused)}."
         )
     return _call_loader(name, lambda: skops.load(name, trusted=allowed))
-
-
-def _is_own_class(kind: str) -> bool:
-    """Return whether a name is that of a class of scikit-learn or commod, not of a function.
-
-    skops fills a class with data and calls nothing. A function could be put where a model calls
-    it, so no function is trusted.
-    """
-    module, _, name = kind.rpartition(".")
-    if kind == "numpy.dtype":
-        return True
-    if module.partition(".")[0] not in ("sklearn", "commod"):
-        return False
-    try:
-        member = getattr(import_module(module), name, None)
-    except ImportError:
-        return False
-    # a module also holds imported classes, such as threads and sockets
-    return isinstance(member, type) and f"{member.__module__}.{member.__qualname__}" == kind
 
 
 def _load_pickle(name: str, trust_pickle: bool) -> Any:

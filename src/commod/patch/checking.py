@@ -23,6 +23,7 @@ from commod.patch.content import (
     TermPoints,
     term_points_of,
 )
+from commod.patch.figures_check import check_figures
 from commod.scorecard import SCORE_CLIP
 
 ROUNDING = 1e-9  # a sum of weights may exceed 1 by this much
@@ -34,6 +35,7 @@ def check_content(content: Content) -> None:
     _check_asked(content)
     _check_reached(content)
     _check_origin(content)
+    check_figures(content)
     ratio = content.ratio
     if len(ratio.concept_weights) != len(ratio.concept_intercepts):
         raise InputError(

@@ -230,6 +230,19 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(home):
     assert programs._folder() == folder
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners and modes of files")
+def test_a_folder_whose_parent_others_can_write_to_is_not_trusted(home):
+    before = os.umask(0)
+    try:
+        folder = programs._folder()
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (folder, home)] == [0o700, 0o700]
+    home.chmod(0o770)
+    run_program(14.5)
+    assert not stored(home)
+
+
 # -- files ----------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,8 @@ import jax
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
 from jaxlib.version import __version__ as compiler_version
 
+from commod._io.private_folders import private_path
+
 HOME_VARIABLE = "COMMOD_CACHE_HOME"
 SUFFIX = ".program"
 MAX_PROGRAMS = 200  # on disk, about 100 kB each; the oldest files are removed first
@@ -169,19 +171,10 @@ def _folder() -> Path | None:
         home = cache_home()
         if home is None:
             return None
-        folder = home / f"programs-{compiler_version}-{_machine()}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder if os.access(folder, os.W_OK) and _is_private(folder) else None
+        folder = private_path(home / f"programs-{compiler_version}-{_machine()}")
+        return folder if folder is not None and os.access(folder, os.W_OK) else None
     except (OSError, RuntimeError):  # training does not need the folder
         return None
-
-
-def _is_private(folder: Path) -> bool:
-    """Return whether nobody else can write there: commod would run the programs they wrote."""
-    if not hasattr(os, "getuid"):
-        return True
-    status = folder.stat()
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
 @cache
