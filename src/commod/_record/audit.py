@@ -451,7 +451,9 @@ class Audit:
         if not isinstance(text, str):
             raise InputError(f"An audit is read from text; got {type(text).__name__}.")
         try:
-            data = read_object(text.encode("utf-8", "surrogatepass"), "an audit", MAX_BYTES)
+            # names may hold half a surrogate pair; JSON writes it as \ud800
+            encoded = text.encode("utf-8", "backslashreplace")
+            data = read_object(encoded, "an audit", MAX_BYTES, surrogates=True)
         except InputError as error:
             raise InputError(f"This text cannot be read as an audit. {error}") from error
         return cls.from_dict(data)
