@@ -117,8 +117,8 @@ class COMMOD(RatioUpdate):
         they were trained. The update is the same either way.
     init : str, default="balanced"
         Where training starts; r = 1 either way. "balanced": equal v, and random concepts in pairs
-        that cancel. "zero": v = 0 and random concepts; with few concepts, the update then depends
-        on the seed. An "mlp" ignores it.
+        that cancel, so that every term can move at once. "zero": v = 0 and random concepts. An
+        "mlp" ignores it.
     condition_on_logit : bool, default=False
         Let r also read the base model's margin. The changed rows then need not be a half-space
         of X.

@@ -159,8 +159,7 @@ def initial_bottleneck(
     - "balanced": equal v, and random concepts in pairs that cancel. Every direction can move at
       once. Each concept gets the same step, so only their start lets concepts differ: W_j keeps
       its own random part, which must not be small beside the steps.
-    - "zero": v = 0 and random concepts. Only the k directions of W can move at first, and with few
-      concepts each seed gives another update (docs/decisions/0002).
+    - "zero": v = 0 and random concepts. Only the k directions of W can move at first.
     """
     if init == "zero":
         concepts, contributions = _glorot(rng, k, n_terms), np.zeros(k)
