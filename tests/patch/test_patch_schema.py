@@ -181,6 +181,6 @@ def test_an_update_of_a_frontier_knows_its_rows_too(fitted):
     data, _, update = fitted
     group = {"sensitive_features": data.sensitive_features}
     curve = frontier(update, data.data, data.target, targets=[0.7, 0.8], **group)
-    content = curve.select(0.7).to_patch().content
+    content = curve.select(target=0.7).to_patch().content
     assert content.seen.n_rows == 400
     assert content.base.scores_digest == update.to_patch().content.base.scores_digest
