@@ -154,19 +154,11 @@ def audit(
     texts = {"rows": rows, "title": title, "created": created}
     check_texts(texts, (pos_label, favorable_label), label_names, optional=("title", "created"))
     check_flag(sensitive_in_ledger, "sensitive_in_ledger")
-    check_same_rows(
-        {
-            "X": X,
-            "explanation.X": None if explanation is None else explanation.X,
-            "y_before": y_before,
-            "y_after": y_after,
-            "y_true": y_true,
-            "scores_before": scores_before,
-            "scores_after": scores_after,
-            "sensitive_features": sensitive_features,
-            "row_ids": row_ids,
-        }
-    )
+    decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
+    given = {"scores_before": scores_before, "scores_after": scores_after, "row_ids": row_ids}
+    explained = None if explanation is None else explanation.X
+    tables = {"X": X, "explanation.X": explained, "sensitive_features": sensitive_features}
+    check_same_rows({**tables, **decisions, **given})
     defaults = None
     if explanation is not None:
         defaults = explanation.request
@@ -175,7 +167,6 @@ def audit(
         scores_after = explanation.scores_after if scores_after is None else scores_after
     labels = pos_label, favorable_label
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
-    decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     scores = scores_before, scores_after
     people = read_people(decisions, scores, sensitive_features, request, group_names)
     _check_same_rows(people, explanation, X)
