@@ -103,7 +103,7 @@ def test_typed_categories_are_told_apart():
     mixed = pd.DataFrame({"score": [0.9] * 3, "flag": pd.Series([True, "yes", None], dtype=object)})
     assert patch.onnx_inputs(mixed)["flag"].tolist() == ["true", UNSEEN_TEXT, MISSING_TEXT]
     mixed["flag"] = pd.Series([True, "true", None], dtype=object)  # was true or false, became text
-    with pytest.raises(InputError, match="held true or false .* holds text now"):
+    with pytest.raises(InputError, match=r"held true or false .* holds text now"):
         patch.onnx_inputs(mixed)
 
 

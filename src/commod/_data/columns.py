@@ -129,7 +129,9 @@ def as_fitted(
     if column.kind != kind:  # numbers that were categories in the fit rows
         coded = code_array(column.values)
         column = Column(column.name, kind, coded.codes, tuple(coded.values))
-    others = [c for c in column.categories if known and types_of([c]) - known]
+    if not known or kind == "numeric" or column.types <= known:
+        return column
+    others = [c for c in column.categories if types_of([c]) - known]
     if not types and column.types & known:
         spelled = {str(c).casefold() for c in categories}
         others = [c for c in others if str(c).casefold() in spelled]
