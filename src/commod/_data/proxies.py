@@ -69,7 +69,7 @@ def sample_groups(codes: NDArray[np.intp]) -> GroupSample:
     kept = np.sort(largest[sizes[largest] >= MIN_ROWS_OF_GROUP])
     number = np.full(len(sizes), len(kept))
     number[kept] = np.arange(len(kept))
-    members = [(int(code),) for code in kept]
+    members: list[tuple[int, ...]] = [(int(code),) for code in kept]
     others = tuple(np.setdiff1d(np.flatnonzero(sizes), kept).tolist())
     return GroupSample(rows, number[codes[rows]], [*members, others] if others else members)
 
@@ -111,7 +111,8 @@ def predict_group(column: Column, sample: GroupSample) -> GroupPrediction:
 def _rows_of_groups(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return rows of every group, at most MAX_ROWS_OF_GROUP each; the same rows every time."""
     sizes = np.bincount(codes)
-    most = max(MIN_ROWS_OF_GROUP, min(MAX_ROWS_OF_GROUP, MAX_ROWS // np.count_nonzero(sizes)))
+    share = MAX_ROWS // int(np.count_nonzero(sizes))
+    most = max(MIN_ROWS_OF_GROUP, min(MAX_ROWS_OF_GROUP, share))
     if sizes.max() <= most:
         return np.arange(len(codes))
     order = np.random.default_rng(0).permutation(len(codes))
