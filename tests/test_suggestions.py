@@ -80,7 +80,7 @@ def test_a_dialect_that_is_misspelt_is_suggested():
 
 def test_all_classes_are_listed_or_counted():
     y = np.arange(200) % 7
-    with pytest.raises(InputError, match=r"7 classes \(0, 1, 2, 3, 4, 5, 6\)"):
+    with pytest.raises(InputError, match=r"7 classes \(\[0, 1, 2, 3, 4, 5, 6\]\)"):
         fit(RejectOption(ScoreColumn("score")), y=y)
     with pytest.raises(InputError, match=r"50 classes .* and 30 more"):
         fit(RejectOption(ScoreColumn("score")), y=np.arange(200) % 50)
