@@ -352,6 +352,6 @@ def _finite(values: NDArray[Any], name: str) -> NDArray[Any]:
             "numbers. Clip them, or make them missing.",
             parameter="X",
         )
-    if values.dtype.kind == "f" and ((values > LARGEST).any() or (values < -LARGEST).any()):
+    if values.dtype == np.float64 and ((values > LARGEST).any() or (values < -LARGEST).any()):
         return np.clip(values, -LARGEST, LARGEST)
     return values

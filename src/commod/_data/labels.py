@@ -85,7 +85,10 @@ def read_label_pair(
 
 def read_scores(values: Any, name: str) -> NDArray[np.float64]:
     """Return one score in [0, 1] per row, shape (n,) with n ≥ 1."""
-    scores = read_labels(values, name, allow_empty=False)
+    try:
+        scores = read_labels(values, name, allow_empty=False)
+    except InputTypeError as error:
+        raise InputTypeError(f"{name} must hold numbers: {error}", parameter=name) from error
     try:
         # Digits in quotes are text. A column read as text is a mistake, so it is refused.
         numbers = scores.astype(np.float64) if scores.dtype.kind not in "US" else None

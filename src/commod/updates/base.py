@@ -579,7 +579,8 @@ def check_locked(
     if unknown:
         suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
         raise InputError(
-            f"locked_features names columns that X does not have: {list_names(unknown)}."
+            f"locked_features={shown(locked)} names columns that X does not have: "
+            f"{list_names(unknown)}."
             f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
             parameter="locked_features",
         )

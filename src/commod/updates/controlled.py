@@ -172,6 +172,9 @@ class ControlledDebiaser(RatioUpdate):
         The steps of the search as columns. With `confidence`: those of the update that was kept.
     concept_weights_, concept_contributions_, intercept_, term_names_
         As in `COMMOD`.
+    possible_codes_ : tuple of str
+        Columns of 3 to 20 different whole numbers that have points per unit. If these are codes of
+        categories, convert the column first, with ``astype("category")``.
     status_ : str
         All of this in sentences.
 

@@ -268,7 +268,8 @@ def _read_stability(stability: Any) -> StabilitySummary | None:
 
 def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence[Any] | None:
     if row_ids is not None:
-        if not isinstance(row_ids, Iterable) or isinstance(row_ids, str | bytes):
+        is_list = isinstance(row_ids, Iterable) and not isinstance(row_ids, str | bytes)
+        if not is_list or getattr(row_ids, "ndim", 1) != 1:
             raise InputTypeError(
                 f"row_ids={shown(row_ids)} must name each row: pass one value per row.",
                 parameter="row_ids",
