@@ -203,8 +203,8 @@ class BaseUpdate(SavedWithoutNames, ClassifierMixin, BaseEstimator):  # type: ig
         self._columns_seen = [column.name for column in features]
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
-        labels = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
-        check_both_decisions(rows, self._constraint, labels)
+        both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
+        check_both_decisions(rows, self._constraint, both)
         return rows
 
     def _take_reading(self, other: BaseUpdate) -> None:

@@ -128,7 +128,8 @@ class COMMOD(RatioUpdate):
     min_category_size : int, default=20
         Fit rows that a category needs to get points; rarer categories count as unseen.
     min_group_size : int, default=30
-        Fit rows that a group needs to be part of the constraint; smaller groups are reported.
+        Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
+        `groups_left_out_`.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
@@ -163,6 +164,9 @@ class COMMOD(RatioUpdate):
         Figures of the update and of the base model on the fit rows.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of fit rows.
+    groups_left_out_ : tuple of LeftOutGroup
+        The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before`, `rate_after`.
+        A saved update keeps `n` alone.
     status_ : str
         The same figures in sentences.
 
