@@ -241,8 +241,8 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
-        decisions = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
-        check_both_decisions(rows, self._constraint, decisions)
+        both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
+        check_both_decisions(rows, self._constraint, both)
         return rows
 
     def _take_reading(self, other: BaseUpdate) -> None:

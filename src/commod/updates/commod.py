@@ -129,7 +129,8 @@ class COMMOD(RatioUpdate):
         Rarer categories count as unseen. Below 20, the library's bar for naming a value,
         `status_` and the patch say how many terms rest on fewer people.
     min_group_size : int, default=30
-        Fit rows that a group needs to be part of the constraint; smaller groups are reported.
+        Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
+        `groups_left_out_`.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
@@ -165,6 +166,9 @@ class COMMOD(RatioUpdate):
         Figures of the update and of the base model on the fit rows.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of fit rows.
+    groups_left_out_ : tuple of LeftOutGroup
+        The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before`, `rate_after`.
+        A saved update keeps `n` alone.
     status_ : str
         The same figures in sentences.
 
