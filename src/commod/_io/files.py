@@ -104,11 +104,9 @@ def _locked_file(folder: Path) -> int:
 
 def _remove_stale_folders(parent: Path) -> None:
     """Remove the private folders of this user's killed processes; leave everything else alone."""
-    if fcntl is None:
-        return
     with suppress(OSError), os.scandir(parent) as entries:
         for path in [e.path for e in entries if e.name.startswith(_FOLDER_PREFIX)]:
-            with suppress(OSError):
+            with suppress(OSError, AttributeError):  # Windows has no O_NOFOLLOW: nothing is removed
                 _remove_folder_unless_locked(path)
 
 

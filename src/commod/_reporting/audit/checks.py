@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 from commod._record import Check, Estimate
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import interval, list_first, metric_text, target_text
+from commod._reporting.audit.small_cells import small_cells_answer
 from commod._text import distinct, n_of, shorten, verb
 
 Outcome = Literal["passed", "failed", "not enough evidence"]
@@ -371,6 +372,7 @@ CHECKS: dict[str, tuple[str, Callable[[Evidence], Answer]]] = {
     "CM302": ("The update does not predict the group", _predicts_no_group),
     "CM303": ("Every group is large enough", _large_groups),
     "CM304": ("No subgroup remains badly served", _subgroups),
+    "CM305": ("Points of small categories do not predict the group", small_cells_answer),
     "CM401": ("Scores rank people as well as before", _ranking),
     "CM402": ("Scores are as well calibrated as before", _calibration),
     "CM403": ("Scores and decisions agree", _scores_agree),

@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from commod._data.columns import iter_columns
 from commod._data.groups import determines_group
 from commod._data.labels import check_length
-from commod._data.tables import index_of, n_rows_of
-from commod._record import Audit, Estimate, Segments, StabilitySummary
+from commod._data.tables import index_of, n_rows_of, take_rows
+from commod._record import Audit, Card, CardLine, Estimate, Segments, StabilitySummary
 from commod._reporting.audit.areas import group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.hidden import hidden_groups
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.people import AuditedPeople, read_people
 from commod._reporting.audit.provenance import DataDigest
 from commod._reporting.audit.request import add_label_names, check_settings, read_request
 from commod._reporting.audit.scores import measure_scores
+from commod._reporting.audit.small_cells import SmallCellPoints
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
 from commod.exceptions import DataWarning, InputError
@@ -151,11 +153,15 @@ def audit(
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     scores = scores_before, scores_after
-    people = read_people(decisions, scores, sensitive_features, request)
-    _check_same_rows(people, explanation, X)
-    sums = people.scores_before, people.scores_after
-    people.warn_of_inverted_scores(sums, np.ones(len(people)), stacklevel=3)
-    row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(people))
+    everybody = read_people(decisions, scores, sensitive_features, request)
+    _check_same_rows(everybody, explanation, X)
+    sums = everybody.scores_before, everybody.scores_after
+    everybody.warn_of_inverted_scores(sums, np.ones(len(everybody)), stacklevel=3)
+    row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
+    sizes = everybody.groups.sizes.astype(np.int64)
+    is_hidden = hidden_groups(sizes, min_group_size)
+    shown = ~is_hidden[everybody.groups.codes]
+    people = everybody if shown.all() else everybody.take(shown)
     evidence = Evidence(
         coding=people.coding,
         counts=people.count(),
@@ -165,11 +171,15 @@ def audit(
         min_group_size=min_group_size,
         min_subgroup_size=min_subgroup_size,
         stability=_read_stability(stability),
+        n_hidden=np.where(is_hidden, sizes, 0),
     )
-    columns = _read_columns(people, X, evidence.constraint)
-    segments, segment_of = _read_segments(people, X, explanation, level, columns.group_columns)
+    cells = SmallCellPoints(_card_lines(explanation), len(people))
+    columns = _read_columns(everybody, people, shown, X, evidence.constraint, cells)
+    segments, segment_of = _read_segments(
+        people, shown, X, explanation, level, columns.group_columns
+    )
     ledger = make_ledger(
-        people,
+        everybody,
         row_ids,
         segments,
         segment_of,
@@ -178,7 +188,7 @@ def audit(
         with_group=sensitive_in_ledger,
     )
     return make_audit(
-        _add_row_figures(evidence, people, columns, segments, explanation),
+        _add_row_figures(evidence, people, shown, columns, segments, explanation, cells),
         digest=columns.digest,
         title=title,
         created=created,
@@ -293,15 +303,24 @@ class _ColumnFacts:
     unread_columns: tuple[str, ...]
 
 
-def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _ColumnFacts:
-    """Read the raw columns once, one at a time."""
-    digest, counter = DataDigest(people), SliceCounter(people, constraint)
+def _read_columns(
+    everybody: AuditedPeople,
+    people: AuditedPeople,
+    shown: NDArray[np.bool_],
+    X: Any,
+    constraint: Constraint,
+    cells: SmallCellPoints,
+) -> _ColumnFacts:
+    """Read the raw columns once, one at a time; only the digest is of `everybody`."""
+    digest, counter = DataDigest(everybody), SliceCounter(people, constraint)
     codes = (people.groups.codes, *people.groups.parts)
     group_columns: list[str] = []
     unread: list[str] = []
     for column in iter_columns(X, unread=unread) if X is not None else ():
         digest.add_column(column)
+        column = column if shown.all() else column.take(shown)
         counter.add(column)
+        cells.add(column)
         if any(determines_group(column, part) for part in codes):
             group_columns.append(column.name)
     return _ColumnFacts(digest.hexdigest(), counter.slices, tuple(group_columns), tuple(unread))
@@ -309,28 +328,37 @@ def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _Col
 
 def _read_segments(
     people: AuditedPeople,
+    shown: NDArray[np.bool_],
     X: Any,
     explanation: Explanation | None,
     level: float,
     group_columns: Sequence[str],
 ) -> tuple[Segments | None, NDArray[Any]]:
-    """Return the segments and the segment of each row (n,), −1 where there is none."""
-    if explanation is not None:
+    """Return the segments and the segment of each row (n,), −1 where there is none.
+
+    The segments of an explanation count everybody. Where people are hidden, they are found again.
+    """
+    if explanation is not None and (shown.all() or explanation.segments is None):
         return explanation.segments, explanation.segment_of
+    segment_of = np.full(len(shown), -1)
     if X is None:
-        return None, np.full(len(people), -1)
+        return None, segment_of
     favorable_before = people.favorable(people.before)
-    return find_segments(
-        X, people.gain, people.loss, favorable_before, level=level, skip=group_columns
+    rows = X if shown.all() else take_rows(X, np.flatnonzero(shown))
+    segments, segment_of[shown] = find_segments(
+        rows, people.gain, people.loss, favorable_before, level=level, skip=group_columns
     )
+    return segments, segment_of
 
 
 def _add_row_figures(
     evidence: Evidence,
     people: AuditedPeople,
+    shown: NDArray[np.bool_],
     columns: _ColumnFacts,
     segments: Segments | None,
     explanation: Explanation | None,
+    cells: SmallCellPoints,
 ) -> Evidence:
     """Return the evidence with the figures that need single rows."""
     level, ratio = evidence.level, None if explanation is None else explanation.raw_ratio
@@ -344,8 +372,11 @@ def _add_row_figures(
         evidence,
         has_rows=True,
         scores=measure_scores(people, evidence.request.threshold, level),
-        ratio_areas=predict_groups(None if ratio is None else -np.asarray(ratio)),
+        ratio_areas=predict_groups(None if ratio is None else -np.asarray(ratio)[shown]),
         score_areas=predict_groups(people.scores_before),
+        small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
+        n_in_small_cells=int(cells.is_inside.sum()),
+        card=_read_card(explanation, shown),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,
@@ -354,10 +385,20 @@ def _add_row_figures(
     )
 
 
+def _card_lines(explanation: Explanation | None) -> Sequence[CardLine]:
+    return () if explanation is None or explanation.card is None else explanation.card.lines
+
+
+def _read_card(explanation: Explanation | None, shown: NDArray[np.bool_]) -> Card | None:
+    """Return the scorecard; where people are hidden, its figures are of the others alone."""
+    if explanation is None or shown.all():
+        return None if explanation is None else explanation.card
+    return explanation.card_of(np.flatnonzero(shown))
+
+
 def _reads_group(explanation: Explanation | None, group_columns: Sequence[str]) -> bool | None:
     """Return whether the update reads the group or a column that determines it, None if unknown."""
     if explanation is None or explanation.needs_sensitive_features is None:
         return None
-    lines = () if explanation.card is None else explanation.card.lines
-    uses_column = any(line.column in group_columns for line in lines)
+    uses_column = any(line.column in group_columns for line in _card_lines(explanation))
     return explanation.needs_sensitive_features or uses_column

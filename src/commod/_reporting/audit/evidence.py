@@ -29,8 +29,10 @@ class Evidence:
     default says that they are not known.
 
     `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group.
-    `n_undecided` rows have no decision and are left out. `has_rows` is False where only counts and
-    sums are known.
+    `small_cell_areas` say it for the points of small categories, among the `n_in_small_cells`
+    people who have such points. `n_hidden` (n_groups,) are people of groups that are hidden;
+    `counts` leave them out (see `hidden.py`). `n_undecided` rows have no decision and are left out.
+    `has_rows` is False where only counts and sums are known.
     """
 
     coding: Coding
@@ -42,9 +44,13 @@ class Evidence:
     min_subgroup_size: int
     scores: ScoreFigures = field(default_factory=ScoreFigures)
     n_undecided: int = 0
+    n_hidden: NDArray[np.int64] | None = None
     has_rows: bool = False
     ratio_areas: Sequence[_record.Estimate] | None = None
     score_areas: Sequence[_record.Estimate] | None = None
+    small_cell_areas: Sequence[_record.Estimate] | None = None
+    n_in_small_cells: int = 0
+    card: _record.Card | None = None
     slices: Sequence[Slice] = ()
     segments: _record.Segments | None = None
     stability: _record.StabilitySummary | None = None
@@ -63,9 +69,14 @@ class Evidence:
         return get_constraint(self.request.constraints)
 
     @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Return the number of people in each group, hidden people included, shape (n_groups,)."""
+        return self.counts.sizes if self.n_hidden is None else self.counts.sizes + self.n_hidden
+
+    @cached_property
     def is_compared(self) -> NDArray[np.bool_]:
         """Return which groups are large enough to be compared, shape (n_groups,)."""
-        return self.counts.sizes >= self.min_group_size
+        return self.sizes >= self.min_group_size
 
     @cached_property
     def compared(self) -> DecisionCounts:
@@ -80,7 +91,7 @@ class Evidence:
     @cached_property
     def small_groups(self) -> tuple[_record.SmallGroup, ...]:
         """Return the groups that are too small to be compared."""
-        sizes = zip(self.coding.group_names, self.counts.sizes.tolist(), strict=True)
+        sizes = zip(self.coding.group_names, self.sizes.tolist(), strict=True)
         least = self.min_group_size
         return tuple(_record.SmallGroup(name, n, least) for name, n in sizes if n < least)
 
@@ -112,7 +123,7 @@ class Evidence:
     def groups(self) -> tuple[_record.Group, ...]:
         """Return every group before and after."""
         means = self.scores.mean_before, self.scores.mean_after
-        return groups_of(self.counts, self.coding, means, self.is_compared, self.level)
+        return groups_of(self.counts, self.coding, means, self.sizes, self.is_compared, self.level)
 
     @cached_property
     def quality(self) -> _record.Quality | None:

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from commod._record import ChangeSummary, Estimate, Fairness, Group, Limit, Request
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
+from commod._reporting.audit.hidden import FEWEST_DESCRIBED
 from commod._statistics.intervals import share_estimate
 from commod._statistics.promises import fairness_interval
 from commod.bounds._counts import fewest_number
 from commod.metrics._constraint import CONSTRAINTS, Constraint
-
-FEWEST_DESCRIBED = 5  # people: rates of a smaller group would reveal one person's decision
 
 
 def fairness_of_all(
@@ -71,18 +70,20 @@ def groups_of(
     counts: DecisionCounts,
     coding: Coding,
     mean_scores: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None],
+    sizes: NDArray[np.int64],
     is_compared: NDArray[np.bool_],
     level: float,
 ) -> tuple[Group, ...]:
     """Return each group before and after, including groups too small to be compared.
 
     `mean_scores` are before and after, each (n_groups,) or None where scores are not given.
+    `sizes` (n_groups,) count hidden people, too, whom `counts` leave out.
     """
     gains_raise = coding.favorable_is_positive
     groups = []
     for i, name in enumerate(coding.group_names):
         group, compared = counts.of_groups([i]), bool(is_compared[i])
-        is_described = compared or group.n >= FEWEST_DESCRIBED
+        is_described = compared or int(sizes[i]) >= FEWEST_DESCRIBED
         n_gains, n_losses = group.gains_and_losses(gains_raise) if is_described else (None, None)
         before, after = (
             None if means is None or not is_described else finite_or_none(means[i])
@@ -93,7 +94,7 @@ def groups_of(
         groups.append(
             Group(
                 name=name,
-                n=group.n,
+                n=int(sizes[i]),
                 n_positive_labels=n_positive,
                 compared=compared,
                 n_gains=n_gains,
