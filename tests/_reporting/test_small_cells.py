@@ -24,7 +24,7 @@ def rows_of(tells, seed=0):
 
 @pytest.fixture(scope="module")
 def check():
-    """Return the check of an update that was fitted and audited on rows whose towns tell so much."""
+    """Return the check of an update, fitted and audited on rows whose towns tell so much."""
 
     def made(tells, **settings):
         X, group = rows_of(tells)
