@@ -127,7 +127,9 @@ def audit_frame(
     roles = read_roles(columns, sensitive_features)
     selected = select_roles(frame, roles)
     summary = summarise_decisions(selected, roles)
-    coding, counts, scores = count_frame(selected, roles, summary, request, group_names)
+    coding, counts, scores, n_hidden = count_frame(
+        selected, roles, summary, request, min_group_size, group_names
+    )
     evidence = Evidence(
         coding=coding,
         counts=counts,
@@ -138,6 +140,7 @@ def audit_frame(
         min_subgroup_size=min_subgroup_size,
         scores=scores,
         n_undecided=summary.n_undecided,
+        n_hidden=n_hidden,
     )
     digest = digest_counts(coding, counts, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

@@ -18,9 +18,9 @@ from commod._data.columns import Column
 from commod._data.labels import check_label_parameter, check_length
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows, index_of, take_rows
-from commod._record import Segments
+from commod._record import Card, Segments
 from commod._record.explanation import Direction, Value
-from commod._reporting.explain.cards import push_of
+from commod._reporting.explain.cards import CardMaker, push_of
 from commod._reporting.explain.decisions import (
     ExplainedDecisions,
     check_labels,
@@ -252,6 +252,18 @@ class Explanation(ExplainedDecisions):
         """Refuse a column of another table that has not the type that the update knows."""
         if self._update is not None:
             self._update.as_fitted(column)
+
+    def card_of(self, rows: Any) -> Card | None:
+        """Return the card with figures of the given rows only; None without a scorecard."""
+        if self.card is None:
+            return None
+        rows = self._positions(rows)
+        scorecard = self._scorecard()
+        maker = CardMaker(scorecard)
+        for part in row_chunks(len(rows)):
+            terms = scorecard.encoding.encode(self._columns(rows[part]))
+            maker.add(terms, self.changed[rows[part]])
+        return maker.card(self.level)
 
     def concept_of(self, rows: Any) -> Index:
         """Return the concept that pushed each given row most towards its change, shape (m,).
