@@ -46,7 +46,7 @@ ODDS = {"constraints": "equalized_odds", "metric": get_constraint("equalized_odd
             "direction 'gains_only', but 500 losses; expected none",
         ),
         (
-            {"direction": "losses_only", "may_raise": False, "n_losses": 10.0},
+            {"direction": "losses_only", "may_raise": False, "n_gains": 40.0, "n_losses": 10.0},
             "direction 'losses_only', but 40 gains",
         ),
     ],
