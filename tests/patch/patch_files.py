@@ -32,6 +32,11 @@ from commod.patch.fingerprint import columns_digest
 def content_of(*columns: Any, **changes: Any) -> Content:
     """Return a content with one concept; `changes` are fields of its parts."""
     names = [c.name for c in columns if not isinstance(c, MarginColumn)]
+    one_way = {
+        "gains_only": {"n_gains": 50.0, "n_losses": 0.0},
+        "losses_only": {"n_gains": 0.0, "n_losses": 50.0},
+    }
+    changes = {**one_way.get(changes.get("direction", "any"), {}), **changes}
     content = Content(
         schema=SCHEMA,
         library="commod-debiasing 0.1.0",

@@ -566,7 +566,9 @@ def test_two_patches_differ_in_words():
     columns[1] = bins("age", [25.0, 41.0], [-1.5, 0.25, 0.5], missing=-0.75)
     columns[2] = category("job", {"clerk": -1.0, "nurse": 0.5}, missing=-0.5)
     del columns[3]
-    other = Patch(content_of(*columns, number("tenure", 0.1), threshold=0.4, target=0.9))
+    other = Patch(
+        content_of(*columns, number("tenure", 0.1), threshold=0.4, target=0.9, target_met=False)
+    )
     said = one.diff(other)
     for sentence in (
         "Threshold: 0.5 → 0.4.",

@@ -233,3 +233,19 @@ def test_no_name_survives_saving_whatever_it_is(text):
     update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.5, sparsity=0), X, y, groups)
     assert update.groups_left_out_[0].name == name
     assert b"sentinel" not in pickle.dumps(update)
+
+
+def test_with_confidence_groups_left_out_are_measured_with_the_terms_of_the_fit_half():
+    """All rows have other categories and bins than the half that the points belong to."""
+    data = make_biased(400, n_categories=4, random_state=0)
+    numbers = data.data.select_dtypes("number")
+    model = LogisticRegression().fit(numbers, data.target)
+    X = data.data.assign(score=model.predict_proba(numbers)[:, 1])
+    groups = np.asarray(data.sensitive_features, dtype=object)
+    groups[:12] = SECRETS[0]
+    update = ControlledDebiaser(
+        ScoreColumn("score"), target=0.9, confidence=0.6, numeric="bins", random_state=0
+    )
+    quiet(update, X, data.target, groups)
+    (few,) = update.groups_left_out_
+    assert few.rate_after == rate(update.predict(X), groups == SECRETS[0])

@@ -48,7 +48,8 @@ def _check_counts(content: Content) -> None:
                 f"of {reached.n_rows} rows are {expected:g}."
             )
     limit = reached.limit
-    if None not in (limit, rate) and limit > rate + FEW_CHANGES / reached.n_rows:  # type: ignore[operator]
+    slack = FEW_CHANGES / reached.n_rows
+    if limit is not None and rate is not None and limit > rate + slack:
         raise InputError(
             f"The patch has limit {limit!r}, the fewest changes that reach its fairness, but it "
             f"changes {rate!r} of the decisions, which is less."

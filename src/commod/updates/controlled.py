@@ -509,7 +509,8 @@ class ControlledDebiaser(RatioUpdate):
         ]
         table = unchanged if choice.kept is None else tables[choice.kept]
         factor = rows_factor(self.constraints, *table, self._target, confidence)
-        test = PromiseTest(problem, len(fit_half.rows), factor * 2 * len(held_out.rows), choice)
+        every_row = self._problem(problem.rows, fit_half.encoding)  # the terms that have points
+        test = PromiseTest(every_row, len(fit_half.rows), factor * 2 * len(held_out.rows), choice)
         self._store_figures(held_out, kept, test)
 
     def _halves(self, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
