@@ -101,7 +101,7 @@ def test_training_has_nothing_to_do_where_nothing_is_asked_for(model, rows, thre
     update = COMMOD(
         model, threshold=threshold, lambda_fair=0, lambda_sparsity=0, epochs=60, random_state=0
     ).fit(X, sensitive_features=s)  # without y the labels are the scores themselves
-    np.testing.assert_allclose(update.ratio(X), 1, atol=0.2)  # the random start leaves a little
+    np.testing.assert_allclose(update.ratio(X), 1, atol=0.3)  # the random start leaves a little
     assert update.change_rate_ == 0
 
 
