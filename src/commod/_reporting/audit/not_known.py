@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from commod._data.groups import FEWEST_DESCRIBED
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.hidden import FEWEST_DESCRIBED
 from commod._reporting.audit.sentences import list_first, why_undefined
 from commod._text import n_of, shorten, verb
 
