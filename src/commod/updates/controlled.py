@@ -40,6 +40,7 @@ from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numb
 from commod.updates._left_out import covered_text
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._progress import progress_bar
+from commod.updates._scaled_concepts import concepts_of
 from commod.updates._search import (
     SearchOutcome,
     changed_rows,
@@ -50,7 +51,7 @@ from commod.updates._search import (
     price_of_target,
 )
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
-from commod.updates.base import by_column, check_number
+from commod.updates.base import check_number
 from commod.updates.ratio import RatioUpdate
 
 CHOICES = {
@@ -426,7 +427,7 @@ class ControlledDebiaser(RatioUpdate):
         """Store an update as a scorecard; its scale minimises mean((r − 1)²)."""
         self._store_no_change(problem)
         if changed_rows(problem, outcome).any():
-            concepts = _concepts(problem, outcome, self.n_concepts)
+            concepts = concepts_of(problem, outcome, self.n_concepts)
             self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
         assert self.scorecard_ is not None
         n_people = problem.terms.n_people(problem.rows.weight)
@@ -584,21 +585,3 @@ class ControlledDebiaser(RatioUpdate):
         asked = {name: value if value is None else float(value) for name, value in asked.items()}
         asked["target"] = None if self._is_budget else float(self.target_)
         return replace(super().request(), direction=self.fitted_param("direction"), **asked)
-
-
-def _concepts(problem: FitProblem, outcome: SearchOutcome, n_concepts: int) -> Concepts:
-    """Return r of an update, scaled by `_factor_to_one` and split into concepts by raw column."""
-    factor = _factor_to_one(outcome.eta(problem.terms)[problem.may_change])
-    weights = np.zeros((n_concepts, problem.terms.n_terms))
-    weights[0] = -factor * outcome.weights
-    whole = Concepts(weights, np.eye(n_concepts)[0], -factor * outcome.offset)
-    return by_column(whole, problem.encoding, problem.terms, problem.scale, problem.rows.weight)
-
-
-def _factor_to_one(eta: NDArray[np.float64]) -> float:
-    """Return c > 0 that minimises mean((−c·η − 1)²); r and c·r make the same decisions.
-
-    Where the mean of η is not negative, no c > 0 brings r near 1. Then r gets root mean square 1.
-    """
-    mean, square = float(eta.mean()), float(np.mean(eta**2))
-    return -mean / square if mean < 0 else 1.0 / max(float(np.sqrt(square)), 1e-12)
