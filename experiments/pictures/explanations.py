@@ -154,7 +154,7 @@ def draw_concepts(frames: Frames) -> Figure:
         percent(ax.xaxis)
         ax.set_ylim(-0.05, 1.1)
     entries = [key(look, LABELS.get(kind, kind)) for kind, look in KINDS.items()]
-    legend_below(figure, entries, columns=3)
+    legend_below(figure, entries, columns=2)
     return figure
 
 

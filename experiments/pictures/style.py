@@ -62,8 +62,8 @@ class Look:
 
 LOOKS = {
     "ControlledDebiaser": Look("#D55E00", "s", "-", 2.6, 6.0),
+    AS_IN_PAPER: Look("#56B4E9", "*", (0, (2.5, 1.0)), 1.8, 10.0),  # drawn over the next one
     "COMMOD": Look("#0072B2", "o", "-", 2.6, 6.5),
-    AS_IN_PAPER: Look("#56B4E9", "*", (0, (2.5, 1.0)), 2.2, 9.0),
     "FRAPPE": Look("#009E73", "^", (0, (6, 1.5)), 1.4, 6.0),
     "AdversarialDebiasing": Look("#B5478A", "D", (0, (1.2, 1.2)), 1.6, 5.0),
     "LPP": Look("#E69F00", "v", (0, (6, 1.5, 1.2, 1.5)), 1.4, 6.0),
@@ -156,7 +156,7 @@ def draw_line(
     """Draw a line with markers: hollow where `full` is false, with bars if `sd` is given."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     full = np.ones(len(x), dtype=bool) if full is None else np.asarray(full, dtype=bool)
-    order = 3 if look.width > 2 else 2
+    order = 3 if look.width > 1.7 else 2  # in the order of drawing, the last on top
     joined = np.where(full, y, np.nan)  # means over different splits are not joined
     drawn = {"color": look.color, "linestyle": look.line, "linewidth": look.width}
     ax.plot(x, joined, **drawn, zorder=order, label=label)

@@ -219,7 +219,8 @@ def _column_terms(data: dict[str, Any]) -> ColumnTerms:
         return BinTerms(data["name"], edges, bool(data["has_missing_term"]))
     if data["kind"] == "numeric":
         return NumericTerms(data["name"], float(data["fill"]), bool(data["has_missing_term"]))
-    return CategoryTerms(data["name"], tuple(data["categories"]))
+    types = tuple(data.get("types", ()))
+    return CategoryTerms(data["name"], tuple(data["categories"]), types=types)
 
 
 def margins(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:

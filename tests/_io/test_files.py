@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -106,7 +107,8 @@ def test_a_private_file_stays_private(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_a_stopped_command_leaves_can_be_removed(tmp_path):
+def test_what_a_stopped_command_leaves_can_be_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     open_blocks = [replacement_file(tmp_path / "a.csv"), private_folder()]
     temporary, folder = (block.__enter__() for block in open_blocks)
     (folder / "copy.csv").write_text("rows")

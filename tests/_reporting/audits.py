@@ -20,6 +20,7 @@ from commod._record import (
     Condition,
     Estimate,
     Fairness,
+    Gap,
     Group,
     Limit,
     Provenance,
@@ -28,6 +29,7 @@ from commod._record import (
     Request,
     Segment,
     Segments,
+    Shipped,
     SmallGroup,
     StabilitySummary,
     Step,
@@ -451,3 +453,33 @@ def hostile(text):
         for s in trade_off(3).steps
     )
     return made, trade_off(metric=text, method=text, rows=text, steps=steps)
+
+
+def shipped(text="LogisticRegression"):
+    """Return what ships, with `text` wherever a patch may hold text from outside."""
+    return Shipped(
+        patch_sha256="c" * 64,
+        audit_digest="a" * 64,
+        created=text,
+        method=text,
+        base_model=text,
+        base_digest=None,
+        score_column=text,
+        scores_digest="5" * 64,
+        threshold=0.5,
+        negative_label=text,
+        positive_label=text,
+        favorable_label=text,
+        constraints="demographic_parity",
+        target=0.8,
+        direction="any",
+        fit_rows=text,
+        n_fit_rows=3000,
+        n_figure_rows=1500,
+        n_test_rows=2164,
+        same_figures=True,
+        gaps=(Gap(text, "number", 0.8, 0.79, -0.01), Gap("accuracy", "percent", 0.7, None, None)),
+        n_groups_left_out=2,
+        n_people_left_out=31,
+        versions={text: text},
+    )

@@ -229,7 +229,9 @@ def test_the_first_screen_shows_a_missed_target_as_missed():
     assert "0.7998" in repr(result) and "0.7998" in result._repr_html_()
     screen = render_html(result).split("</section>")[0]
     assert re.search(r"0\.7998 <span class=\"arrow\">→</span> 0\.7998", screen)
-    assert "0.7998 before, 0.7998 after" in render_markdown(result).replace("\\", "")
+    page = render_markdown(result).replace("\\", "")
+    assert "0.7998 before, 0.7998 after" in page
+    assert re.search(r"\| P-rule \(asked for\) .* 0\.7998 ", page)
 
 
 # -- the update and the group: relative to the base score --------------------------------------

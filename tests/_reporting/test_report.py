@@ -296,7 +296,10 @@ def test_hostile_names_are_inert_and_readable_in_html(name, page):
 
 @pytest.mark.parametrize("name", audits.HOSTILE)
 def test_hostile_names_are_inert_in_markdown(name):
-    text = render_markdown(*audits.hostile(audits.HOSTILE[name]))
+    hostile = audits.HOSTILE[name]
+    text = render_markdown(*audits.hostile(hostile), audits.shipped(hostile))
+    text, _, block = text.partition("\n<!-- commod-report ")
+    assert not re.search("[<>&]", block.removesuffix(" -->\n"))
     assert "<" not in text
     assert not re.search(r"(?<!\\)://|(?i:\bwww\.)", text)
     assert not re.search(r"(?<!\\)[\[`@$=]", text)

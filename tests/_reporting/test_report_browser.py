@@ -196,6 +196,19 @@ def test_hostile_names_are_text_and_break_no_layout(visit, names, size):
     assert_in_order(page)
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["closing", "long word"])
+def test_what_ships_is_text_and_breaks_no_layout(visit, tmp_path, name, size):
+    place = tmp_path / "shipped.html"
+    place.write_text(render_html(FULL, None, audits.shipped(audits.HOSTILE[name])), "utf-8")
+    page = visit(place=place, size=size)
+    assert page.locator("img, iframe, object, [onerror], [onload], [onmouseover]").count() == 0
+    assert page.locator("script").count() == 2  # the data block and the script of the page
+    assert "c" * 64 in page.locator("#ships").text_content()
+    assert "c" * 64 in page.locator("#sign-off").text_content()
+    assert_in_order(page)
+
+
 def shown_step(page):
     fields = page.locator("[data-field]")
     return {

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD
 from commod.datasets import make_biased
-from commod.updates import base, commod
+from commod.updates import _trained, base
 from commod.updates.commod import fit_grid
 
 
@@ -36,7 +36,7 @@ def test_models_without_a_seed_share_one_of_their_own(data):
 def test_a_grid_stored_in_parallel_is_the_same_grid(data, monkeypatch):
     settings = [{"lambda_fair": float(fair)} for fair in range(6)]
     in_turn = grid(data, *settings, random_state=0)
-    monkeypatch.setattr(commod, "MANY_ROWS", 0)
+    monkeypatch.setattr(_trained, "MANY_ROWS", 0)
     for one, other in zip(in_turn, grid(data, *settings, random_state=0), strict=True):
         assert one.status_ == other.status_
         assert np.array_equal(one.concept_weights_, other.concept_weights_)
@@ -46,7 +46,7 @@ def test_an_error_while_storing_in_parallel_is_raised(data, monkeypatch):
     def fail(*args):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(commod, "MANY_ROWS", 0)
+    monkeypatch.setattr(_trained, "MANY_ROWS", 0)
     monkeypatch.setattr(COMMOD, "_store", fail)
     with pytest.raises(ZeroDivisionError):
         grid(data, {}, {}, random_state=0)

@@ -356,8 +356,7 @@ def test_the_same_seed_gives_the_same_result(watched, rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pandas", "polars", "list"])
 def test_frames_and_lists_give_what_arrays_give(rows, kind):
-    X, y, s = rows
-    values = np.asarray(X)
+    values, y, s = map(np.asarray, rows)
     names = [f"x{j}" for j in range(values.shape[1])]
     score = 1 / (1 + np.exp(-values[:, 0]))
     table = np.column_stack([values, score])
@@ -371,11 +370,11 @@ def test_frames_and_lists_give_what_arrays_give(rows, kind):
         "list": pd.DataFrame(table, columns=[*names, "score"]),
     }
     groups = {
-        "pandas": pd.Series(np.asarray(s), index=np.arange(N) + 7),
-        "polars": pl.Series(np.asarray(s).tolist()),
-        "list": np.asarray(s).tolist(),
+        "pandas": pd.Series(s, index=np.arange(N) + 7),
+        "polars": pl.Series(s.tolist()),
+        "list": s.tolist(),
     }
-    labels = np.asarray(y).tolist() if kind == "list" else y
+    labels = y.tolist() if kind == "list" else y
     got = refit(
         ControlledDebiaser(ScoreColumn("score"), target=0.8), (frames[kind], labels, groups[kind])
     )

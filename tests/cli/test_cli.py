@@ -622,6 +622,26 @@ def test_a_full_disk_leaves_the_earlier_file(folder, call, patch_file, monkeypat
     assert sorted(p.name for p in folder.iterdir()) == files
 
 
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_disk_that_fills_up_leaves_all_outputs_or_none(folder, call, monkeypatch, at):
+    Path("r.html").write_text("earlier")
+    files = sorted(p.name for p in folder.iterdir())
+    replace, n_calls = os.replace, []
+
+    def full(*arguments, **options):
+        n_calls.append(1)
+        if len(n_calls) == at:
+            raise OSError(28, "No space left on device")
+        return replace(*arguments, **options)
+
+    monkeypatch.setattr(os, "replace", full)
+    outputs = ("--out", "p.json", "--ledger", "l.csv", "--report", "r.html", "--force")
+    code, _, err = call("debias", "train.csv", *TOLD, "--max-changes", "0.02", *outputs)
+    assert code == 2 and err.count("\n") == 1 and "No space left" in err
+    assert Path("r.html").read_text() == "earlier"
+    assert sorted(p.name for p in folder.iterdir()) == files
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT", "SIGTERM"])

@@ -100,10 +100,11 @@ def test_typed_categories_are_told_apart():
     texts = pd.DataFrame({"score": [0.9, 0.9], "flag": ["true", "false"]})
     with pytest.raises(InputError, match="categories such as True"):
         patch.onnx_inputs(texts)
-    mixed = pd.DataFrame(
-        {"score": [0.9] * 3, "flag": pd.Series([True, "true", None], dtype=object)}
-    )
+    mixed = pd.DataFrame({"score": [0.9] * 3, "flag": pd.Series([True, "yes", None], dtype=object)})
     assert patch.onnx_inputs(mixed)["flag"].tolist() == ["true", UNSEEN_TEXT, MISSING_TEXT]
+    mixed["flag"] = pd.Series([True, "true", None], dtype=object)  # was true or false, became text
+    with pytest.raises(InputError, match=r"held true or false .* holds text now"):
+        patch.onnx_inputs(mixed)
 
 
 def test_numbers_as_categories_are_read_from_numbers():

@@ -14,7 +14,7 @@ from patch_files import content_of, mixed_patch
 from patches import number
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, Patch, ScoreColumn
+from commod import ControlledDebiaser, Patch, ScoreColumn, frontier
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.patch.content import SCHEMA, LeftOut
@@ -175,3 +175,12 @@ def test_verify_compares_the_scores_where_a_model_has_no_fingerprint(fitted):
     other = scored.assign(score=np.clip(scored["score"] + 0.001, 0, 1))
     problems = patch.verify(other, group, estimator=ScoreColumn("score")).problems
     assert any("scores of the base model differ" in problem for problem in problems)
+
+
+def test_an_update_of_a_frontier_knows_its_rows_too(fitted):
+    data, _, update = fitted
+    group = {"sensitive_features": data.sensitive_features}
+    curve = frontier(update, data.data, data.target, targets=[0.7, 0.8], **group)
+    content = curve.select(target=0.7).to_patch().content
+    assert content.seen.n_rows == 400
+    assert content.base.scores_digest == update.to_patch().content.base.scores_digest

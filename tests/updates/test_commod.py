@@ -101,7 +101,8 @@ def test_training_has_nothing_to_do_where_nothing_is_asked_for(model, rows, thre
     update = COMMOD(
         model, threshold=threshold, lambda_fair=0, lambda_sparsity=0, epochs=60, random_state=0
     ).fit(X, sensitive_features=s)  # without y the labels are the scores themselves
-    np.testing.assert_allclose(update.ratio(X), 1, atol=0.1)
+    np.testing.assert_allclose(update.ratio(X), 1, atol=0.3)  # the random start leaves a little
+    assert update.change_rate_ == 0
 
 
 def test_the_ratio_is_the_sum_of_its_concepts_and_of_its_points(fitted, rows):
@@ -779,8 +780,8 @@ def objects(values):
     "held", [math.inf, "much", datetime.date(2020, 1, 1), [1, 2], {"a": 1}], ids=str
 )
 def test_a_column_without_points_is_looked_at_by_no_method(model, rows, kind, held):
-    X, y, s = rows
-    scored = X.assign(score=model.predict_proba(X)[:, 1]).reset_index(drop=True)
+    X, y, s = (values.reset_index(drop=True) for values in rows)
+    scored = X.assign(score=model.predict_proba(X)[:, 1])
     position = scored.columns.get_loc("score")
     tables = {
         "pandas": (scored, "score"),

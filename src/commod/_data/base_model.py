@@ -81,10 +81,11 @@ def base_classes(estimator: Any, y: NDArray[Any] | None) -> NDArray[Any]:
         classes, source = _classes_of_labels(y), "y holds"
     classes = np.asarray(classes)
     if classes.ndim != 1 or len(classes) != 2:
+        listed = list_names([repr(label) for label in classes.ravel().tolist()])
         raise BaseModelError(
             f"Only binary classification is supported: {source} {classes.size} classes "
-            f"({list_names(classes.ravel().tolist())}), but an update edits decisions "
-            "between 2. Compare one label with all others, or pass two labels."
+            f"([{listed}]), but an update edits decisions between 2. Compare one label "
+            "with all others, or pass two labels."
         )
     return classes
 

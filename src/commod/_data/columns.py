@@ -30,10 +30,14 @@ from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
 
 LARGEST = 1e100  # larger numbers are cut, so that squares and points times numbers stay finite
+MAX_CODES = 20  # different whole numbers that may be codes of categories
 Kind = Literal["numeric", "category"]
 Scalar = str | bool | int | float
 
 PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
+UNNAMED = "\0"  # begins the name of a category that stands for one row and has no type
+KIND_NAMES = {"numeric": "numbers", "category": "categories or text"}
+TYPE_NAMES = {"boolean": "true or false", "number": "numbers", "text": "text"}
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,13 @@ class Column:
         """Return where the value is missing, shape (n,)."""
         return np.isnan(self.values) if self.kind == "numeric" else self.values < 0
 
+    @property
+    def types(self) -> frozenset[str]:
+        """Return which types the values have: boolean, number, text; none where all are missing."""
+        if self.kind == "category":
+            return types_of(self.categories)
+        return frozenset() if self.is_missing().all() else frozenset({"number"})
+
     def take(self, rows: Any) -> Column:
         """Return the column of the given rows: a mask, or positions."""
         return replace(self, values=self.values[rows])
@@ -71,6 +82,94 @@ class Column:
         if not first:
             return None
         return self.categories[first[0]] if self.kind == "category" else first[0]
+
+
+def type_of(value: Scalar) -> str:
+    """Return the type of a value as scorecards see it: boolean, number or text."""
+    if isinstance(value, bool):
+        return "boolean"
+    return "text" if isinstance(value, str) else "number"
+
+
+def types_of(values: Iterable[Scalar | None]) -> frozenset[str]:
+    """Return the types that occur among categories; None is missing and has no type."""
+    named = (v for v in values if not (isinstance(v, str) and v.startswith(UNNAMED)))
+    return frozenset(type_of(v) for v in named if v is not None)
+
+
+def as_fitted(
+    column: Column,
+    kind: Kind,
+    types: Collection[str] = (),
+    categories: Collection[Scalar | None] = (),
+) -> Column:
+    """Return a column in the kind that it had in the fit rows; a changed type is refused.
+
+    Updates and patches share this rule. `types` are those of the values in the fit rows, and a
+    value of any other type is refused. A patch does not know them (`types` is empty) but knows
+    `categories` with points. Then the column is refused if it has no value of their types, or if a
+    value of another type spells one of them, as "True" spells True.
+
+    A column without any value has no type, so it fits every kind.
+
+    Examples
+    --------
+    >>> flag = Column("flag", "category", np.array([0, 1]), ("False", "True"))
+    >>> as_fitted(flag, "category", {"boolean"})
+    Traceback (most recent call last):
+    commod.exceptions.InputError: Column 'flag' held true or false when the update was fitted and
+    holds text now (for example 'False'). Convert it to the type it had.
+    """
+    if column.kind != kind and column.first_value() is None:
+        empty = np.full(len(column), np.nan if kind == "numeric" else -1)
+        return Column(column.name, kind, empty if kind == "numeric" else empty.astype(np.int32))
+    known = frozenset(types) or types_of(categories)
+    if column.kind != kind and (kind == "numeric" or "number" not in known):
+        raise _other_type(column, KIND_NAMES[kind], KIND_NAMES[column.kind], column.first_value())
+    if column.kind != kind:  # numbers that were categories in the fit rows
+        coded = code_array(column.values)
+        column = Column(column.name, kind, coded.codes, tuple(coded.values))
+    if not known or kind == "numeric" or column.types <= known:
+        return column
+    others = [c for c in column.categories if types_of([c]) - known]
+    if not types and column.types & known:
+        spelled = {str(c).casefold() for c in categories}
+        others = [c for c in others if str(c).casefold() in spelled]
+    if others:
+        held = " and ".join(TYPE_NAMES[name] for name in sorted(known))
+        raise _other_type(column, held, TYPE_NAMES[type_of(others[0])], others[0])
+    return column
+
+
+def _other_type(column: Column, held: str, holds: str, example: Any) -> InputError:
+    return InputError(
+        f"Column {column.name!r} held {held} when the update was fitted and holds {holds} now (for "
+        f"example {example!r}). Convert it to the type it had.",
+        parameter="X",
+    )
+
+
+def may_hold_codes(column: Column) -> bool:
+    """Return whether a numeric column may hold codes of categories instead of amounts.
+
+    It holds between 3 and MAX_CODES different whole numbers. Two values need no hint: points per
+    unit are then the same as points of a category.
+
+    Examples
+    --------
+    >>> may_hold_codes(Column("grade", "numeric", np.array([0.0, 1, 4, 4, np.nan])))
+    True
+    >>> may_hold_codes(Column("rate", "numeric", np.array([0.5, 1, 4, 4])))
+    False
+    """
+    if column.kind != "numeric":
+        return False
+    for step in (-(-len(column) // 1_000), 1):  # a subsample of 1,000 rows rules out most columns
+        values = column.values[::step]
+        distinct = np.unique(values[~np.isnan(values)])
+        if len(distinct) > MAX_CODES or (distinct != np.rint(distinct)).any():
+            return False
+    return len(distinct) > 2
 
 
 def read_columns(
@@ -253,6 +352,6 @@ def _finite(values: NDArray[Any], name: str) -> NDArray[Any]:
             "numbers. Clip them, or make them missing.",
             parameter="X",
         )
-    if values.dtype.kind == "f" and ((values > LARGEST).any() or (values < -LARGEST).any()):
+    if values.dtype == np.float64 and ((values > LARGEST).any() or (values < -LARGEST).any()):
         return np.clip(values, -LARGEST, LARGEST)
     return values

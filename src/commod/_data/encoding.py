@@ -9,7 +9,7 @@ codes, so no dense one-hot matrix is built.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.binning import ROUNDING, bin_edges
-from commod._data.columns import LARGEST, Column, Kind, Scalar
+from commod._data.columns import LARGEST, Column, Kind, Scalar, as_fitted, types_of
+from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 
 
@@ -44,12 +45,16 @@ class NumericTerms:
 
 @dataclass(frozen=True)
 class CategoryTerms:
-    """The terms of a categorical column: points per category; None is "missing"."""
+    """The terms of a categorical column: points per category; None is "missing".
+
+    `types` are those of all values in the fit rows, also of rare ones; empty where not known.
+    """
 
     name: str
     categories: tuple[Scalar | None, ...]
 
     kind: Kind = "category"
+    types: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def n_terms(self) -> int:
@@ -202,7 +207,7 @@ class Encoding:
         return {c.name: c.kind for c in self.columns}
 
     def encode(self, columns: Sequence[Column]) -> TermTable:
-        """Return the rows of `columns` as terms; a column that changed its kind is refused."""
+        """Return the rows of `columns` as terms; a column that changed its type is refused."""
         by_name = {c.name: c for c in columns}
         n_rows = len(columns[0]) if columns else 0
         firsts = np.cumsum([0, *(c.n_terms for c in self.columns)]).tolist()
@@ -257,26 +262,18 @@ def _bin_codes(spec: BinTerms, column: Column, start: int, absent: int) -> NDArr
 
 
 def matching_column(spec: ColumnTerms, columns: Mapping[str, Column]) -> Column:
-    """Return the column that the terms read; an absent column or another kind is refused."""
+    """Return the column that the terms read; an absent column or another type is refused."""
     if spec.name not in columns:
         raise InputError(
             f"Column {spec.name!r} was there when the update was fitted and is missing now "
-            f"(columns: {', '.join(columns)}). Pass the same columns.",
+            f"(columns: {list_names(list(columns))}).{did_you_mean(spec.name, columns)} Pass the "
+            "same columns.",
             parameter="X",
         )
     column = columns[spec.name]
-    if column.kind == spec.kind:
-        return column
-    example = column.first_value()
-    if example is None:  # a column without any value has no kind of its own
-        empty = np.full(len(column), np.nan if spec.kind == "numeric" else -1)
-        return Column(spec.name, spec.kind, empty)
-    names = {"numeric": "numbers", "category": "categories or text"}
-    raise InputError(
-        f"Column {spec.name!r} held {names[spec.kind]} when the update was fitted and holds "
-        f"{names[column.kind]} now (for example {example!r}). Convert it to the type it had.",
-        parameter="X",
-    )
+    if isinstance(spec, CategoryTerms):
+        return as_fitted(column, spec.kind, spec.types, spec.categories)
+    return as_fitted(column, spec.kind)
 
 
 def learn_encoding(
@@ -315,7 +312,7 @@ def learn_encoding(
     if not kept:
         raise InputError(
             "X has no column that could have points (columns to choose from: "
-            f"{', '.join(c.name for c in free) or 'none'}): each is constant, missing everywhere "
+            f"{list_names([c.name for c in free])}): each is constant, missing everywhere "
             f"or has no category that min_category_size={min_category_size} rows share. Pass "
             "columns in which people differ, or lower min_category_size.",
             parameter="X",
@@ -359,4 +356,4 @@ def _learn_categories(column: Column, min_category_size: int) -> CategoryTerms |
     if not kept or len(counts) == 1:
         return None
     kept.sort(key=lambda v: (v is None, type(v).__name__, v if v is not None else ""))
-    return CategoryTerms(column.name, tuple(kept))
+    return CategoryTerms(column.name, tuple(kept), types=tuple(sorted(types_of(counts))))

@@ -85,7 +85,10 @@ def read_label_pair(
 
 def read_scores(values: Any, name: str) -> NDArray[np.float64]:
     """Return one score in [0, 1] per row, shape (n,) with n ≥ 1."""
-    scores = read_labels(values, name, allow_empty=False)
+    try:
+        scores = read_labels(values, name, allow_empty=False)
+    except InputTypeError as error:
+        raise InputTypeError(f"{name} must hold numbers: {error}", parameter=name) from error
     try:
         # Digits in quotes are text. A column read as text is a mistake, so it is refused.
         numbers = scores.astype(np.float64) if scores.dtype.kind not in "US" else None
@@ -160,6 +163,15 @@ def is_label_in(label: Any, known: Sequence[Any]) -> bool:
     scalar = plain(label)
     is_single = isinstance(scalar, Hashable) and not hasattr(scalar, "__array__")
     return scalar is not None and is_single and scalar in known
+
+
+def check_label_parameter(label: Any, parameter: str) -> None:
+    """Refuse a label that is no single value; None stands for the default."""
+    if label is not None and not is_label_in(label, [plain(label)]):
+        raise InputTypeError(
+            f"{parameter}={shown(label)} cannot be a label: pass one number, text or boolean.",
+            parameter=parameter,
+        )
 
 
 def check_length(values: Sequence[Any] | NDArray[Any], name: str, n_rows: int) -> None:

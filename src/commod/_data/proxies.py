@@ -26,7 +26,7 @@ Counts = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class GroupPrediction:
+class ColumnPrediction:
     """How well a column alone predicts who belongs to one of `groups`, the codes of groups.
 
     `area` is the area under the curve: the probability that the column ranks a person of these
@@ -42,7 +42,7 @@ class GroupPrediction:
         return self.area >= NEAR_COPY_AREA
 
 
-NO_PREDICTION = GroupPrediction(0.5, ())
+NO_PREDICTION = ColumnPrediction(0.5, ())
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ def sample_groups(codes: NDArray[np.intp]) -> GroupSample:
     kept = np.sort(largest[sizes[largest] >= MIN_ROWS_OF_GROUP])
     number = np.full(len(sizes), len(kept))
     number[kept] = np.arange(len(kept))
-    members = [(int(code),) for code in kept]
+    members: list[tuple[int, ...]] = [(int(code),) for code in kept]
     others = tuple(np.setdiff1d(np.flatnonzero(sizes), kept).tolist())
     return GroupSample(rows, number[codes[rows]], [*members, others] if others else members)
 
 
-def strongest_prediction(column: Column, samples: Iterable[GroupSample]) -> GroupPrediction:
+def strongest_prediction(column: Column, samples: Iterable[GroupSample]) -> ColumnPrediction:
     """Return the best prediction over several codings of the groups, such as race and sex."""
     predictions = (predict_group(column, sample) for sample in samples)
     return max(predictions, key=lambda p: p.area, default=NO_PREDICTION)
 
 
-def predict_group(column: Column, sample: GroupSample) -> GroupPrediction:
+def predict_group(column: Column, sample: GroupSample) -> ColumnPrediction:
     """Return how well the values of a column predict the group.
 
     The groups compared are each group against all others, and sets of groups that the column
@@ -94,7 +94,7 @@ def predict_group(column: Column, sample: GroupSample) -> GroupPrediction:
     >>> group = np.arange(60) % 3
     >>> merged = Column("merged", "category", np.where(group == 2, 1, 0), ("x", "y"))
     >>> predict_group(merged, sample_groups(group))
-    GroupPrediction(area=1.0, groups=(2,))
+    ColumnPrediction(area=1.0, groups=(2,))
     >>> predict_group(Column("id", "category", np.arange(60)), sample_groups(group)).area
     0.5
     """
@@ -105,13 +105,14 @@ def predict_group(column: Column, sample: GroupSample) -> GroupPrediction:
     if not candidates:
         return NO_PREDICTION
     area, chosen = max(candidates, key=lambda pair: pair[0])
-    return GroupPrediction(area, tuple(c for i in chosen for c in sample.members[i]))
+    return ColumnPrediction(area, tuple(c for i in chosen for c in sample.members[i]))
 
 
 def _rows_of_groups(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return rows of every group, at most MAX_ROWS_OF_GROUP each; the same rows every time."""
     sizes = np.bincount(codes)
-    most = max(MIN_ROWS_OF_GROUP, min(MAX_ROWS_OF_GROUP, MAX_ROWS // np.count_nonzero(sizes)))
+    per_group = MAX_ROWS // int(np.count_nonzero(sizes))
+    most = max(MIN_ROWS_OF_GROUP, min(MAX_ROWS_OF_GROUP, per_group))
     if sizes.max() <= most:
         return np.arange(len(codes))
     order = np.random.default_rng(0).permutation(len(codes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import narwhals as nw
@@ -70,7 +70,14 @@ class FreeNames:
 
 def n_rows_of(X: Any) -> int:
     """Return the number of rows of a table of any kind."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    if not isinstance(X, Sized) or shape == ():
+        raise InputTypeError(
+            f"X must be a table with rows and columns; got {type(X).__name__}.", parameter="X"
+        )
+    return len(X)
 
 
 def index_of(values: Any) -> Any:

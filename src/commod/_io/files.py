@@ -239,7 +239,7 @@ def _remove_stale_folders(parent: Path) -> None:
     """Remove the private folders of this user's killed processes; leave everything else alone."""
     with suppress(OSError), os.scandir(parent) as entries:
         for path in [e.path for e in entries if fcntl and e.name.startswith(_FOLDER_PREFIX)]:
-            with suppress(OSError):
+            with suppress(OSError, AttributeError):  # Windows has no O_NOFOLLOW: nothing is removed
                 _remove_folder_unless_locked(path)
 
 

@@ -14,11 +14,14 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*+"?', re.DOTALL)  # an open one go
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
-def read_object(data: bytes, what: str, max_bytes: int) -> dict[str, Any]:
+def read_object(
+    data: bytes, what: str, max_bytes: int, *, surrogates: bool = False
+) -> dict[str, Any]:
     """Return the object of a JSON file of at most `max_bytes`; `what` it should be, for messages.
 
-    Refused are: text that is not UTF-8 or holds half a surrogate pair, NaN and infinity, a key
-    that occurs twice in one object, nesting beyond `MAX_DEPTH`, and anything but an object.
+    Refused are: text that is not UTF-8, NaN and infinity, a key that occurs twice in one object,
+    nesting beyond `MAX_DEPTH`, and anything but an object. Half a surrogate pair, which is no
+    text, is refused unless `surrogates` is True.
 
     Examples
     --------
@@ -37,7 +40,8 @@ def read_object(data: bytes, what: str, max_bytes: int) -> dict[str, Any]:
         text = data.decode("utf-8-sig")
         _check_depth(text, what)
         parsed = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=as_object)
-        json.dumps(parsed, ensure_ascii=False).encode()  # refuses half a surrogate pair
+        if not surrogates:
+            json.dumps(parsed, ensure_ascii=False).encode()  # refuses half a surrogate pair
     except UnicodeError as error:
         raise InputError(f"It is not text in UTF-8 ({error}).") from error
     except ValueError as error:

@@ -75,7 +75,8 @@ class Group:
 
     `favorable` is the share with the favourable outcome, `selected` the share with `pos_label`.
     True and false positive rates are those of `pos_label`. Rates that need true labels are None
-    without them. A group that is not compared and has fewer than five people shows its size only.
+    without them. A group that is not compared and has fewer than five people shows its size only,
+    and its people are in no other figure and no total of the audit.
     """
 
     name: str
@@ -283,6 +284,7 @@ class Provenance:
 
     `reads_group`: whether the update reads each person's group, or a column that determines the
     group, to decide. `is_randomised`: whether it decides by random draws. None where not known.
+    `ledger_lines` is None where the number would tell about people in groups of fewer than five.
     """
 
     created: str
@@ -293,7 +295,7 @@ class Provenance:
     is_randomised: bool | None
     data_digest: str
     ledger_digest: str
-    ledger_lines: int
+    ledger_lines: int | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -451,7 +453,9 @@ class Audit:
         if not isinstance(text, str):
             raise InputError(f"An audit is read from text; got {type(text).__name__}.")
         try:
-            data = read_object(text.encode("utf-8", "surrogatepass"), "an audit", MAX_BYTES)
+            # names may hold half a surrogate pair; JSON writes it as \ud800
+            encoded = text.encode("utf-8", "backslashreplace")
+            data = read_object(encoded, "an audit", MAX_BYTES, surrogates=True)
         except InputError as error:
             raise InputError(f"This text cannot be read as an audit. {error}") from error
         return cls.from_dict(data)

@@ -41,7 +41,6 @@ class Shipped:
     """
 
     patch_sha256: str
-    patch_schema: str
     audit_digest: str | None
     created: str
     method: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commod._record import Audit, Shipped, to_plain
+from commod._record import Shipped, to_plain
 from commod._reporting.render.embedding import KEY, EmbeddedReport, read_report
 from commod.exceptions import InputError
 from commod.patch.content import Content
@@ -124,7 +124,7 @@ def _differences(content: Content, sha256: str, report: EmbeddedReport) -> Itera
     named: set[str] = set()
     for difference in (
         *_seal(report),
-        *_audit(content, report.audit),
+        *_audit(content, report),
         *_fields(shipped_of(content, sha256, report.audit), report.shipped),
         *contradictions(content, report.audit),
     ):
@@ -135,13 +135,14 @@ def _differences(content: Content, sha256: str, report: EmbeddedReport) -> Itera
 
 def _seal(report: EmbeddedReport) -> Iterator[Difference]:
     if report.stated_seal != report.actual_seal:
-        edited = f"{report.stated_seal}, but the file has {report.actual_seal}: it was edited"
-        yield Difference(KEY, "not stated", edited)
+        stated, actual = report.stated_seal, report.actual_seal
+        edited = f"the report states {stated}, but has {actual}. It was edited after it was written"
+        yield Difference(KEY, "", edited)
 
 
-def _audit(content: Content, audit: Audit) -> Iterator[Difference]:
-    if content.audit != audit.digest:
-        yield Difference("audit_digest", value_text(content.audit), audit.digest)
+def _audit(content: Content, report: EmbeddedReport) -> Iterator[Difference]:
+    if content.audit != report.audit_digest:
+        yield Difference("audit_digest", value_text(content.audit), report.audit_digest)
 
 
 def _fields(expected: Shipped, stated: Shipped) -> Iterator[Difference]:

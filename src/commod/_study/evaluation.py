@@ -16,7 +16,7 @@ from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._solvers.search.rates import Cells, count_cells
-from commod._text import n_of
+from commod._text import did_you_mean, list_names, n_of
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number
 from commod.exceptions import InputError
@@ -251,7 +251,8 @@ def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
     unknown = [value for value in distinct_labels(labels) if value not in known]
     if unknown:
         raise InputError(
-            f"y_eval holds {unknown[:3]}, which the base model does not know; its labels are "
-            f"{known}."
+            f"y_eval holds [{list_names([repr(v) for v in unknown], 3)}], which the base model "
+            f"does not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
+            parameter="y_eval",
         )
     return np.asarray(labels == update.pos_label_, dtype=bool)

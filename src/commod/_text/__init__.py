@@ -14,6 +14,7 @@ from commod._text.numbers import (
 )
 from commod._text.phrases import (
     at_bound,
+    codes_text,
     distinct,
     distinct_pair,
     label_text,
@@ -30,6 +31,7 @@ __all__ = [
     "NOT_KNOWN",
     "Table",
     "at_bound",
+    "codes_text",
     "count",
     "did_you_mean",
     "distinct",

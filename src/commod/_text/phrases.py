@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from commod._text.names import shorten
 from commod._text.numbers import count
+from commod._text.suggestions import list_names
 
 MOST = 0.5  # an update that changes a larger share of all decisions is no correction
 _IRREGULAR = {"person": "people", "loss": "losses"}
@@ -65,6 +67,23 @@ def most_change_text(change_rate: float) -> str:
     return (
         f"More than half of all decisions change ({share}): this is another model, not an update "
         "of the base model, whatever its fairness is."
+    )
+
+
+def codes_text(columns: Sequence[str], way_out: str = "") -> str:
+    """Return a hint about columns of whole numbers that may be codes; empty without columns.
+
+    Examples
+    --------
+    >>> codes_text(["grade"])
+    "Points per unit treat whole numbers as amounts: grade. If they are codes of categories, ..."
+    """
+    if not columns:
+        return ""
+    way_out = way_out or "convert the column first, with astype('category') or astype(str)"
+    return (
+        f"Points per unit treat whole numbers as amounts: {list_names(columns)}. If they are codes "
+        f"of categories, {way_out}."
     )
 
 

@@ -93,8 +93,8 @@ def _two_labels(rows: GroupedDecisions, pos_label: Any, favorable_label: Any) ->
     negative = written.get(False, favorable_label)
     if favorable_label is not None and not is_label_in(favorable_label, (negative, positive)):
         raise InputError(
-            f"favorable_label={shown(favorable_label)} is neither of the two labels, {negative!r} and "
-            f"{positive!r}. Pass the one that is good for the person.",
+            f"favorable_label={shown(favorable_label)} is neither of the two labels, {negative!r} "
+            f"and {positive!r}. Pass the one that is good for the person.",
             parameter="favorable_label",
         )
     return negative, positive

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from commod._text import did_you_mean, list_names
 from commod.cli._command import option
 from commod.exceptions import InputError
 
@@ -231,7 +232,10 @@ def find_label(name: str, text: str | None, labels: list[Any], default: Any = No
         is_number = isinstance(label, int | float) and not isinstance(label, bool)
         if is_number and _is_number(text) and float(text) == label:
             return label
-    raise InputError(f"{name} {text!r} is not one of the labels: {', '.join(map(str, labels))}.")
+    raise InputError(
+        f"{name} {text!r} is not one of the labels: {list_names(labels)}."
+        f"{did_you_mean(text, labels)}"
+    )
 
 
 def _is_number(text: str) -> bool:

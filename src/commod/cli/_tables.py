@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from commod._io.tables import SourceTable, open_tables
-from commod._io.tables.names import list_names
-from commod._text import n_of
+from commod._text import did_you_mean, list_names, n_of
 from commod.cli._options import NameOptions, PeopleOptions, TableOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
@@ -59,7 +58,8 @@ def check_columns(table: SourceTable, columns: Iterable[tuple[str, str]]) -> Non
     for option, name in columns:
         if name not in table.names:
             shown = f"{table.display_name} (columns: {list_names(table.names)})"
-            raise InputError(f"{option} {name!r} is no column of {shown}.")
+            suggestion = did_you_mean(name, table.names)
+            raise InputError(f"{option} {name!r} is no column of {shown}.{suggestion}")
 
 
 def group_values(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
-from commod._text import most_change_text
+from commod._text import codes_text, most_change_text
 from commod.cli import _options as options
 from commod.cli._command import option, with_options
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds
@@ -156,6 +157,8 @@ def command(
     for problem in patch.verify(fit_rows.X, fit_rows.groups).problems:
         printer.warn(problem)
     _print(update, audit, patch, output, printer)
+    if codes := update.possible_codes_:
+        printer.note(codes_text(codes, f"pass --type {shlex.quote(f'{codes[0]}=text')}"))
     is_met = bool(update.reached_) and update.promised_ is not False
     is_met = is_met and not most_change_text(update.change_rate_)
     if audit is not None and test_size:

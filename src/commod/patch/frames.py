@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from commod.exceptions import InputError, InputTypeError
@@ -22,6 +21,7 @@ from commod.patch.content import (
 from commod.patch.expressions import is_all_missing_type
 from commod.patch.sources import OBJECT_TYPES, Frame, category_points_of
 
+MAY_BE_EMPTY = (nw.Float32, nw.Float64, nw.String, nw.Boolean)  # types of columns without values
 ADDED_COLUMNS = ("score", "decision", "changed", "direction")
 
 
@@ -141,18 +141,27 @@ def _number_of(condition: nw.Expr) -> nw.Expr:
 
 
 def schema_of(table: Frame) -> nw.Schema:
-    """Return the types of the columns; `nw.Unknown` for Python objects that are all missing.
+    """Return the types of the columns; `nw.Unknown` for columns in memory that are all missing.
 
-    Narwhals calls the latter text.
+    A column without any value may get any type: an empty column of a CSV becomes numbers in pandas.
     """
     schema = table.collect_schema()
-    if isinstance(table, nw.DataFrame) and table.implementation.is_pandas_like():
-        kinds = table.to_native().dtypes
-        for name, kind in zip(list(schema), kinds, strict=True):
-            is_unclear = kind == np.dtype(object) and schema[name] == nw.String
-            if is_unclear and table[name].is_null().all():
+    if isinstance(table, nw.DataFrame):
+        for name in list(schema):
+            if schema[name] in MAY_BE_EMPTY and _is_all_missing(table[name]):
                 schema[name] = nw.Unknown()
     return schema
+
+
+def _is_all_missing(series: nw.Series[Any]) -> bool:
+    """Return whether no row has a value; one row is looked at before all are."""
+    for part in (series.head(1), series):
+        missing = part.is_null()
+        if part.dtype.is_float():
+            missing = missing | part.is_nan().fill_null(True)
+        if not missing.all():
+            return False
+    return True
 
 
 # ---------------------------------------------------------------------------------------------
@@ -199,7 +208,8 @@ def _check_column(
     if is_all_missing_type(dtype) or (dtype in OBJECT_TYPES and is_eager):
         return  # read_columns checks Python objects
     if isinstance(column, CategoryColumn):
-        is_readable = bool(category_points_of(column, dtype)) or not column.categories
+        is_unknown = not column.categories and not dtype.is_numeric()
+        is_readable = bool(category_points_of(column, dtype)) or is_unknown
         expected = "categories such as " + _listed([repr(c.value) for c in column.categories], 3)
     else:
         is_readable, expected = dtype.is_numeric(), "numbers"

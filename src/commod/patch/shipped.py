@@ -16,13 +16,18 @@ SAME = 1e-9  # figures that are closer than this are the same, but for rounding
 
 
 class Difference(NamedTuple):
-    """A field that differs between a patch and a report, with both values as text."""
+    """A field that differs between a patch and a report, with both values as text.
+
+    `in_patch` is empty for a field that only a report has.
+    """
 
     field: str
     in_patch: str
     in_report: str
 
     def __str__(self) -> str:
+        if not self.in_patch:
+            return f"{self.field}: {self.in_report}."
         return f"{self.field}: {self.in_patch} in the patch, {self.in_report} in the report."
 
 
@@ -100,7 +105,6 @@ def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
     gaps = tuple(_gaps(content, audit))
     return Shipped(
         patch_sha256=sha256,
-        patch_schema=content.schema,
         audit_digest=content.audit,
         created=content.created,
         method=content.method,

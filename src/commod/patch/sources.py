@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.columns import Column as RawColumn
-from commod._data.columns import read_columns
+from commod._data.columns import read_columns, type_of
 from commod._data.encoding import Encoding, matching_column
 from commod._data.tables import FreeNames
 from commod._record import Value
@@ -84,14 +84,14 @@ def with_sources(
 def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
     """Return the categories that a column of this type can contain, with their points."""
     if dtype == nw.Boolean:
-        kinds: tuple[type, ...] = (bool,)
+        held = "boolean"
     elif dtype.is_numeric():
-        kinds = (int, float)
+        held = "number"
     elif dtype in (nw.String, nw.Categorical, nw.Enum):
-        kinds = (str,)
+        held = "text"
     else:
         return []
-    return [(c.value, c.points) for c in column.categories if type(c.value) in kinds]
+    return [(c.value, c.points) for c in column.categories if type_of(c.value) == held]
 
 
 # ---------------------------------------------------------------------------------------------

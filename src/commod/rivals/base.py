@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from commod._data.columns import Kind, read_columns
+from commod._data.columns import Column, Kind, as_fitted, read_columns
 from commod._data.groups import sensitive_names
 from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
@@ -193,6 +193,7 @@ class Rival(BaseUpdate):
         check_is_fitted(self, "n_rows_")
         check_same_rows({"X": X, "sensitive_features": sensitive_features})
         columns = read_columns(X, self._column_kinds, self._unread())
+        columns = [self.as_fitted(column) for column in columns]
         validate_data(self, X, skip_check_array=True, reset=False)
         base = self._base(X, columns)
         group = self._read_group(sensitive_features, len(columns[0]))
@@ -249,6 +250,11 @@ class Rival(BaseUpdate):
         return text
 
     # -- internal interface: see updates/_interface.py ---------------------------------------------
+
+    def as_fitted(self, column: Column) -> Column:
+        """Return a column in the kind that it had in the fit rows; a changed type is refused."""
+        types = getattr(self, "_column_types", {}).get(column.name)  # version 0.1 stored none
+        return as_fitted(column, self._column_kinds[column.name], types) if types else column
 
     def read_rows(self, X: Any, sensitive_features: Any = None) -> DecisionRows:
         """Return new rows, read once; a method that decides by group needs their groups."""
@@ -381,10 +387,11 @@ def _fit_together(
         warn_about_group_columns(fit_rows, first.locked_features)
     rows = rival_fit_rows(X, fit_rows)
     kinds: dict[str, Kind] = {column.name: column.kind for column in fit_rows.columns}
+    types = {column.name: tuple(sorted(column.types)) for column in fit_rows.columns}
     for model in models:
         model._take_reading(first)
         model._store_groups(rows.group_labels, sensitive_names(sensitive_features))
-        model._column_kinds = kinds
+        model._column_kinds, model._column_types = kinds, types
         model._draw_seed = seed_from(model.random_state)
     first._learn_all(models, rows)
     for model in models:

@@ -106,7 +106,9 @@ def left_out_text(
     named = f"{subject} {statement}: {_listed([_group_text(group) for group in groups])}."
     total = n_of(sum(group.n for group in groups), "row")
     over_all = _over_all_groups(constraint, rows, positive)
-    return GroupText(f"{named} {over_all}".rstrip(), f"{subject} ({total} in all) {statement}.")
+    # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
+    counted = f"{subject} ({total} in all) {verb(len(groups), 'be')} not part of the constraint."
+    return GroupText(f"{named} {over_all}".rstrip(), counted)
 
 
 def _group_text(group: LeftOutGroup) -> str:

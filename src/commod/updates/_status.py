@@ -72,8 +72,9 @@ def target_text(goal: str, reached: bool, groups: str = "", change_rate: float =
 
 def budget_texts(metric: str, stopped_by: str, caps: Caps, groups: str) -> Iterator[str]:
     """Yield what a search within a budget found, and what stopped it."""
-    changes = f"at most {caps.changes:.1%} of the decisions changed {groups}".rstrip()
-    yield f"This is the best {metric} found with {changes}."
+    found = f"found {groups}".rstrip()
+    changes = f"at most {caps.changes:.1%} of the decisions changed"
+    yield f"This is the best {metric} {found} with {changes}."
     if stopped_by == "parity":
         yield (
             "Parity ended the search, not the budget: the rates of the groups are equal up to "

@@ -26,8 +26,8 @@ from commod._data.base_model import (
     warn_about_base_model,
 )
 from commod._data.codes import plain
-from commod._data.columns import Column, read_columns
-from commod._data.encoding import Encoding, TermTable
+from commod._data.columns import Column, may_hold_codes, read_columns
+from commod._data.encoding import Encoding, NumericTerms, TermTable
 from commod._data.group_names import group_names_of
 from commod._data.groups import read_groups, sensitive_names
 from commod._data.labels import check_length, distinct_labels, is_label_in, read_labels
@@ -36,7 +36,7 @@ from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
-from commod._text import count, did_you_mean, list_names, most_change_text, n_of, shown
+from commod._text import codes_text, count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.patch.fingerprint import scores_digest
@@ -57,7 +57,7 @@ from commod.updates._saving import SavedWithoutNames
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
-    *("_columns_seen", "_n_fit_rows", "_scores_digest"),
+    *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
     ("progress", "adaptive_fairness", "aware", "concepts_by_column", "condition_on_logit", "search")
@@ -152,6 +152,14 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
                 f"{', '.join(nested)} would change the base model, which was validated and is "
                 "never refitted. Fit another model and pass it as estimator=."
             )
+        known = list(self.get_params())
+        for name in params:
+            if name not in known:
+                raise InputError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
+                    f"{did_you_mean(name, known)}",
+                    parameter=name,
+                )
         super().set_params(**params)
         return self
 
@@ -229,11 +237,12 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
+        self._code_columns = [column.name for column in features if may_hold_codes(column)]
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
-        decisions = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
-        check_both_decisions(rows, self._constraint, decisions)
+        both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
+        check_both_decisions(rows, self._constraint, both)
         return rows
 
     def _take_reading(self, other: BaseUpdate) -> None:
@@ -271,9 +280,11 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             return None
         unknown = [v for v in distinct_labels(labels) if v not in self.classes_.tolist()]
         if unknown:
+            known = self.classes_.tolist()
             raise InputError(
-                f"y holds {unknown[:3]}, which the base model does not know; its labels are "
-                f"{self.classes_.tolist()}."
+                f"y holds [{list_names([repr(v) for v in unknown], 3)}], which the base model does "
+                f"not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
+                parameter="y",
             )
         label = np.asarray(labels == self.pos_label_, dtype=bool)
         if label.all() or not label.any():
@@ -375,7 +386,27 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         if not hasattr(self, "status_"):
             return diagram
         figures, view = self._notebook_figures(), self._scorecard_view()
-        return notebook_html(type(self).__name__, self.status_, figures, view, diagram)
+        status = " ".join(filter(None, (self.status_, codes_text(self.possible_codes_))))
+        return notebook_html(type(self).__name__, status, figures, view, diagram)
+
+    @property
+    def possible_codes_(self) -> tuple[str, ...]:
+        """Return the columns with points per unit that may hold codes of categories.
+
+        They hold 3 to 20 different whole numbers. If these are codes, make the column categorical
+        before fitting: ``X[name].astype("category")`` or ``.astype(str)``.
+        """
+        card = getattr(self, "scorecard_", None)
+        if card is None:
+            return ()
+        per_unit = {c.name for c in card.encoding.columns if isinstance(c, NumericTerms)}
+        has_points = {
+            column
+            for column, points in zip(card.encoding.term_columns, card.points, strict=True)
+            if points and column in per_unit
+        }
+        codes = getattr(self, "_code_columns", ())
+        return tuple(name for name in codes if name in has_points)
 
     def _notebook_figures(self) -> Figures:
         is_held_out = self.fitted_param("confidence") is not None
@@ -452,6 +483,13 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     def unread_columns(self) -> frozenset[str]:
         """Return the columns that the update never uses: locked features and a score column."""
         return self._unread() | self._score_column()
+
+    @abstractmethod
+    def as_fitted(self, column: Column) -> Column:
+        """Return a column in the kind that it had in the fit rows; a changed type is refused.
+
+        A column that the update does not know is returned as it is.
+        """
 
     def allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""
@@ -541,7 +579,8 @@ def check_locked(
     if unknown:
         suggestions = "".join(did_you_mean(name, names) for name in unknown[:3])
         raise InputError(
-            f"locked_features names columns that X does not have: {list_names(unknown)}."
+            f"locked_features={shown(locked)} names columns that X does not have: "
+            f"{list_names(unknown)}."
             f"{suggestions} X has {n_of(len(names), 'column')}: {list_names(names)}.",
             parameter="locked_features",
         )

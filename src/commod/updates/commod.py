@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,10 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.encoding import Encoding, TermTable
 from commod._data.parameters import check_choice
-from commod._data.tables import check_same_rows
-from commod._data.weights import check_weights
 from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
@@ -26,22 +22,19 @@ from commod._solvers.problem import (
     TrainedConcepts,
     TrainedLayers,
 )
-from commod.exceptions import InputError, InterruptionWarning
+from commod.exceptions import InputError
 from commod.patch import Patch
 from commod.scorecard import decide
-from commod.updates._fit_rows import FitRows, warn_about_group_columns
+from commod.updates._fit_rows import FitRows
+from commod.updates._fit_together import fit_together
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
 from commod.updates._network import Network, raw_network
 from commod.updates._paper import paper_settings
 from commod.updates._status import few_people_sentences
 from commod.updates._trained import (
     Moments,
-    call_all,
     check_layers,
-    ratio_problem,
     readable_concepts,
-    safe_moments,
-    train_ratios,
 )
 from commod.updates.base import LARGEST_WEIGHT, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
@@ -124,8 +117,8 @@ class COMMOD(RatioUpdate):
         they were trained. The update is the same either way.
     init : str, default="balanced"
         Where training starts; r = 1 either way. "balanced": equal v, and random concepts in pairs
-        that cancel. "zero": v = 0 and random concepts; with few concepts, the update then depends
-        on the seed. An "mlp" ignores it.
+        that cancel, so that every term can move at once. "zero": v = 0 and random concepts. An
+        "mlp" ignores it.
     condition_on_logit : bool, default=False
         Let r also read the base model's margin. The changed rows then need not be a half-space
         of X.
@@ -136,7 +129,8 @@ class COMMOD(RatioUpdate):
         Rarer categories count as unseen. Below 20, the library's bar for naming a value,
         `status_` and the patch say how many terms rest on fewer people.
     min_group_size : int, default=30
-        Fit rows that a group needs to be part of the constraint; smaller groups are reported.
+        Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
+        `groups_left_out_`.
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
@@ -172,6 +166,9 @@ class COMMOD(RatioUpdate):
         Figures of the update and of the base model on the fit rows.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of fit rows.
+    groups_left_out_ : tuple of LeftOutGroup
+        The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before`, `rate_after`.
+        A saved update keeps `n` alone.
     status_ : str
         The same figures in sentences.
 
@@ -352,7 +349,7 @@ class COMMOD(RatioUpdate):
         learned so far; `status_` and a warning say so.
         """
         with self._as_it_was_on_error():
-            _fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
+            fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
     def _check_parameters(self) -> None:
@@ -557,53 +554,5 @@ def fit_grid(
             )
         models.append(clone(update).set_params(**setting))
     if models:
-        _fit_together(models, X, y, sensitive_features, sample_weight, ratio_weight)
+        fit_together(models, X, y, sensitive_features, sample_weight, ratio_weight)
     return models
-
-
-def _fit_together(
-    models: list[COMMOD],
-    X: Any,
-    y: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    ratio_weight: Any,
-) -> None:
-    """Fit all models: read the rows once, train in one computation, store each result."""
-    first = models[0]
-    for model in models:
-        model._record_params()
-        model._check_parameters()
-    rows_of_user = {"X": X, "y": y, "sensitive_features": sensitive_features}
-    check_same_rows({**rows_of_user, "ratio_weight": ratio_weight})
-    rows = first._read_fit_rows(X, y, sensitive_features, sample_weight)
-    distance_weight = rows.weight * check_weights(ratio_weight, len(rows), "ratio_weight")
-    if not distance_weight.any():
-        raise InputError(
-            "ratio_weight is zero wherever sample_weight is not, so no change would cost anything. "
-            "Give some rows with sample_weight a ratio_weight."
-        )
-    columns = first._ratio_columns(rows.base, rows.columns)
-    first._check_locked(columns)
-    warn_about_group_columns(rows, first.locked_features)
-    encoding = learn_encoding(
-        columns,
-        rows.weight,
-        min_category_size=first.min_category_size,
-        locked=first.locked_features,
-    )
-    terms = encoding.encode(columns)
-    moments = safe_moments(terms, rows.weight)  # computed once for all models
-    problem = ratio_problem(rows, terms, moments, distance_weight, first._constraint)
-    trained = train_ratios(models, problem, first._schedule())
-    for model in models:
-        model._take_reading(first)
-    call_all(
-        [
-            partial(model._store, rows, encoding, terms, moments, trained, i)
-            for i, model in enumerate(models)
-        ],
-        len(rows),
-    )
-    if trained.interrupted:
-        warnings.warn(first.status_, InterruptionWarning, stacklevel=3)

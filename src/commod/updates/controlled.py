@@ -172,6 +172,9 @@ class ControlledDebiaser(RatioUpdate):
         The steps of the search as columns. With `confidence`: those of the update that was kept.
     concept_weights_, concept_contributions_, intercept_, term_names_
         As in `COMMOD`.
+    possible_codes_ : tuple of str
+        Columns of 3 to 20 different whole numbers that have points per unit. If these are codes of
+        categories, convert the column first, with ``astype("category")``.
     status_ : str
         All of this in sentences.
 
@@ -478,7 +481,10 @@ class ControlledDebiaser(RatioUpdate):
            update if it is fairer than the base model on the held-out half; otherwise, keep r = 1.
         """
         fit_half, held_out = self._halves(problem)
-        targets = np.linspace(self._target, self._constraint.near_ideal, N_TESTED_TARGETS)
+        constraint = self._constraint
+        is_strict = constraint.is_met(self._target, constraint.near_ideal)
+        tightest = constraint.ideal if is_strict else constraint.near_ideal
+        targets = np.linspace(self._target, tightest, N_TESTED_TARGETS)
         with progress_bar("ControlledDebiaser", self.progress, "models") as report:
             path = fit_path(fit_half, targets.tolist(), report)
         tested = fairest_first(fit_half, [outcome for (outcome,) in path])
@@ -488,7 +494,7 @@ class ControlledDebiaser(RatioUpdate):
             tables.append(held_out.counts(self._decisions_on(held_out)))
         unchanged = held_out.counts(held_out.rows.base.decisions)
         confidence = float(self.confidence or 0.95)
-        choice = choose_update(self._constraint, tables, unchanged, self._target, confidence)
+        choice = choose_update(constraint, tables, unchanged, self._target, confidence)
         self.promised_ = choice.is_promised
         kept = no_change(tested[0]) if choice.kept is None else tested[choice.kept]
         self._store_update(fit_half, kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column, read_columns
-from commod._data.encoding import Encoding, TermTable
+from commod._data.encoding import Encoding, TermTable, matching_column
 from commod._record import Audit
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import raw_scorecard
@@ -93,10 +93,13 @@ class RatioUpdate(BaseUpdate):
     ) -> tuple[BaseScores, list[Column]]:
         """Return the base model's scores and the columns; only those of `function`, if given."""
         check_is_fitted(self)
-        kinds = (function or self._ratio_function()).encoding.kinds
+        encoding = (function or self._ratio_function()).encoding
+        kinds = encoding.kinds
         only = None if function is None else {*kinds, *self._score_column()}
         columns = read_columns(X, kinds, self._unread(), only)
         validate_data(self, X, skip_check_array=True, reset=False)
+        # before scoring: a base model's own error would say less
+        columns = _as_fitted(columns, encoding)
         base = self._base(X, columns)
         return base, self._ratio_columns(base, self._features(columns))
 
@@ -228,6 +231,10 @@ class RatioUpdate(BaseUpdate):
             raw_ratio=raw_ratio,
         )
 
+    def as_fitted(self, column: Column) -> Column:
+        """Return a column in the kind that it had in the fit rows; a changed type is refused."""
+        return _as_fitted([column], self._ratio_function().encoding)[0]
+
     def allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""
         return AllowedChanges(*self._may_move())
@@ -239,3 +246,9 @@ class RatioUpdate(BaseUpdate):
             np.column_stack([1 - scores, scores]), float(self.fitted_param("threshold"))
         )
         return self._ratio_columns(base, self._features(columns))
+
+
+def _as_fitted(columns: Sequence[Column], encoding: Encoding) -> list[Column]:
+    """Return columns in the kinds that their terms read; a column without terms as it is."""
+    specs = {spec.name: spec for spec in encoding.columns}
+    return [matching_column(specs[c.name], {c.name: c}) if c.name in specs else c for c in columns]

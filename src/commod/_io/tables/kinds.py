@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from commod._io.tables.names import list_names
+from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 
 _MISSING = r"(na|n/a|nan|null|none)?"
@@ -50,12 +50,12 @@ def check_corrections(types: Mapping[str, str], names: Sequence[str], where: str
         if name not in names:
             raise InputError(
                 f"The type of column {name!r} is given, but {where} has no such column (columns: "
-                f"{list_names(names)}). Name one of these."
+                f"{list_names(names)}).{did_you_mean(name, names)} Name one of these."
             )
         if kind not in _CORRECTED_PATTERNS:
             raise InputError(
                 f"The type {kind!r} of column {name!r} is not known. Use one of "
-                f"{', '.join(CORRECTIONS)}."
+                f"{', '.join(CORRECTIONS)}.{did_you_mean(kind, CORRECTIONS)}"
             )
 
 

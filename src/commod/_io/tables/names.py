@@ -35,11 +35,6 @@ def check_names(names: Sequence[str], where: str) -> None:
             )
 
 
-def list_names(names: Sequence[str]) -> str:
-    """Return the first 20 names for a message."""
-    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-
-
 def check_same_columns(names: Mapping[str, Sequence[str]]) -> None:
     """Refuse files with different columns; `names` maps a file to its columns."""
     for (first, first_names), (other, other_names) in pairwise(names.items()):

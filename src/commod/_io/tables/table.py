@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from commod._io.files import private_folder
 from commod._io.tables.delimited import KindHints, open_text
 from commod._io.tables.kinds import quote_name
-from commod._io.tables.names import list_names
 from commod._io.tables.parquet import kind_of_type, open_parquet
 from commod._io.tables.queries import (
     Progress,
@@ -24,6 +23,7 @@ from commod._io.tables.queries import (
     translated_errors,
 )
 from commod._io.tables.sources import find_sources, make_readable
+from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -155,7 +155,10 @@ def read_frame(
     for name in wanted:
         if name not in dtypes:
             shown = list_names(table.names)
-            raise InputError(f"{table.display_name} has no column {name!r} (columns: {shown}).")
+            raise InputError(
+                f"{table.display_name} has no column {name!r} (columns: {shown})."
+                f"{did_you_mean(name, table.names)}"
+            )
     read = relation.project(", ".join(_plain_type(name, dtypes[name]) for name in wanted))
     with translated_errors(), row_order_kept(table.connection, relation):
         frame = run_query(table.connection, read.df, progress=progress)

@@ -43,7 +43,7 @@ def make_audit(
         proxies=evidence.proxies,
         subgroups=evidence.subgroups,
         segments=evidence.segments,
-        card=None if explanation is None else explanation.card,
+        card=evidence.card,
         stability=evidence.stability,
         checks=checks_of(evidence),
         not_known=not_known_of(evidence),

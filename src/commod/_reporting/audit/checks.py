@@ -16,6 +16,7 @@ from commod._record import Check, Severity, State
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.group_prediction import predicts_no_group
 from commod._reporting.audit.sentences import interval, list_first, metric_text, target_text
+from commod._reporting.audit.small_cells import small_cells_answer
 from commod._text import count, distinct, distinct_pair, n_of, shorten, verb
 
 Answer = tuple[State, str] | None  # None where the question does not apply
@@ -377,6 +378,9 @@ CHECKS = (
     Question("CM303", "Every group is large enough", REASON, _large_groups),
     Question("CM304", "No subgroup remains badly served", REASON, _subgroups),
     Question("CM305", "No column of the update nearly determines the group", REASON, _no_near_copy),
+    Question(
+        "CM306", "Points of small categories do not predict the group", REASON, small_cells_answer
+    ),
     Question("CM401", "Scores rank people as well as before", INFORMS, _ranking),
     Question("CM402", "Scores are as well calibrated as before", INFORMS, _calibration),
     Question("CM403", "Scores and decisions agree", BLOCKS, _scores_agree),

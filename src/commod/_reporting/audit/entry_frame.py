@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from commod._data.parameters import check_names
 from commod._record import Audit
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import read_roles, select_roles
 from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
 from commod._reporting.audit.provenance import digest_counts
-from commod._reporting.audit.request import add_label_names, check_settings, read_request
+from commod._reporting.audit.request import (
+    add_label_names,
+    check_settings,
+    check_texts,
+    read_request,
+)
 
 
 def audit_frame(
@@ -105,6 +111,10 @@ def audit_frame(
     [('f', 0.5), ('m', 1.0)]
     """
     check_settings(level, min_group_size, min_subgroup_size)
+    texts = {"rows": rows, "title": title, "created": created}
+    check_texts(texts, (pos_label, favorable_label), label_names, optional=("title", "created"))
+    if not isinstance(sensitive_features, str):
+        check_names(sensitive_features, "sensitive_features")
     labels = pos_label, favorable_label
     request = read_request(request, None, labels, has_labels=y_true is not None)
     columns = {
@@ -117,7 +127,9 @@ def audit_frame(
     roles = read_roles(columns, sensitive_features)
     selected = select_roles(frame, roles)
     summary = summarise_decisions(selected, roles)
-    coding, counts, scores = count_frame(selected, roles, summary, request, group_names)
+    coding, counts, scores, n_hidden = count_frame(
+        selected, roles, summary, request, min_group_size, group_names
+    )
     evidence = Evidence(
         coding=coding,
         counts=counts,
@@ -128,6 +140,7 @@ def audit_frame(
         min_subgroup_size=min_subgroup_size,
         scores=scores,
         n_undecided=summary.n_undecided,
+        n_hidden=n_hidden,
     )
     digest = digest_counts(coding, counts, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

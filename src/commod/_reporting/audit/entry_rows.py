@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,21 +12,30 @@ from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
 from commod._data.groups import determines_group
-from commod._data.labels import check_length
+from commod._data.labels import check_length, is_label_in
+from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
-from commod._data.tables import check_same_rows, index_of, n_rows_of
-from commod._record import Audit, Estimate, Segments, StabilitySummary
+from commod._data.tables import check_same_rows, index_of, n_rows_of, take_rows
+from commod._record import Audit, Card, CardLine, Estimate, Segments, StabilitySummary
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.hidden import hidden_groups
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.people import AuditedPeople, read_people
 from commod._reporting.audit.provenance import DataDigest
-from commod._reporting.audit.request import add_label_names, check_settings, read_request
+from commod._reporting.audit.request import (
+    add_label_names,
+    check_settings,
+    check_texts,
+    read_request,
+)
 from commod._reporting.audit.scores import measure_scores
+from commod._reporting.audit.small_cells import SmallCellPoints
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
-from commod.exceptions import DataWarning, InputError
+from commod._text import shown
+from commod.exceptions import DataWarning, InputError, InputTypeError
 from commod.metrics._constraint import Constraint
 
 
@@ -144,19 +153,14 @@ def audit(
     _check_explanation(explanation)
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size)
-    check_same_rows(
-        {
-            "X": X,
-            "explanation.X": None if explanation is None else explanation.X,
-            "y_before": y_before,
-            "y_after": y_after,
-            "y_true": y_true,
-            "scores_before": scores_before,
-            "scores_after": scores_after,
-            "sensitive_features": sensitive_features,
-            "row_ids": row_ids,
-        }
-    )
+    texts = {"rows": rows, "title": title, "created": created}
+    check_texts(texts, (pos_label, favorable_label), label_names, optional=("title", "created"))
+    check_flag(sensitive_in_ledger, "sensitive_in_ledger")
+    decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
+    given = {"scores_before": scores_before, "scores_after": scores_after, "row_ids": row_ids}
+    explained = None if explanation is None else explanation.X
+    tables = {"X": X, "explanation.X": explained, "sensitive_features": sensitive_features}
+    check_same_rows({**tables, **decisions, **given})
     defaults = None
     if explanation is not None:
         defaults = explanation.request
@@ -165,13 +169,13 @@ def audit(
         scores_after = explanation.scores_after if scores_after is None else scores_after
     labels = pos_label, favorable_label
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
-    decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     scores = scores_before, scores_after
-    people = read_people(decisions, scores, sensitive_features, request, group_names)
-    _check_same_rows(people, explanation, X)
-    sums = people.scores_before, people.scores_after
-    people.warn_of_inverted_scores(sums, np.ones(len(people)), stacklevel=3)
-    row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(people))
+    everybody = read_people(decisions, scores, sensitive_features, request, group_names)
+    _check_same_rows(everybody, explanation, X)
+    sums = everybody.scores_before, everybody.scores_after
+    everybody.warn_of_inverted_scores(sums, np.ones(len(everybody)), stacklevel=3)
+    row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
+    people, kept, n_hidden = _without_hidden(everybody, min_group_size)
     evidence = Evidence(
         coding=people.coding,
         counts=people.count(),
@@ -181,11 +185,14 @@ def audit(
         min_group_size=min_group_size,
         min_subgroup_size=min_subgroup_size,
         stability=_read_stability(stability),
+        n_hidden=n_hidden,
     )
-    columns = _read_columns(people, X, evidence.constraint)
-    segments, segment_of = _read_segments(people, X, explanation, level, columns.near_copies)
+    cells = SmallCellPoints(_card_lines(explanation), len(people))
+    constraint = evidence.constraint
+    columns = _read_columns(everybody, people, kept, X, constraint, cells, explanation)
+    segments, segment_of = _read_segments(people, kept, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
-        people,
+        everybody,
         row_ids,
         segments,
         segment_of,
@@ -194,7 +201,7 @@ def audit(
         with_group=sensitive_in_ledger,
     )
     return make_audit(
-        _add_row_figures(evidence, people, columns, segments, explanation),
+        _add_row_figures(evidence, people, kept, columns, segments, explanation, cells),
         digest=columns.digest,
         title=title,
         created=created,
@@ -218,10 +225,10 @@ def _check_explanation(explanation: Any) -> None:
 def _read_level(level: float | None, explanation: Explanation | None) -> float:
     if explanation is None:
         return 0.95 if level is None else level
-    if level not in (None, explanation.level):
+    if level is not None and not is_label_in(level, [explanation.level]):
         raise InputError(
-            f"level={level!r}, but the explanation has intervals of level {explanation.level:g}: "
-            f"make it with explain(..., level={level!r}).",
+            f"level={shown(level)}, but the explanation has intervals of level "
+            f"{explanation.level:g}: make it with explain(..., level={shown(level)}).",
             parameter="level",
         )
     return explanation.level
@@ -267,6 +274,12 @@ def _read_stability(stability: Any) -> StabilitySummary | None:
 
 def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence[Any] | None:
     if row_ids is not None:
+        is_list = isinstance(row_ids, Iterable) and not isinstance(row_ids, str | bytes)
+        if not is_list or getattr(row_ids, "ndim", 1) != 1:
+            raise InputTypeError(
+                f"row_ids={shown(row_ids)} must name each row: pass one value per row.",
+                parameter="row_ids",
+            )
         ids = list(row_ids)
         check_length(ids, "row_ids", n)
         return ids
@@ -283,6 +296,17 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 
 # ---------------------------------------------------------------------------------------------
 # Measuring what needs rows
+
+
+def _without_hidden(
+    everybody: AuditedPeople, min_group_size: int
+) -> tuple[AuditedPeople, NDArray[np.bool_], NDArray[np.int64]]:
+    """Return the people outside hidden groups, who they are (n,), and hidden people by group."""
+    sizes = everybody.groups.sizes.astype(np.int64)
+    is_hidden = hidden_groups(sizes, min_group_size)
+    kept = ~is_hidden[everybody.groups.codes]
+    people = everybody if kept.all() else everybody.take(kept)
+    return people, kept, np.where(is_hidden, sizes, 0)
 
 
 @dataclass(frozen=True)
@@ -306,17 +330,32 @@ class _ColumnFacts:
         return list(dict.fromkeys([*self.group_columns, *near]))
 
 
-def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _ColumnFacts:
-    """Read the raw columns once, one at a time."""
-    digest, counter = DataDigest(people), SliceCounter(people, constraint)
+def _read_columns(
+    everybody: AuditedPeople,
+    people: AuditedPeople,
+    kept: NDArray[np.bool_],
+    X: Any,
+    constraint: Constraint,
+    cells: SmallCellPoints,
+    explanation: Explanation | None,
+) -> _ColumnFacts:
+    """Read the raw columns once, one at a time; refuse those whose type is not the update's.
+
+    Only the digest is of `everybody`.
+    """
+    digest, counter = DataDigest(everybody), SliceCounter(people, constraint)
     codes = (people.groups.codes, *people.groups.parts)
     samples = [sample_groups(part) for part in codes]
     group_columns: list[str] = []
     areas: dict[str, float] = {}
     unread: list[str] = []
     for column in iter_columns(X, unread=unread) if X is not None else ():
+        if explanation is not None and column.name not in unread:
+            explanation.check_type(column)
         digest.add_column(column)
+        column = column if kept.all() else column.take(kept)
         counter.add(column)
+        cells.add(column)
         if any(determines_group(column, part) for part in codes):
             group_columns.append(column.name)
         areas[column.name] = strongest_prediction(column, samples).area
@@ -326,33 +365,42 @@ def _read_columns(people: AuditedPeople, X: Any, constraint: Constraint) -> _Col
 
 def _read_segments(
     people: AuditedPeople,
+    kept: NDArray[np.bool_],
     X: Any,
     explanation: Explanation | None,
     level: float,
     group_columns: Sequence[str],
 ) -> tuple[Segments | None, NDArray[Any]]:
-    """Return the segments and the segment of each row (n,), −1 where there is none."""
-    if explanation is not None:
+    """Return the segments and the segment of each row (n,), −1 where there is none.
+
+    The segments of an explanation count everybody. Where people are hidden, they are found again.
+    """
+    if explanation is not None and (kept.all() or explanation.segments is None):
         return explanation.segments, explanation.segment_of
+    segment_of = np.full(len(kept), -1)
     if X is None:
-        return None, np.full(len(people), -1)
+        return None, segment_of
     favorable_before = people.favorable(people.before)
-    return find_segments(
-        X, people.gain, people.loss, favorable_before, level=level, skip=group_columns
+    rows = X if kept.all() else take_rows(X, np.flatnonzero(kept))
+    segments, segment_of[kept] = find_segments(
+        rows, people.gain, people.loss, favorable_before, level=level, skip=group_columns
     )
+    return segments, segment_of
 
 
 def _add_row_figures(
     evidence: Evidence,
     people: AuditedPeople,
+    kept: NDArray[np.bool_],
     columns: _ColumnFacts,
     segments: Segments | None,
     explanation: Explanation | None,
+    cells: SmallCellPoints,
 ) -> Evidence:
     """Return the evidence with the figures that need single rows."""
     level, ratio = evidence.level, None if explanation is None else explanation.raw_ratio
     compared = people.groups.codes, evidence.is_compared, level
-    push = None if ratio is None else -np.asarray(ratio)
+    push = None if ratio is None else -np.asarray(ratio)[kept]
     base, changed = people.scores_before, people.before != people.after
 
     def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
@@ -368,6 +416,9 @@ def _add_row_figures(
         ratio_areas=predict_groups(push),
         score_areas=predict_groups(base),
         area_differences=exceed_base(changed * 1.0 if push is None else push),
+        small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
+        n_in_small_cells=int(cells.is_inside.sum()),
+        card=_read_card(explanation, kept),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,
@@ -377,12 +428,22 @@ def _add_row_figures(
     )
 
 
+def _card_lines(explanation: Explanation | None) -> Sequence[CardLine]:
+    return () if explanation is None or explanation.card is None else explanation.card.lines
+
+
+def _read_card(explanation: Explanation | None, kept: NDArray[np.bool_]) -> Card | None:
+    """Return the scorecard; where people are hidden, its figures are of the others alone."""
+    if explanation is None or kept.all():
+        return None if explanation is None else explanation.card
+    return explanation.card_of(np.flatnonzero(kept))
+
+
 def _reads_group(explanation: Explanation | None, group_columns: Sequence[str]) -> bool | None:
     """Return whether the update reads the group or a column that determines it, None if unknown."""
     if explanation is None or explanation.needs_sensitive_features is None:
         return None
-    lines = () if explanation.card is None else explanation.card.lines
-    uses_column = any(line.column in group_columns for line in lines)
+    uses_column = any(line.column in group_columns for line in _card_lines(explanation))
     return explanation.needs_sensitive_features or uses_column
 
 

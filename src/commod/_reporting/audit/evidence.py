@@ -31,8 +31,11 @@ class Evidence:
     `ratio_areas` and `score_areas` say how well −r and the base score predict each compared group.
     `area_differences` say how much better than the base score −r does, or the change itself where
     r is not known. `strongest_column` is the column that the update reads and that alone predicts
-    the group best, with its area. `n_undecided` rows have no decision and are left out. `has_rows`
-    is False where only counts and sums are known.
+    the group best, with its area. `small_cell_areas` say how well the points of small categories
+    predict each compared group, among the `n_in_small_cells` people who have such points.
+    `n_hidden` (n_groups,) are people of groups that are hidden; `counts` leave them out (see
+    `hidden.py`). `n_undecided` rows have no decision and are left out. `has_rows` is False where
+    only counts and sums are known.
     """
 
     coding: Coding
@@ -44,10 +47,14 @@ class Evidence:
     min_subgroup_size: int
     scores: ScoreFigures = field(default_factory=ScoreFigures)
     n_undecided: int = 0
+    n_hidden: NDArray[np.int64] | None = None
     has_rows: bool = False
     ratio_areas: Sequence[_record.Estimate] | None = None
     score_areas: Sequence[_record.Estimate] | None = None
     area_differences: Sequence[_record.Estimate] | None = None
+    small_cell_areas: Sequence[_record.Estimate] | None = None
+    n_in_small_cells: int = 0
+    card: _record.Card | None = None
     slices: Sequence[Slice] = ()
     segments: _record.Segments | None = None
     stability: _record.StabilitySummary | None = None
@@ -67,9 +74,14 @@ class Evidence:
         return get_constraint(self.request.constraints)
 
     @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Return the number of people in each group, hidden people included, shape (n_groups,)."""
+        return self.counts.sizes if self.n_hidden is None else self.counts.sizes + self.n_hidden
+
+    @cached_property
     def is_compared(self) -> NDArray[np.bool_]:
         """Return which groups are large enough to be compared, shape (n_groups,)."""
-        return self.counts.sizes >= self.min_group_size
+        return self.sizes >= self.min_group_size
 
     @cached_property
     def compared(self) -> DecisionCounts:
@@ -134,7 +146,7 @@ class Evidence:
     def groups(self) -> tuple[_record.Group, ...]:
         """Return every group before and after."""
         means = self.scores.mean_before, self.scores.mean_after
-        return groups_of(self.counts, self.coding, means, self.is_compared, self.level)
+        return groups_of(self.counts, self.coding, means, self.sizes, self.is_compared, self.level)
 
     @cached_property
     def quality(self) -> _record.Quality | None:

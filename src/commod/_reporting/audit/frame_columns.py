@@ -6,7 +6,6 @@ Each column has a role: "before", "after", "y_true", "scores_before", "scores_af
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping
@@ -17,6 +16,7 @@ from narwhals.exceptions import DuplicateError
 
 from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
 from commod._data.tables import FreeNames, duplicate_names
+from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError, InputTypeError
 
 SCORES = ("scores_before", "scores_after")
@@ -94,10 +94,11 @@ def _as_lazy(frame: Any) -> nw.LazyFrame[Any]:
 
 def _no_column(name: str, column: Hashable, schema: Mapping[Any, Any]) -> InputError:
     known = list(map(str, schema))
-    similar = difflib.get_close_matches(str(column), known, n=1)
-    listed = ", ".join(known[:MAX_LISTED]) + (", ..." if len(known) > MAX_LISTED else "")
-    hint = f" Did you mean {similar[0]!r}?" if similar else ""
-    return InputError(f"{name}: no column {column!r} in the frame (columns: {listed}).{hint}")
+    return InputError(
+        f"{name}: no column {shown(column)} in the frame (columns: {list_names(known)})."
+        f"{did_you_mean(column, known)}",
+        parameter=name,
+    )
 
 
 def _convert(role: str, column: Any, dtype: Any) -> nw.Expr:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import narwhals as nw
@@ -22,6 +23,7 @@ from commod._record import Agreement, Request
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.frame_columns import SCORES, is_group
+from commod._reporting.audit.hidden import hidden_groups
 from commod._reporting.audit.people import read_people
 from commod._reporting.audit.scores import ScoreFigures
 from commod._text import n_of, verb
@@ -29,6 +31,7 @@ from commod.exceptions import InputError
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 GroupTable = dict[str, list[Any]]
 
 MAX_DECISIONS = 27  # two values or none, of before, after and y_true
@@ -181,11 +184,13 @@ def count_frame(
     roles: Mapping[str, Hashable],
     summary: DecisionSummary,
     request: Request,
+    min_group_size: int,
     group_names: Mapping[Any, Any] | None = None,
-) -> tuple[Coding, DecisionCounts, ScoreFigures]:
-    """Return names, people by group, true label and decisions, and the figures of the scores.
+) -> tuple[Coding, DecisionCounts, ScoreFigures, IntArray]:
+    """Return names, people by group, label and decisions, figures of the scores, hidden people.
 
-    Areas under the curve, calibration and the rank correlation need single rows and are None.
+    People of hidden groups are in no other figure (see `hidden.py`). Areas under the curve,
+    calibration and the rank correlation need single rows and are None.
     """
     keys = [role for role in roles if role not in SCORES]
     decided = frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
@@ -201,16 +206,22 @@ def count_frame(
     # each line of the table is read like a row that stands for n people
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
     people = read_people(decisions, (None, None), groups, request, group_names)
+    sizes = np.bincount(people.groups.codes, n).astype(np.int64)
+    is_hidden = hidden_groups(sizes, min_group_size)
+    if is_hidden.any():
+        shown = ~is_hidden[people.groups.codes]
+        people, n = people.take(shown), n[shown]
+        table = {name: list(compress(values, shown)) for name, values in table.items()}
     sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
     before, after = (sums.get(role) for role in SCORES)
     people.warn_of_inverted_scores((before, after), n, stacklevel=4)
     scores = ScoreFigures(
         mean_before=people.group_means(before, n),
         mean_after=people.group_means(after, n),
-        agreement=_agreement(table, summary.score_ranges),
+        agreement=_agreement(table, summary),
         n_contradictions=_n_contradictions(table, people.after),
     )
-    return people.coding, people.count(n), scores
+    return people.coding, people.count(n), scores, np.where(is_hidden, sizes, 0)
 
 
 def _by_group(
@@ -260,18 +271,25 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     return array
 
 
-def _agreement(
-    table: GroupTable, score_ranges: Mapping[str, tuple[float, float]]
-) -> Agreement | None:
+def _agreement(table: GroupTable, summary: DecisionSummary) -> Agreement | None:
     """Return how close the scores are; the rank correlation, which needs rows, is None."""
-    if len(score_ranges) < 2:
+    if len(summary.score_ranges) < 2:
         return None
     n = _total(table, "n")
+    # `_centred` took the mean of all people; hidden ones are not in the table
+    first, second = (
+        (_total(table, f"{role}_sum") - n * mean) / (high - low or 1.0)
+        for (role, mean), (low, high) in zip(
+            summary.mean_scores.items(), summary.score_ranges.values(), strict=True
+        )
+    )
     correlation = None
-    if all(low < high for low, high in score_ranges.values()):
-        squares = _total(table, "before_squared_sum") * _total(table, "after_squared_sum")
-        correlation = _total(table, "product_sum") / math.sqrt(squares)
-        correlation = min(max(correlation, -1.0), 1.0)
+    squares = (_total(table, "before_squared_sum") - first**2 / n) * (
+        _total(table, "after_squared_sum") - second**2 / n
+    )
+    if squares > 0 and all(low < high for low, high in summary.score_ranges.values()):
+        product = _total(table, "product_sum") - first * second / n
+        correlation = min(max(product / math.sqrt(squares), -1.0), 1.0)
     return Agreement(
         mean_absolute_difference=_total(table, "distance_sum") / n,
         correlation=correlation,

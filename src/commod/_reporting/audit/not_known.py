@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.hidden import FEWEST_DESCRIBED
 from commod._reporting.audit.sentences import list_first, why_undefined
 from commod._text import n_of, shorten, verb
 
@@ -75,6 +76,13 @@ def _too_few(evidence: Evidence) -> list[str]:
         texts.append(
             f"{n_of(len(small), 'group')} with {n_people} in total {verb(len(small), 'be')} too "
             f"small (under {small[0].needed} people each) and left out of every comparison."
+        )
+    n = 0 if evidence.n_hidden is None else int(evidence.n_hidden.sum())
+    if n:
+        texts.append(
+            f"{n_of(n, 'person')} in groups of fewer than {FEWEST_DESCRIBED} people "
+            f"{verb(n, 'be')} in no figure and no total. With the totals, the decisions of "
+            "single people could be computed. The ledger has their changes."
         )
     n = evidence.subgroups.n_too_small
     if n:

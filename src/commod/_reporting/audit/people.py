@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,23 @@ class AuditedPeople:
         """Return where decisions, or true labels, are favourable."""
         return decisions if self.coding.favorable_is_positive else ~decisions
 
+    def take(self, kept: BoolArray) -> AuditedPeople:
+        """Return the people where `kept` (n,) is true; groups keep their numbers and names."""
+        parts = tuple(part[kept] for part in self.groups.parts)
+        before, after = (
+            None if scores is None else scores[kept]
+            for scores in (self.scores_before, self.scores_after)
+        )
+        return replace(
+            self,
+            before=self.before[kept],
+            after=self.after[kept],
+            label=None if self.label is None else self.label[kept],
+            scores_before=before,
+            scores_after=after,
+            groups=Groups(self.groups.codes[kept], self.groups.labels, parts),
+        )
+
     def count(self, multiplicity: FloatArray | None = None) -> DecisionCounts:
         """Return the people counted by group, true label and decisions.
 
@@ -84,8 +101,11 @@ class AuditedPeople:
         """
         if sums is None:
             return None
-        codes = self.groups.codes
-        return np.asarray(np.bincount(codes, sums) / np.bincount(codes, sizes))
+        codes, n_groups = self.groups.codes, len(self.coding.group_names)
+        totals, n_people = (
+            np.bincount(codes, values, minlength=n_groups) for values in (sums, sizes)
+        )
+        return np.where(n_people > 0, totals / np.maximum(n_people, 1), np.nan)
 
     def warn_of_inverted_scores(
         self, sums: OptionalPair, sizes: FloatArray, stacklevel: int

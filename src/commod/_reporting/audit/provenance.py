@@ -111,5 +111,13 @@ def provenance_of(
         is_randomised=evidence.is_randomised,
         data_digest=digest,
         ledger_digest=NO_LEDGER if ledger is None else ledger.digest,
-        ledger_lines=0 if ledger is None else len(ledger),
+        ledger_lines=_ledger_lines(evidence, ledger),
     )
+
+
+def _ledger_lines(evidence: Evidence, ledger: Ledger | None) -> int | None:
+    """Return the number of lines; None where it would tell how many hidden people change."""
+    if ledger is None:
+        return 0
+    has_hidden = evidence.n_hidden is not None and evidence.n_hidden.any()
+    return None if has_hidden else len(ledger)

@@ -70,18 +70,20 @@ def groups_of(
     counts: DecisionCounts,
     coding: Coding,
     mean_scores: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None],
+    sizes: NDArray[np.int64],
     is_compared: NDArray[np.bool_],
     level: float,
 ) -> tuple[Group, ...]:
     """Return each group before and after, including groups too small to be compared.
 
     `mean_scores` are before and after, each (n_groups,) or None where scores are not given.
+    `sizes` (n_groups,) count hidden people, too, whom `counts` leave out.
     """
     gains_raise = coding.favorable_is_positive
     groups = []
     for i, name in enumerate(coding.group_names):
         group, compared = counts.of_groups([i]), bool(is_compared[i])
-        is_described = compared or group.n >= FEWEST_DESCRIBED
+        is_described = compared or int(sizes[i]) >= FEWEST_DESCRIBED
         n_gains, n_losses = group.gains_and_losses(gains_raise) if is_described else (None, None)
         before, after = (
             None if means is None or not is_described else finite_or_none(means[i])
@@ -92,7 +94,7 @@ def groups_of(
         groups.append(
             Group(
                 name=name,
-                n=group.n,
+                n=int(sizes[i]),
                 n_positive_labels=n_positive,
                 compared=compared,
                 n_gains=n_gains,

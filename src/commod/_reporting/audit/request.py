@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from commod._data.codes import plain
+from commod._data.labels import check_label_parameter
 from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import Request, from_plain, to_plain
 from commod._reporting.audit.coding import Coding
 from commod._text import did_you_mean, shown
 from commod.bounds._counts import read_target
 from commod.bounds._tables import DIRECTIONS
-from commod.exceptions import InputError
+from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import get_constraint, missing_labels
 
 SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")
@@ -29,6 +30,31 @@ def check_settings(level: float, min_group_size: int, min_subgroup_size: int) ->
     )
     check_number_parameter(min_group_size, "min_group_size", (int, np.integer), min_val=1)
     check_number_parameter(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
+
+
+def check_texts(
+    texts: Mapping[str, Any],
+    labels: tuple[Any, Any],
+    label_names: Any,
+    *,
+    optional: Collection[str],
+) -> None:
+    """Refuse texts that are no text, labels that are no single values, and names in no mapping.
+
+    `texts` are parameters by name; those in `optional` may be None. `labels` are pos_label and
+    favorable_label.
+    """
+    for name, value in texts.items():
+        if not isinstance(value, str) and not (value is None and name in optional):
+            raise InputTypeError(f"{name}={shown(value)} must be text.", parameter=name)
+    for name, label in zip(("pos_label", "favorable_label"), labels, strict=True):
+        check_label_parameter(label, name)
+    if label_names is not None and not isinstance(label_names, Mapping):
+        raise InputTypeError(
+            f"label_names={shown(label_names)} must map labels to names, such as "
+            "{0: 'denied', 1: 'granted'}.",
+            parameter="label_names",
+        )
 
 
 def read_request(

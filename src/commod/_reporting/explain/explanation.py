@@ -15,12 +15,12 @@ from sklearn.utils import get_tags
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod._data.columns import Column
-from commod._data.labels import check_length
-from commod._data.parameters import check_number_parameter
+from commod._data.labels import check_label_parameter, check_length
+from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows, index_of, take_rows
-from commod._record import Segments
+from commod._record import Card, Segments
 from commod._record.explanation import Direction, Value
-from commod._reporting.explain.cards import push_of
+from commod._reporting.explain.cards import CardMaker, push_of
 from commod._reporting.explain.decisions import (
     ExplainedDecisions,
     check_labels,
@@ -35,7 +35,7 @@ from commod._reporting.explain.reasons import strongest_reasons
 from commod._reporting.explain.segments import find_segments
 from commod._reporting.explain.source import FrameColumns
 from commod._reporting.explain.summary import card_lines, card_tables, segment_lines, segment_tables
-from commod._text import n_of, snippet, visible
+from commod._text import n_of, shown, snippet, visible
 from commod.exceptions import InputError
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
@@ -108,10 +108,14 @@ def explain(
     """
     if not isinstance(level, float) or not 0.5 < level < 1:
         raise InputError(
-            f"level={level!r} must lie between 0.5 and 1, such as 0.95.", parameter="level"
+            f"level={shown(level)} must lie between 0.5 and 1, such as 0.95.", parameter="level"
         )
     rows = {"X": X, "sensitive_features": sensitive_features}
     check_same_rows({**rows, "y_before": y_before, "y_after": y_after})
+    if not isinstance(random_state, np.random.Generator):
+        check_seed(random_state)
+    check_label_parameter(pos_label, "pos_label")
+    check_label_parameter(favorable_label, "favorable_label")
     check_number_parameter(max_segments, "max_segments", (int, np.integer), min_val=1)
     check_number_parameter(max_conditions, "max_conditions", (int, np.integer), min_val=1)
     if update is None:
@@ -243,6 +247,23 @@ class Explanation(ExplainedDecisions):
     def index(self) -> Any:
         """Return the index of X where it is a pandas frame, None otherwise."""
         return index_of(self._X)
+
+    def check_type(self, column: Column) -> None:
+        """Refuse a column of another table that has not the type that the update knows."""
+        if self._update is not None:
+            self._update.as_fitted(column)
+
+    def card_of(self, rows: Any) -> Card | None:
+        """Return the card with figures of the given rows only; None without a scorecard."""
+        if self.card is None:
+            return None
+        rows = self._positions(rows)
+        scorecard = self._scorecard()
+        maker = CardMaker(scorecard)
+        for part in row_chunks(len(rows)):
+            terms = scorecard.encoding.encode(self._columns(rows[part]))
+            maker.add(terms, self.changed[rows[part]])
+        return maker.card(self.level)
 
     def concept_of(self, rows: Any) -> Index:
         """Return the concept that pushed each given row most towards its change, shape (m,).

@@ -12,7 +12,9 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from commod._record import REPORT_SCHEMA, Audit, Shipped, from_plain, to_plain
+from commod._io.strict_json import read_object
+from commod._record import REPORT_SCHEMA, Audit, Shipped, from_plain, plain_digest, to_plain
+from commod._record.audit import MAX_BYTES
 from commod.exceptions import InputError
 
 KEY = "report_sha256"
@@ -26,9 +28,14 @@ _WAY_OUT = "Write the report with commod.report(audit, path, patch=patch)."
 
 
 class EmbeddedReport(NamedTuple):
-    """The content of a report, its seal as stated, and the seal that its bytes have."""
+    """The content of a report, its seal as stated, and the seal that its bytes have.
+
+    `audit_digest` is that of the audit as the file has it, also where a later version of commod
+    reads the file and adds fields.
+    """
 
     audit: Audit
+    audit_digest: str
     shipped: Shipped
     stated_seal: str
     actual_seal: str
@@ -71,20 +78,17 @@ def read_report(data: bytes) -> EmbeddedReport:
     audit, shipped = Audit.from_dict(tree.get("audit")), from_plain(Shipped, tree.get("shipped"))
     stated = tree.get(KEY)
     actual = hashlib.sha256(unsealed).hexdigest()
-    return EmbeddedReport(audit, shipped, str(stated)[:80], actual)
+    digest = plain_digest(tree.get("audit"))
+    return EmbeddedReport(audit, digest, shipped, str(stated)[:80], actual)
 
 
 def _tree(data: bytes) -> dict[str, Any]:
     try:
-        text = data.decode()
-        tree = json.loads(
-            _block(text), parse_constant=_refuse_constant, object_pairs_hook=_no_repeats
-        )
-    except RecursionError as error:
-        raise InputError("It nests too deeply to be a report.") from error
-    except ValueError as error:
-        raise InputError(f"It is not text with JSON: {error}.") from error
-    if not isinstance(tree, dict) or tree.get("schema") != REPORT_SCHEMA:
+        block = _block(data.decode()).encode()
+    except UnicodeError as error:
+        raise InputError(f"It is not text in UTF-8 ({error}).") from error
+    tree = read_object(block, "a report", MAX_BYTES, surrogates=True)
+    if tree.get("schema") != REPORT_SCHEMA:
         raise InputError(f"It carries no patch. {_WAY_OUT}")
     unknown = set(tree) - {"schema", "audit", "shipped", KEY}
     if unknown:
@@ -98,14 +102,3 @@ def _block(text: str) -> str:
     if len(found) > 1:
         raise InputError(f"It carries {len(found)} patches; expected one.")
     return found[0] if found else text
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number in JSON")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        raise ValueError("a key occurs twice in one object")
-    return entries

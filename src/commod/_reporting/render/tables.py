@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from commod._record import (
     Agreement,
     Audit,
     Calibration,
+    Estimate,
+    Fairness,
     Gap,
     Group,
     Quality,
@@ -163,6 +167,13 @@ def fairness(audit: Audit) -> ReportTable:
     """Return every fairness metric before and after."""
     has_target = audit.request.target is not None
     n = audit.fairness[0].n if audit.fairness else None
+
+    def figures(metric: Fairness, value: Estimate) -> Cell:
+        """Return a value; that of the requested metric never reads like the target it misses."""
+        if not (metric.asked and has_target):
+            return interval(value, three_digits)
+        return interval(value, partial(texts.fairness_number, audit, digits=3))
+
     return table_of(
         "fairness",
         f"Fairness metrics. {texts.measured(audit, n)}",
@@ -170,8 +181,8 @@ def fairness(audit: Audit) -> ReportTable:
         (
             ("Metric", lambda f: Cell(f.metric, "asked for" if f.asked and has_target else "")),
             ("What it is", lambda f: sentence(f.definition or f.constraints.replace("_", " "))),
-            ("Before", lambda f: interval(f.before, three_digits)),
-            ("After", lambda f: interval(f.after, three_digits)),
+            ("Before", lambda f: figures(f, f.before)),
+            ("After", lambda f: figures(f, f.after)),
             ("Fairer is", lambda f: text("higher" if f.higher_is_fairer else "lower")),
         ),
     )

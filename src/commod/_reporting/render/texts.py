@@ -410,7 +410,7 @@ def shipped_pairs(shipped: Shipped) -> list[tuple[str, str, bool]]:
     return [
         ("Patch file (SHA-256)", shipped.patch_sha256, True),
         ("Digest of this audit, in the patch (SHA-256)", shipped.audit_digest or NOT_KNOWN, True),
-        ("Patch", f"{shipped.patch_schema}, made {shipped.created} by {shipped.method}", False),
+        ("Patch", f"made {shipped.created} by {shipped.method}", False),
         ("Base model", f"{shipped.base_model}{column}", False),
         ("Fingerprint of the base model (SHA-256)", base, shipped.base_digest is not None),
         ("Scores on the fit rows (SHA-256)", shipped.scores_digest or NOT_KNOWN, True),

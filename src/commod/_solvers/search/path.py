@@ -38,6 +38,7 @@ READABLE_TERMS = 40  # a scorecard of one page
 MIN_SEPARATE_TERMS = 4  # a column with fewer terms is kept or dropped as a whole
 MIN_SHRINKAGE = 0.05  # less makes no difference
 SHARES_OF_SMALL_SHRINKAGE = (1.0, 0.75, 0.5, 0.25)  # tried in this order
+MAX_COST_OF_SMALL_SHRINKAGE = 1.05  # times the changes; at a higher cost, shrink less
 MAX_COST_OF_SHRINKAGE = 1.5  # times the changes; at a higher cost, shrink less
 # Positions along a path of targets, from the loosest (0) to the tightest (1).
 REFERENCE_POSITION = 0.6  # the target whose columns all targets share
@@ -241,7 +242,10 @@ def _shrunk(part: SearchTask, w: Floats, initial: Floats, shrinkage: float) -> D
 
 
 def _shrink_small(task: SearchTask, solution: SearchSolution) -> SearchSolution:
-    """Shrink the weights of small categories; less where the target would be missed further."""
+    """Shrink the weights of small categories.
+
+    Shrink less where the target would be missed further, or where it costs too many changes.
+    """
     if task.credibility is None:
         return solution
     w, support = solution.direction.w, solution.support
@@ -250,7 +254,8 @@ def _shrink_small(task: SearchTask, solution: SearchSolution) -> SearchSolution:
         if np.array_equal(shrunk, w):
             break
         direction = task.with_offset(shrunk)
-        if direction.violation <= max(solution.direction.violation, 0.0):
+        is_near = direction.violation <= max(solution.direction.violation, 0.0)
+        if is_near and direction.cost <= MAX_COST_OF_SMALL_SHRINKAGE * solution.direction.cost:
             direction = replace(direction, w=direction.w[support])
             return solution.then("small categories", direction, support, solution.shrinkage)
     return solution

@@ -159,17 +159,24 @@ def initial_bottleneck(
     - "balanced": equal v, and random concepts in pairs that cancel. Every direction can move at
       once. Each concept gets the same step, so only their start lets concepts differ: W_j keeps
       its own random part, which must not be small beside the steps.
-    - "zero": v = 0 and random concepts. Only the k directions of W can move at first, and with few
-      concepts each seed gives another update (docs/decisions/0002).
+    - "zero": v = 0 and random concepts. Only the k directions of W can move at first.
     """
     if init == "zero":
         concepts, contributions = _glorot(rng, k, n_terms), np.zeros(k)
     else:
-        half = INITIAL_SCALE * _glorot(rng, k // 2, n_terms)
+        half = _rounded(INITIAL_SCALE * _glorot(rng, k // 2, n_terms))
         concepts = np.concatenate([half, -half, np.zeros((k % 2, n_terms))])
-        contributions = np.full(k, k**-0.5)
+        contributions = _rounded(np.full(k, k**-0.5))
     parts = [concepts.ravel(), contributions, np.full(1, intercept)]
     return np.concatenate(parts).astype(np.float32)
+
+
+def _rounded(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights with few digits: their products and sums are exact, so pairs cancel exactly.
+
+    A processor that multiplies and adds in one step would otherwise leave a rounding error.
+    """
+    return np.round(weights * 2**10) / 2**10
 
 
 def split_bottleneck(flat: Any, k: int) -> tuple[Any, Any, Any]:

@@ -15,8 +15,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from commod._data.labels import check_length, distinct_labels, read_labels
-from commod._data.parameters import check_flag
+from commod._data.labels import (
+    check_label_parameter,
+    check_length,
+    distinct_labels,
+    read_labels,
+)
+from commod._data.parameters import check_flag, check_number_parameter
 from commod._study.compare.comparison import LIMIT_NAMES, Comparison
 from commod._study.each_once import each_warning_once
 from commod._study.evaluation import (
@@ -28,6 +33,7 @@ from commod._study.evaluation import (
 )
 from commod._study.frontier import Frontier, Point, frontier
 from commod.exceptions import DataWarning, InputError
+from commod.metrics._constraint import get_constraint
 from commod.rivals._rows import DecisionRows, RivalFitRows, check_decisions
 from commod.rivals.base import Rival
 from commod.updates._interface import Decisions, FittedCandidate, RawRows
@@ -107,6 +113,16 @@ def compare(
     (4, 3)
     """
     check_flag(progress, "progress", optional=True)
+    check_label_parameter(pos_label, "pos_label")
+    check_label_parameter(favorable_label, "favorable_label")
+    if constraints is not None:
+        get_constraint(constraints)
+    for name, value, kinds in (
+        ("min_group_size", min_group_size, (int, np.integer)),
+        ("threshold", threshold, (float, np.floating)),
+    ):
+        if value is not None:
+            check_number_parameter(value, name, kinds)
     named = _named(methods)
     given = (constraints, min_group_size, threshold, pos_label, favorable_label)
     settings = dict(zip(SHARED_PARAMETERS, given, strict=True))
@@ -151,6 +167,7 @@ def _named(methods: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
 
 def _named_by_class(methods: Any) -> dict[str, Any]:
     is_single = hasattr(methods, "predict") or not isinstance(methods, Iterable)
+    is_single = is_single or getattr(methods, "ndim", 1) == 0
     named: dict[str, Any] = {}
     for method in [methods] if is_single or isinstance(methods, str) else methods:
         name = type(method).__name__
@@ -216,7 +233,8 @@ def _check_same(owner: str, first: BaseUpdate, settings: Mapping[str, Any]) -> N
     """Refuse parameters of `owner` that differ from those of the first update."""
     for name, value in settings.items():
         own = getattr(first, name)
-        if value is own or value == own:
+        is_same = value is own or value == own
+        if isinstance(is_same, bool | np.bool_) and is_same:
             continue
         difference = f"{name}={value!r} and {type(first).__name__} {name}={own!r}"
         if name == "estimator":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import plain
+from commod._data.parameters import check_number_parameter
 from commod._record import Card, Segments, Step, TradeOff
 from commod._study.evaluation import ANY_CHANGE, EvaluationRows
 from commod._study.frontier.plot import draw_frontier
@@ -210,6 +212,9 @@ class Frontier:
         """
         if target is None and max_changes is None:
             raise InputError("select needs target=, max_changes= or both.")
+        for name, value in (("target", target), ("max_changes", max_changes)):
+            if value is not None:
+                check_number_parameter(value, name, Real, min_val=0)
         fairness = np.array([figures["fairness"] for figures in self._figures])
         changes = np.array([figures["change_rate"] for figures in self._figures])
         is_within = changes <= (np.inf if max_changes is None else max_changes)

@@ -29,6 +29,8 @@ from commod.updates._interface import RawRows
 from commod.updates._progress import progress_bar
 from commod.updates.base import BaseUpdate, ChangedDecisions
 
+MAX_REFITS = 100_000  # every refit keeps whom it changes
+
 
 def stability(
     update: BaseUpdate,
@@ -147,9 +149,10 @@ def stability(
 
 def _check_n_refits(n_refits: Any) -> None:
     is_whole = isinstance(n_refits, int | np.integer) and not isinstance(n_refits, bool)
-    if not is_whole or n_refits < 2:
+    if not is_whole or not 2 <= n_refits <= MAX_REFITS:
         raise InputError(
-            f"n_refits={shown(n_refits)} must be a whole number of at least 2.",
+            f"n_refits={shown(n_refits)} must be a whole number of at least 2 and at most "
+            f"{MAX_REFITS:,}.",
             parameter="n_refits",
         )
 
@@ -161,8 +164,8 @@ def _share_of(sample: Any) -> float | None:
     if isinstance(sample, float | np.floating) and 0 < sample < 1:
         return float(sample)
     raise InputError(
-        f"sample={shown(sample)} is not known; choose 'subsample' (half of the rows), 'bootstrap', or a "
-        "share between 0 and 1, such as 0.8.",
+        f"sample={shown(sample)} is not known; choose 'subsample' (half of the rows), 'bootstrap', "
+        "or a share between 0 and 1, such as 0.8.",
         parameter="sample",
     )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from commod._data.codes import code_array, joint_codes
-from commod._data.columns import Column, Scalar, read_columns
+from commod._data.columns import UNNAMED, Column, Scalar, read_columns
 from commod._data.groups import Groups, read_groups
 from commod._data.labels import check_length, read_labels
 from commod._data.tables import check_same_rows, n_rows_of, take_rows
@@ -140,5 +140,5 @@ def _split_rare_categories(column: Column, common: CategorySets) -> Column:
     n_known, n_rare = len(column.categories), int(is_rare.sum())
     values = column.values.copy()
     values[is_rare] = n_known + np.arange(n_rare)
-    new_names = (f"\0rare {i}" for i in range(n_rare))
+    new_names = (f"{UNNAMED}rare {i}" for i in range(n_rare))
     return replace(column, values=values, categories=(*column.categories, *new_names))

@@ -1,0 +1,271 @@
+"""No hostile value of any parameter ends in anything but a clear error that names it."""
+
+import decimal
+import inspect
+import warnings
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import commod.rivals as rivals
+from commod import (
+    COMMOD,
+    ControlledDebiaser,
+    ScoreColumn,
+    audit,
+    audit_frame,
+    bounds,
+    compare,
+    explain,
+    frontier,
+    metrics,
+    stability,
+)
+from commod.exceptions import InputError
+from commod.rivals import MinimalFlip, RejectOption
+from commod.updates.base import BaseUpdate
+
+rng = np.random.default_rng(0)
+N = 80
+GROUP = np.where(rng.random(N) < 0.5, "a", "b")
+X = pd.DataFrame({"x": rng.normal(size=N) + (GROUP == "a"), "z": rng.normal(size=N)})
+X["score"] = 1 / (1 + np.exp(0.5 - X.x))
+Y = (rng.random(N) < 0.5).astype(int)
+BEFORE = (X.score > 0.5).astype(int).to_numpy()
+
+UNDEFINED = {
+    "nan": float("nan"),
+    "nan of NumPy": np.float64("nan"),
+    "nan of 32 bits": np.float32("nan"),
+    "infinite": float("inf"),
+    "minus infinite": -np.inf,
+    "complex": 1j,
+    "too large": 10**400,
+    "decimal nan": decimal.Decimal("nan"),
+    "NA": pd.NA,
+    "NaT": pd.NaT,
+}
+OTHER_TYPES = {
+    "text": "text",
+    "empty text": "",
+    "bytes": b"x",
+    "surrogate": "\ud800",
+    "None": None,
+    "True": True,
+    "empty list": [],
+    "numbers": [1, 2],
+    "list of None": [None],
+    "dict": {},
+    "dict of nan": {"x": float("nan")},
+    "array": np.array([1.0, 2.0]),
+    "array of one": np.array(0.3),
+    "object": object(),
+    "class": int,
+    "negative": -1,
+    "huge": 1e308,
+}
+HOSTILE = UNDEFINED | OTHER_TYPES
+UPDATES = [
+    ControlledDebiaser,
+    COMMOD,
+    *(getattr(rivals, name) for name in rivals.__all__ if name[0].isupper()),
+]
+CASES = [
+    pytest.param(update, name, id=f"{update.__name__}-{name}")
+    for update in UPDATES
+    if inspect.isclass(update) and issubclass(update, BaseUpdate)
+    if update not in (rivals.Rival, rivals.AwareRival)  # they are to be derived from
+    for name in inspect.signature(update).parameters
+    if name != "estimator"
+]
+
+
+def fitted(update, **parameters):
+    own = inspect.signature(update).parameters
+    defaults = {"min_group_size": 5, "epochs": 0, "progress": False}
+    kept = {name: value for name, value in defaults.items() if name in own}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = update(ScoreColumn("score"), **(kept | parameters))
+        return model.fit(X, Y, sensitive_features=GROUP)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("update", "name"), CASES)
+def test_a_hostile_parameter_is_refused_by_name_or_works(update, name):
+    for kind, value in HOSTILE.items():
+        try:
+            model = fitted(update, **{name: value})
+        except InputError as error:
+            assert name in str(error), f"{kind}: {error}"
+            assert error.parameter == name, kind
+        else:
+            assert kind not in UNDEFINED, kind
+            assert np.isfinite(model.change_rate_), kind
+
+
+@pytest.mark.parametrize("value", [float("nan"), np.float64("nan"), np.float32("nan"), True, "0.5"])
+@pytest.mark.parametrize("update", [ControlledDebiaser, COMMOD, RejectOption])
+def test_an_undefined_threshold_is_refused(update, value):
+    with pytest.raises(InputError, match="threshold") as error:
+        fitted(update, threshold=value)
+    assert error.value.parameter == "threshold"
+
+
+def test_locked_features_must_be_a_list_of_names():
+    for value in (None, 3, "x", [1], (name for name in ["x"]), b"x"):
+        with pytest.raises(InputError, match="locked_features") as error:
+            fitted(ControlledDebiaser, locked_features=value)
+        assert error.value.parameter == "locked_features"
+    fitted(MinimalFlip)
+
+
+ROWS = {"X": X, "y": Y, "sensitive_features": GROUP}
+RIVAL = RejectOption(ScoreColumn("score"), min_group_size=5)
+CALLS = {
+    "audit": (audit, {"y_before": BEFORE, "y_after": Y, "sensitive_features": GROUP}),
+    "audit_frame": (
+        audit_frame,
+        {
+            "frame": pd.DataFrame({"b": BEFORE, "a": Y, "g": GROUP}),
+            "before": "b",
+            "after": "a",
+            "sensitive_features": "g",
+        },
+    ),
+    "explain": (explain, {"update": None, "X": X, "y_before": BEFORE, "y_after": Y}),
+    "frontier": (frontier, {"update": RIVAL, **ROWS, "describe": False}),
+    "compare": (compare, {"methods": [RIVAL], **ROWS, "progress": False}),
+    "stability": (stability, {"update": RIVAL, **ROWS, "n_refits": 2, "progress": False}),
+    "minimal_changes": (
+        bounds.minimal_changes,
+        {"y_true": Y, "y_pred": BEFORE, "sensitive_features": GROUP, "target": 0.8},
+    ),
+    "p_rule": (metrics.p_rule, {"y_true": Y, "y_pred": BEFORE, "sensitive_features": GROUP}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_a_hostile_argument_of_a_function_is_refused_or_works(name):
+    function, arguments = CALLS[name]
+    for parameter in inspect.signature(function).parameters:
+        for value in HOSTILE.values():
+            if parameter in ("update", "targets") and value is None:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with suppress(InputError):
+                    function(**(arguments | {parameter: value}))
+
+
+@pytest.mark.parametrize("level", [float("nan"), np.float32("nan"), float("inf"), True, "0.95"])
+def test_an_undefined_level_is_refused(level):
+    for name in ("audit", "audit_frame", "explain"):
+        function, arguments = CALLS[name]
+        with pytest.raises(InputError, match="level") as error:
+            function(**arguments, level=level)
+        assert error.value.parameter == "level"
+
+
+@pytest.mark.parametrize("targets", [[float("nan")], [float("inf")], [True], ["0.8"], "0.8", 0.8])
+def test_undefined_targets_of_a_frontier_are_refused(targets):
+    update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, progress=False)
+    with pytest.raises(InputError, match="target"):
+        frontier(update, **ROWS, targets=targets)
+
+
+@pytest.mark.parametrize("labels", [[{}] * N, [[1], [1, 2]] * (N // 2), [(1,), {2}] * (N // 2)])
+def test_labels_that_are_no_single_values_are_refused(labels):
+    with pytest.raises(InputError) as error:
+        RejectOption(ScoreColumn("score")).fit(X, labels, sensitive_features=GROUP)
+    assert error.value.parameter == "y"
+
+
+# -- columns --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("column", ["ends", "one", "mixed"])
+@pytest.mark.parametrize("numeric", ["unit", "bins"])
+def test_columns_with_the_largest_floats_work(column, numeric):
+    values = {
+        "ends": np.where(rng.random(N) < 0.5, 1e308, -1e308),
+        "one": np.where(np.arange(N) == 0, 1e308, X.x),
+        "mixed": rng.choice([1e308, -1e308, 0, 1, np.nan], N),
+    }[column]
+    table = X.assign(big=values)
+    update = ControlledDebiaser(
+        ScoreColumn("score"), min_group_size=5, numeric=numeric, progress=False
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        update.fit(table, Y, sensitive_features=GROUP)
+        why = explain(update, table)
+        audit(why.y_before, why.y_after, sensitive_features=GROUP, explanation=why)
+    decided = update.to_patch().apply(table, "score")
+    assert (decided["commod_decision"].to_numpy() == update.predict(table)).all()
+
+
+@pytest.mark.parametrize("where", ["category", "name", "label", "group"])
+def test_lone_surrogates_are_refused_where_they_come_in(where):
+    bad = np.where(np.arange(N) % 2 == 0, "\ud800", "b").astype(object)
+    table, labels, groups = X, Y, GROUP
+    if where == "category":
+        table = X.assign(t=pd.Series(bad, dtype=object))
+    elif where == "name":
+        table = X.assign(t=1.0).set_axis(pd.Index([*X.columns, "\udfff"], dtype=object), axis=1)
+    elif where == "label":
+        labels = bad
+    else:
+        groups = bad
+    update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, progress=False)
+    with pytest.raises(InputError, match="lone surrogate"):
+        update.fit(table, labels, sensitive_features=groups)
+
+
+# -- what a base model returns --------------------------------------------------------------------
+
+RETURNED = {
+    "text": lambda n: np.array([["a", "b"]] * n),
+    "digits as text": lambda n: np.array([["0.1", "0.9"]] * n),
+    "None": lambda n: None,
+    "missing": lambda n: [[None, None]] * n,
+    "complex": lambda n: np.full((n, 2), 0.5 + 0j),
+    "three columns": lambda n: np.full((n, 3), 0.3),
+    "too few rows": lambda n: np.full((n - 1, 2), 0.5),
+    "three dimensions": lambda n: np.full((n, 2, 2), 0.5),
+    "one number": lambda n: 0.5,
+    "a word": lambda n: "hello",
+    "ragged": lambda n: [[0.1, 0.9], [0.5]] * (n // 2),
+    "dict": lambda n: {},
+    "nan": lambda n: np.full((n, 2), np.nan),
+}
+
+
+class Answers:
+    """A base model that returns what it is told to."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, method, returned):
+        setattr(self, method, lambda table: returned(len(table)))
+
+
+@pytest.mark.parametrize("returned", RETURNED)
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_a_base_model_that_returns_no_scores_is_named(method, returned):
+    def good(n):
+        score = X.score.to_numpy()[:n]
+        return np.column_stack([1 - score, score]) if method == "predict_proba" else score - 0.5
+
+    with pytest.raises(InputError, match="base model"):
+        RejectOption(Answers(method, RETURNED[returned]), min_group_size=5).fit(
+            X, Y, sensitive_features=GROUP
+        )
+    model = Answers(method, good)
+    update = RejectOption(model, min_group_size=5).fit(X, Y, sensitive_features=GROUP)
+    setattr(model, method, lambda table: RETURNED[returned](len(table)))
+    with pytest.raises(InputError, match="base model"):
+        update.predict(X, sensitive_features=GROUP)
