@@ -35,7 +35,6 @@ def check_content(content: Content) -> None:
     _check_asked(content)
     _check_reached(content)
     _check_origin(content)
-    check_figures(content)
     ratio = content.ratio
     if len(ratio.concept_weights) != len(ratio.concept_intercepts):
         raise InputError(
@@ -50,6 +49,7 @@ def check_content(content: Content) -> None:
         _check_column(column)
         for term in term_points_of(column):
             _check_term(column.name, term, ratio.concept_weights)
+    check_figures(content)
 
 
 def _check_base(content: Content) -> None:
