@@ -112,7 +112,8 @@ def hostile():
     random = np.random.RandomState(0)
     s = np.where(random.rand(1200) < 0.5, "a", "b")
     X = pd.DataFrame({name: random.randn(1200) + (s == "b") for name in HOSTILE})
-    X["kind"] = np.array([f"<b>{i}</b>" for i in range(20)])[random.randint(20, size=1200)]
+    kind = random.randint(12, size=1200) + 8 * (s == "b")  # tells the group: its points are kept
+    X["kind"] = np.array([f"<b>{i}</b>" for i in range(20)])[kind]
     X["score"] = np.where(random.rand(1200) < np.where(s == "a", 0.6, 0.25), 0.7, 0.3)
     update = ControlledDebiaser(ScoreColumn("score"), target=0.8, sparsity=0, min_category_size=1)
     return update.fit(X, sensitive_features=s)
