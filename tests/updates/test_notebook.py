@@ -130,6 +130,7 @@ def test_names_are_inert_and_only_the_strongest_terms_are_listed(hostile):
     assert len(text) < 5000
 
 
+@pytest.mark.filterwarnings("ignore:Column 'strong' of X nearly determines")
 def test_strength_is_told_per_standard_deviation_not_per_unit():
     """A column in large units has few points per unit and may still be the strongest term."""
     random = np.random.RandomState(0)

@@ -61,8 +61,8 @@ def check_text(texts: Iterable[str], owner: str, parameter: str) -> None:
         wrong = next(text for text in texts if any("\ud800" <= c <= "\udfff" for c in text))
         raise InputError(
             f"{owner} hold{'' if owner.startswith('The ') else 's'} {wrong!r}, which has a lone "
-            "surrogate and is no valid text. It comes from bytes that were decoded wrongly: read "
-            "them with the right encoding, or replace the character.",
+            "surrogate and is no valid Unicode text. It comes from bytes that were decoded "
+            "wrongly: read them with the right encoding, or replace the character.",
             parameter=parameter,
         ) from None
 

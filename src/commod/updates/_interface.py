@@ -201,7 +201,7 @@ def read_grid(grid: Grid | None, name: str, owner: str, hint: str = "") -> list[
     [0.0, 1.0]
     """
     check_grid(grid)
-    unknown = [shown(key) for key in grid or {} if key != name]
+    unknown = [str(key) for key in grid or {} if key != name]
     if unknown:
         raise InputError(
             f"{owner}'s grid may hold {name}; got {', '.join(unknown)}. {hint}".strip(),

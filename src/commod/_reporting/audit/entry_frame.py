@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commod._data.parameters import check_names
 from commod._record import Audit
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
@@ -113,8 +112,8 @@ def audit_frame(
     check_settings(level, min_group_size, min_subgroup_size)
     texts = {"rows": rows, "title": title, "created": created}
     check_texts(texts, (pos_label, favorable_label), label_names, optional=("title", "created"))
-    if not isinstance(sensitive_features, str):
-        check_names(sensitive_features, "sensitive_features")
+    if hasattr(sensitive_features, "tolist"):  # names in an array
+        sensitive_features = sensitive_features.tolist()
     labels = pos_label, favorable_label
     request = read_request(request, None, labels, has_labels=y_true is not None)
     columns = {
