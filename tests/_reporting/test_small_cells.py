@@ -33,7 +33,7 @@ def check():
         ).fit(X, sensitive_features=group)
         why = explain(update, X)
         result = audit(why.y_before, why.y_after, sensitive_features=group, explanation=why)
-        return next((check for check in result.checks if check.code == "CM305"), None)
+        return next((check for check in result.checks if check.code == "CM306"), None)
 
     return made
 
