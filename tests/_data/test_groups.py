@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod._data.columns import read_columns
-from commod._data.groups import determines_group, read_groups
+from commod._data.groups import read_groups
+from commod._data.proxies import determines_group
 from commod.exceptions import InputError
 
 NAN = math.nan

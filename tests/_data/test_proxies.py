@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commod._data.columns import read_columns
 from commod._data.groups import read_groups
-from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
+from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 
 N = 2_000
 
@@ -18,7 +18,7 @@ def column_of(values):
 
 
 def predict(column, *codes):
-    return strongest_prediction(column, [sample_groups(part) for part in codes])
+    return ProxyTest(codes).predict(column)
 
 
 def groups_of(n=N, k=2, seed=0):

@@ -8,23 +8,7 @@ import pytest
 from commod import Audit
 from commod._io.strict_json import MAX_DEPTH, as_object, read_object
 from commod.exceptions import InputError
-
-
-class Counted(str):
-    """A text that counts how often texts are compared."""
-
-    n_compared = 0
-    __hash__ = str.__hash__
-
-    def __eq__(self, other):
-        Counted.n_compared += 1
-        return str.__eq__(self, other)
-
-
-def n_comparisons(work):
-    Counted.n_compared = 0
-    work()
-    return Counted.n_compared
+from counted_text import Counted, n_comparisons
 
 
 def test_a_key_that_occurs_twice_is_found_in_one_pass():

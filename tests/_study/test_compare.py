@@ -417,4 +417,5 @@ def test_groups_left_out_are_counted(rows, model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         found = run([MinimalFlip(model)], (X, y, groups))
-    assert "1 group (10 rows) left out of the fairness figures: too few fit rows" in repr(found)
+    note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
+    assert note in repr(found) and note in found._repr_html_()

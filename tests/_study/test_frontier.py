@@ -258,7 +258,7 @@ def test_small_groups_stay_out_of_the_figures(model, rows):
     )
     assert curve.frame()["fairness"][0] == value
     note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
-    assert repr(curve).endswith(note)
+    assert repr(curve).endswith(note) and note in curve._repr_html_()
     assert note in curve.plot().get_xlabel()
     assert b"seldom" not in pickle.dumps(curve)
 

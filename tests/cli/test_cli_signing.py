@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from commod.cli import main
-
 pytest.importorskip("duckdb")
 
 
-@pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """Return what runs the command in this process: exit code, standard output and error."""
+@pytest.fixture(autouse=True)
+def working_folder(monkeypatch, tmp_path):
+    """Let commands read and write in the folder of the test."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["commod", *map(str, arguments)])
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def decided(path, *, fairer):
@@ -92,6 +76,8 @@ def test_verify_names_what_differs_and_refuses_what_is_no_pair(call, tmp_path):
         call("debias", "train.csv", *DEBIAS, *files)
     code, out, _ = call("verify", "one.json", "two.html")
     assert code == 1 and "patch_sha256" in out and "scores_digest" in out
+    assert out.splitlines()[0].endswith("These fields differ:")  # one field per line
+    assert any(line.startswith("scores_digest: ") for line in out.splitlines())
     code, out, _ = call("verify", "one.json", "two.html", "--json")
     result = json.loads(out)
     assert code == 1 and not result["agrees"]

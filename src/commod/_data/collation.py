@@ -39,17 +39,18 @@ def with_binary_text(frame: Frame, copies: Mapping[str, str]) -> Frame:
     native: Any = frame.to_native()
     if frame.implementation.is_duckdb():
         # the cast is for ENUM columns, which have no collation but that of the connection
-        pairs = [(_quoted(new, '"'), _quoted(old, '"')) for new, old in copies.items()]
+        pairs = [(quoted(new), quoted(old)) for new, old in copies.items()]
         added: list[str] = [
             f'CAST({old} AS VARCHAR) COLLATE "binary" AS {new}' for new, old in pairs
         ]
         return nw.from_native(native.project(", ".join(["*", *added])))
     functions = import_module("pyspark.sql.functions")
-    columns = {new: functions.col(_quoted(old, "`")) for new, old in copies.items()}
+    columns = {new: functions.col(quoted(old, "`")) for new, old in copies.items()}
     return nw.from_native(
         native.withColumns({n: functions.collate(c, "UTF8_BINARY") for n, c in columns.items()})
     )
 
 
-def _quoted(name: str, mark: str = '"') -> str:
+def quoted(name: str, mark: str = '"') -> str:
+    """Return a name in the quotes of DuckDB, or in others."""
     return mark + name.replace(mark, 2 * mark) + mark

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from commod._text import list_names
 from commod.exceptions import InputError
-
-MAX_LISTED = 12  # groups in a message
 
 
 def group_names_of(
@@ -73,11 +72,11 @@ def _by_column(
 
 def check_group_names(names: Mapping[Any, Any], values: set[Any]) -> None:
     """Refuse a name for a value that does not occur, and one name for two groups."""
-    shown = ", ".join(sorted(map(repr, values))[:MAX_LISTED])
+    listed = list_names(sorted(map(repr, values)))
     for value in names:
         if value not in values:
             raise InputError(
-                f"group_names has {value!r}, which no row has; the groups are {shown}.",
+                f"group_names has {value!r}, which no row has; the groups are {listed}.",
                 parameter="group_names",
             )
     after = [str(names.get(value, value)) for value in values]

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import Coded, check_text, code_array, code_series, joint_codes
-from commod._data.columns import Column
 from commod._data.labels import check_length, one_dimensional
 from commod._data.tables import from_native
 from commod._text import n_of
@@ -35,6 +34,11 @@ class Groups:
     def sizes(self) -> NDArray[np.intp]:
         """Return the number of rows of each group, shape (n_groups,)."""
         return np.bincount(self.codes, minlength=len(self.labels))
+
+    @property
+    def codings(self) -> tuple[NDArray[np.intp], ...]:
+        """Return the codes of the groups, and those of each column where there are several."""
+        return self.codes, *self.parts
 
 
 def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
@@ -128,17 +132,3 @@ def _intersections(parts: Sequence[Groups]) -> Groups:
     codes, first_rows = joint_codes([part.codes for part in parts])
     labels = [[part.labels[code] for code in part.codes[first_rows]] for part in parts]
     return Groups(codes, tuple(zip(*labels, strict=True)), tuple(part.codes for part in parts))
-
-
-def determines_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
-    """Return whether the column determines the group through at most `most` values.
-
-    Each value must be shared by two rows on average, and all rows of a value by one group.
-    """
-    n = len(codes)
-    for step in (-(-n // 1_000), 1):  # a subsample of 1,000 rows rules out most columns
-        values, groups = code_array(column.values[::step]).codes + 1, codes[::step]  # 0: missing
-        n_pairs = len(joint_codes([values, groups])[1])
-        if n_pairs > min(most, n // 2) or n_pairs > len(np.unique(values)):
-            return False
-    return len(np.unique(codes)) > 1

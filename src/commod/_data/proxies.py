@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import code_array
+from commod._data.codes import code_array, joint_codes
 from commod._data.columns import Column
 
 # A column with this area or more nearly determines the group. A copy of the group with one of ten
@@ -74,10 +74,42 @@ def sample_groups(codes: NDArray[np.intp]) -> GroupSample:
     return GroupSample(rows, number[codes[rows]], [*members, others] if others else members)
 
 
-def strongest_prediction(column: Column, samples: Iterable[GroupSample]) -> ColumnPrediction:
-    """Return the best prediction over several codings of the groups, such as race and sex."""
-    predictions = (predict_group(column, sample) for sample in samples)
-    return max(predictions, key=lambda p: p.area, default=NO_PREDICTION)
+@dataclass(frozen=True)
+class ProxyTest:
+    """How columns are compared with the group of each row.
+
+    `codings` holds the codes (n,) of the groups, and those of each sensitive feature where there
+    are several: `Groups.codings`.
+    """
+
+    codings: tuple[NDArray[np.intp], ...]
+
+    @cached_property
+    def _samples(self) -> list[GroupSample]:
+        return [sample_groups(codes) for codes in self.codings]
+
+    def determines(self, column: Column) -> bool:
+        """Return whether the column determines the group or one of the sensitive features."""
+        return any(determines_group(column, codes) for codes in self.codings)
+
+    def predict(self, column: Column) -> ColumnPrediction:
+        """Return how well the column alone predicts the group, or the feature that it fits best."""
+        predictions = (predict_group(column, sample) for sample in self._samples)
+        return max(predictions, key=lambda p: p.area, default=NO_PREDICTION)
+
+
+def determines_group(column: Column, codes: NDArray[np.intp], most: int = 50) -> bool:
+    """Return whether the column determines the group through at most `most` values.
+
+    Each value must be shared by two rows on average, and all rows of a value by one group.
+    """
+    n = len(codes)
+    for step in (-(-n // 1_000), 1):  # a subsample of 1,000 rows rules out most columns
+        values, groups = code_array(column.values[::step]).codes + 1, codes[::step]  # 0: missing
+        n_pairs = len(joint_codes([values, groups])[1])
+        if n_pairs > min(most, n // 2) or n_pairs > len(np.unique(values)):
+            return False
+    return len(np.unique(codes)) > 1
 
 
 def predict_group(column: Column, sample: GroupSample) -> ColumnPrediction:

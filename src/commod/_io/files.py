@@ -117,8 +117,7 @@ def _begin(path: str | os.PathLike[str]) -> _Replacement:
         raise InputError(f"There is no folder {str(target.parent)!r} to write {target.name!r} in.")
     if target.is_dir():
         raise InputError(f"{str(target)!r} is a folder; name a file in it.")
-    prefix = f".{target.name[:40]}."
-    _remove_stale(target.parent, prefix)
+    _remove_stale(target.parent, _temporary_prefix(target))
     temporary = _temporary_name(target)
     _unfinished.add(temporary)
     handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
@@ -128,7 +127,11 @@ def _begin(path: str | os.PathLike[str]) -> _Replacement:
 
 
 def _temporary_name(target: Path) -> Path:
-    return target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
+    return target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}.part")
+
+
+def _temporary_prefix(target: Path) -> str:
+    return f".{target.name[:40]}."
 
 
 def _rename(replacements: Sequence[_Replacement]) -> None:

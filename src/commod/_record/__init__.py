@@ -24,7 +24,7 @@ from commod._record.audit import (
     Subgroup,
     Subgroups,
 )
-from commod._record.checks import STATES, Check, Severity, State, by_importance
+from commod._record.checks import Check, Severity, State, by_importance
 from commod._record.explanation import (
     Card,
     CardLine,
@@ -43,7 +43,6 @@ from commod._record.trade_off import Step, TradeOff
 __all__ = [
     "REPORT_SCHEMA",
     "SCHEMA",
-    "STATES",
     "Agreement",
     "Audit",
     "Calibration",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from commod._text import n_of, shorten, verb
+from commod._text import list_names, n_of, verb
 
 Severity = Literal["blocks signing", "needs a reason", "for information"]
 State = Literal["failed", "not enough evidence", "passed"]
@@ -94,8 +94,7 @@ def verdict_of(checks: Sequence[Check]) -> tuple[str, ...]:
 
 def _codes(codes: Sequence[str]) -> str:
     """Return at most ten codes; a hostile file may hold many long ones."""
-    more = f" and {len(codes) - 10:,} more" if len(codes) > 10 else ""
-    return ", ".join(shorten(code, 20) for code in codes[:10]) + more
+    return list_names(codes, 10, width=20)
 
 
 def with_severities(checks: Any) -> Any:

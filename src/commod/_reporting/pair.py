@@ -12,6 +12,7 @@ from typing import Any
 
 from commod._record import Shipped, to_plain
 from commod._reporting.render.embedding import KEY, EmbeddedReport, read_report
+from commod._text import visible
 from commod.exceptions import InputError
 from commod.patch.content import Content
 from commod.patch.file import from_bytes, read_bytes
@@ -41,15 +42,22 @@ class ReportVerification:
         """Return whether no field differs."""
         return not self.differences
 
-    def __str__(self) -> str:
-        sums = [
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return the verdict, a sentence per field that differs, and the SHA-256 of both files."""
+        head = "The patch and the report agree in every field."
+        if self.differences:
+            head = "The patch and the report do not belong together. These fields differ:"
+        return (
+            head,
+            *map(str, self.differences),
             f"SHA-256 of the patch file: {self.patch_sha256}",
             f"SHA-256 of the report file: {self.report_file_sha256}",
-        ]
-        if self.passed:
-            return "\n".join(["The patch and the report agree in every field.", *sums])
-        head = "The patch and the report do not belong together. These fields differ:"
-        return "\n".join([head, *map(str, self.differences), *sums])
+        )
+
+    def __str__(self) -> str:
+        # a name in a hostile file must not end a line or command a terminal
+        return "\n".join(map(visible, self.sentences))
 
 
 def verify_report(

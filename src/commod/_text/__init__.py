@@ -13,6 +13,7 @@ from commod._text.numbers import (
     signed_number,
 )
 from commod._text.phrases import (
+    MAX_CHANGED,
     at_bound,
     codes_text,
     distinct,
@@ -21,13 +22,15 @@ from commod._text.phrases import (
     most_change_text,
     n_of,
     plural,
-    target_formula,
+    small_group_text,
     verb,
 )
 from commod._text.snippet import Table, first_rows, snippet
-from commod._text.suggestions import did_you_mean, list_names, shown
+from commod._text.suggestions import MAX_LISTED_GROUPS, did_you_mean, list_names, shown
 
 __all__ = [
+    "MAX_CHANGED",
+    "MAX_LISTED_GROUPS",
     "NOT_KNOWN",
     "Table",
     "at_bound",
@@ -53,8 +56,8 @@ __all__ = [
     "shorten",
     "shown",
     "signed_number",
+    "small_group_text",
     "snippet",
-    "target_formula",
     "verb",
     "visible",
 ]

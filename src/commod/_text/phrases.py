@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from commod._text.names import shorten
-from commod._text.numbers import count
+from commod._text.numbers import count, percent
 from commod._text.suggestions import list_names
 
-MOST = 0.5  # an update that changes a larger share of all decisions is no correction
+MAX_CHANGED = 0.5  # an update that changes a larger share of all decisions is no correction
 _IRREGULAR = {"person": "people", "loss": "losses"}
 _LONGEST_LABEL = 30  # characters
+_LONGEST_GROUP = 40
 _MOST_DIGITS = 8  # of `distinct`, before the number is written in full
 
 
@@ -61,13 +62,31 @@ def most_change_text(change_rate: float) -> str:
     >>> most_change_text(0.5)
     ''
     """
-    if not change_rate > MOST:
+    if not change_rate > MAX_CHANGED:
         return ""
-    share = distinct(change_rate, MOST, digits=1, in_percent=True)
+    share = distinct(change_rate, MAX_CHANGED, digits=1, in_percent=True)
     return (
         f"More than half of all decisions change ({share}): this is another model, not an update "
         "of the base model, whatever its fairness is."
     )
+
+
+def small_group_text(
+    name: str, n: int, unit: str, rate_before: float | None, rate_after: float | None
+) -> str:
+    """Return the name and the size of a small group, and its rates where they may be shown.
+
+    Examples
+    --------
+    >>> small_group_text("widowed", 25, "row", 0.0, 0.04)
+    'widowed (25 rows, rate 0.0% → 4.0%)'
+    >>> small_group_text("other", 2, "person", None, None)
+    'other (2 people, rate not shown)'
+    """
+    rates = "rate not shown"
+    if rate_before is not None and rate_after is not None:
+        rates = f"rate {percent(rate_before)} → {percent(rate_after)}"
+    return f"{shorten(name, _LONGEST_GROUP)} ({n_of(n, unit)}, {rates})"
 
 
 def codes_text(columns: Sequence[str], way_out: str = "") -> str:
@@ -96,17 +115,6 @@ def at_bound(value: str, higher_is_fairer: bool) -> str:
     ('at least 80%', 'at most 0.1')
     """
     return f"at {'least' if higher_is_fairer else 'most'} {value}"
-
-
-def target_formula(metric: str, higher_is_fairer: bool, value: float) -> str:
-    """Return a target as a formula.
-
-    Examples
-    --------
-    >>> target_formula("P-rule", True, 0.8), target_formula("TPR gap", False, 0.05)
-    ('P-rule ≥ 0.8', 'TPR gap ≤ 0.05')
-    """
-    return f"{metric} {'≥' if higher_is_fairer else '≤'} {value:g}"
 
 
 def label_text(name: str | None, label: Any) -> str:

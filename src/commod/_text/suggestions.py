@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from commod._text.names import shorten
+from commod._text.names import LIMIT, shorten
 
 MAX_SUGGESTED = 3
 MAX_LISTED = 20  # names in a message
+MAX_LISTED_GROUPS = 6  # in a sentence, which must not list everybody's values
 MAX_COMPARED = 80  # characters of a name
 
 
@@ -37,16 +38,22 @@ def _comparable(name: Any) -> str:
     return str(name)[:MAX_COMPARED].casefold().replace("_", "-").strip()
 
 
-def list_names(names: Sequence[Any], most: int = MAX_LISTED) -> str:
+def list_names(
+    names: Sequence[Any], most: int = MAX_LISTED, *, n: int | None = None, width: int = LIMIT
+) -> str:
     """Return names with commas; where there are more than `most`, the text says how many more.
+
+    `n` is the number of all names, where `names` are the first of them. A name is cut after `width`
+    characters.
 
     Examples
     --------
     >>> list_names(["a", "b", "c"]), list_names(range(7), most=5), list_names([])
     ('a, b, c', '0, 1, 2, 3, 4 and 2 more', 'none')
     """
-    listed = ", ".join(shorten(name) for name in names[:most]) or "none"
-    return f"{listed} and {len(names) - most:,} more" if len(names) > most else listed
+    n = len(names) if n is None else n
+    listed = ", ".join(shorten(name, width) for name in names[:most]) or "none"
+    return f"{listed} and {n - most:,} more" if n > most else listed
 
 
 def shown(value: Any) -> str:

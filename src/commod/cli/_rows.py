@@ -274,14 +274,15 @@ def check_test_size(test_size: float) -> None:
 def check_group_not_determined(rows: LoadedRows) -> None:
     """Refuse a column that determines the group: the patch would hold the sensitive feature."""
     from commod._data.columns import iter_columns
-    from commod._data.groups import determines_group, read_groups
+    from commod._data.groups import read_groups
+    from commod._data.proxies import ProxyTest
 
-    groups = read_groups(rows.groups, len(rows))
+    test = ProxyTest(read_groups(rows.groups, len(rows)).codings)
     score = getattr(rows.estimator, "name", None)
     for column in iter_columns(rows.X, skip=rows.locked):
         if column.name in rows.locked or column.name == score:
             continue
-        if any(determines_group(column, codes) for codes in (groups.codes, *groups.parts)):
+        if test.determines(column):
             raise InputError(
                 f"Column {column.name!r} determines the sensitive group, so a patch that reads it "
                 f"would hold the sensitive feature. Leave it out: --ignore {column.name!r}."

@@ -72,7 +72,7 @@ class _Watch:
         self._earlier_fd = -1
 
     def start(self) -> None:
-        """Start to read signals."""
+        """Start reading signals."""
         self._earlier_fd = signal.set_wakeup_fd(self._theirs.fileno(), warn_on_full_buffer=False)
         threading.Thread(target=self._read, name="commod-signals", daemon=True).start()
 
@@ -89,7 +89,7 @@ class _Watch:
         self._final = self._final or number
 
     def stop(self) -> None:
-        """Stop to read signals; after one that ends the command, clean up and exit."""
+        """Stop reading signals; after one that ends the command, clean up and exit."""
         signal.set_wakeup_fd(self._earlier_fd)
         self._ended.set()
         self._theirs.close()  # ends the thread

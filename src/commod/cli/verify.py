@@ -33,7 +33,8 @@ def command(
 
     printer = Printer(output)
     result = verify_report(patch, report, sha256=accepted.sha256)
-    printer.sentence(str(result))
+    for sentence in result.sentences:
+        printer.sentence(sentence)
     printer.json(
         {
             "agrees": result.passed,

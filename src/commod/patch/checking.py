@@ -23,10 +23,8 @@ from commod.patch.content import (
     TermPoints,
     term_points_of,
 )
-from commod.patch.figures_check import check_figures
+from commod.patch.figures_check import ROUNDING, check_figures
 from commod.scorecard import SCORE_CLIP
-
-ROUNDING = 1e-9  # a sum of weights may exceed 1 by this much
 
 
 def check_content(content: Content) -> None:

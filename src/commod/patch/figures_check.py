@@ -9,8 +9,8 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import Content, MarginColumn
 
-ROUNDING = 1e-9  # of a share
-FEW_CHANGES = 4  # the limit may exceed the changes by this many: it is sought for a rounded figure
+ROUNDING = 1e-9  # of a share: a sum of weights may exceed 1 by this much
+FEW_CHANGES = 4  # the limit is computed for a rounded figure, so it may exceed the changes by these
 
 
 def check_figures(content: Content) -> None:

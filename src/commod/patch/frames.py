@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
+from commod._text import list_names
 from commod.exceptions import InputError, InputTypeError
 from commod.patch import expressions as rule
 from commod.patch.content import (
@@ -22,6 +22,7 @@ from commod.patch.expressions import is_all_missing_type
 from commod.patch.sources import OBJECT_TYPES, Frame, category_points_of
 
 MAY_BE_EMPTY = (nw.Float32, nw.Float64, nw.String, nw.Boolean)  # types of columns without values
+MAX_LISTED = 8  # columns in a message
 ADDED_COLUMNS = ("score", "decision", "changed", "direction")
 
 
@@ -173,7 +174,7 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
     if score not in schema:
         raise InputError(
             f"The frame has no column {score!r} with the base model's scores (columns: "
-            f"{_listed(list(schema))}). Name it: score=...",
+            f"{list_names(list(schema), MAX_LISTED)}). Name it: score=...",
             parameter="score",
         )
     is_read = is_eager and schema[score] == nw.Object  # read_columns checks these values
@@ -202,7 +203,8 @@ def _check_column(
     if column.name not in schema:
         raise InputError(
             f"The patch reads column {column.name!r}, which the frame does not have (columns: "
-            f"{_listed(list(schema))}). The patch was made for other columns, or they were renamed."
+            f"{list_names(list(schema), MAX_LISTED)}). The patch was made for other columns, or "
+            "they were renamed."
         )
     dtype = schema[column.name]
     if is_all_missing_type(dtype) or (dtype in OBJECT_TYPES and is_eager):
@@ -210,7 +212,8 @@ def _check_column(
     if isinstance(column, CategoryColumn):
         is_unknown = not column.categories and not dtype.is_numeric()
         is_readable = bool(category_points_of(column, dtype)) or is_unknown
-        expected = "categories such as " + _listed([repr(c.value) for c in column.categories], 3)
+        known = [repr(category.value) for category in column.categories]
+        expected = f"categories such as {list_names(known, 3)}"
     else:
         is_readable, expected = dtype.is_numeric(), "numbers"
     if not is_readable:
@@ -218,8 +221,3 @@ def _check_column(
             f"The patch reads {expected} in column {column.name!r}, but this column has type "
             f"{dtype}. Convert it to the type that it had when the update was fitted."
         )
-
-
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    more = f", and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + more

@@ -13,7 +13,7 @@ from commod._data.codes import check_text
 from commod._data.parameters import check_flag
 from commod._io.files import write_whole
 from commod._record import Audit, Shipped, from_plain, to_plain
-from commod._text import plain, shown
+from commod._text import list_names, plain, shown
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
 from commod.patch.content import Content, scorecard_of
@@ -291,10 +291,9 @@ class Patch:
 
     def __repr__(self) -> str:
         content = self.content
-        names = ", ".join(plain(column.name) for column in content.ratio.columns[:6])
-        more = ", ..." if len(content.ratio.columns) > 6 else ""
-        model, read = plain(content.base.model), names or "no column"
-        return f"<Patch of {model} on {read}{more}: {self.digest[:12]}>"
+        names = [column.name for column in content.ratio.columns]
+        model, read = plain(content.base.model), list_names(names, 6) if names else "no column"
+        return f"<Patch of {model} on {read}: {self.digest[:12]}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Patch) and self.content == other.content

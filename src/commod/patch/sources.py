@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
+from commod._data.collation import TEXT_TYPES, has_collations, quoted, with_binary_text
 from commod._data.columns import Column as RawColumn
 from commod._data.columns import read_columns, type_of
 from commod._data.encoding import Encoding, matching_column
@@ -87,7 +87,7 @@ def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, 
         held = "boolean"
     elif dtype.is_numeric():
         held = "number"
-    elif dtype in (nw.String, nw.Categorical, nw.Enum):
+    elif dtype in TEXT_TYPES:
         held = "text"
     else:
         return []
@@ -112,7 +112,7 @@ def _with_looked_up(table: Frame, columns: dict[str, CategoryColumn]) -> Frame:
     """
     if not columns:
         return table
-    added = [f"{_points_in_sql(column)} AS {_quoted(name)}" for name, column in columns.items()]
+    added = [f"{_points_in_sql(column)} AS {quoted(name)}" for name, column in columns.items()]
     native: Any = table.to_native()
     return nw.from_native(native.project(", ".join(["*", *added])))
 
@@ -120,16 +120,12 @@ def _with_looked_up(table: Frame, columns: dict[str, CategoryColumn]) -> Frame:
 def _points_in_sql(column: CategoryColumn) -> str:
     keys = category_points_of(column, nw.String)
     missing = 0.0 if column.missing is None else column.missing.points
-    value = _quoted(column.name)
+    value = quoted(column.name)
     texts = ", ".join("'" + str(key).replace("'", "''") + "'" for key, _ in keys)
     points = ", ".join(_double(p) for _, p in keys)
     code = f"enum_code(TRY_CAST({value} AS ENUM ({texts})))::INTEGER"
     known = f"coalesce(list_extract([{points}], {code} + 1), 0e0)"
     return f"CASE WHEN {value} IS NULL THEN {_double(missing)} ELSE {known} END"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _double(number: float) -> str:

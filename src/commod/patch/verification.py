@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from commod._data.base_model import base_classes, base_scores
 from commod._data.columns import Column, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.groups import Groups, determines_group, read_groups
-from commod._data.proxies import sample_groups, strongest_prediction
+from commod._data.groups import Groups, read_groups
+from commod._data.proxies import ProxyTest
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._text import visible
 from commod.patch.content import (
@@ -179,16 +179,15 @@ def _few(name: str, what: str, n: int, column_of_X: Column) -> str:
 def _determining_columns(
     content: Content, columns: Mapping[str, Column], groups: Groups
 ) -> Iterator[str]:
-    codings = (groups.codes, *groups.parts)
-    samples = [sample_groups(codes) for codes in codings]
+    test = ProxyTest(groups.codings)
     for column in content.ratio.columns:
         column_of_X = columns.get(column.name)
         if column_of_X is None:
             continue
-        if any(determines_group(column_of_X, codes) for codes in codings):
+        if test.determines(column_of_X):
             yield f"The patch reads column {column.name!r}, which determines the group."
             continue
-        prediction = strongest_prediction(column_of_X, samples)
+        prediction = test.predict(column_of_X)
         if prediction.is_near_copy:
             yield (
                 f"The patch reads column {column.name!r}, which nearly determines the group: "

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from commod._data.base_model import BaseScores
 from commod._data.columns import Column
-from commod._data.groups import Groups, determines_group
-from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
-from commod._text import n_of, verb
+from commod._data.groups import Groups
+from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
+from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
@@ -22,7 +22,6 @@ from commod.updates._interface import Decisions
 
 FEWEST_DECISIONS = 5  # of each kind, unless they are SMALLEST_SHARE of a small table
 SMALLEST_SHARE = 0.01
-MAX_LISTED = 6  # groups in a message, which must not list everybody's values
 
 
 @dataclass(frozen=True)
@@ -79,20 +78,20 @@ def rows_of_large_groups(
     sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
     is_large = sizes >= min_group_size
     if is_large.sum() < 2:
-        counts = [f"{g!r}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
+        counts = [f"{shown(g)}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
         raise InputError(
             f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least "
-            f"min_group_size={min_group_size} rows ({_listed(counts)}), but fairness "
+            f"min_group_size={min_group_size} rows ({_list_groups(counts)}), but fairness "
             "compares at least 2. Merge groups (cut a number into bins), add rows or lower "
             "min_group_size.",
             parameter="min_group_size",
         )
     if not is_large.all():
         sized = zip(groups.labels, sizes.tolist(), is_large, strict=True)
-        small = [f"{g!r} ({n_of(n, 'row')})" for g, n, large in sized if not large]
+        small = [f"{shown(g)} ({n_of(n, 'row')})" for g, n, large in sized if not large]
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
-            f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. "
+            f"{verb(len(small), 'be')} left out of the constraint: {_list_groups(small)}. "
             "Nothing is promised about these groups.",
             DataWarning,
             stacklevel=5,
@@ -137,15 +136,14 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
     the curve of at least NEAR_COPY_AREA. Rows without weight count as absent.
     """
     weighted = rows.weight > 0
-    codings = [codes[weighted] for codes in (rows.groups.codes, *rows.groups.parts)]
-    samples = [sample_groups(codes) for codes in codings]
+    test = ProxyTest(tuple(codes[weighted] for codes in rows.groups.codings))
     for given in rows.columns:
         if given.name in locked:
             continue
         column = given if weighted.all() else given.take(weighted)
         finding = "determines the sensitive group"
-        if not any(determines_group(column, codes) for codes in codings):
-            prediction = strongest_prediction(column, samples)
+        if not test.determines(column):
+            prediction = test.predict(column)
             if not prediction.is_near_copy:
                 continue
             finding = (
@@ -162,6 +160,6 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
         )
 
 
-def _listed(items: Sequence[str]) -> str:
-    n_more = len(items) - MAX_LISTED
-    return ", ".join(items[:MAX_LISTED]) + (f", and {n_more} more" if n_more > 0 else "")
+def _list_groups(items: Sequence[str]) -> str:
+    """Return groups with their sizes; each name is cut already, and no size is."""
+    return list_names(items, MAX_LISTED_GROUPS, width=120)

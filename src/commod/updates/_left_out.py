@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 
 from commod._data.groups import FEWEST_DESCRIBED
 from commod._record import LeftOutGroup
-from commod._text import n_of, shorten, verb
+from commod._text import (
+    MAX_LISTED_GROUPS,
+    list_names,
+    n_of,
+    shorten,
+    small_group_text,
+    verb,
+)
 from commod.metrics._constraint import Constraint
 from commod.metrics._fairness import fairness_of, group_shares
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
 
-MOST_LISTED = 6  # groups in a sentence
 LONGEST_NAME = 40  # characters
 
 
@@ -85,7 +91,7 @@ def covered_text(rows: FitRows, *, with_held_out_rows: bool = False) -> GroupTex
         names = [f"{name} ({n_of(n, 'held-out row')})" for name, n in sized]
     n, n_all = len(covered), len(is_covered)
     counted = f"for {n} groups" if n == n_all else f"for {n} of the {n_all} groups"
-    return GroupText(f"for the groups {_listed(names)}", counted)
+    return GroupText(f"for the groups {list_names(names, MAX_LISTED_GROUPS)}", counted)
 
 
 def left_out_text(
@@ -103,7 +109,8 @@ def left_out_text(
         return GroupText("", "")
     subject = f"{n_of(len(groups), 'group')} with fewer than min_group_size={min_group_size} rows"
     statement = f"{verb(len(groups), 'be')} left out of the constraint"
-    named = f"{subject} {statement}: {_listed([_group_text(group) for group in groups])}."
+    listed = list_names([_group_text(group) for group in groups], MAX_LISTED_GROUPS)
+    named = f"{subject} {statement}: {listed}."
     total = n_of(sum(group.n for group in groups), "row")
     over_all = _over_all_groups(constraint, rows, positive)
     # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
@@ -112,10 +119,7 @@ def left_out_text(
 
 
 def _group_text(group: LeftOutGroup) -> str:
-    rates = "rate not shown"
-    if group.rate_before is not None and group.rate_after is not None:
-        rates = f"rate {group.rate_before:.1%} → {group.rate_after:.1%}"
-    return f"{shorten(group.name, LONGEST_NAME)} ({n_of(group.n, 'row')}, {rates})"
+    return small_group_text(group.name, group.n, "row", group.rate_before, group.rate_after)
 
 
 def _over_all_groups(constraint: Constraint, rows: FitRows, positive: Decisions) -> str:
@@ -147,11 +151,6 @@ def _has_every_rate(constraint: Constraint, rows: FitRows) -> NDArray[np.bool_]:
     n_cells = n_groups * len(constraint.rate_rows)
     sizes = np.bincount(cells[cells >= 0], minlength=n_cells).reshape(-1, n_groups)
     return np.asarray((sizes > 0).all(axis=0))
-
-
-def _listed(items: Sequence[str]) -> str:
-    n_more = len(items) - MOST_LISTED
-    return ", ".join(items[:MOST_LISTED]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import NumericTerms
-from commod._text import Table, count, number, percent, points, shorten, snippet
+from commod._text import Table, count, list_names, number, percent, points, shorten, snippet
 from commod.scorecard import Scorecard
 
 MAX_TERMS = 15
@@ -100,9 +100,7 @@ def _concept_table(view: ScorecardView) -> Table:
         order = np.argsort(-strength, kind="stable")[: np.count_nonzero(strength)]
         n_terms = Counter(columns[i] for i in order)  # keeps this order
         named = [f"{shorten(name, 30)} ({n} term{'s'[: n > 1]})" for name, n in n_terms.items()]
-        n_more = len(named) - MAX_NAMED_COLUMNS
-        more = f" and {n_more} more" if n_more > 0 else ""
         weight = points(view.card.contributions[j])
-        rows.append([f"concept {j}", weight, ", ".join(named[:MAX_NAMED_COLUMNS]) + more])
+        rows.append([f"concept {j}", weight, list_names(named, MAX_NAMED_COLUMNS)])
     caption = "Concepts: one way to group the terms; only the total is identified by the data"
     return caption, ["concept", "weight in r", "columns"], rows

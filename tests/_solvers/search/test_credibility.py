@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod._solvers.search.credibility import SMALL_CELL, credibility
+from commod._data.disclosure import SMALL_CATEGORY
+from commod._solvers.search.credibility import credibility
 
 
 def rows_of(seed, n_towns, size, effect, *, n_more=0):
@@ -51,7 +52,7 @@ def test_the_share_of_the_points_is_that_with_the_smallest_error():
 def test_large_categories_keep_their_points_and_shares_are_between_0_and_1(
     seed, n_towns, size, effect
 ):
-    share = kept(seed, n_towns, size, effect, n_more=SMALL_CELL)
+    share = kept(seed, n_towns, size, effect, n_more=SMALL_CATEGORY)
     assert share[-1] == 1
     assert ((share >= 0) & (share <= 1)).all()
 

@@ -15,13 +15,21 @@ from commod._data.proxies import NEAR_COPY_AREA
 from commod._record import Check, Severity, State
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.group_prediction import predicts_no_group
-from commod._reporting.audit.sentences import interval, list_first, metric_text, target_text
+from commod._reporting.audit.sentences import MAX_LISTED, interval, metric_text, target_text
 from commod._reporting.audit.small_cells import small_cells_answer
-from commod._text import count, distinct, distinct_pair, n_of, shorten, verb
+from commod._text import (
+    MAX_CHANGED,
+    count,
+    distinct,
+    distinct_pair,
+    list_names,
+    n_of,
+    shorten,
+    verb,
+)
 
 Answer = tuple[State, str] | None  # None where the question does not apply
 
-MAX_CHANGED = 0.5  # share of all decisions
 MAX_TIMES_FEWEST = 1.5  # changes over the fewest possible
 MIN_DESCRIBED = 0.8  # share of the changes that the segments describe
 MAX_AREA_LOSS = 0.01
@@ -165,11 +173,11 @@ def _accuracy_of_groups(e: Evidence) -> Answer:
             if binomtest(fixed, introduced + fixed).pvalue < alpha:
                 failed.append(worse[-1])
     if failed:
-        return "failed", f"The accuracy falls, beyond chance, in {list_first(failed)}."
+        return "failed", f"The accuracy falls, beyond chance, in {list_names(failed, MAX_LISTED)}."
     if worse:
         return (
             "not enough evidence",
-            f"The accuracy falls, perhaps by chance, in {list_first(worse)}.",
+            f"The accuracy falls, perhaps by chance, in {list_names(worse, MAX_LISTED)}.",
         )
     return "passed", f"The accuracy falls in none of the {len(names)} compared groups."
 
@@ -244,7 +252,7 @@ def _no_near_copy(e: Evidence) -> Answer:
 def _large_groups(e: Evidence) -> Answer:
     n = len(e.compared_names)
     if e.small_groups:
-        names = list_first([f"{group.name} ({group.n:,})" for group in e.small_groups])
+        names = list_names([f"{group.name} ({group.n:,})" for group in e.small_groups], MAX_LISTED)
         text = f"Groups too small to be compared (under {e.min_group_size} people): {names}."
         return "not enough evidence", text
     if n > 1:
@@ -264,7 +272,7 @@ def _subgroups(e: Evidence) -> Answer:
     if not subgroups.n_worse:
         return "passed", f"No subgroup fares clearly worse than its peers ({scope})."
     worst = [f"{s.name} ({_against(s.rate.value or 0.0, s.others)})" for s in subgroups.listed]
-    names = list_first(worst, n=subgroups.n_worse)
+    names = list_names(worst, MAX_LISTED, n=subgroups.n_worse)
     return "failed", f"Subgroups that fare clearly worse than their peers: {names} ({scope})."
 
 

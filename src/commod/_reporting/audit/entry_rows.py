@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
-from commod._data.groups import determines_group
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
-from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
+from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._data.tables import check_same_rows, index_of, n_rows_of, take_rows
 from commod._record import Audit, Card, CardLine, Estimate, Segments, StabilitySummary
 from commod._reporting.audit.areas import group_area_differences, group_areas
@@ -344,8 +343,7 @@ def _read_columns(
     Only the digest is of `everybody`.
     """
     digest, counter = DataDigest(everybody), SliceCounter(people, constraint)
-    codes = (people.groups.codes, *people.groups.parts)
-    samples = [sample_groups(part) for part in codes]
+    test = ProxyTest(people.groups.codings)
     group_columns: list[str] = []
     areas: dict[str, float] = {}
     unread: list[str] = []
@@ -356,9 +354,9 @@ def _read_columns(
         column = column if kept.all() else column.take(kept)
         counter.add(column)
         cells.add(column)
-        if any(determines_group(column, part) for part in codes):
+        if test.determines(column):
             group_columns.append(column.name)
-        areas[column.name] = strongest_prediction(column, samples).area
+        areas[column.name] = test.predict(column).area
     slices = counter.slices
     return _ColumnFacts(digest.hexdigest(), slices, tuple(group_columns), areas, tuple(unread))
 

@@ -21,7 +21,6 @@ from commod.exceptions import InputError, InputTypeError
 
 SCORES = ("scores_before", "scores_after")
 ENGINES = "pandas, polars (lazy too), pyarrow, DuckDB or PySpark"
-MAX_LISTED = 20  # columns in an error message
 
 
 def is_group(role: str) -> bool:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from commod._record import Estimate, Proxy, State
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.sentences import interval, list_first
-from commod._text import distinct, distinct_pair, shorten
+from commod._reporting.audit.sentences import MAX_LISTED, interval
+from commod._text import distinct, distinct_pair, list_names, shorten
 
 NAME_LIMIT, ITEM_LIMIT = 60, 160  # characters of a name, and of a name with its figures
 MAX_GROUP_AREA = 0.7  # area under the curve with which any update may predict a group
@@ -77,11 +77,11 @@ def predicts_no_group(e: Evidence) -> tuple[State, str]:
     scale = _scale(e, any(p.base is not None for p in predictions))
     failed = [str(p) for p in predictions if p.is_clear]
     if failed:
-        groups = list_first(failed, width=ITEM_LIMIT)
+        groups = list_names(failed, MAX_LISTED, width=ITEM_LIMIT)
         return "failed", f"{predictor} predicts who belongs to {groups}. {scale}"
     unsure = [str(p) for p in predictions if p.is_possible]
     if unsure:
-        groups = list_first(unsure, width=ITEM_LIMIT)
+        groups = list_names(unsure, MAX_LISTED, width=ITEM_LIMIT)
         return "not enough evidence", f"{predictor} may predict who belongs to {groups}. {scale}"
     best = max(predictions, key=lambda p: p.area)
     if not by_ratio:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from commod._data.groups import FEWEST_DESCRIBED
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.sentences import list_first, why_undefined
-from commod._text import n_of, shorten, verb
+from commod._reporting.audit.sentences import why_undefined
+from commod._text import list_names, n_of, verb
 
 
 def not_known_of(evidence: Evidence) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def _too_few(evidence: Evidence) -> list[str]:
         texts.append(f"Fairness is not known: {why_undefined(evidence)}")
     unread = evidence.unread_columns
     if unread:
-        names = list_first([shorten(name, 40) for name in unread], 10)
+        names = list_names(unread, 10, width=40)
         texts.append(
             f"Columns that are neither numbers nor categories ({names}) are in no rule and "
             "no subgroup, and their values are not in the digest of the data."

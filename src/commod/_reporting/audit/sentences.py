@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._record import SmallGroup
 from commod._reporting.audit.evidence import Evidence
-from commod._text import at_bound, distinct, most_change_text, n_of, shorten, verb
+from commod._text import (
+    MAX_LISTED_GROUPS,
+    at_bound,
+    distinct,
+    list_names,
+    most_change_text,
+    n_of,
+    shorten,
+    small_group_text,
+    verb,
+)
 
-MOST_SMALL_GROUPS = 6  # in a sentence
+MAX_LISTED = 5  # findings in a sentence
 
 # ---------------------------------------------------------------------------------------------
 # Phrases that sentences and checks share
@@ -30,18 +38,6 @@ def metric_text(evidence: Evidence, value: float, reference: float | None = None
     reference = evidence.request.target if reference is None else reference
     in_percent = evidence.constraint.is_ratio
     return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
-
-
-def list_first(
-    items: Sequence[str], limit: int = 5, n: int | None = None, *, width: int = 80
-) -> str:
-    """Return the first `limit` of `n` items, cut after `width` characters.
-
-    `n` is the number of the given items if None.
-    """
-    n = len(items) if n is None else n
-    more = f" and {n - limit} more" if n > limit else ""
-    return ", ".join(shorten(item, width) for item in items[:limit]) + more
 
 
 def interval(evidence: Evidence, *, compared: bool = False) -> str:
@@ -165,7 +161,7 @@ def _left_out(evidence: Evidence) -> str:
     small = evidence.small_groups
     if not small:
         return ""
-    groups = list_first([_small_group(group) for group in small], MOST_SMALL_GROUPS)
+    groups = list_names([_small_group(group) for group in small], MAX_LISTED_GROUPS)
     text = (
         f"{n_of(len(small), 'group')} of fewer than {evidence.min_group_size} people "
         f"{verb(len(small), 'be')} not compared: {groups}."
@@ -182,10 +178,7 @@ def _left_out(evidence: Evidence) -> str:
 
 
 def _small_group(group: SmallGroup) -> str:
-    rates = "rate not shown"
-    if group.rate_before is not None and group.rate_after is not None:
-        rates = f"rate {group.rate_before:.1%} → {group.rate_after:.1%}"
-    return f"{shorten(group.name, 40)} ({n_of(group.n, 'person')}, {rates})"
+    return small_group_text(group.name, group.n, "person", group.rate_before, group.rate_after)
 
 
 def _rates(evidence: Evidence, is_or_was: str) -> str:

@@ -1,7 +1,7 @@
-"""Measure how well the points of small categories tell the group of the people who have them.
+"""Measure how well the points of small categories predict the group of the people who have them.
 
-A scorecard that names many small categories may tell the group of the people in them: the points of
-each category were fitted to few people. The measure is the area under the curve with which these
+A scorecard that names many small categories may predict the group of the people in them: the points
+of each category were fitted to few people. The measure is the area under the curve with which these
 points, and nothing else, predict the group. It is highest on the fit rows, whose people shaped the
 points.
 """
@@ -10,23 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import Column
+from commod._data.disclosure import SMALL_CATEGORY
 from commod._data.encoding import CategoryTerms
-from commod._record import CardLine, Estimate
+from commod._record import CardLine, Estimate, State
 from commod._reporting.audit.areas import group_areas
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.sentences import interval, list_first
-from commod._text import n_of
+from commod._reporting.audit.sentences import MAX_LISTED, interval
+from commod._text import list_names, n_of
 
-SMALL_CELL = 100  # people: the categories that fewer audited people share are small
 MAX_AREA = 0.6  # area under the curve with which the points of small categories may predict a group
-
-Answer = tuple[Literal["passed", "failed", "not enough evidence"], str] | None
 
 
 @dataclass
@@ -57,7 +54,7 @@ class SmallCellPoints:
         points = np.array([by_term.get(name, 0.0) for name in names])
         n_people = np.bincount(codes + 1, minlength=len(points))
         n_people = np.append(n_people[1:], n_people[0]) if is_category else n_people[:1]
-        points = np.where(n_people < SMALL_CELL, points, 0.0)
+        points = np.where(n_people < SMALL_CATEGORY, points, 0.0)
         # a missing value has the code −1: the last entry; a known number has none
         own = points[codes] if is_category else np.where(codes < 0, points[0], 0.0)
         self.points += own
@@ -73,7 +70,7 @@ class SmallCellPoints:
         return group_areas(-self.points[inside], codes[inside], is_compared, level)
 
 
-def small_cells_answer(e: Evidence) -> Answer:
+def small_cells_answer(e: Evidence) -> tuple[State, str] | None:
     """Return whether the points of small categories predict a group; None where there are none."""
     if e.small_cell_areas is None:
         return None
@@ -93,16 +90,19 @@ def small_cells_answer(e: Evidence) -> Answer:
             predictions.append(
                 (value, low, high, f"{group} ({value:.2f}, {low:.2f} to {high:.2f})")
             )
-    what = f"The points of categories that fewer than {SMALL_CELL} people share"
+    what = f"The points of categories that fewer than {SMALL_CATEGORY} people share"
     if not predictions:
         text = f"{people} have such a category, too few of a group to compare."
         return "not enough evidence", f"{what} may predict the group. {text}"
     failed = [text for _, low, _, text in predictions if low > MAX_AREA]
     if failed:
-        return "failed", f"{what} predict, among {people}, {list_first(failed)}. {scale}"
+        return (
+            "failed",
+            f"{what} predict, among {people}, {list_names(failed, MAX_LISTED)}. {scale}",
+        )
     unsure = [text for _, _, high, text in predictions if high > MAX_AREA]
     if unsure:
-        text = f"{what} may predict, among {people}, {list_first(unsure)}. {scale}"
-        return "not enough evidence", text
+        groups = list_names(unsure, MAX_LISTED)
+        return "not enough evidence", f"{what} may predict, among {people}, {groups}. {scale}"
     best = max(predictions)[-1]
     return "passed", f"{what} predict, among {people}, no group better than {best}. {scale}"

@@ -42,7 +42,6 @@ from commod.scorecard import MARGIN_COLUMN, Scorecard
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 

@@ -179,19 +179,24 @@ class _SoftObjective:
         return float(violations[split > 0].max() - violations[split < 0].max()) / 2
 
 
-def costs_and_multiplier(task: SearchTask, direction: Direction) -> tuple[Floats, float]:
-    """Return the full cost of changing each row, shape (n,), and the multiplier of the target.
+def first_prices(task: SearchTask, direction: Direction) -> Floats:
+    """Return the cost of one more unit of each limit, from a small move of the offset, shape (K,).
 
-    The full cost is the row's own cost plus, at the multiplier, what the change does to the
-    rates; it is negative where the change helps. The multiplier is the cost of one more unit of
-    the tightest limit, from a small move of the offset. It is NaN where a move gains nothing.
+    Only the tightest limits have a price; all are 0 where a move gains nothing.
     """
     spread = float(task.design.times(direction.w).std())
     spread = spread if spread > 0 else 1.0
     v = np.concatenate([direction.w, [direction.offset, 0.0]]) / spread
-    multipliers = _SoftObjective(task, PRICING_TEMPERATURE).first_multipliers(v)
-    costs = task.effects.costs_at(task.inequalities.matrix.T @ multipliers)
-    return costs, float(multipliers.max()) if multipliers.any() else float("nan")
+    return _SoftObjective(task, PRICING_TEMPERATURE).first_multipliers(v)
+
+
+def full_costs(task: SearchTask, direction: Direction) -> Floats:
+    """Return the full cost of changing each row, shape (n,); negative where the change helps.
+
+    It is the row's own cost plus the price of what the change does to the rates.
+    """
+    prices = first_prices(task, direction)
+    return task.effects.costs_at(task.inequalities.matrix.T @ prices)
 
 
 def anneal(task: SearchTask, start: Floats, *, is_short: bool = True) -> Direction:

@@ -1,8 +1,9 @@
 """Weigh the points of small categories by their evidence, as credibility theory does.
 
 The points of a category with few people follow the groups of these people, whether or not the
-category has anything to do with the group. A scorecard with many such points would tell the group
-of people in small cells. So the evidence of each raw column is weighed, over its small categories:
+category has anything to do with the group. A scorecard with many such points would predict the
+group of people in small categories. So the evidence of each raw column is weighed, over its small
+categories:
 
 1. Count, in each category, how many more rows are worth changing than among all rows with the same
    base decision (`surplus`), and the variance of this number if the category does not matter.
@@ -21,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from commod._data.disclosure import SMALL_CATEGORY
+
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-SMALL_CELL = 100  # people: larger categories keep their points
 SIGNIFICANCE = 0.05  # of the test whether small categories differ
 
 
@@ -55,7 +57,7 @@ def credibility(
     kept = np.ones(n_terms)
     for column in codes:
         n_rows = np.bincount(column, minlength=n_terms + 1)[:-1]
-        small = np.flatnonzero((n_rows > 0) & (n_rows < SMALL_CELL))
+        small = np.flatnonzero((n_rows > 0) & (n_rows < SMALL_CATEGORY))
         if len(small):
             rows = column[may_change], decisions[may_change]
             shares = [_explained(*rows, mask[may_change], small) for mask in worth_changing]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from commod._solvers.search.annealing import SearchTask, anneal, costs_and_multiplier
+from commod._solvers.search.annealing import SearchTask, anneal, full_costs
 from commod._solvers.search.design import unit_spread
 from commod._solvers.search.offset import Direction
 from commod._solvers.search.rates import SumInequalities
@@ -217,9 +217,9 @@ def _drop_terms(task: SearchTask, solution: SearchSolution, max_cost: float) -> 
 
 def _losses_without(task: SearchTask, direction: Direction) -> Floats:
     """Return the loss when the weight of each category becomes zero and the offset stays, (d,)."""
-    costs, _ = costs_and_multiplier(task, direction)
+    costs = full_costs(task, direction) * task.effects.may_change
     eta = task.design.times(direction.w) + direction.offset
-    return task.design.gain_without(direction.w, eta, costs * task.effects.may_change)
+    return task.design.gain_without(direction.w, eta, costs)
 
 
 def _shrink(task: SearchTask, solution: SearchSolution, max_cost: float) -> SearchSolution:

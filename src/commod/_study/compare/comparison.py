@@ -83,7 +83,7 @@ class Comparison:
         return visible(text, keep="\n")
 
     def _repr_html_(self) -> str:
-        rows = f"{len(self._rows):,} {self._rows_word}"
+        rows = self._rows.name_with_left_out(self._rows_word)
         sentences = [
             f"The base model has {self._constraint.metric} {number(self.base_fairness, 3)} on the "
             f"{rows}. For each method, the best update on these rows counts. plot() draws all."

@@ -142,7 +142,7 @@ class Frontier:
             for line in self._figures
         ]
         header = ("target", metric, "accuracy", "changed", "fewest possible", "gains", "losses")
-        measured = f"Measured on {len(self._rows):,} {self.rows_word}"
+        measured = f"Measured on {self._rows.name_with_left_out(self.rows_word)}"
         table = first_rows(measured, header, rows, most=MAX_SHOWN, all_in="frame()")
         sentence = f"The base model has {before}. plot() draws the trade-off."
         return snippet(f"Frontier of {len(self)} updates ({self._method})", [sentence], [table])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commod._data.encoding import BinTerms, ColumnTerms, NumericTerms
 from commod._record import StabilitySummary
 from commod._study.stability.plot import draw_stability
-from commod._text import Table, first_rows, n_of, percent, shorten, snippet, visible
+from commod._text import Table, first_rows, list_names, n_of, percent, snippet, visible
 from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 
@@ -363,10 +363,8 @@ def _columns_text(columns: Mapping[str, ColumnUse]) -> str:
     n_others = len(columns) - len(always)
     if not always:
         return f"No column is in every scorecard; {n_others} are in some."
-    names = ", ".join(shorten(name, 40) for name in always[:MOST_NAMED])
-    n_more = len(always) - MOST_NAMED
-    more = f" and {n_more} more" if n_more > 0 else ""
-    return f"In every scorecard: {names}{more}; {n_of(n_others, 'other column')} in some."
+    names = list_names(always, MOST_NAMED, width=40)
+    return f"In every scorecard: {names}; {n_of(n_others, 'other column')} in some."
 
 
 def _towards_text(share: float | None) -> str:
