@@ -153,3 +153,36 @@ def _absent(what, variable):
     if os.environ.get(variable) == "required":
         pytest.fail(f"{what}, and {variable}=required")
     pytest.skip(what)
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with the tables, which is the working folder too."""
+    from command_tables import write  # beside the tests of the command line
+
+    monkeypatch.chdir(write(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Return what runs the command in this process: exit code, standard output and error."""
+    from commod.cli import main
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["commod", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                main()
+            except SystemExit as stop:
+                code = stop.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run

@@ -305,6 +305,25 @@ def test_repeated_labels_in_another_order_are_refused():
         )
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index(pd.array([None, *range(1, N)], dtype="Int64")),
+        pd.Index([*range(N - 1), pd.NA], dtype=object),
+        pd.MultiIndex.from_arrays([pd.array([None, *range(1, N)], dtype="Int64"), range(N)]),
+        pd.Index([[i] for i in range(N)], dtype=object),
+        pd.DatetimeIndex([None, *pd.date_range("2020-01-01", periods=N - 1)]),
+    ],
+    ids=["nullable", "object", "levels", "lists", "dates"],
+)
+def test_labels_that_are_missing_or_lists_are_compared(index):
+    rows = {"y_pred": OLD.set_axis(index), "sensitive_features": GROUP.set_axis(index)}
+    assert metrics.p_rule(None, **rows) == metrics.p_rule(None, OLD, sensitive_features=GROUP)
+    for other in (rows["sensitive_features"][::-1], relabelled(GROUP)):
+        with pytest.raises(InputError, match=WAY_OUT):
+            metrics.p_rule(None, rows["y_pred"], sensitive_features=other)
+
+
 def test_a_split_stays_together_and_its_labels_are_compared():
     part, _, y, _, groups, _ = train_test_split(X, Y, GROUP, random_state=0)
     update = ControlledDebiaser(SCORED, target=0.9).fit(part, y, sensitive_features=groups)

@@ -299,7 +299,7 @@ def test_the_favourable_label_changes_no_prediction():
     assert (named.n_gains_, named.n_losses_) == (plain.n_losses_, plain.n_gains_)
 
 
-@pytest.mark.parametrize("threshold", [0.01, 0.35, 0.9])
+@pytest.mark.parametrize("threshold", [0.2, 0.35, 0.9])
 def test_the_base_decision_is_the_score_above_the_threshold(threshold):
     update = untrained(ScoreColumn("score"), SCORED, threshold=threshold)
     assert np.array_equal(update.predict(SCORED) == 1, threshold < SCORES)
@@ -471,8 +471,11 @@ def test_scores_at_the_ends_are_recognised_without_labels():
 
 
 def test_the_same_score_for_everybody_is_said():
-    table = SCORED.assign(score=0.3)
-    with pytest.warns(BaseModelWarning, match=r"every row the same score \(0\.3\)"):
+    table = SCORED.assign(score=0.6)
+    with (
+        pytest.warns(BaseModelWarning, match=r"every row the same score \(0\.6\)"),
+        pytest.warns(BaseModelWarning, match="Only 0 of the 150 base decisions are 0"),
+    ):
         untrained(ScoreColumn("score"), table)
 
 

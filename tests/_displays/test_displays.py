@@ -328,7 +328,7 @@ def test_concepts_need_a_scorecard_and_a_place(aware, data):
 
 def test_updates_of_a_score_column_can_be_drawn():
     score = np.where(np.arange(400) % 3, 0.3, 0.7) + np.arange(400) / 4000
-    X = pd.DataFrame({"score": score, "x": np.arange(400.0), "kind": list("abcd") * 100})
+    X = pd.DataFrame({"score": score, "x": np.arange(400.0) % 300, "kind": list("abcd") * 100})
     s = np.where(np.arange(400) < 200, "a", "b")
     y = np.arange(400) % 2
     update = ControlledDebiaser(ScoreColumn("score"), target=0.95).fit(X, y, sensitive_features=s)

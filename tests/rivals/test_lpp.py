@@ -504,6 +504,7 @@ def test_the_group_model_comes_close_to_the_true_probabilities():
     assert np.abs(proba.T - np.asarray(new.proba_sensitive)).mean() < 0.03
 
 
+@pytest.mark.filterwarnings("ignore:Column 'x' of X nearly determines")
 def test_a_relation_that_is_not_straight_is_learned():
     rng = np.random.default_rng(0)
     x = rng.normal(size=2000)

@@ -441,7 +441,7 @@ def test_a_column_that_differs_from_the_group_in_one_row_is_pointed_out_with_its
 
 def test_a_sensitive_column_among_several_is_pointed_out_too(model, rows):
     X, y, s = rows
-    both = pd.DataFrame({"race": np.asarray(s), "older": np.arange(len(X)) % 2})
+    both = pd.DataFrame({"race": s, "older": np.arange(len(X)) % 2})
     table = X.assign(score=model.predict_proba(X)[:, 1], race=np.asarray(s))
     with pytest.warns(DataWarning, match="Column 'race' of X determines the sensitive group"):
         COMMOD(ScoreColumn("score"), epochs=0).fit(table, y, sensitive_features=both)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD, TRUSTED_TYPES, ControlledDebiaser, ScoreColumn, metrics
+from commod import COMMOD, TRUSTED_TYPES, ControlledDebiaser, ScoreColumn, audit, metrics
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning
 from commod.rivals import lineup
@@ -214,6 +214,34 @@ def test_a_saved_update_keeps_the_counts_and_the_same_patch(update, promised):
         assert {(g.name, g.rate_after) for g in loaded.groups_left_out_} == {("", None)}
         words = fitted.to_patch().content.reached.in_words
         assert loaded.status_ == words == loaded.to_patch().content.reached.in_words
+
+
+@pytest.mark.parametrize("more", [{}, {"confidence": 0.9, "random_state": 0}])
+def test_the_totals_of_a_patch_do_not_count_people_of_very_small_groups(rows, more):
+    """A report leaves them out, so the difference would reveal their decisions and labels."""
+    X, y, groups = rows
+    hidden = groups == SECRETS[1]
+    found = set()
+    for labels in (y, np.where(hidden, 1 - np.asarray(y), y)):
+        update = ControlledDebiaser(ScoreColumn("score"), target=0.8, sparsity=0, **more)
+        quiet(update, X, labels, groups)
+        found.add(repr(update.to_patch().content.reached))
+        assert "No total counts the 3 rows of groups of fewer than 5 rows." in update.status_
+    assert len(found) == 1
+    if not more:
+        shown = np.asarray(y)[~hidden] == update.predict(X)[~hidden]
+        assert update.n_rows_ == (~hidden).sum()
+        assert update.accuracy_ == pytest.approx(shown.mean())
+        assert update.change_rate_ == update.changes(X).changed[~hidden].mean()
+
+
+def test_an_audit_of_the_fit_rows_has_the_figures_of_the_patch(update, rows):
+    X, y, groups = rows
+    before, after = (X["score"] > 0.5).astype(int), update.predict(X)
+    request = update.request()
+    result = audit(before, after, sensitive_features=groups, y_true=y, request=request)
+    shipped = update.to_patch().with_audit(result).shipped_with(result)
+    assert shipped.same_figures and shipped.n_test_rows == shipped.n_figure_rows == N - 3
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])

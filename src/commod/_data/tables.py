@@ -11,6 +11,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
+from commod._data.codes import plain
 from commod._text import shorten
 from commod.exceptions import InputError, InputTypeError
 
@@ -122,11 +123,11 @@ def _indexes(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _refuse_other_labels(first: str, expected: list[Any], name: str, labels: list[Any]) -> None:
     """Raise an error that names the first row whose labels differ, if there is one."""
     rows = enumerate(zip(expected, labels, strict=True))
-    row = next((i for i, (a, b) in rows if a is not b and a != b and (a == a or b == b)), None)
+    row = next((i for i, (one, other) in rows if _differ(one, other)), None)
     if row is None:  # equal labels of different types, such as 0 and 0.0
         return
     fault, way = "different index labels", ""
-    if Counter(expected) == Counter(labels):
+    if Counter(map(repr, expected)) == Counter(map(repr, labels)):  # labels may be unhashable
         fault = "the same index labels in different orders"
         way = f"Bring the rows into one order with {name}.loc[{first}.index]. "
     shown = f"{shorten(repr(expected[row]), 40)} and {shorten(repr(labels[row]), 40)}"
@@ -136,6 +137,15 @@ def _refuse_other_labels(first: str, expected: list[Any], name: str, labels: lis
         "labels of both: .reset_index(drop=True), or .to_numpy().",
         parameter=name.partition("[")[0],
     )
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Return whether two labels differ; missing ones (NaN, NA, None) are equal to each other."""
+    one, other = plain(one), plain(other)
+    try:
+        return one is not other and bool(one != other) and bool(one == one or other == other)
+    except (TypeError, ValueError):  # labels inside which NA or an array is compared
+        return repr(one) != repr(other)
 
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:

@@ -133,12 +133,14 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
     """Warn about each unlocked column of X that determines a sensitive feature, or nearly does.
 
     A column nearly determines it if it alone predicts who belongs to a group with an area under
-    the curve of at least NEAR_COPY_AREA.
+    the curve of at least NEAR_COPY_AREA. Rows without weight count as absent.
     """
-    test = ProxyTest(rows.groups.codings)
-    for column in rows.columns:
-        if column.name in locked:
+    weighted = rows.weight > 0
+    test = ProxyTest(tuple(codes[weighted] for codes in rows.groups.codings))
+    for given in rows.columns:
+        if given.name in locked:
             continue
+        column = given if weighted.all() else given.take(weighted)
         finding = "determines the sensitive group"
         if not test.determines(column):
             prediction = test.predict(column)

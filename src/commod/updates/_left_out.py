@@ -60,6 +60,16 @@ def groups_left_out(rows: FitRows, positive: Decisions) -> tuple[LeftOutGroup, .
     return tuple(groups)
 
 
+def rows_in_totals(rows: FitRows) -> NDArray[np.bool_]:
+    """Return which rows count in totals, shape (n,): all but those of very small groups left out.
+
+    An audit leaves the same people out of its totals. If the totals of a patch held them, the
+    difference between the two would reveal their decisions and their true labels.
+    """
+    is_shown = _is_covered(rows) | (_sizes(rows) >= FEWEST_DESCRIBED)
+    return np.asarray(is_shown[rows.groups.codes])
+
+
 def _sizes(rows: FitRows) -> NDArray[np.intp]:
     """Return how many rows with a weight each group has, shape (n_groups,)."""
     return np.bincount(rows.groups.codes[rows.weight > 0], minlength=len(rows.groups.labels))
@@ -107,6 +117,9 @@ def left_out_text(
     """
     if not groups:
         return GroupText("", "")
+    n_hidden = int((~rows_in_totals(rows)).sum())
+    hidden = f" No total counts the {n_of(n_hidden, 'row')} of groups of fewer than "
+    hidden = f"{hidden}{FEWEST_DESCRIBED} rows." if n_hidden else ""
     subject = f"{n_of(len(groups), 'group')} with fewer than min_group_size={min_group_size} rows"
     statement = f"{verb(len(groups), 'be')} left out of the constraint"
     listed = list_names([_group_text(group) for group in groups], MAX_LISTED_GROUPS)
@@ -115,7 +128,7 @@ def left_out_text(
     over_all = _over_all_groups(constraint, rows, positive)
     # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
     counted = f"{subject} ({total} in all) {verb(len(groups), 'be')} not part of the constraint."
-    return GroupText(f"{named} {over_all}".rstrip(), counted)
+    return GroupText(f"{named}{hidden} {over_all}".rstrip(), counted + hidden)
 
 
 def _group_text(group: LeftOutGroup) -> str:

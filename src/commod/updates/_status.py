@@ -151,8 +151,8 @@ def few_people_sentences(
         return ()
     sentence = (
         f"{n_of(n_terms, 'term')} of the scorecard {verb(n_terms, 'describe')} fewer than "
-        f"{MIN_CATEGORY_SIZE} people each, because min_category_size is below "
-        f"{MIN_CATEGORY_SIZE}: they may tell about single people."
+        f"{MIN_CATEGORY_SIZE} people, because min_category_size is below {MIN_CATEGORY_SIZE}. "
+        "Such a term may tell about single people."
     )
     return (sentence,)
 

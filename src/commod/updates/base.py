@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -50,7 +50,7 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
-from commod.updates._left_out import GroupText, groups_left_out, left_out_text
+from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
 from commod.updates._params_of_fit import ParamsOfFit
 from commod.updates._saving import SavedWithoutNames
@@ -334,17 +334,19 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         """Store the figures on the fit rows and the status.
 
         `positive` (n,) holds decisions or, where a method is randomised, the probability of a
-        positive one. The figures are then expected values.
+        positive one. The figures are then expected values. Totals do not count people of groups
+        left out with fewer than five rows.
         """
-        before = rows.base.decisions
-        raised, lowered = expected_moves(before, positive)
+        before, counted = rows.base.decisions, rows_in_totals(rows)
+        raised, lowered = expected_moves(before[counted], positive[counted])
         gains, losses = (raised, lowered) if self._raising_is_a_gain() else (lowered, raised)
-        self.n_rows_ = len(rows)
-        self.change_rate_ = (gains + losses) / len(rows)
+        self.n_rows_ = int(counted.sum())
+        self.change_rate_ = (gains + losses) / self.n_rows_
         self.n_gains_, self.n_losses_ = gains, losses
         self.base_fairness_ = rows.fairness(self._constraint, before)
         self.fairness_ = rows.fairness(self._constraint, positive)
-        self.base_accuracy_, self.accuracy_ = rows.accuracy(before), rows.accuracy(positive)
+        people = replace(rows, weight=rows.weight * counted)
+        self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)
         text = self._store_left_out(rows, positive)
         self._group_texts = (text,)
         sentences = most_change_text(self.change_rate_), self._sentence(), text.named
