@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
+from commod._data.disclosure import hidden_groups
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
@@ -19,7 +20,6 @@ from commod._record import Audit, Card, CardLine, Estimate, Segments, StabilityS
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.hidden import hidden_groups
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.people import AuditedPeople, read_people
 from commod._reporting.audit.provenance import DataDigest
@@ -317,7 +317,7 @@ class _ShownPeople:
 
 def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeople:
     sizes = everybody.groups.sizes.astype(np.int64)
-    is_hidden = hidden_groups(sizes, min_group_size)
+    is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     is_shown = ~is_hidden[everybody.groups.codes]
     people = everybody if is_shown.all() else everybody.take(is_shown)
     return _ShownPeople(everybody, people, is_shown, np.where(is_hidden, sizes, 0))
