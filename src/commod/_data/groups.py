@@ -16,8 +16,6 @@ from commod._data.tables import from_native
 from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
 
-FEWEST_DESCRIBED = 5  # people: rates of a smaller group would reveal one person's decision
-
 
 @dataclass(frozen=True)
 class Groups:

@@ -78,7 +78,7 @@ def check_flag(value: Any, name: str, *, optional: bool = False) -> bool | None:
     raise InputTypeError(f"{name}={shown(value)} must be {allowed}.", parameter=name)
 
 
-def check_seed(value: Any, name: str = "random_state") -> np.random.RandomState:
+def check_seed(random_state: Any) -> np.random.RandomState:
     """Return scikit-learn's random state for a seed; other values are refused.
 
     Examples
@@ -89,14 +89,14 @@ def check_seed(value: Any, name: str = "random_state") -> np.random.RandomState:
     0 to 4294967295, or a numpy.random.RandomState.
     """
     try:
-        if not isinstance(value, bool | np.bool_):
-            return check_random_state(value)
+        if not isinstance(random_state, bool | np.bool_):
+            return check_random_state(random_state)
     except (TypeError, ValueError):
         pass
     raise InputError(
-        f"{name}={shown(value)} cannot be a seed: pass None, a whole number from 0 to {2**32 - 1}, "
-        "or a numpy.random.RandomState.",
-        parameter=name,
+        f"random_state={shown(random_state)} cannot be a seed: pass None, a whole number from 0 to "
+        f"{2**32 - 1}, or a numpy.random.RandomState.",
+        parameter="random_state",
     )
 
 

@@ -18,9 +18,11 @@ NEAR_COPY_AREA = 0.9
 MAX_ROWS_OF_GROUP = 2_000  # in the sample: 1,000,000 rows are as quick as 10,000
 MAX_ROWS = 50_000  # in the sample, over all groups
 MIN_ROWS_OF_GROUP = 10  # below this, a column that does not depend on the group reaches 0.9
-MAX_GROUPS = 50  # the largest are told apart, all others count as one
+MAX_GROUPS = 50  # the largest groups; all others count as one
 MAX_BINS = 50  # of a numeric column
-MIN_ROWS_OF_VALUE = 5  # rarer values count as one: an update cannot give them points of their own
+MIN_ROWS_OF_VALUE = (
+    5  # of the sample, whose rows may stand for several people; rarer values count as one
+)
 
 Counts = NDArray[np.float64]
 

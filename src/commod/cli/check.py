@@ -22,6 +22,11 @@ EXAMPLES = (
 )
 
 Verdict = Literal["holds", "does not hold", "not enough evidence"]
+VERDICTS: dict[str, Verdict] = {  # by the state of a check
+    "passed": "holds",
+    "failed": "does not hold",
+    "not enough evidence": "not enough evidence",
+}
 
 NOT_ENOUGH_EVIDENCE = 3  # exit code
 PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
@@ -135,21 +140,15 @@ def _audit(
 
 
 def _verdict(audit: Audit) -> Verdict | None:
-    """Return whether the interval of the metric keeps the target; None without a target.
+    """Return whether the interval of the metric keeps the target: the answer to check CM102.
 
-    An interval on both sides of the target, or no interval at all, is not enough evidence.
+    None without a target.
     """
-    target, fairness = audit.request.target, audit.fairness[0]
-    if target is None:
+    if audit.request.target is None:
         return None
-    low, high = fairness.after.low, fairness.after.high
-    if fairness.after.value is None or low is None or high is None:
+    if audit.fairness[0].after.value is None:
         return "not enough evidence"
-    worst, best = (low, high) if fairness.higher_is_fairer else (-high, -low)
-    bound = target if fairness.higher_is_fairer else -target
-    if worst >= bound:
-        return "holds"
-    return "not enough evidence" if best >= bound else "does not hold"
+    return next(VERDICTS[check.state] for check in audit.checks if check.code == "CM102")
 
 
 def _sentence(patch: Patch, audit: Audit, verdict: Verdict | None) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.groups import FEWEST_DESCRIBED
+from commod._data.disclosure import FEWEST_DESCRIBED, hidden_groups
 from commod._record import LeftOutGroup
 from commod._text import (
     MAX_LISTED_GROUPS,
@@ -61,13 +61,13 @@ def groups_left_out(rows: FitRows, positive: Decisions) -> tuple[LeftOutGroup, .
 
 
 def rows_in_totals(rows: FitRows) -> NDArray[np.bool_]:
-    """Return which rows count in totals, shape (n,): all but those of very small groups left out.
+    """Return which rows count in totals, shape (n,): all but those of hidden groups.
 
-    An audit leaves the same people out of its totals. If the totals of a patch held them, the
-    difference between the two would reveal their decisions and their true labels.
+    An audit hides the same groups. If the totals of a patch held their people, the difference
+    between the two would reveal the decisions and the true labels of these people.
     """
-    is_shown = _is_covered(rows) | (_sizes(rows) >= FEWEST_DESCRIBED)
-    return np.asarray(is_shown[rows.groups.codes])
+    is_hidden = hidden_groups(_sizes(rows), _is_covered(rows))
+    return np.asarray(~is_hidden[rows.groups.codes])
 
 
 def _sizes(rows: FitRows) -> NDArray[np.intp]:
@@ -118,8 +118,10 @@ def left_out_text(
     if not groups:
         return GroupText("", "")
     n_hidden = int((~rows_in_totals(rows)).sum())
-    hidden = f" No total counts the {n_of(n_hidden, 'row')} of groups of fewer than "
-    hidden = f"{hidden}{FEWEST_DESCRIBED} rows." if n_hidden else ""
+    hidden = ""
+    if n_hidden:
+        n_rows = n_of(n_hidden, "row")
+        hidden = f" No total counts the {n_rows} of groups of fewer than {FEWEST_DESCRIBED} rows."
     subject = f"{n_of(len(groups), 'group')} with fewer than min_group_size={min_group_size} rows"
     statement = f"{verb(len(groups), 'be')} left out of the constraint"
     listed = list_names([_group_text(group) for group in groups], MAX_LISTED_GROUPS)

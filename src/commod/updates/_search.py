@@ -348,8 +348,8 @@ def _cheapest_at(
     """Return a target and the cost of the cheapest offset that reaches it; None if none does."""
     effects = problem.effects
     inequalities = problem.inequalities(target, effects)
-    found = best_offset(effects, inequalities, eta, outcome.weights, exact=False)
-    return None if found.violation > 0 else (target, found.cost)
+    direction = best_offset(effects, inequalities, eta, outcome.weights, exact=False)
+    return None if direction.violation > 0 else (target, direction.cost)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def sentences(
     yield update._figures_text("fit rows" if test is None else "held-out rows")
     if outcome.n_search_rows < n_fit_rows:
         yield sample_text(outcome, n_fit_rows)
-    yield from update._small_terms
+    yield from update._few_people_texts
     if problem.is_weighted:
         yield "With sample weights the limit is not given, because it counts people."
         return
@@ -72,9 +72,8 @@ def target_text(goal: str, reached: bool, groups: str = "", change_rate: float =
 
 def budget_texts(metric: str, stopped_by: str, caps: Caps, groups: str) -> Iterator[str]:
     """Yield what a search within a budget found, and what stopped it."""
-    found = f"found {groups}".rstrip()
-    changes = f"at most {caps.changes:.1%} of the decisions changed"
-    yield f"This is the best {metric} {found} with {changes}."
+    best = f"the best {metric} found {groups}".rstrip()
+    yield f"This is {best} with at most {caps.changes:.1%} of the decisions changed."
     if stopped_by == "parity":
         yield (
             "Parity ended the search, not the budget: the rates of the groups are equal up to "

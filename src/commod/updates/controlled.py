@@ -199,7 +199,7 @@ class ControlledDebiaser(RatioUpdate):
     """
 
     promised_: bool | None
-    _small_terms: tuple[str, ...]
+    _few_people_texts: tuple[str, ...]
 
     def __init__(
         self,
@@ -431,7 +431,7 @@ class ControlledDebiaser(RatioUpdate):
             self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
         assert self.scorecard_ is not None
         n_people = problem.terms.n_people(problem.rows.weight)
-        self._small_terms = status.few_people_sentences(n_people, self.scorecard_.points)
+        self._few_people_texts = status.few_people_sentences(n_people, self.scorecard_.points)
         self.n_search_rows_ = outcome.n_search_rows
         self.path_ = [step._asdict() for step in outcome.steps]
         names = ("step", "change_rate", "n_terms")

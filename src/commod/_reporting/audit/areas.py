@@ -165,8 +165,8 @@ def group_area_differences(
     --------
     >>> group = np.array([0, 0, 1, 1])
     >>> better, worse = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0, 4.0])
-    >>> found = group_area_differences(better, worse, group, np.array([False, True]), 0.95)
-    >>> found[0].value
+    >>> differences = group_area_differences(better, worse, group, np.array([False, True]), 0.95)
+    >>> differences[0].value
     0.25
     """
     ranked = RankedScores.of(values), RankedScores.of(others)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
+from commod._data.disclosure import hidden_groups
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
@@ -19,7 +20,6 @@ from commod._record import Audit, Card, CardLine, Estimate, Segments, StabilityS
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
-from commod._reporting.audit.hidden import hidden_groups
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.people import AuditedPeople, read_people
 from commod._reporting.audit.provenance import DataDigest
@@ -170,11 +170,12 @@ def audit(
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     scores = scores_before, scores_after
     everybody = read_people(decisions, scores, sensitive_features, request, group_names)
-    _check_same_rows(everybody, explanation, X)
+    _check_explained_rows(everybody, explanation, X)
     sums = everybody.scores_before, everybody.scores_after
     everybody.warn_of_inverted_scores(sums, np.ones(len(everybody)), stacklevel=3)
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
-    people, kept, n_hidden = _without_hidden(everybody, min_group_size)
+    shown_people = _without_hidden(everybody, min_group_size)
+    people = shown_people.people
     evidence = Evidence(
         coding=people.coding,
         counts=people.count(),
@@ -184,12 +185,11 @@ def audit(
         min_group_size=min_group_size,
         min_subgroup_size=min_subgroup_size,
         stability=_read_stability(stability),
-        n_hidden=n_hidden,
+        n_hidden=shown_people.n_hidden,
     )
     cells = SmallCellPoints(_card_lines(explanation), len(people))
-    constraint = evidence.constraint
-    columns = _read_columns(everybody, people, kept, X, constraint, cells, explanation)
-    segments, segment_of = _read_segments(people, kept, X, explanation, level, columns.near_copies)
+    columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation)
+    segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
         everybody,
         row_ids,
@@ -200,7 +200,7 @@ def audit(
         with_group=sensitive_in_ledger,
     )
     return make_audit(
-        _add_row_figures(evidence, people, kept, columns, segments, explanation, cells),
+        _add_row_figures(evidence, shown_people, columns, segments, explanation, cells),
         digest=columns.digest,
         title=title,
         created=created,
@@ -233,7 +233,7 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
     return explanation.level
 
 
-def _check_same_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
+def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
     """Refuse X and an explanation of other rows, labels or decisions."""
     n, coding = len(people), people.coding
     if X is not None and n_rows_of(X) != n:
@@ -297,15 +297,30 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 # Measuring what needs rows
 
 
-def _without_hidden(
-    everybody: AuditedPeople, min_group_size: int
-) -> tuple[AuditedPeople, NDArray[np.bool_], NDArray[np.int64]]:
-    """Return the people outside hidden groups, who they are (n,), and hidden people by group."""
+@dataclass(frozen=True)
+class _ShownPeople:
+    """The people outside hidden groups, whom figures count, beside everybody.
+
+    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group.
+    """
+
+    everybody: AuditedPeople
+    people: AuditedPeople
+    is_shown: NDArray[np.bool_]
+    n_hidden: NDArray[np.int64]
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether nobody is hidden."""
+        return bool(self.is_shown.all())
+
+
+def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeople:
     sizes = everybody.groups.sizes.astype(np.int64)
-    is_hidden = hidden_groups(sizes, min_group_size)
-    kept = ~is_hidden[everybody.groups.codes]
-    people = everybody if kept.all() else everybody.take(kept)
-    return people, kept, np.where(is_hidden, sizes, 0)
+    is_hidden = hidden_groups(sizes, sizes >= min_group_size)
+    is_shown = ~is_hidden[everybody.groups.codes]
+    people = everybody if is_shown.all() else everybody.take(is_shown)
+    return _ShownPeople(everybody, people, is_shown, np.where(is_hidden, sizes, 0))
 
 
 @dataclass(frozen=True)
@@ -330,9 +345,7 @@ class _ColumnFacts:
 
 
 def _read_columns(
-    everybody: AuditedPeople,
-    people: AuditedPeople,
-    kept: NDArray[np.bool_],
+    shown_people: _ShownPeople,
     X: Any,
     constraint: Constraint,
     cells: SmallCellPoints,
@@ -340,9 +353,10 @@ def _read_columns(
 ) -> _ColumnFacts:
     """Read the raw columns once, one at a time; refuse those whose type is not the update's.
 
-    Only the digest is of `everybody`.
+    Only the digest is of everybody.
     """
-    digest, counter = DataDigest(everybody), SliceCounter(people, constraint)
+    people = shown_people.people
+    digest, counter = DataDigest(shown_people.everybody), SliceCounter(people, constraint)
     test = ProxyTest(people.groups.codings)
     group_columns: list[str] = []
     areas: dict[str, float] = {}
@@ -351,7 +365,8 @@ def _read_columns(
         if explanation is not None and column.name not in unread:
             explanation.check_type(column)
         digest.add_column(column)
-        column = column if kept.all() else column.take(kept)
+        if not shown_people.is_complete:
+            column = column.take(shown_people.is_shown)
         counter.add(column)
         cells.add(column)
         if test.determines(column):
@@ -362,8 +377,7 @@ def _read_columns(
 
 
 def _read_segments(
-    people: AuditedPeople,
-    kept: NDArray[np.bool_],
+    shown_people: _ShownPeople,
     X: Any,
     explanation: Explanation | None,
     level: float,
@@ -373,14 +387,15 @@ def _read_segments(
 
     The segments of an explanation count everybody. Where people are hidden, they are found again.
     """
-    if explanation is not None and (kept.all() or explanation.segments is None):
+    people, is_shown = shown_people.people, shown_people.is_shown
+    if explanation is not None and (shown_people.is_complete or explanation.segments is None):
         return explanation.segments, explanation.segment_of
-    segment_of = np.full(len(kept), -1)
+    segment_of = np.full(len(is_shown), -1)
     if X is None:
         return None, segment_of
     favorable_before = people.favorable(people.before)
-    rows = X if kept.all() else take_rows(X, np.flatnonzero(kept))
-    segments, segment_of[kept] = find_segments(
+    rows = X if shown_people.is_complete else take_rows(X, np.flatnonzero(is_shown))
+    segments, segment_of[is_shown] = find_segments(
         rows, people.gain, people.loss, favorable_before, level=level, skip=group_columns
     )
     return segments, segment_of
@@ -388,17 +403,17 @@ def _read_segments(
 
 def _add_row_figures(
     evidence: Evidence,
-    people: AuditedPeople,
-    kept: NDArray[np.bool_],
+    shown_people: _ShownPeople,
     columns: _ColumnFacts,
     segments: Segments | None,
     explanation: Explanation | None,
     cells: SmallCellPoints,
 ) -> Evidence:
     """Return the evidence with the figures that need single rows."""
-    level, ratio = evidence.level, None if explanation is None else explanation.raw_ratio
+    people, level = shown_people.people, evidence.level
+    ratio = None if explanation is None else explanation.raw_ratio
     compared = people.groups.codes, evidence.is_compared, level
-    push = None if ratio is None else -np.asarray(ratio)[kept]
+    push = None if ratio is None else -np.asarray(ratio)[shown_people.is_shown]
     base, changed = people.scores_before, people.before != people.after
 
     def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
@@ -416,7 +431,7 @@ def _add_row_figures(
         area_differences=exceed_base(changed * 1.0 if push is None else push),
         small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
         n_in_small_cells=int(cells.is_inside.sum()),
-        card=_read_card(explanation, kept),
+        card=_read_card(explanation, shown_people),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,
@@ -430,11 +445,11 @@ def _card_lines(explanation: Explanation | None) -> Sequence[CardLine]:
     return () if explanation is None or explanation.card is None else explanation.card.lines
 
 
-def _read_card(explanation: Explanation | None, kept: NDArray[np.bool_]) -> Card | None:
+def _read_card(explanation: Explanation | None, shown_people: _ShownPeople) -> Card | None:
     """Return the scorecard; where people are hidden, its figures are of the others alone."""
-    if explanation is None or kept.all():
+    if explanation is None or shown_people.is_complete:
         return None if explanation is None else explanation.card
-    return explanation.card_of(np.flatnonzero(kept))
+    return explanation.card_of(np.flatnonzero(shown_people.is_shown))
 
 
 def _reads_group(explanation: Explanation | None, group_columns: Sequence[str]) -> bool | None:

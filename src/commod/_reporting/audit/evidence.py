@@ -33,9 +33,9 @@ class Evidence:
     r is not known. `strongest_column` is the column that the update reads and that alone predicts
     the group best, with its area. `small_cell_areas` say how well the points of small categories
     predict each compared group, among the `n_in_small_cells` people who have such points.
-    `n_hidden` (n_groups,) are people of groups that are hidden; `counts` leave them out (see
-    `hidden.py`). `n_undecided` rows have no decision and are left out. `has_rows` is False where
-    only counts and sums are known.
+    `n_hidden` (n_groups,) are people of hidden groups; `counts` leave them out (see
+    `_data/disclosure.py`). `n_undecided` rows have no decision and are left out. `has_rows` is
+    False where only counts and sums are known.
     """
 
     coding: Coding

@@ -66,7 +66,7 @@ def select_roles(frame: Any, roles: Mapping[str, Hashable]) -> nw.LazyFrame[Any]
     for role, column in roles.items():
         if column not in schema:
             raise _no_column("sensitive_features" if is_group(role) else role, column, schema)
-    if has_collations(lazy):  # groups and labels are told apart as in Python
+    if has_collations(lazy):  # groups and labels differ where they differ in Python
         free = FreeNames(schema)
         text = [role for role, column in roles.items() if schema[column] in TEXT_TYPES]
         names = {role: free.take(f"_commod_{role}") for role in text}

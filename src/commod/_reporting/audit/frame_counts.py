@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import plain
+from commod._data.disclosure import hidden_groups
 from commod._record import Agreement, Request
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.frame_columns import SCORES, is_group
-from commod._reporting.audit.hidden import hidden_groups
 from commod._reporting.audit.people import read_people
 from commod._reporting.audit.scores import ScoreFigures
 from commod._text import n_of, verb
@@ -189,8 +189,8 @@ def count_frame(
 ) -> tuple[Coding, DecisionCounts, ScoreFigures, IntArray]:
     """Return names, people by group, label and decisions, figures of the scores, hidden people.
 
-    People of hidden groups are in no other figure (see `hidden.py`). Areas under the curve,
-    calibration and the rank correlation need single rows and are None.
+    People of hidden groups are in no other figure (see `_data/disclosure.py`). Areas under the
+    curve, calibration and the rank correlation need single rows and are None.
     """
     keys = [role for role in roles if role not in SCORES]
     decided = frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
@@ -207,7 +207,7 @@ def count_frame(
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
     people = read_people(decisions, (None, None), groups, request, group_names)
     sizes = np.bincount(people.groups.codes, n).astype(np.int64)
-    is_hidden = hidden_groups(sizes, min_group_size)
+    is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     if is_hidden.any():
         shown = ~is_hidden[people.groups.codes]
         people, n = people.take(shown), n[shown]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commod._data.groups import FEWEST_DESCRIBED
+from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import why_undefined
 from commod._text import list_names, n_of, verb

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.groups import FEWEST_DESCRIBED
+from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import ChangeSummary, Estimate, Fairness, Group, Limit, Request
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none

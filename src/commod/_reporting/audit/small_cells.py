@@ -90,19 +90,19 @@ def small_cells_answer(e: Evidence) -> tuple[State, str] | None:
             predictions.append(
                 (value, low, high, f"{group} ({value:.2f}, {low:.2f} to {high:.2f})")
             )
-    what = f"The points of categories that fewer than {SMALL_CATEGORY} people share"
+    predictor = f"The points of categories that fewer than {SMALL_CATEGORY} people share"
     if not predictions:
         text = f"{people} have such a category, too few of a group to compare."
-        return "not enough evidence", f"{what} may predict the group. {text}"
+        return "not enough evidence", f"{predictor} may predict the group. {text}"
     failed = [text for _, low, _, text in predictions if low > MAX_AREA]
     if failed:
         return (
             "failed",
-            f"{what} predict, among {people}, {list_names(failed, MAX_LISTED)}. {scale}",
+            f"{predictor} predict, among {people}, {list_names(failed, MAX_LISTED)}. {scale}",
         )
     unsure = [text for _, _, high, text in predictions if high > MAX_AREA]
     if unsure:
         groups = list_names(unsure, MAX_LISTED)
-        return "not enough evidence", f"{what} may predict, among {people}, {groups}. {scale}"
+        return "not enough evidence", f"{predictor} may predict, among {people}, {groups}. {scale}"
     best = max(predictions)[-1]
-    return "passed", f"{what} predict, among {people}, no group better than {best}. {scale}"
+    return "passed", f"{predictor} predict, among {people}, no group better than {best}. {scale}"

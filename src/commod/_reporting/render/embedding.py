@@ -98,7 +98,7 @@ def _tree(data: bytes) -> dict[str, Any]:
 
 def _block(text: str) -> str:
     """Return the JSON of a page, of Markdown, or the whole text."""
-    found = [match[1] for block in _BLOCKS for match in block.finditer(text)]
-    if len(found) > 1:
-        raise InputError(f"It carries {len(found)} patches; expected one.")
-    return found[0] if found else text
+    blocks = [match[1] for pattern in _BLOCKS for match in pattern.finditer(text)]
+    if len(blocks) > 1:
+        raise InputError(f"It carries {len(blocks)} patches; expected one.")
+    return blocks[0] if blocks else text
