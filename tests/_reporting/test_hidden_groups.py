@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod import ControlledDebiaser, ScoreColumn, audit, audit_frame, explain, report
+from commod import (
+    ControlledDebiaser,
+    ScoreColumn,
+    audit,
+    audit_frame,
+    explain,
+    frontier,
+    report,
+)
 
 SIZES = {"a": 40, "b": 12, "c": 7}
 
@@ -153,3 +161,19 @@ def test_the_scorecard_of_an_audit_does_not_count_hidden_people():
     assert results[0]["card"] == results[1]["card"]
     assert results[0]["segments"] == results[1]["segments"]
     assert results[0]["changes"] == results[1]["changes"]
+
+
+def test_a_trade_off_counts_the_people_that_the_audit_counts():
+    """A report shows both, so the difference would reveal the people of very small groups."""
+    rows = rows_of(0, 2)
+    X = rows[["x", "town", "score_before"]].rename(columns={"score_before": "score"})
+    is_hidden = (rows["group"] == "tiny").to_numpy()
+    update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, progress=False)
+    found = set()
+    for y in (rows["y"], rows["y"].where(~is_hidden, 1 - rows["y"])):
+        with pytest.warns(Warning):
+            curve = frontier(update, X, y, sensitive_features=rows["group"], targets=[0.5, 0.9])
+        found.add(repr(curve.trade_off()))
+        assert curve.trade_off().n_rows == published(rows, "rows")[0].n == 59
+        assert curve.frame()["n_changes"].max() <= 59
+    assert len(found) == 1

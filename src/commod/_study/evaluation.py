@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.base_model import BaseScores
-from commod._data.groups import read_groups
+from commod._data.groups import FEWEST_DESCRIBED, read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._solvers.search.rates import Cells, count_cells
@@ -30,6 +30,7 @@ Counts = NDArray[np.int64]
 
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off
 ANY_CHANGE = AllowedChanges()
+EVERYBODY = slice(None)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class EvaluationRows:
 
     `group` (n,) numbers the groups of the constraint; −1 is a group that is left out. `label` is
     None where true labels are not known. `gain_raises` says whether the positive decision is the
-    favourable one. `n_groups_left_out` groups have too few fit rows, or none.
+    favourable one. `n_groups_left_out` groups have too few fit rows, or none. `in_totals` selects
+    the rows that totals count: all but those of very small groups left out, because a report with
+    these totals and those of an audit would reveal single people.
     """
 
     constraints: ConstraintLike
@@ -48,9 +51,10 @@ class EvaluationRows:
     n_groups: int
     gain_raises: bool
     n_groups_left_out: int = 0
+    in_totals: Mask | slice = field(default_factory=lambda: EVERYBODY)
 
     def __len__(self) -> int:
-        return len(self.before)
+        return len(self.before[self.in_totals])
 
     @property
     def left_out_text(self) -> str:
@@ -87,7 +91,8 @@ class EvaluationRows:
         """Return the (expected) share of right decisions; NaN where labels are not known."""
         if self.label is None:
             return float("nan")
-        return float(np.mean(1 - np.abs(decisions - self.label * 1.0)))
+        right = 1 - np.abs(decisions - self.label * 1.0)
+        return float(np.mean(right[self.in_totals]))
 
     def measure(self, after: Decisions, allowed: AllowedChanges = ANY_CHANGE) -> dict[str, float]:
         """Return the figures of an update that decides `after`, among them the limit.
@@ -96,7 +101,7 @@ class EvaluationRows:
         of the two. Then an AssertionError stops the program.
         """
         after = as_decisions(after)
-        raised, lowered = expected_moves(self.before, after)
+        raised, lowered = expected_moves(self.before[self.in_totals], after[self.in_totals])
         n_gains, n_losses = (raised, lowered) if self.gain_raises else (lowered, raised)
         n_changes = raised + lowered
         limit = self._limit_of(after, allowed)
@@ -226,6 +231,7 @@ def read_evaluation_rows(
         )
     position = {label: i for i, label in enumerate(compared)}
     numbers = np.array([position.get(label, -1) for label in groups.labels], dtype=np.intp)
+    is_hidden = (numbers < 0) & (groups.sizes < FEWEST_DESCRIBED)
     return EvaluationRows(
         constraints=update.constraints,
         before=base.decisions,
@@ -234,6 +240,7 @@ def read_evaluation_rows(
         n_groups=len(compared),
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
         n_groups_left_out=int((numbers < 0).sum()),
+        in_totals=~is_hidden[groups.codes] if is_hidden.any() else EVERYBODY,
     )
 
 

@@ -306,7 +306,7 @@ class _CommonRows:
         """Return decisions, or probabilities of a positive one where a classifier has them."""
         X, _, sensitive_features = self.measured_rows
         groups = {"sensitive_features": sensitive_features} if needs_groups else {}
-        name, n = type(classifier).__name__, len(self.rows)
+        name, n = type(classifier).__name__, len(self.rows.before)
         if hasattr(classifier, "decision_proba"):
             proba = classifier.decision_proba(X, **groups)
             return check_decisions(proba, n, f"decision_proba of {name}")

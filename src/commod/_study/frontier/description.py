@@ -37,18 +37,22 @@ class PointDescriber:
         The copy is needed because the caller may change the table before segments are searched.
         """
         copies = [
-            replace(column, values=column.values.copy())
+            replace(column, values=np.array(column.values[rows.in_totals]))
             for column in columns
             if column.name != MARGIN_COLUMN
         ]
-        finder = SegmentFinder(InMemory(copies), rows.before == rows.gain_raises)
+        before = rows.before[rows.in_totals]
+        finder = SegmentFinder(InMemory(copies), before == rows.gain_raises)
+        if terms is not None and not isinstance(rows.in_totals, slice):
+            terms = terms.take(np.flatnonzero(rows.in_totals))
         return cls(finder, rows, terms)
 
     def __call__(self, point: Point) -> tuple[Segments | None, Card | None]:
         """Return the segments and the card of one update; None for a randomised update."""
         if point.after.dtype != np.bool_:
             return None, None
-        changed = self.rows.before ^ point.after.astype(np.bool_)
+        counted = self.rows.in_totals
+        changed = self.rows.before[counted] ^ point.after.astype(np.bool_)[counted]
         favorable = self.finder.favorable_before
         segments, _ = self.finder.find(changed & ~favorable, changed & favorable)
         if self.terms is None:
