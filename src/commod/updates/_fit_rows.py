@@ -14,7 +14,7 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups, determines_group
 from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
-from commod._text import n_of, verb
+from commod._text import n_of, verb, visible
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
@@ -70,11 +70,11 @@ class FitRows:
 
 
 def rows_of_large_groups(
-    groups: Groups, weight: NDArray[np.float64], min_group_size: int
+    groups: Groups, weight: NDArray[np.float64], min_group_size: int, names: Sequence[str]
 ) -> NDArray[np.bool_]:
     """Return which rows belong to a group with enough rows of positive weight, shape (n,).
 
-    Smaller groups are left out of the constraint, with a warning.
+    Smaller groups are left out of the constraint, with a warning. `names` are those of the groups.
     """
     sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
     is_large = sizes >= min_group_size
@@ -82,17 +82,17 @@ def rows_of_large_groups(
         counts = [f"{g!r}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
         raise InputError(
             f"sensitive_features has {n_of(int(is_large.sum()), 'group')} of at least "
-            f"min_group_size={min_group_size} rows ({_listed(counts)}), but fairness "
+            f"min_group_size={min_group_size} rows ({list_groups(counts)}), but fairness "
             "compares at least 2. Merge groups (cut a number into bins), add rows or lower "
             "min_group_size.",
             parameter="min_group_size",
         )
     if not is_large.all():
-        sized = zip(groups.labels, sizes.tolist(), is_large, strict=True)
-        small = [f"{g!r} ({n_of(n, 'row')})" for g, n, large in sized if not large]
+        sized = zip(names, sizes.tolist(), is_large, strict=True)
+        small = [f"{visible(name)} ({n_of(n, 'row')})" for name, n, large in sized if not large]
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
-            f"{verb(len(small), 'be')} left out of the constraint: {_listed(small)}. "
+            f"{verb(len(small), 'be')} left out of the constraint: {list_groups(small)}. "
             "Nothing is promised about these groups.",
             DataWarning,
             stacklevel=5,
@@ -160,6 +160,21 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
         )
 
 
-def _listed(items: Sequence[str]) -> str:
-    n_more = len(items) - MAX_LISTED
-    return ", ".join(items[:MAX_LISTED]) + (f", and {n_more} more" if n_more > 0 else "")
+def list_groups(items: Sequence[str]) -> str:
+    """Return the first groups of a list as text.
+
+    An item is the name of a group, and a remark in brackets. Semicolons separate the items where
+    names have commas, as names of intersections have.
+
+    Examples
+    --------
+    >>> list_groups(["a (3 rows)", "b (4 rows)"])
+    'a (3 rows), b (4 rows)'
+    >>> list_groups(["sex = f, age = old", "sex = m, age = old"])
+    'sex = f, age = old; sex = m, age = old'
+    """
+    shown, n_more = items[:MAX_LISTED], len(items) - MAX_LISTED
+    has_commas = any("," in item.split(" (")[0] for item in shown)
+    return ("; " if has_commas else ", ").join(shown) + (
+        f" and {n_more} more" if n_more > 0 else ""
+    )

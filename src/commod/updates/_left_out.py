@@ -17,10 +17,9 @@ from commod._record import LeftOutGroup
 from commod._text import n_of, shorten, verb
 from commod.metrics._constraint import Constraint
 from commod.metrics._fairness import fairness_of, group_shares
-from commod.updates._fit_rows import FitRows
+from commod.updates._fit_rows import FitRows, list_groups
 from commod.updates._interface import Decisions
 
-MOST_LISTED = 6  # groups in a sentence
 LONGEST_NAME = 40  # characters
 
 
@@ -85,7 +84,7 @@ def covered_text(rows: FitRows, *, with_held_out_rows: bool = False) -> GroupTex
         names = [f"{name} ({n_of(n, 'held-out row')})" for name, n in sized]
     n, n_all = len(covered), len(is_covered)
     counted = f"for {n} groups" if n == n_all else f"for {n} of the {n_all} groups"
-    return GroupText(f"for the groups {_listed(names)}", counted)
+    return GroupText(f"for the groups {list_groups(names)}", counted)
 
 
 def left_out_text(
@@ -94,18 +93,20 @@ def left_out_text(
     rows: FitRows,
     positive: Decisions,
     min_group_size: int,
+    rows_text: str = "",
 ) -> GroupText:
     """Return a sentence about the groups left out; empty if there are none.
 
-    It states the metric over all groups, too, on the same rows.
+    It states the metric over all groups, too, on the same rows. `rows_text` names the rows, such
+    as "on the 600 rows of both halves", where the other figures are measured on other rows.
     """
     if not groups:
         return GroupText("", "")
     subject = f"{n_of(len(groups), 'group')} with fewer than min_group_size={min_group_size} rows"
     statement = f"{verb(len(groups), 'be')} left out of the constraint"
-    named = f"{subject} {statement}: {_listed([_group_text(group) for group in groups])}."
+    named = f"{subject} {statement}: {list_groups([_group_text(group) for group in groups])}."
     total = n_of(sum(group.n for group in groups), "row")
-    over_all = _over_all_groups(constraint, rows, positive)
+    over_all = _over_all_groups(constraint, rows, positive, rows_text)
     # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
     counted = f"{subject} ({total} in all) {verb(len(groups), 'be')} not part of the constraint."
     return GroupText(f"{named} {over_all}".rstrip(), counted)
@@ -118,7 +119,9 @@ def _group_text(group: LeftOutGroup) -> str:
     return f"{shorten(group.name, LONGEST_NAME)} ({n_of(group.n, 'row')}, {rates})"
 
 
-def _over_all_groups(constraint: Constraint, rows: FitRows, positive: Decisions) -> str:
+def _over_all_groups(
+    constraint: Constraint, rows: FitRows, positive: Decisions, rows_text: str
+) -> str:
     """Return the metric over all groups whose rates may be shown and are defined."""
     is_large = _sizes(rows) >= FEWEST_DESCRIBED
     is_defined = is_large & _has_every_rate(constraint, rows)
@@ -135,7 +138,7 @@ def _over_all_groups(constraint: Constraint, rows: FitRows, positive: Decisions)
         over = f"the {n_groups} groups of at least {FEWEST_DESCRIBED} rows"
     if not is_defined[is_large].all():
         over = f"the {n_groups} groups for which it is defined"
-    return f"Over {over} the {constraint.metric} is {value:.3f}."
+    return f"Over {over} the {constraint.metric} is {value:.3f} {rows_text}".rstrip() + "."
 
 
 def _has_every_rate(constraint: Constraint, rows: FitRows) -> NDArray[np.bool_]:
@@ -147,11 +150,6 @@ def _has_every_rate(constraint: Constraint, rows: FitRows) -> NDArray[np.bool_]:
     n_cells = n_groups * len(constraint.rate_rows)
     sizes = np.bincount(cells[cells >= 0], minlength=n_cells).reshape(-1, n_groups)
     return np.asarray((sizes > 0).all(axis=0))
-
-
-def _listed(items: Sequence[str]) -> str:
-    n_more = len(items) - MOST_LISTED
-    return ", ".join(items[:MOST_LISTED]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 # ---------------------------------------------------------------------------------------------
