@@ -12,6 +12,7 @@ from typing import Any
 
 from commod._record import Shipped, to_plain
 from commod._reporting.render.embedding import KEY, EmbeddedReport, read_report
+from commod._text import visible
 from commod.exceptions import InputError
 from commod.patch.content import Content
 from commod.patch.file import from_bytes, read_bytes
@@ -49,7 +50,7 @@ class ReportVerification:
         if self.passed:
             return "\n".join(["The patch and the report agree in every field.", *sums])
         head = "The patch and the report do not belong together. These fields differ:"
-        return "\n".join([head, *map(str, self.differences), *sums])
+        return "\n".join([head, *(visible(str(d)) for d in self.differences), *sums])
 
 
 def verify_report(

@@ -161,3 +161,19 @@ def distinct_pair(
 
 def _without_minus_zero(*texts: str) -> tuple[str, ...]:
     return tuple(text if text.strip("-0.%") else text.lstrip("-") for text in texts)
+
+
+def join_items(items: Sequence[str]) -> str:
+    """Return items as one text; semicolons separate them where their names have commas.
+
+    An item is a name, and perhaps a remark in brackets.
+
+    Examples
+    --------
+    >>> join_items(["a (3 rows, rate 0.1)", "b (4 rows, rate 0.2)"])
+    'a (3 rows, rate 0.1), b (4 rows, rate 0.2)'
+    >>> join_items(["sex = f, age = old", "sex = m, age = old"])
+    'sex = f, age = old; sex = m, age = old'
+    """
+    has_commas = any("," in item.split(" (")[0] for item in items)
+    return ("; " if has_commas else ", ").join(items)

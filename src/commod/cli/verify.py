@@ -33,7 +33,7 @@ def command(
 
     printer = Printer(output)
     result = verify_report(patch, report, sha256=accepted.sha256)
-    printer.sentence(str(result))
+    printer.page(str(result))
     printer.json(
         {
             "agrees": result.passed,

@@ -14,7 +14,7 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups, determines_group
 from commod._data.proxies import NEAR_COPY_AREA, sample_groups, strongest_prediction
-from commod._text import n_of, verb, visible
+from commod._text import join_items, n_of, verb, visible
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
@@ -161,20 +161,6 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
 
 
 def list_groups(items: Sequence[str]) -> str:
-    """Return the first groups of a list as text.
-
-    An item is the name of a group, and a remark in brackets. Semicolons separate the items where
-    names have commas, as names of intersections have.
-
-    Examples
-    --------
-    >>> list_groups(["a (3 rows)", "b (4 rows)"])
-    'a (3 rows), b (4 rows)'
-    >>> list_groups(["sex = f, age = old", "sex = m, age = old"])
-    'sex = f, age = old; sex = m, age = old'
-    """
-    shown, n_more = items[:MAX_LISTED], len(items) - MAX_LISTED
-    has_commas = any("," in item.split(" (")[0] for item in shown)
-    return ("; " if has_commas else ", ").join(shown) + (
-        f" and {n_more} more" if n_more > 0 else ""
-    )
+    """Return the first groups of a list as text; an item may have a remark in brackets."""
+    n_more = len(items) - MAX_LISTED
+    return join_items(items[:MAX_LISTED]) + (f" and {n_more} more" if n_more > 0 else "")

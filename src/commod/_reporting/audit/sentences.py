@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.groups import FEWEST_DESCRIBED
 from commod._record import SmallGroup
 from commod._reporting.audit.evidence import Evidence
-from commod._text import at_bound, distinct, most_change_text, n_of, shorten, verb
+from commod._text import at_bound, distinct, join_items, most_change_text, n_of, shorten, verb
 
 MOST_SMALL_GROUPS = 6  # in a sentence
 
@@ -41,7 +42,7 @@ def list_first(
     """
     n = len(items) if n is None else n
     more = f" and {n - limit} more" if n > limit else ""
-    return ", ".join(shorten(item, width) for item in items[:limit]) + more
+    return join_items([shorten(item, width) for item in items[:limit]]) + more
 
 
 def interval(evidence: Evidence, *, compared: bool = False) -> str:
@@ -170,6 +171,11 @@ def _left_out(evidence: Evidence) -> str:
         f"{n_of(len(small), 'group')} of fewer than {evidence.min_group_size} people "
         f"{verb(len(small), 'be')} not compared: {groups}."
     )
+    if n_hidden := 0 if evidence.n_hidden is None else int(evidence.n_hidden.sum()):
+        text += (
+            f" {n_of(n_hidden, 'person')} in groups of fewer than {FEWEST_DESCRIBED} "
+            f"{verb(n_hidden, 'be')} in no figure and no total."
+        )
     counts, constraint = evidence.described, evidence.constraint
     if len(counts.sizes) == len(evidence.compared.sizes) or not counts.is_comparable(constraint):
         return text
