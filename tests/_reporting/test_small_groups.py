@@ -39,8 +39,8 @@ def test_the_answer_names_small_groups_with_sizes_and_rates():
     (sentence,) = [text for text in result.answer if "not compared" in text]
     assert sentence == (
         "2 groups of fewer than 30 people are not compared: small (25 people, rate 0.0% → 8.0%), "
-        f"tiny (3 people, rate not shown). Over the 3 groups whose rates can be shown, the P-rule "
-        f"is {value:.1%}."
+        "tiny (3 people, rate not shown). 3 people in groups of fewer than 5 are in no figure and "
+        f"no total. Over the 3 groups whose rates can be shown, the P-rule is {value:.1%}."
     )
     assert result.fairness[0].after.value > 0.5 > value
     small, tiny = result.small_groups
@@ -94,3 +94,22 @@ def test_a_stored_audit_without_rates_still_loads():
     for group in data["small_groups"]:
         del group["rate_before"], group["rate_after"]
     assert [g.rate_after for g in Audit.from_dict(data).small_groups] == [None, None]
+
+
+def test_tables_say_why_a_very_small_group_has_no_figures(tmp_path):
+    table = decided()
+    y = np.arange(len(table)) % 2
+    report(audit_of(table, y_true=y), tmp_path / "report.md")
+    lines = (tmp_path / "report.md").read_text().splitlines()
+    tiny = [line for line in lines if line.startswith("| tiny ")]
+    assert len(tiny) >= 3
+    assert all("too few people" in line for line in tiny)
+    assert not any("undefined here" in line or "no labels" in line for line in tiny)
+
+
+def test_small_intersections_are_listed_with_semicolons():
+    table = decided()
+    groups = pd.DataFrame({"group": table["group"], "age": "old"})
+    result = audit(table["before"], table["after"], sensitive_features=groups)
+    (sentence,) = [text for text in result.answer if "not compared" in text]
+    assert "rate 0.0% → 8.0%); group = tiny, age = old (3 people" in sentence

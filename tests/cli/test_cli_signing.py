@@ -85,3 +85,27 @@ def test_verify_names_what_differs_and_refuses_what_is_no_pair(call, tmp_path):
     for arguments in (("one.html", "one.html"), ("one.json", "one.json"), ("one.json", "no.html")):
         code, _, err = call("verify", *arguments)
         assert code == 2 and err.startswith("commod: error: ") and err.count("\n") == 1
+
+
+def test_verify_prints_each_difference_on_its_own_line(call, tmp_path):
+    for seed, name in ((0, "one"), (1, "two")):
+        scored(seed=seed).to_csv(tmp_path / "train.csv", index=False)
+        call("debias", "train.csv", *DEBIAS, "--out", f"{name}.json", "--report", f"{name}.md")
+    _, out, _ = call("verify", "one.json", "two.md")
+    fields = [line.split(":")[0] for line in out.splitlines()]
+    assert {"patch_sha256", "audit_digest", "SHA-256 of the report file"} <= set(fields)
+
+
+def test_a_note_is_printed_once_though_the_trade_off_fits_again(call, tmp_path):
+    table = scored()
+    table.loc[:24, "race"] = "seldom"
+    table.loc[25:27, "race"] = "very seldom"
+    table.to_csv(tmp_path / "train.csv", index=False)
+    files = ("--report", "report.md", "--ledger", "ledger.csv")
+    _, out, _ = call("debias", "train.csv", *DEBIAS, *files, "--trade-off")
+    assert out.count("Nothing is promised about these groups.") == 1
+    row = next(line for line in out.splitlines() if line.startswith("│ very seldom"))
+    assert row.count("not shown") == 4
+    n_changes = out.split(" of 597 people")[0].split()[-1]
+    n_lines = len(pd.read_csv("ledger.csv"))
+    assert (f"Ledger of {n_lines} changes:" in out) == (n_lines == int(n_changes))

@@ -30,6 +30,7 @@ from commod import ControlledDebiaser, ScoreColumn, bounds
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TargetWarning
 from commod.metrics import fairness_value, p_rule
+from commod.updates import _held_out, _status
 from commod.updates._held_out import split_in_halves
 
 N = 300
@@ -1074,3 +1075,14 @@ def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
     update.fit(X, data.target, sensitive_features=data.sensitive_features)
     assert update.reached_
     assert update.change_rate_ <= 1.5 * update.limit_
+
+
+def test_a_refused_promise_says_nothing_about_updates_that_were_not_tested():
+    """Cheaper updates may keep the target on held-out rows; the first failure ended the tests."""
+    test = _held_out.PromiseTest(None, 400, np.inf, _held_out.Choice(0, False, 1))
+    text = _status.promise_text("P-rule ≥ 0.8", 0.95, test, "for the groups a, b")
+    assert "no update" not in text
+    assert text.endswith(
+        "the tested update, the fairest on the fit half, is not fairer than the target on the "
+        "held-out rows."
+    )

@@ -277,3 +277,28 @@ def test_with_confidence_groups_left_out_are_measured_with_the_terms_of_the_fit_
     quiet(update, X, data.target, groups)
     (few,) = update.groups_left_out_
     assert few.rate_after == rate(update.predict(X), groups == SECRETS[0])
+
+
+def test_with_confidence_the_metric_over_all_groups_names_its_rows(rows):
+    """It is measured on both halves, and the other figures on the held-out half."""
+    X, y, groups = rows
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.6, confidence=0.8, random_state=0)
+    quiet(update, X, y, groups)
+    shown = groups != SECRETS[1]
+    value = metrics.p_rule(None, update.predict(X)[shown], sensitive_features=groups[shown])
+    text = f"Over the 3 groups of at least 5 rows the P-rule is {value:.3f} on the {N} rows of both"
+    assert f"{text} halves." in update.status_
+
+
+def test_names_with_commas_are_listed_with_semicolons():
+    X, y, groups = people(n_few=0, n_hidden=0)
+    age = np.where(np.arange(N) < 16, "old", "young")
+    table = pd.DataFrame({"race": groups.astype(str), "age": age})
+    with pytest.warns(CommodWarning, match="left out") as caught:
+        update = ControlledDebiaser(ScoreColumn("score"), target=0.6)
+        update.fit(X, y, sensitive_features=table)
+    covered = "race = other, age = young; race = sentinel-c-compared, age = young."
+    assert f"for the groups {covered}" in update.status_
+    left_out = update.status_.split("left out of the constraint: ")[1].split(". ")[0]
+    assert left_out.startswith("race = other, age = old (") and "; race = sentinel" in left_out
+    assert "race = other, age = old (" in str(caught[0].message)

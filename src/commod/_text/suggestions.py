@@ -44,15 +44,19 @@ def list_names(
     """Return names with commas; where there are more than `most`, the text says how many more.
 
     `n` is the number of all names, where `names` are the first of them. A name is cut after `width`
-    characters.
+    characters. It may have a remark in brackets. Where names have commas, semicolons separate them.
 
     Examples
     --------
     >>> list_names(["a", "b", "c"]), list_names(range(7), most=5), list_names([])
     ('a, b, c', '0, 1, 2, 3, 4 and 2 more', 'none')
+    >>> list_names(["sex = f, age = old", "sex = m, age = old"])
+    'sex = f, age = old; sex = m, age = old'
     """
     n = len(names) if n is None else n
-    listed = ", ".join(shorten(name, width) for name in names[:most]) or "none"
+    first = [shorten(name, width) for name in names[:most]]
+    has_commas = any("," in name.split(" (")[0] for name in first)
+    listed = ("; " if has_commas else ", ").join(first) or "none"
     return f"{listed} and {n - most:,} more" if n > most else listed
 
 

@@ -19,6 +19,7 @@ from commod.exceptions import CommodError, InputError, TargetWarning
 
 if TYPE_CHECKING:
     from commod import Audit
+    from commod._record import Group
 
 MAX_ROWS = 30  # of a table on the screen; files hold every row
 
@@ -128,7 +129,8 @@ class Printer:
                 raise InputError(" ".join(str(error).split())) from error
         shown = [w for w in caught if not issubclass(w.category, TargetWarning)]
         for text in dict.fromkeys(" ".join(str(w.message).split()) for w in shown):
-            self.note(text)
+            if text not in self.notes:  # the studies of an update fit on the same rows again
+                self.note(text)
 
 
 def _console() -> Any:
@@ -160,8 +162,8 @@ def print_audit(printer: Printer, audit: Audit) -> None:
         (
             group.name,
             f"{group.n:,}",
-            _percent(group.favorable_before.value),
-            _percent(group.favorable_after.value),
+            _share(group, group.favorable_before.value),
+            _share(group, group.favorable_after.value),
             "not shown" if group.n_gains is None else f"{group.n_gains:,}",
             "not shown" if group.n_losses is None else f"{group.n_losses:,}",
         )
@@ -199,5 +201,7 @@ def changes_most(audit: Audit) -> bool:
     return bool(most_change_text(audit.changes.rate.value or 0.0))
 
 
-def _percent(value: float | None) -> str:
+def _share(group: Group, value: float | None) -> str:
+    if group.n_gains is None:  # fewer than five people
+        return "not shown"
     return "not known" if value is None else f"{value:.1%}"

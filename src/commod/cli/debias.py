@@ -239,7 +239,10 @@ def _print(
         printer.sentence("Measured on the fit rows. --test-size 0.3 would hold out some rows.")
     printer.sentence(f"Patch: {output.out} (SHA-256 {patch.sha256})")
     if audit is not None and output.ledger is not None:
-        printer.sentence(f"Ledger of {len(audit.ledger):,} changes: {output.ledger}")
+        changes = f"{len(audit.ledger):,} changes"
+        if len(audit.ledger) != audit.changes.n_changes:
+            changes = "all changes, those in groups that no total counts among them"
+        printer.sentence(f"Ledger of {changes}: {output.ledger}")
     if output.report is not None:
         printer.sentence(f"Report: {output.report}")
 

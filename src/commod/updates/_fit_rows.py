@@ -14,7 +14,7 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
-from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb
+from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visible
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
@@ -69,11 +69,11 @@ class FitRows:
 
 
 def rows_of_large_groups(
-    groups: Groups, weight: NDArray[np.float64], min_group_size: int
+    groups: Groups, weight: NDArray[np.float64], min_group_size: int, names: Sequence[str]
 ) -> NDArray[np.bool_]:
     """Return which rows belong to a group with enough rows of positive weight, shape (n,).
 
-    Smaller groups are left out of the constraint, with a warning.
+    Smaller groups are left out of the constraint, with a warning. `names` are those of the groups.
     """
     sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
     is_large = sizes >= min_group_size
@@ -87,8 +87,8 @@ def rows_of_large_groups(
             parameter="min_group_size",
         )
     if not is_large.all():
-        sized = zip(groups.labels, sizes.tolist(), is_large, strict=True)
-        small = [f"{shown(g)} ({n_of(n, 'row')})" for g, n, large in sized if not large]
+        sized = zip(names, sizes.tolist(), is_large, strict=True)
+        small = [f"{visible(name)} ({n_of(n, 'row')})" for name, n, large in sized if not large]
         warnings.warn(
             f"{n_of(len(small), 'group')} with fewer than min_group_size={min_group_size} rows "
             f"{verb(len(small), 'be')} left out of the constraint: {_list_groups(small)}. "

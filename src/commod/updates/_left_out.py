@@ -110,10 +110,12 @@ def left_out_text(
     rows: FitRows,
     positive: Decisions,
     min_group_size: int,
+    rows_text: str = "",
 ) -> GroupText:
     """Return a sentence about the groups left out; empty if there are none.
 
-    It states the metric over all groups, too, on the same rows.
+    It states the metric over all groups, too, on the same rows. `rows_text` names the rows, such
+    as "on the 600 rows of both halves", where the other figures are measured on other rows.
     """
     if not groups:
         return GroupText("", "")
@@ -127,7 +129,7 @@ def left_out_text(
     listed = list_names([_group_text(group) for group in groups], MAX_LISTED_GROUPS)
     named = f"{subject} {statement}: {listed}."
     total = n_of(sum(group.n for group in groups), "row")
-    over_all = _over_all_groups(constraint, rows, positive)
+    over_all = _over_all_groups(constraint, rows, positive, rows_text)
     # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
     counted = f"{subject} ({total} in all) {verb(len(groups), 'be')} not part of the constraint."
     return GroupText(f"{named}{hidden} {over_all}".rstrip(), counted + hidden)
@@ -137,7 +139,9 @@ def _group_text(group: LeftOutGroup) -> str:
     return small_group_text(group.name, group.n, "row", group.rate_before, group.rate_after)
 
 
-def _over_all_groups(constraint: Constraint, rows: FitRows, positive: Decisions) -> str:
+def _over_all_groups(
+    constraint: Constraint, rows: FitRows, positive: Decisions, rows_text: str
+) -> str:
     """Return the metric over all groups whose rates may be shown and are defined."""
     is_large = _sizes(rows) >= FEWEST_DESCRIBED
     is_defined = is_large & _has_every_rate(constraint, rows)
@@ -154,7 +158,7 @@ def _over_all_groups(constraint: Constraint, rows: FitRows, positive: Decisions)
         over = f"the {n_groups} groups of at least {FEWEST_DESCRIBED} rows"
     if not is_defined[is_large].all():
         over = f"the {n_groups} groups for which it is defined"
-    return f"Over {over} the {constraint.metric} is {value:.3f}."
+    return f"Over {over} the {constraint.metric} is {value:.3f} {rows_text}".rstrip() + "."
 
 
 def _has_every_rate(constraint: Constraint, rows: FitRows) -> NDArray[np.bool_]:

@@ -98,7 +98,10 @@ def promise_text(goal: str, confidence: float, test: PromiseTest, groups: str) -
             f"{goal} is promised {promise}, if the rows are new to the base model and new people "
             "come from the same population."
         )
-    reason = "no update that was tried is fairer than the target on the held-out rows"
+    reason = (
+        "the tested update, the fairest on the fit half, is not fairer than the target on the "
+        "held-out rows"
+    )
     if np.isfinite(test.n_rows_needed):
         reason = f"about {_round_up(test.n_rows_needed):,} rows would be needed"
     text = f"Insufficient evidence that {goal} holds {promise}: {reason}."

@@ -234,12 +234,12 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         label = self._read_true_labels(labels)
         base = self._base(X, columns)
         warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
-        in_constraint = rows_of_large_groups(groups, weight, self.min_group_size)
+        names = group_names_of(groups.labels, sensitive_names(sensitive_features))
+        in_constraint = rows_of_large_groups(groups, weight, self.min_group_size, names)
         features = self._features(columns)
         self._columns_seen = [column.name for column in features]
         self._code_columns = [column.name for column in features if may_hold_codes(column)]
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
-        names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
         both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
         check_both_decisions(rows, self._constraint, both)
@@ -352,12 +352,11 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         sentences = most_change_text(self.change_rate_), self._sentence(), text.named
         self.status_ = " ".join(filter(None, sentences))
 
-    def _store_left_out(self, rows: FitRows, positive: Decisions) -> GroupText:
+    def _store_left_out(self, rows: FitRows, positive: Decisions, rows_text: str = "") -> GroupText:
         """Store the groups that the constraint leaves out, and return a sentence about them."""
-        self.groups_left_out_ = groups_left_out(rows, positive)
-        return left_out_text(
-            self.groups_left_out_, self._constraint, rows, positive, self.min_group_size
-        )
+        left_out = self.groups_left_out_ = groups_left_out(rows, positive)
+        size = self.min_group_size
+        return left_out_text(left_out, self._constraint, rows, positive, size, rows_text)
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")

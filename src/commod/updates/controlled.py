@@ -466,7 +466,9 @@ class ControlledDebiaser(RatioUpdate):
         (left_out,), covered = self._group_texts, covered_text(problem.rows)
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
-            left_out = self._store_left_out(test.problem.rows, self._decisions_on(test.problem))
+            rows, decisions = test.problem.rows, self._decisions_on(test.problem)
+            halves = f"on the {len(rows):,} rows of both halves"
+            left_out = self._store_left_out(rows, decisions, halves)
             covered = covered_text(problem.rows, with_held_out_rows=True)
         self._group_texts = (covered, left_out)
         self.status_ = " ".join(status.sentences(self, problem, outcome, test))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import SmallGroup
 from commod._reporting.audit.evidence import Evidence
 from commod._text import (
@@ -166,6 +167,11 @@ def _left_out(evidence: Evidence) -> str:
         f"{n_of(len(small), 'group')} of fewer than {evidence.min_group_size} people "
         f"{verb(len(small), 'be')} not compared: {groups}."
     )
+    if n_hidden := 0 if evidence.n_hidden is None else int(evidence.n_hidden.sum()):
+        text += (
+            f" {n_of(n_hidden, 'person')} in groups of fewer than {FEWEST_DESCRIBED} "
+            f"{verb(n_hidden, 'be')} in no figure and no total."
+        )
     counts, constraint = evidence.described, evidence.constraint
     if len(counts.sizes) == len(evidence.compared.sizes) or not counts.is_comparable(constraint):
         return text

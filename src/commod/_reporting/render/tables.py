@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from commod._record import (
@@ -52,8 +53,8 @@ def rates(audit: Audit) -> ReportTable:
         (
             ("Group", lambda g: text(g.name)),
             ("People", lambda g: figure(g.n)),
-            ("Before", lambda g: interval(g.favorable_before)),
-            ("After", lambda g: interval(g.favorable_after)),
+            ("Before", _of_group(lambda g: interval(g.favorable_before))),
+            ("After", _of_group(lambda g: interval(g.favorable_after))),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
@@ -69,12 +70,12 @@ def outcomes(audit: Audit) -> ReportTable:
         (
             ("Group", lambda g: Cell(g.name, "" if g.compared else "not compared")),
             ("People", lambda g: figure(g.n)),
-            ("Gains", lambda g: figure(g.n_gains)),
-            ("Losses", lambda g: figure(g.n_losses)),
-            ("Favourable before", lambda g: interval(g.favorable_before)),
-            ("Favourable after", lambda g: interval(g.favorable_after)),
-            (f"{counted} before", lambda g: interval(g.selected_before)),
-            (f"{counted} after", lambda g: interval(g.selected_after)),
+            ("Gains", _of_group(lambda g: figure(g.n_gains))),
+            ("Losses", _of_group(lambda g: figure(g.n_losses))),
+            ("Favourable before", _of_group(lambda g: interval(g.favorable_before))),
+            ("Favourable after", _of_group(lambda g: interval(g.favorable_after))),
+            (f"{counted} before", _of_group(lambda g: interval(g.selected_before))),
+            (f"{counted} after", _of_group(lambda g: interval(g.selected_after))),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
@@ -90,19 +91,25 @@ def errors(audit: Audit) -> ReportTable:
             ("Group", lambda g: text(g.name)),
             (
                 f"Truly {texts.counted_outcome(audit.request)}",
-                lambda g: figure(g.n_positive_labels, reason="no labels"),
+                _of_group(lambda g: figure(g.n_positive_labels, reason="no labels")),
             ),
-            ("Accuracy before", lambda g: interval(g.accuracy_before)),
-            ("Accuracy after", lambda g: interval(g.accuracy_after)),
-            ("True positives before", lambda g: interval(g.true_positive_before)),
-            ("True positives after", lambda g: interval(g.true_positive_after)),
-            ("False positives before", lambda g: interval(g.false_positive_before)),
-            ("False positives after", lambda g: interval(g.false_positive_after)),
-            ("Mean score before", lambda g: figure(g.mean_score_before, three_digits)),
-            ("Mean score after", lambda g: figure(g.mean_score_after, three_digits)),
+            ("Accuracy before", _of_group(lambda g: interval(g.accuracy_before))),
+            ("Accuracy after", _of_group(lambda g: interval(g.accuracy_after))),
+            ("True positives before", _of_group(lambda g: interval(g.true_positive_before))),
+            ("True positives after", _of_group(lambda g: interval(g.true_positive_after))),
+            ("False positives before", _of_group(lambda g: interval(g.false_positive_before))),
+            ("False positives after", _of_group(lambda g: interval(g.false_positive_after))),
+            ("Mean score before", _of_group(lambda g: figure(g.mean_score_before, three_digits))),
+            ("Mean score after", _of_group(lambda g: figure(g.mean_score_after, three_digits))),
         ),
         more=_omitted_groups(len(audit.groups)),
     )
+
+
+def _of_group(cell: Callable[[Group], Cell]) -> Callable[[Group], Cell]:
+    """Return `cell` for groups that are described; a hidden group gets the reason instead."""
+    hidden = Cell("not shown", "too few people", None, "number")
+    return lambda group: hidden if group.n_gains is None else cell(group)
 
 
 def small_groups(audit: Audit) -> ReportTable:
