@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.base_model import BaseScores
-from commod._data.groups import FEWEST_DESCRIBED, read_groups
+from commod._data.disclosure import FEWEST_DESCRIBED
+from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._solvers.search.rates import Cells, count_cells
