@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from dataclasses import replace
 from random import Random
 
@@ -375,3 +376,23 @@ def test_decisions_do_not_depend_on_the_audit(pair):
     scored = pair.new.data.assign(score=pair.model.predict_proba(pair.new.data)[:, 1])
     edited = pair.patch.apply(scored)
     np.testing.assert_array_equal(edited["commod_decision"], pair.update.predict(pair.new.data))
+
+
+@pytest.mark.parametrize(("confidence", "word"), [(None, "none"), (0.999, "refused")])
+def test_a_report_says_whether_the_promise_was_given(confidence, word, tmp_path):
+    """A refused promise must not read as one: the request alone says what was asked for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TargetWarning)
+        pair = Pair(confidence=confidence)
+    assert pair.update.promised_ is not True
+    file = pair.patch.save(tmp_path / "patch.json")
+    path = tmp_path / "report.md"
+    report(pair.audit, path, patch=pair.patch)
+    lines = path.read_text().splitlines()
+    promises = [line for line in lines if line.startswith("| Promise for new people")]
+    assert promises[1].startswith(f"| Promise for new people | {word}")
+    asked = "none was asked for" if confidence is None else "asked for with 99.9% confidence"
+    assert promises[0].startswith(f"| Promise for new people | {asked}")
+    (ships,) = [line for line in lines if line.startswith("- What ships:")]
+    assert ("promise for new people was refused" in ships) == (confidence is not None)
+    assert verify_report(file, path).passed

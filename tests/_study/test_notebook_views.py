@@ -121,6 +121,19 @@ def test_a_frontier_shows_one_line_per_update_and_the_rows(results):
     assert "900 fit rows" in " ".join(words)
 
 
+def test_a_frontier_shows_in_what_updates_with_one_target_differ(rows, update):
+    people = {k: v for k, v in rows.items() if k != "X"}
+    curve = commod.frontier(update, rows["X"], **people)
+    words = read(curve).words
+    assert curve.frame()["target"].duplicated().any()
+    assert "shrinkage" in words
+    assert {f"{value:.3g}" for value in curve.frame()["shrinkage"][:30]} <= set(words)
+
+
+def test_numbers_are_not_broken_into_lines(results):
+    assert ".commod-number{text-align:right;white-space:nowrap}" in results["ledger"]._repr_html_()
+
+
 def test_a_long_frontier_is_cut_and_says_so(rows, update):
     people = {k: v for k, v in rows.items() if k != "X"}
     curve = commod.frontier(update, rows["X"], **people, targets=np.linspace(0.55, 0.95, 40))

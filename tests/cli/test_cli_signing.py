@@ -109,3 +109,11 @@ def test_a_note_is_printed_once_though_the_trade_off_fits_again(call, tmp_path):
     n_changes = out.split(" of 597 people")[0].split()[-1]
     n_lines = len(pd.read_csv("ledger.csv"))
     assert (f"Ledger of {n_lines} changes:" in out) == (n_lines == int(n_changes))
+
+
+def test_rows_that_tested_a_promise_are_not_called_rows_of_the_fit(call, tmp_path):
+    scored().to_csv(tmp_path / "train.csv", index=False)
+    told = ("debias", "train.csv", *DEBIAS, "--confidence", "0.9", "--report", "report.md")
+    _, out, _ = call(*told)
+    assert "the update was fitted on" not in out
+    assert "600 rows given to the fit, half of them to test the promise" in out

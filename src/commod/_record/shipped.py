@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from commod._record.explanation import Value
+from commod._record.plain import ADDED_LATER
 
 REPORT_SCHEMA = "commod.report/1"
 
@@ -38,6 +39,7 @@ class Shipped:
       rows are then most likely the fit rows, and the gap says nothing about new people.
     - `n_groups_left_out`, `n_people_left_out`: groups too small for the constraint of the fit.
     - `versions`: of Python and packages when the patch was made.
+    - `promised`: whether the target is promised for new people; None where this was not asked for.
     """
 
     patch_sha256: str
@@ -64,3 +66,4 @@ class Shipped:
     n_groups_left_out: int | None
     n_people_left_out: int | None
     versions: dict[str, str] | None
+    promised: bool | None = field(default=None, metadata=ADDED_LATER)

@@ -24,7 +24,7 @@ _STYLE = """
 .commod-snippet th,.commod-snippet td{padding:.2em .8em .2em 0;text-align:left;vertical-align:top;
  border:0;border-bottom:1px solid rgba(128,128,128,.4);background:transparent;color:inherit}
 .commod-snippet th{overflow-wrap:normal}
-.commod-snippet .commod-number{text-align:right}
+.commod-snippet .commod-number{text-align:right;white-space:nowrap}
 .commod-snippet .commod-code{white-space:nowrap}
 """
 _NUMBER = re.compile(r"[+−-]?[\d.,]+%?|not known")

@@ -207,10 +207,19 @@ def _audit(
             explanation=explanation,
             stability=studies.stability,
             label_names=label_names,
-            rows="rows the update was fitted on" if held_out is None else "rows held out",
+            rows=_rows_text(update, held_out),
             title=f"What the update changes in {', '.join(rows.files[:3])}",
             min_group_size=update.min_group_size,
         )
+
+
+def _rows_text(update: ControlledDebiaser, held_out: LoadedRows | None) -> str:
+    """Return what the report calls the audited rows."""
+    if held_out is not None:
+        return "rows held out"
+    if update.confidence is not None:
+        return "rows given to the fit, half of them to test the promise"
+    return "rows the update was fitted on"
 
 
 def _write(patch: Patch, audit: Audit | None, output: DebiasOutput, studies: Studies) -> None:

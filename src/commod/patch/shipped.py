@@ -128,6 +128,7 @@ def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
         n_groups_left_out=None if left_out is None else left_out.n_groups,
         n_people_left_out=None if left_out is None else left_out.n_people,
         versions=content.versions,
+        promised=content.reached.promised,
     )
 
 

@@ -203,7 +203,7 @@ def request_pairs(audit: Audit) -> list[tuple[str, str]]:
         pairs.append(("No cap on", ", ".join(uncapped)))
     promise = "none was asked for"
     if request.confidence is not None:
-        promise = f"{level_text(request.confidence)} confidence"
+        promise = f"asked for with {level_text(request.confidence)} confidence"
     pairs.append(("Promise for new people", promise))
     for what, value, name in (
         ("Label that rates count", request.pos_label, request.pos_name),
@@ -382,6 +382,11 @@ SHIPS = (
     "the digest of this audit. The command “commod verify” with both files checks that they still "
     "belong together."
 )
+PROMISES = {
+    None: "none was asked for",
+    True: "given: the held-out rows of the fit are enough evidence",
+    False: "refused: the held-out rows of the fit are not enough evidence",
+}
 SIGNED_PATCH = "A signature is for the patch with this SHA-256:"
 
 
@@ -390,6 +395,16 @@ def shipped_sentence(audit: Audit, shipped: Shipped) -> str:
     return (
         f"a patch of {shorten(shipped.base_model)}, SHA-256 {shipped.patch_sha256}. Fitted on "
         f"{_rows_of_fit(shipped)}; measured here on the {evaluated_rows(audit)}."
+        f"{_refused_promise(shipped)}"
+    )
+
+
+def _refused_promise(shipped: Shipped) -> str:
+    if shipped.promised is not False:
+        return ""
+    return (
+        " The promise for new people was refused: the held-out rows of the fit are not enough "
+        "evidence for the target."
     )
 
 
@@ -417,6 +432,7 @@ def shipped_pairs(shipped: Shipped) -> list[tuple[str, str, bool]]:
         ("Threshold on the score", f"{shipped.threshold:.10g}", False),
         ("Labels", _labels(shipped), False),
         ("Request", f"{shipped.constraints}, {goal}, direction {shipped.direction}", False),
+        ("Promise for new people", PROMISES[shipped.promised], False),
         ("Rows of the fit", _rows_of_fit(shipped), False),
         ("Rows of this audit", n_of(shipped.n_test_rows, "row"), False),
         ("Groups too small for the constraint", _left_out(shipped), False),

@@ -129,6 +129,8 @@ class Frontier:
         before = f"{metric} {number(self.base_fairness, 3)}"
         if not np.isnan(self.base_accuracy):
             before += f" and accuracy {number(self.base_accuracy, 3)}"
+        names = dict.fromkeys(name for line in self._figures for name in line)
+        settings = tuple(name for name in names if name not in FIGURES)
         rows = [
             (
                 number(line["target"]),
@@ -138,10 +140,12 @@ class Frontier:
                 percent(line["limit"]),
                 count(line["n_gains"]),
                 count(line["n_losses"]),
+                *(_setting_text(line.get(name)) for name in settings),
             )
             for line in self._figures
         ]
-        header = ("target", metric, "accuracy", "changed", "fewest possible", "gains", "losses")
+        figures = ("target", metric, "accuracy", "changed", "fewest possible", "gains", "losses")
+        header = (*figures, *settings)
         measured = f"Measured on {self._rows.name_with_left_out(self.rows_word)}"
         table = first_rows(measured, header, rows, most=MAX_SHOWN, all_in="frame()")
         sentence = f"The base model has {before}. plot() draws the trade-off."
@@ -289,6 +293,13 @@ class Frontier:
         if len(values) > 1:
             values = np.linspace(values[0], values[-1], 40).tolist()
         return values, [self._rows.limit_at(value, self._allowed) for value in values]
+
+
+def _setting_text(value: Any) -> str:
+    """Return a setting in which updates differ as short text."""
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if isinstance(value, Real) else str(value)
 
 
 def _efficient(figures: Sequence[Mapping[str, float]], base: float, sign: float) -> list[int]:
