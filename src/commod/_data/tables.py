@@ -11,7 +11,6 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-from commod._data.codes import plain
 from commod._text import shorten
 from commod.exceptions import InputError, InputTypeError
 
@@ -140,11 +139,10 @@ def _refuse_other_labels(first: str, expected: list[Any], name: str, labels: lis
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Return whether two labels differ; missing ones (NaN, NA, None) are equal to each other."""
-    one, other = plain(one), plain(other)
+    """Return whether two labels differ; a missing one equals itself."""
     try:
         return one is not other and bool(one != other) and bool(one == one or other == other)
-    except (TypeError, ValueError):  # labels inside which NA or an array is compared
+    except (TypeError, ValueError):  # NA, or an array, has no truth value
         return repr(one) != repr(other)
 
 

@@ -165,7 +165,8 @@ class COMMOD(RatioUpdate):
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
         Figures of the update and of the base model on the fit rows.
     n_gains_, n_losses_, n_rows_ : int
-        People who gain and who lose the favourable outcome, and the number of fit rows.
+        People who gain and who lose the favourable outcome, and the number of fit rows. Totals do
+        not count people of groups left out with fewer than five rows.
     groups_left_out_ : tuple of LeftOutGroup
         The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before`, `rate_after`.
         A saved update keeps `n` alone.

@@ -152,7 +152,8 @@ class ControlledDebiaser(RatioUpdate):
         Two-sided interval of the fairness for people like these rows, at `confidence` (0.95 if
         None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
     n_gains_, n_losses_, n_rows_ : int
-        People who gain and who lose the favourable outcome, and the number of rows.
+        People who gain and who lose the favourable outcome, and the number of rows. Totals do not
+        count people of groups left out with fewer than five rows.
     groups_left_out_ : tuple of LeftOutGroup
         The groups with fewer than `min_group_size` rows: `name`, `n`, `rate_before` and
         `rate_after`, on all rows that `fit` got. A saved update keeps `n` alone.
