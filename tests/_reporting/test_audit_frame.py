@@ -70,10 +70,13 @@ def split(result):
     plain = result.to_dict()
     for name in ("not_known", "provenance", "calibration"):
         del plain[name]
-    plain["checks"] = [c for c in plain["checks"] if c["code"] not in ("CM401", "CM402")]
+    of_rows = ("CM302", "CM401", "CM402")  # scores of single rows are part of these answers
+    plain["checks"] = [c for c in plain["checks"] if c["code"] not in of_rows]
     if plain["quality"] is not None:
         plain["quality"] |= {"auc_before": None, "auc_after": None, "auc_loss": None}
-    plain["proxies"] = [proxy | {"base_score": None} for proxy in plain["proxies"]]
+    plain["proxies"] = [
+        proxy | {"base_score": None, "difference": None} for proxy in plain["proxies"]
+    ]
     agreement = plain.pop("agreement") or {}
     agreement.pop("rank_correlation", None)
     sums = dict(agreement)

@@ -100,12 +100,6 @@ EXPECTED_FAILURES = {
             "twice give the same losses in expectation, not the same bits"
         ),
     },
-    "SelfMadeUpdate": {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "training runs in float32 on random minibatches: a row of weight 2 and the same row "
-            "twice give the same losses in expectation, not the same bits"
-        ),
-    },
     "SelfMadeControl": {
         "check_sample_weight_equivalence_on_dense_data": (
             "weights weigh rates and accuracy, while changes are counted in people: a row of "

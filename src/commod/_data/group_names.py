@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from commod._text import list_names
-from commod.exceptions import InputError
+from commod._text import list_names, shown
+from commod.exceptions import InputError, InputTypeError
 
 
 def group_names_of(
@@ -44,6 +44,11 @@ def _renamed(
     """Return the values of each group, replaced by their given names."""
     if given is None:
         return parts
+    if not isinstance(given, Mapping):
+        raise InputTypeError(
+            f"group_names={shown(given)} must map groups to names, such as {{1: 'women'}}.",
+            parameter="group_names",
+        )
     n_columns = len(parts[0])
     by_column = [given] if n_columns == 1 else _by_column(columns, given, n_columns)
     for position, names in enumerate(by_column):
