@@ -154,7 +154,8 @@ def _draw_segments(frames: Frames, name: str, table: str, notion: str, definitio
     ours = selected.empty or (selected["edges"] == "ours").all()
     whose = "our" if ours else "the paper's"
     figure.suptitle(f"{table}: segments by {whose} quartiles of {definer}", fontsize=11)
-    legend_below(figure, keys_of(SHOWN))
+    drawn = set(selected["method"])
+    legend_below(figure, keys_of([name for name in SHOWN if name in drawn] or SHOWN))
     return figure
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.methods import label_of
+from experiments.methods import AS_IN_PAPER, label_of
 from experiments.paper import COMPAS, DP, EO, LAW_SCHOOL
 from experiments.pictures.style import (
     LOOKS,
@@ -59,7 +59,8 @@ def _draw_pareto(frames: Frames, tables: tuple[str, ...], height: float) -> Figu
         for notion, ax in zip((DP, EO), line, strict=True):
             _draw_attained(ax, frames, table, notion)
         line[0].set_ylabel(ACCURACY)
-    legend_below(figure, [*keys_of(SHOWN), hollow_key()])
+    run = [name for name in SHOWN if tables != (ADULT,) or name != AS_IN_PAPER]
+    legend_below(figure, [*keys_of(run), hollow_key()])
     return figure
 
 
