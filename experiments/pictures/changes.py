@@ -32,6 +32,7 @@ from experiments.pictures.style import (
     panels,
     percent,
     rows,
+    run_on,
     styled,
     write_empty_note,
 )
@@ -154,8 +155,7 @@ def _draw_segments(frames: Frames, name: str, table: str, notion: str, definitio
     ours = selected.empty or (selected["edges"] == "ours").all()
     whose = "our" if ours else "the paper's"
     figure.suptitle(f"{table}: segments by {whose} quartiles of {definer}", fontsize=11)
-    drawn = set(selected["method"])
-    legend_below(figure, keys_of([name for name in SHOWN if name in drawn] or SHOWN))
+    legend_below(figure, keys_of(run_on(table)))
     return figure
 
 

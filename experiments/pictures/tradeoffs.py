@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.methods import AS_IN_PAPER, label_of
+from experiments.methods import label_of
 from experiments.paper import COMPAS, DP, EO, LAW_SCHOOL
 from experiments.pictures.style import (
     LOOKS,
@@ -24,6 +24,7 @@ from experiments.pictures.style import (
     panels,
     percent,
     rows,
+    run_on,
     styled,
     write_empty_note,
 )
@@ -59,8 +60,7 @@ def _draw_pareto(frames: Frames, tables: tuple[str, ...], height: float) -> Figu
         for notion, ax in zip((DP, EO), line, strict=True):
             _draw_attained(ax, frames, table, notion)
         line[0].set_ylabel(ACCURACY)
-    run = [name for name in SHOWN if tables != (ADULT,) or name != AS_IN_PAPER]
-    legend_below(figure, [*keys_of(run), hollow_key()])
+    legend_below(figure, [*keys_of(run_on(*tables)), hollow_key()])
     return figure
 
 
