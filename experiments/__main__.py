@@ -134,7 +134,7 @@ def _add(options: argparse.Namespace) -> int:
         print(f"{len(done.failures)} cells failed:", *done.failures, sep="\n  ", file=sys.stderr)
         return 1
     run_info = json.loads((folder / "run.json").read_text())
-    run_info = added.described(run_info, options.methods, frames["sweeps"], options.jobs)
+    run_info = added.described(run_info, options.methods, frames["sweeps"], done, options.jobs)
     print(f"Read {_publish(frames, run_info, options.quick)}")
     return 0
 

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from experiments import deciding, figure_1, pareto, sweeps, table_1
-from experiments.provenance import provenance
+from experiments.provenance import separate_part
 from experiments.run import Cell, Done, compute_all
 from experiments.settings import Settings
 
@@ -56,11 +56,11 @@ def merged(before: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
 
 def described(
-    run_info: dict[str, Any], methods: Sequence[str], updates: pd.DataFrame, jobs: int
+    run_info: dict[str, Any], methods: Sequence[str], updates: pd.DataFrame, done: Done, jobs: int
 ) -> dict[str, Any]:
     """Return what the page says about the earlier run, and about the methods added to it."""
     added = {
-        method: {**provenance(jobs), "splits": _splits(updates[updates["method"] == method])}
+        method: separate_part(done, jobs, _splits(updates[updates["method"] == method]))
         for method in methods
     }
     return run_info | {"added": run_info.get("added", {}) | added}

@@ -111,14 +111,23 @@ def _splits(numbers: dict[str, int]) -> str:
 
 
 def _added(part: dict[str, Any]) -> str:
-    """Return how the sweeps of a method were computed that were added to the run later."""
-    machine, versions = part["machine"], part["versions"]
-    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    """Return how the results of a method or a table were computed apart from the main run."""
+    versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
     return (
-        f"its sweeps were added to the run on {part['finished']}, by commit {part['commit']}, on "
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, with {packages}. "
-        f"Seeds of its splits: {_splits(part['splits'])}"
+        "computed separately from the other results. "
+        f"Commit: {part['commit']}. Versions: {versions}. Machine: {_machine(part)}. "
+        f"Seeds of splits: {_splits(part['splits'])}. Duration: {_size(part)} with "
+        f"{part['jobs']} processes. Finished: {part['finished']}"
     )
+
+
+def _machine(part: dict[str, Any]) -> str:
+    machine = part["machine"]
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"
+
+
+def _size(part: dict[str, Any]) -> str:
+    return f"{part['n_cells']} computations, {part['cell_seconds'] / 60:.0f} min in all"
 
 
 def _summary(entries: list[Entry]) -> str:
@@ -130,22 +139,21 @@ def _summary(entries: list[Entry]) -> str:
 
 
 def _foot(info: dict[str, Any]) -> list[str]:
-    machine, versions = info["machine"], info["versions"]
+    versions = ", ".join(f"{name} {version}" for name, version in info["versions"].items())
     rows = [
         ["commit", info["commit"]],
-        ["versions", ", ".join(f"{name} {version}" for name, version in versions.items())],
+        ["versions", versions],
         ["seeds of splits", _splits(info["splits"])],
         [
             "other seeds",
             f"training 0; sensitivity 0 to {info['sensitivity_seeds'] - 1}; "
             f"refits of chosen updates on the first {info['few_splits']} splits that have them",
         ],
-        ["machine", f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"],
+        ["machine", _machine(info)],
         [
             "duration",
-            f"{info['n_cells']} computations, {info['cell_seconds'] / 60:.0f} min in all; "
-            f"the last call took {info['wall_seconds'] / 60:.0f} min with {info['jobs']} processes "
-            f"and reused {info['n_kept']} stored results",
+            f"{_size(info)}; the last call took {info['wall_seconds'] / 60:.0f} min with "
+            f"{info['jobs']} processes and reused {info['n_kept']} stored results",
         ],
         ["finished", info["finished"]],
         *([label_of(name), _added(part)] for name, part in info.get("added", {}).items()),

@@ -35,6 +35,15 @@ def describe(
     }
 
 
+def separate_part(done: Done, jobs: int, splits: dict[str, int]) -> dict[str, Any]:
+    """Return what the page says about cells that were computed apart from the main run.
+
+    `splits` maps "table, notion" to the number of splits of these cells.
+    """
+    size = {"n_cells": len(done), "cell_seconds": round(done.seconds)}
+    return {**provenance(jobs), "splits": splits, **size}
+
+
 def provenance(jobs: int) -> dict[str, Any]:
     """Return commit, versions, machine and time of a computation that ends now."""
     return {

@@ -11,6 +11,7 @@ from experiments.entries.entry import (
     Entry,
     Frames,
     contests,
+    count_won,
     fewest_steps,
 )
 from experiments.markdown import NOTHING, number
@@ -60,8 +61,8 @@ def _texts_of_notion(frames: Frames, notion: str) -> tuple[str, str]:
         f"For {NOTIONS[notion]}, adaptive COMMOD has the fewest changes of the blind methods in "
         f"{first} of {n} points of Figure 1; {alone} further points have none of its updates. In "
         "the deciding table, it needs no more changes than a rival in "
-        f"{rivals['won'].sum()} of {len(rivals)} combinations, and ControlledDebiaser no more than "
-        f"it in {ours['won'].sum()} of {len(ours)}. The price is accuracy: "
+        f"{count_won(rivals, notion)} combinations, and ControlledDebiaser no more than it in "
+        f"{count_won(ours, notion)}. The price is accuracy: "
         f"{_accuracies(curve)}."
     )
     return summary, verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from experiments.concepts import LABELS
-from experiments.entries.entry import FAILS, HOLDS, PARTLY, Entry, Frames
+from experiments.entries.entry import BOTH_VARIANTS, FAILS, HOLDS, PARTLY, Entry, Frames
 from experiments.markdown import NOTHING, number, picture, spread, table
 from experiments.methods import AS_IN_PAPER
 from experiments.table_1 import ENOUGH
@@ -24,8 +24,7 @@ def concepts(frames: Frames, base: str) -> Entry:
     sparser, apart, n = _ahead(wide, AS_IN_PAPER, "FRAPPE")
     adaptive = _ahead(wide, "COMMOD", "FRAPPE")
     with_losses, apart_with, n_with = _ahead(wide, "COMMOD", LOSSES)
-    ours = bins.loc[bins["kind"] == "COMMOD", "sparsity"]
-    trained = f"{number(ours.min(), 2)} to {number(ours.max(), 2)}"
+    adaptive_zeros, papers_zeros = (_zeros(bins, kind) for kind in ("COMMOD", AS_IN_PAPER))
     status = HOLDS if sparser == apart == n else PARTLY if sparser or apart else FAILS
     if not n:
         status = NOTHING
@@ -51,13 +50,15 @@ def concepts(frames: Frames, base: str) -> Entry:
         f"COMMOD's trained concepts against FRAPPE's, per bin of the share of changes: "
         f"{'; '.join(texts)}.",
         (
+            BOTH_VARIANTS,
             picture("concepts", "Sparsity and redundancy of concepts by share of changes", base),
             table(["concepts, share of changes", "sparsity", "redundancy", "updates"], lines),
             "Sparsity is the share of zero weights (the paper counts the nonzero weights). "
             "Redundancy is the Jaccard index of signed supports, on absolute weights of rows of "
-            f"unit norm. Sparser does not mean sparse: a share of only {trained} of the weights in "
-            "the trained concepts of adaptive COMMOD is zero. Bins in which one of the two methods "
-            f"has fewer than {ENOUGH} updates are not counted.",
+            "unit norm. Sparser does not mean sparse: in the trained concepts, only this share of "
+            f"the weights is zero: adaptive {adaptive_zeros}, as in the paper {papers_zeros}. "
+            f"Bins in which one of the two methods has fewer than {ENOUGH} updates are not "
+            "counted.",
             "Against FRAPPE trained with the same losses on its concepts, adaptive COMMOD is "
             f"sparser in {with_losses} and less redundant in {apart_with} of {n_with} bins. The "
             "data identify only the sum of the concepts. The library shows a partition of this sum "
@@ -65,6 +66,12 @@ def concepts(frames: Frames, base: str) -> Entry:
             "construction. It was not learned.",
         ),
     )
+
+
+def _zeros(bins: pd.DataFrame, kind: str) -> str:
+    """Return the lowest and the highest mean sparsity over bins."""
+    shares = bins.loc[bins["kind"] == kind, "sparsity"]
+    return f"{number(shares.min(), 2)} to {number(shares.max(), 2)}"
 
 
 def _ahead(wide: dict[str, pd.DataFrame], variant: str, rival: str) -> tuple[int, int, int]:

@@ -11,6 +11,7 @@ from experiments.entries.entry import (
     Entry,
     Frames,
     contests,
+    count_won,
     lost_levels,
     tables_in,
 )
@@ -27,14 +28,16 @@ def deciding(frames: Frames, base: str) -> Entry:
     equal = contests(duels, FEWER, "COMMOD", most)
     rivals = pd.concat([contests(duels, "COMMOD", name, most) for name in BLIND])
     ours = "; ".join(
-        f"{METRIC[notion]} {_count(first, notion)} ({_count(equal, notion)} with equal sweeps)"
+        f"{METRIC[notion]} {count_won(first, notion)} "
+        f"({count_won(equal, notion)} with equal sweeps)"
         for notion in (DP, EO)
     )
     verdict = (
         "Two methods are compared on the splits in which both reach a level. ControlledDebiaser "
         "needs no more changes than adaptive COMMOD in this many different combinations of table, "
         f"level and floor: {ours}. Adaptive COMMOD needs no more changes than LPP, AdvDebias and "
-        f"FRAPPE in {_count(rivals, DP)} combinations (P-rule) and {_count(rivals, EO)} (DM). "
+        f"FRAPPE in {count_won(rivals, DP)} combinations (P-rule) and "
+        f"{count_won(rivals, EO)} (DM). "
         "ControlledDebiaser needs more changes than adaptive COMMOD at: "
         f"{lost_levels(first)}. Adaptive COMMOD needs more changes than a rival at: "
         f"{lost_levels(rivals)}."
@@ -49,13 +52,6 @@ def deciding(frames: Frames, base: str) -> Entry:
         verdict,
         tuple(_deciding_body(summary, frames["sweeps"], base)),
     )
-
-
-def _count(contested: pd.DataFrame, notion: str) -> str:
-    """Return how many combinations were won; floors that change no result count once."""
-    part = contested[contested["notion"] == notion]
-    part = part.drop_duplicates(["table", "level", "one", "other", "one_changes", "other_changes"])
-    return f"{part['won'].sum()} of {len(part)}"
 
 
 def _deciding_body(summary: pd.DataFrame, sweeps: pd.DataFrame, base: str) -> list[str]:

@@ -62,6 +62,13 @@ def contests(duels: pd.DataFrame, one: str, other: str, most: int) -> pd.DataFra
     return part.assign(won=part["one_changes"] <= part["other_changes"])
 
 
+def count_won(contested: pd.DataFrame, notion: str) -> str:
+    """Return how many combinations were won; floors that change no result count once."""
+    part = contested[contested["notion"] == notion]
+    part = part.drop_duplicates(["table", "level", "one", "other", "one_changes", "other_changes"])
+    return f"{part['won'].sum()} of {len(part)}"
+
+
 def lost_levels(contested: pd.DataFrame) -> str:
     """Return the levels that were lost as text, with both shares of changes."""
     lost = contested[~contested["won"]].groupby(["table", "notion", "level"], sort=False)

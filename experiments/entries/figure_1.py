@@ -65,7 +65,8 @@ def figure_1(frames: Frames, base: str) -> Entry:
         status_of(counts[AS_IN_PAPER]),
         verdict,
         (
-            BOTH_VARIANTS,
+            f"{BOTH_VARIANTS} On Adult, only the adaptive variant was run. The counts leave out "
+            "Adult.",
             *(b for name, text in names for b in (f"**{text}**", picture(name, text, base))),
         ),
     )

@@ -30,7 +30,8 @@ def table_1(frames: Frames, base: str) -> Entry:
     cells, ordering = frames["table_1"], frames["ordering"]
     shifted = on_moved_edges(ordering[(ordering["notion"] == DP) & (ordering["definition"] == 1)])
     shifted = shifted[shifted["table"].isin((LAW_SCHOOL, COMPAS))]
-    firsts = {v: shifted.loc[shifted["variant"] == v, "commod_fewest"] for v in VARIANTS}
+    of_variant = {v: shifted[shifted["variant"] == v] for v in VARIANTS}
+    firsts = {v: lines["commod_fewest"] for v, lines in of_variant.items()}
     law = _against_paper(cells, LAW_SCHOOL, AS_IN_PAPER)
     holds = law["n_within"] == law["n"] and firsts[AS_IN_PAPER].sum() >= ENOUGH_CELLS
     status = HOLDS if holds else PARTLY if law["n_within"] else FAILS
@@ -43,7 +44,7 @@ def table_1(frames: Frames, base: str) -> Entry:
             f"{t} in {firsts[v].sum()} of {len(firsts[v])} cells" for v, t in VARIANTS.items()
         ),
         status if law["n"] else NOTHING,
-        " ".join(_verdict(cells, variant, firsts[variant]) for variant in VARIANTS),
+        " ".join(_verdict(cells, variant, of_variant[variant]) for variant in VARIANTS),
         (
             BOTH_VARIANTS,
             *_table_1_body(cells, int(frames["sweeps"]["fairness"].isna().sum()), base),
@@ -51,21 +52,28 @@ def table_1(frames: Frames, base: str) -> Entry:
     )
 
 
-def _verdict(cells: pd.DataFrame, variant: str, first: pd.Series) -> str:
+def _verdict(cells: pd.DataFrame, variant: str, ordering: pd.DataFrame) -> str:
     """Return the sentences of the verdict about one variant of COMMOD."""
     law, compas = (_against_paper(cells, name, variant) for name in (LAW_SCHOOL, COMPAS))
     if not law["n"] and not compas["n"]:
         return f"{label_of(variant)}: too few splits were run."
+    n_without = int(ordering["commod"].isna().sum())
+    no_updates = (
+        f"{n_without} of the cells cannot be compared: fewer than {ENOUGH} splits have an update "
+        "of COMMOD there. "
+        if n_without
+        else ""
+    )
     return (
         f"{label_of(variant)}: on Law School, {law['n_within']} of {law['n']} counted cells have "
         f"at most {TOLERANCE} times the paper's changes ({number(law['best'], 2)} to "
         f"{number(law['worst'], 2)} times). On COMPAS, {compas['n_within']} of {compas['n']} do "
         f"({number(compas['best'], 2)} to {number(compas['worst'], 2)} times; {compas['n_half']} "
         "of them have half the paper's changes or fewer). It has fewer changes than every blind "
-        f"rival in {first.sum()} of {len(first)} cells. A sweep begins with updates that change "
-        f"nobody. In cell {law['worst_cell']} on Law School, {law['n_null']} of "
-        f"{law['n_updates']} updates are of this kind. Without them, the cell has "
-        f"{number(law['worst_changing'], 2)} times the paper's changes."
+        f"rival in {ordering['commod_fewest'].sum()} of {len(ordering)} cells. {no_updates}A sweep "
+        f"begins with updates that change nobody. In cell {law['worst_cell']} on Law School, "
+        f"{law['n_null']} of {law['n_updates']} updates are of this kind. Without them, the cell "
+        f"has {number(law['worst_changing'], 2)} times the paper's changes."
     )
 
 
@@ -103,7 +111,7 @@ def _others(cells: pd.DataFrame) -> str:
     over = plain[plain["changes"] > TOLERANCE * plain["paper"]]
     unmoved = ", ".join(
         f"{line['table']} Q{line['fairness_q']}/Q{line['accuracy_q']} "
-        f"{line['changes'] / line['paper']:.2f} ({VARIANTS[line['method']]})"
+        f"{line['changes'] / line['paper']:.3f} ({VARIANTS[line['method']]})"
         for line in over.to_dict("records")
     )
     return (

@@ -32,6 +32,7 @@ from experiments.pictures.style import (
     panels,
     percent,
     rows,
+    run_on,
     styled,
     write_empty_note,
 )
@@ -154,7 +155,7 @@ def _draw_segments(frames: Frames, name: str, table: str, notion: str, definitio
     ours = selected.empty or (selected["edges"] == "ours").all()
     whose = "our" if ours else "the paper's"
     figure.suptitle(f"{table}: segments by {whose} quartiles of {definer}", fontsize=11)
-    legend_below(figure, keys_of(SHOWN))
+    legend_below(figure, keys_of(run_on(table)))
     return figure
 
 

@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from experiments.methods import AS_IN_PAPER, FEWER, LIMIT, WEIGHED, label_of
+from experiments.protocol import ADULT
 
 Frames = Mapping[str, pd.DataFrame]
 
@@ -196,6 +197,11 @@ def key(look: Look, label: str, hollow: bool = False, line: bool = True) -> Line
 def hollow_key(label: str = "hollow: not in every split\n(fewer than half: not drawn)") -> Line2D:
     """Return the legend entry that explains hollow markers."""
     return key(Look(GREY, "o"), label, hollow=True, line=False)
+
+
+def run_on(*tables: str) -> tuple[str, ...]:
+    """Return the methods that were run on any of the tables: the paper's COMMOD has no Adult."""
+    return tuple(name for name in SHOWN if set(tables) != {ADULT} or name != AS_IN_PAPER)
 
 
 def keys_of(methods: Iterable[str], line: bool = True) -> list[Line2D]:

@@ -24,6 +24,7 @@ from experiments.pictures.style import (
     panels,
     percent,
     rows,
+    run_on,
     styled,
     write_empty_note,
 )
@@ -59,7 +60,7 @@ def _draw_pareto(frames: Frames, tables: tuple[str, ...], height: float) -> Figu
         for notion, ax in zip((DP, EO), line, strict=True):
             _draw_attained(ax, frames, table, notion)
         line[0].set_ylabel(ACCURACY)
-    legend_below(figure, [*keys_of(SHOWN), hollow_key()])
+    legend_below(figure, [*keys_of(run_on(*tables)), hollow_key()])
     return figure
 
 

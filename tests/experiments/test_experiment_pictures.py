@@ -180,6 +180,10 @@ def test_both_variants_of_commod_are_drawn_and_named():
         named = {text.get_text() for text in legend.get_texts()}
         assert {"COMMOD, adaptive", "COMMOD, as in the paper"} <= named, name
         assert "COMMOD" not in named, f"{name} does not say which variant it shows"
+    for name in ("figure_1_adult_dp", "pareto_adult"):  # only the adaptive variant is run on Adult
+        (legend,) = pictures.FIGURES[name](tiny()).legends
+        named = {text.get_text() for text in legend.get_texts()}
+        assert "COMMOD, adaptive" in named and "COMMOD, as in the paper" not in named
 
 
 def test_levels_reached_in_few_splits_are_left_out_and_in_some_hollow():
