@@ -622,7 +622,7 @@ def test_rare_categories_have_no_points(model, rows):
 def test_small_groups_are_left_out_and_reported(model, rows):
     X, y, s = rows
     groups = np.where(np.arange(N) < 20, "few", np.asarray(s))
-    with pytest.warns(DataWarning, match=r"fewer than min_group_size=30.*'few'"):
+    with pytest.warns(DataWarning, match=r"fewer than min_group_size=30.*few \(20 rows\)"):
         left_out = fit(model, (X, y, groups))
     inside = groups != "few"
     value = p_rule(None, left_out.predict(X)[inside], sensitive_features=groups[inside])
