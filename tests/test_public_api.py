@@ -185,7 +185,7 @@ def test_the_demo_says_who_changes_and_why_and_writes_the_report(demo):
         "white: called high risk",
         "get another decision",
         "Most of the changes are losses",
-        "Who changes, in a few rules",
+        "Who changes",
         "points in r",
         "Concept 0",
         "One person:",

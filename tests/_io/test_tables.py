@@ -277,6 +277,7 @@ def test_quoted_line_ends_and_quotes_stay(put):
         ("t.CSV.GZ", gzip.compress(b'a,b\n1,"x,y"\n', mtime=0), {}),
         ("t.tsv.gz", gzip.compress(b"a\tb\n", mtime=0) + gzip.compress(b"1\tx,y\n", mtime=0), {}),
     ],
+    ids=["tsv", "txt tabs", "txt commas", "CSV", "semicolons", "tab", "csv.gz", "CSV.GZ", "tsv.gz"],
 )
 def test_delimiters_and_gzip(put, name, content, options):
     frame = frame_of(put(content, name), **options)

@@ -95,6 +95,8 @@ def lagrangian(update, points, mass, decisions, threshold):
     return risk + (update.multipliers_ * rates).sum(axis=(1, 2)) + update.lambda_ratio * changes
 
 
+@pytest.mark.filterwarnings("ignore:Only . of the .* base decisions are")
+@pytest.mark.filterwarnings("ignore:Column 'p.' of X nearly determines")
 @pytest.mark.slow
 @given(
     st.integers(0, 10**6),

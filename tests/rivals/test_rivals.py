@@ -472,7 +472,7 @@ def test_a_small_group_keeps_its_base_decisions(rows):
     group[:10] = "few"
     for name in ("LPP (aware)", "MinimalFlip", "RejectOption", "ThresholdOptimizer"):
         update = strong(methods(ScoreColumn("score"))[name])
-        with pytest.warns(DataWarning, match="'few'"):
+        with pytest.warns(DataWarning, match=r"few \(10 rows\)"):
             update.fit(X, y, sensitive_features=group.astype(str))
         with pytest.warns(DataWarning, match="'few'"):
             decided = update.predict(X, sensitive_features=group.astype(str))

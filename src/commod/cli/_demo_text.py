@@ -52,6 +52,8 @@ def _print_groups(audit: Audit, printer: Printer) -> None:
 
 def _print_segments(audit: Audit, printer: Printer) -> None:
     if audit.segments is None or not audit.segments.segments:
+        printer.sentence()
+        printer.sentence("Who changes: no short rule of 20 people or more describes them.")
         return
     rows = [
         (s.text, s.direction, f"{s.n_changed} of {s.size}", f"{s.coverage:.0%}")

@@ -197,13 +197,13 @@ class Explanation(ExplainedDecisions):
     >>> from commod import explain
     >>> why = explain(
     ...     None, [[age] for age in range(20, 60)],
-    ...     y_before=[0] * 40, y_after=[int(age < 30) for age in range(20, 60)],
+    ...     y_before=[0] * 40, y_after=[int(age < 45) for age in range(20, 60)],
     ... )
     >>> why
-    10 of 40 people change: 10 gains, 0 losses of the favourable outcome (1).
+    25 of 40 people change: 25 gains, 0 losses of the favourable outcome (1).
     Who changes:
-      gain  x0 < 30  10 of 10 change
-      Together they describe 10 of 10 changes.
+      gain  x0 < 45  25 of 25 change
+      Together they describe 25 of 25 changes.
     """
 
     gain: Mask
