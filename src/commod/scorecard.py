@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import (
     BinTerms,
@@ -27,7 +28,15 @@ from commod._data.encoding import (
 from commod._text import Table, first_rows, number, snippet, visible
 from commod._text import points as signed_points
 
-__all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
+__all__ = [
+    "MARGIN_COLUMN",
+    "Scorecard",
+    "decide",
+    "edited_scores",
+    "margins",
+    "new_decisions",
+    "on_their_side",
+]
 
 MARGIN_COLUMN = "base margin"  # column of the margin, for updates that may read it
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
@@ -245,6 +254,19 @@ def decide(
     """
     changed = (ratio < 0) & (scores != threshold)
     return np.asarray((scores > threshold) ^ changed)
+
+
+def new_decisions(base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return whether each new decision is `pos_label`, shape (n,), whatever the score's label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> base = BaseScores(np.array([[0.8, 0.2], [0.5, 0.5]]), 0.5, is_for_positive=False)
+    >>> base.decisions, new_decisions(base, np.array([-1.0, -1.0]))
+    (array([ True,  True]), array([False,  True]))
+    """
+    return decide(base.scores, ratio, base.threshold) == base.is_for_positive
 
 
 def edited_scores(

@@ -7,7 +7,7 @@ which of them earlier versions lack; they are None in a patch that was loaded fr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from commod._data.encoding import (
     NumericTerms,
 )
 from commod._record import Value
+from commod._record.plain import ADDED_LATER
 from commod.scorecard import MARGIN_COLUMN, Scorecard
 
 SCHEMA = "commod.patch/2"
@@ -143,11 +144,21 @@ class Base:
 
 @dataclass(frozen=True)
 class Labels:
-    """The two labels, and which of them is good for the person."""
+    """The two labels, and which of them is good for the person.
+
+    `positive` is the label that the score predicts: the base decision where score > threshold.
+    `counted` is the label whose rates the constraint compares; None where that is `positive`.
+    """
 
     negative: Value
     positive: Value
     favorable: Value
+    counted: Value | None = field(default=None, metadata=ADDED_LATER)
+
+    @property
+    def compared(self) -> Value:
+        """Return the label whose rates the constraint compares."""
+        return self.positive if self.counted is None else self.counted
 
 
 @dataclass(frozen=True)

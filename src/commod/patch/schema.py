@@ -20,8 +20,12 @@ NEWEST = int(_newest)
 # The fields that each version added, as paths of keys. None in an upgraded file: not known.
 ADDED: Mapping[int, tuple[str, ...]] = {
     1: (),
-    2: ("base.scores_digest", "seen.n_rows", "left_out", "audit", "versions"),
+    2: ("base.scores_digest", "seen.n_rows", "left_out", "audit", "versions", "labels.counted"),
 }
+
+
+# Fields that a file has only where they are known: files of version 2 from before 0.2 lack them.
+LEFT_OUT_IF_NONE = (("labels", "counted"),)
 
 
 def version_of(schema: Any) -> int:
@@ -64,6 +68,9 @@ def as_version(plain: dict[str, Any], version: int) -> dict[str, Any]:
     changed = {**plain, "schema": f"{FAMILY}/{version}"}
     for holder, name in _later_fields(changed, version):
         del holder[name]
+    for part, name in LEFT_OUT_IF_NONE:
+        if changed[part].get(name) is None:
+            changed[part] = {key: value for key, value in changed[part].items() if key != name}
     return changed
 
 

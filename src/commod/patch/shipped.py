@@ -62,7 +62,7 @@ def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
     asked, request = content.asked, audit.request
     pairs: list[tuple[str, Any, Any]] = [
         ("constraints", asked.constraints, request.constraints),
-        ("positive_label", content.labels.positive, request.pos_label),
+        ("positive_label", content.labels.compared, request.pos_label),
         ("favorable_label", content.labels.favorable, request.favorable_label),
     ]
     if asked.target is not None:

@@ -121,7 +121,7 @@ class MinimalFlip(AwareRival):
             raise InputError(
                 "MinimalFlip counts people, so sample_weight has no meaning here. Leave it out."
             )
-        self.cuts_ = np.full(rows.n_groups, float(self.threshold))
+        self.cuts_ = np.full(rows.n_groups, rows.base.threshold)
         self.probabilities_ = np.tile([0.0, 1.0], (rows.n_groups, 1))
         base = rows.fairness(self._constraint, rows.base.decisions)
         self.target_ = self._constraint.towards_ideal(base, float(self.strength))

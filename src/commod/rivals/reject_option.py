@@ -104,7 +104,7 @@ class RejectOption(AwareRival):
         rates = rows.rates(self._constraint, rows.base.decisions).mean(axis=0)
         weights = rows.cells(self._constraint).totals(rows.weight).sum(axis=0)
         self.raised_ = np.asarray(rates < np.average(rates, weights=weights))
-        self.threshold_, self.margin_ = float(self.threshold), float(self.strength)
+        self.threshold_, self.margin_ = rows.base.threshold, float(self.strength)
         if not np.ptp(rates) > 0:  # equal or undefined rates: no group is to be preferred
             self.margin_ = 0.0
         elif self.search and self.strength > 0:

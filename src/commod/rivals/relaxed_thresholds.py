@@ -111,7 +111,7 @@ class RelaxedThresholdOptimizer(AwareRival):
         labels = rows.needed_labels("RelaxedThresholdOptimizer maximises accuracy")
         base = rows.fairness(self._constraint, rows.base.decisions)
         self.target_ = self._constraint.towards_ideal(base, float(self.strength))
-        self.thresholds_ = [np.array([float(self.threshold)])] * rows.n_groups
+        self.thresholds_ = [np.array([rows.base.threshold])] * rows.n_groups
         self.probabilities_ = [np.ones(1)] * rows.n_groups
         if self.strength == 0 or np.isnan(base):
             return

@@ -137,7 +137,7 @@ class ThresholdOptimizer(AwareRival):
                 )
         gap = np.ptp(rows.rates(self._constraint, rows.base.decisions), axis=1).sum()
         self.tolerance_ = float((1 - self.strength) * gap)
-        self.thresholds_ = np.full((rows.n_groups, 2), float(self.threshold))
+        self.thresholds_ = np.full((rows.n_groups, 2), rows.base.threshold)
         self.probabilities_ = np.tile([1.0, 0.0], (rows.n_groups, 1))
         self.ignored_, self.constants_ = np.zeros(rows.n_groups), np.zeros(rows.n_groups)
         if self.strength > 0:

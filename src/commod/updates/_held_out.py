@@ -28,7 +28,7 @@ def split_in_halves(
 
 def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
     """Return the rows `index` (m,)."""
-    base = type(rows.base)(rows.base.proba[index], rows.base.threshold)
+    base = rows.base.take(index)
     groups = type(rows.groups)(rows.groups.codes[index], rows.groups.labels)
     label = None if rows.label is None else rows.label[index]
     columns = [column.take(index) for column in rows.columns]

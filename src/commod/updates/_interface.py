@@ -105,7 +105,7 @@ class AllowedChanges(NamedTuple):
     def mask(self, base: BaseScores) -> Mask:
         """Return the rows whose decision may change, shape (n,); none with score = threshold."""
         allowed = np.where(base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & (base.scores != base.threshold))
+        return np.asarray(allowed & ~base.at_threshold)
 
 
 class Candidate(Protocol):

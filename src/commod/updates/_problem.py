@@ -124,7 +124,7 @@ class FitProblem:
         """Return the rows whose decision may change, shape (n,)."""
         base = self.rows.base
         allowed = np.where(base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & (base.scores != base.threshold))
+        return np.asarray(allowed & ~base.at_threshold)
 
     @cached_property
     def effects(self) -> ChangeEffects:

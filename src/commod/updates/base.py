@@ -23,6 +23,7 @@ from commod._data.base_model import (
     ScoreColumn,
     base_classes,
     base_scores,
+    score_label,
     warn_about_base_model,
 )
 from commod._data.codes import plain
@@ -30,7 +31,7 @@ from commod._data.columns import Column, may_hold_codes, read_columns
 from commod._data.encoding import Encoding, NumericTerms, TermTable
 from commod._data.group_names import group_names_of
 from commod._data.groups import read_groups, sensitive_names
-from commod._data.labels import check_length, distinct_labels, is_label_in, read_labels
+from commod._data.labels import check_length, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
@@ -50,6 +51,7 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
+from commod.updates._labels import counted_labels, outcomes_of
 from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
 from commod.updates._params_of_fit import ParamsOfFit
@@ -231,9 +233,11 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
-        label = self._read_true_labels(labels)
+        label = outcomes_of(labels, self.classes_, self.pos_label_, self._constraint)
         base = self._base(X, columns)
-        warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
+        warn_about_base_model(
+            self.estimator, X, base, classes=self.classes_, pos_label=self.pos_label_, label=label
+        )
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size, names)
         features = self._features(columns)
@@ -256,43 +260,14 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
                 setattr(self, name, getattr(other, name))
 
     def _set_labels(self) -> None:
-        self.pos_label_ = self._known_label("pos_label", self.classes_[1])
-        self.favorable_label_ = self._known_label("favorable_label", self.pos_label_)
+        self.pos_label_, self.favorable_label_ = counted_labels(
+            self.pos_label, self.favorable_label, self.classes_
+        )
+        self._score_label()  # refuses a label that the base model does not know
 
-    def _known_label(self, parameter: str, default: Any) -> Any:
-        label, known = getattr(self, parameter), self.classes_.tolist()
-        if label is not None and not is_label_in(label, known):
-            raise InputError(
-                f"{parameter}={shown(label)} is not a label of the base model: {known}."
-                f"{did_you_mean(label, known)}",
-                parameter=parameter,
-            )
-        return default if label is None else label
-
-    def _read_true_labels(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
-        if labels is None:
-            if self._constraint.needs_labels:
-                raise InputError(
-                    f"This estimator requires y to be passed, but the target y is None: "
-                    f"constraints={self.constraints!r} compares errors, and errors need labels. "
-                    "Only demographic_parity can do without."
-                )
-            return None
-        unknown = [v for v in distinct_labels(labels) if v not in self.classes_.tolist()]
-        if unknown:
-            known = self.classes_.tolist()
-            raise InputError(
-                f"y holds [{list_names([repr(v) for v in unknown], 3)}], which the base model does "
-                f"not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
-                parameter="y",
-            )
-        label = np.asarray(labels == self.pos_label_, dtype=bool)
-        if label.all() or not label.any():
-            raise InputError(
-                f"y holds one class only ({labels[:1].tolist()[0]!r}); telling errors from right "
-                "decisions needs both."
-            )
-        return label
+    def _score_label(self) -> Any:
+        """Return the label that a high score predicts; see `BaseScores`."""
+        return score_label(self.estimator_, self.classes_)
 
     def _unread(self) -> frozenset[str]:
         """Return the locked columns: only the base model reads them, so they may hold anything.

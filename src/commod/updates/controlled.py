@@ -26,7 +26,7 @@ from commod._statistics.promises import (
 from commod._text import most_change_text
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
-from commod.scorecard import decide
+from commod.scorecard import new_decisions
 from commod.updates import _status as status
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._held_out import (
@@ -442,7 +442,7 @@ class ControlledDebiaser(RatioUpdate):
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
         base = problem.rows.base
         ratio = self._effective(base.decisions, self._ratio_function().evaluate(problem.terms))
-        return decide(base.scores, ratio, base.threshold)
+        return new_decisions(base, ratio)
 
     def _store_figures(
         self, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None = None

@@ -127,7 +127,7 @@ def decisions_of_update(
         pos_label=plain(update.pos_label_),
         negative_label=plain(update.classes_[update.classes_ != update.pos_label_][0]),
         favorable_label=plain(update.favorable_label_),
-        scores_before=rows.base.scores,
+        scores_before=rows.base.deployed.scores,
         scores_after=evaluation.scores,
         ratio=evaluation.ratio,
         raw_ratio=evaluation.raw_ratio,
