@@ -23,7 +23,7 @@ from commod._data.columns import Column
 from commod._data.labels import distinct_labels, is_label_in
 from commod._data.tables import take_rows
 from commod._text import did_you_mean, list_names, shown
-from commod.exceptions import BaseModelError, BaseModelWarning, InputError
+from commod.exceptions import BaseModelError, BaseModelWarning, InputError, ScoreOrderWarning
 
 DEFAULT_THRESHOLD = 0.5  # of every update
 BACKWARD_AREA = 0.4  # an area under the curve below it, and below chance: scores in wrong order
@@ -393,7 +393,8 @@ def _warn_about_order(
             f"The scores order the labels backwards: they are read as scores of label {stated}, "
             f"but people with that label have the lower scores (area under the curve {area:.3f}, "
             f"where 0.5 is chance). If they are scores of label {opposite}, {way_out}. Nothing "
-            "was inverted."
+            "was inverted.",
+            category=ScoreOrderWarning,
         )
 
 
@@ -471,5 +472,7 @@ def _comparison_rows(base: BaseScores) -> NDArray[np.intp]:
     return np.unique(np.concatenate(parts))
 
 
-def _warn(message: str, stacklevel: int = 6) -> None:
-    warnings.warn(message, BaseModelWarning, stacklevel=stacklevel)  # show the line that calls fit
+def _warn(
+    message: str, stacklevel: int = 6, category: type[BaseModelWarning] = BaseModelWarning
+) -> None:
+    warnings.warn(message, category, stacklevel=stacklevel)  # show the line that calls fit

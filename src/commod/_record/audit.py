@@ -28,7 +28,9 @@ class Request:
     """What the user asked of the update; None for what was not asked.
 
     `target` is a floor on the P-rule, or a ceiling on the metric of the other constraints.
-    `pos_name` and `favorable_name` are the two labels in words ("high risk", "low risk").
+    `pos_label` is the label whose rates are compared, `other_label` the other one. `pos_name`,
+    `favorable_name` and `other_name` are labels in words ("high risk", "low risk"). A high score
+    predicts the label `score_is_for`.
 
     Examples
     --------
@@ -48,6 +50,9 @@ class Request:
     threshold: float | None = None
     pos_name: str | None = None
     favorable_name: str | None = None
+    other_label: Value | None = field(default=None, metadata=ADDED_LATER)
+    other_name: str | None = field(default=None, metadata=ADDED_LATER)
+    score_is_for: Value | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class Fairness:
     `n` people are compared: those in groups that are large enough. `asked` marks the metric that
     the user asked for. `definition` says in words what the metric measures; it is empty in audits
     that earlier versions wrote.
+
+    `outcome` is the label that is counted, in words ("label 1", "“approved”"). The P-rule of the
+    other label, `other_outcome`, is in `other_before` and `other_after`; they are None for the
+    other metrics. Audits of earlier versions have none of these.
     """
 
     n: int
@@ -67,6 +76,20 @@ class Fairness:
     before: Estimate
     after: Estimate
     definition: str = field(default="", metadata=ADDED_LATER)
+    outcome: str = field(default="", metadata=ADDED_LATER)
+    other_outcome: str = field(default="", metadata=ADDED_LATER)
+    other_before: Estimate | None = field(default=None, metadata=ADDED_LATER)
+    other_after: Estimate | None = field(default=None, metadata=ADDED_LATER)
+
+    @property
+    def name(self) -> str:
+        """Return the metric with the label that it counts, such as "P-rule of label 1"."""
+        return f"{self.metric} of {self.outcome}" if self.outcome else self.metric
+
+    @property
+    def other_name(self) -> str:
+        """Return the same metric of the other label."""
+        return f"{self.metric} of {self.other_outcome}"
 
 
 @dataclass(frozen=True)
@@ -381,7 +404,7 @@ class Audit:
             f"Audit of {self.n:,} {_text.shorten(self.rows, 60)}: "
             f"{_text.n_of(self.changes.n_changes, 'change')} "
             f"({_text.n_of(self.changes.n_gains, 'gain')}, "
-            f"{_text.n_of(self.changes.n_losses, 'loss')}), {fairness.metric} "
+            f"{_text.n_of(self.changes.n_losses, 'loss')}), {fairness.name} "
             f"{before} → {after}. {self.verdict}"
         )
 
@@ -391,9 +414,7 @@ class Audit:
             sentences.insert(1, f"Most of the changes are losses. {self.notice}")
         rows = f"{self.n:,} {_text.shorten(self.rows, 60)}"
         level = f"{self.level * 100:g}% intervals"
-        fairness = [
-            (f.metric, *map(self._fairness_text, (f.before, f.after))) for f in self.fairness
-        ]
+        fairness = [(f.name, *map(self._fairness_text, (f.before, f.after))) for f in self.fairness]
         groups = sorted(self.groups, key=lambda group: not group.compared)[:30]
         rates = [
             (g.name, *map(_text.estimate, (g.favorable_before, g.favorable_after))) for g in groups

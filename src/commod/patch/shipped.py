@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from commod._record import Audit, Gap, Shipped
-from commod._text import shorten
+from commod._text import label_text, shorten
 from commod.exceptions import InputError
 from commod.patch.content import Content, term_points_of
 
@@ -137,7 +137,8 @@ def _gaps(content: Content, audit: Audit) -> Iterator[Gap]:
     measured = (f for f in audit.fairness if f.constraints == content.asked.constraints)
     fairness = next((f.after.value for f in measured), None)
     accuracy = None if audit.quality is None else audit.quality.accuracy_after.value
-    yield _gap(reached.metric, "number", reached.fairness_after, fairness)
+    metric = f"{reached.metric} of {label_text(None, content.labels.compared)}"
+    yield _gap(metric, "number", reached.fairness_after, fairness)
     yield _gap("accuracy", "percent", reached.accuracy_after, accuracy)
     yield _gap("changed decisions", "percent", reached.change_rate, audit.changes.rate.value)
 

@@ -183,7 +183,8 @@ class BayesPlugIn(PlugInRival):
         text = super()._sentence()
         if self._shortfall() > ROUNDING:
             text += (
-                f" The target, a {self._constraint.metric} of {self.target_:.4g}, was not reached: "
+                f" The target, {self.compared_text().metric} {self._constraint.sign} "
+                f"{self.target_:.4g}, was not reached: "
                 f"{self.fairness_:.4g} is the fairest value on the path of multipliers."
             )
         return text

@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.labels import distinct_labels, is_label_in
-from commod._text import did_you_mean, list_names, shown
+from commod._text import did_you_mean, label_text, list_names, shorten, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 
 
-def counted_labels(
-    pos_label: Any, favorable_label: Any, classes: NDArray[Any]
-) -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class ComparedText:
+    """What an update compares, in words: each rate with the label that it counts.
+
+    Examples
+    --------
+    >>> from commod.metrics._constraint import get_constraint
+    >>> text = ComparedText(get_constraint("false_positive_rate_parity"), 1, 0)
+    >>> text.metric, text.spelled
+    ('FPR gap of label 1', ' The rate is how often people are decided 1 among those whose ...')
+    """
+
+    constraint: Constraint
+    label: Any
+    other_label: Any
+
+    @property
+    def metric(self) -> str:
+        """Return the metric with the label that it counts."""
+        return self.constraint.metric_of(label_text(None, self.label))
+
+    @property
+    def other_metric(self) -> str:
+        """Return the same metric of the other label."""
+        return self.constraint.metric_of(label_text(None, self.other_label))
+
+    @property
+    def spelled(self) -> str:
+        """Return a sentence on the rates among true labels; empty where everybody counts."""
+        if not self.constraint.needs_labels:
+            return ""
+        words = self.constraint.rates_in_words(*map(shorten, (self.label, self.other_label)))
+        rates = "The rate is" if len(self.constraint.rate_rows) == 1 else "The rates are"
+        return f" {rates} how often people are {words}."
+
+
+def counted_labels(pos_label: Any, favorable_label: Any, classes: NDArray[Any]) -> tuple[Any, Any]:
     """Return the label whose rates are compared, and the label that is good for the person.
 
     Either of the two parameters stands for both where the other is None. Where both are None, both

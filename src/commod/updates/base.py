@@ -51,7 +51,7 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
-from commod.updates._labels import counted_labels, outcomes_of
+from commod.updates._labels import ComparedText, counted_labels, outcomes_of
 from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
 from commod.updates._params_of_fit import ParamsOfFit
@@ -320,6 +320,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self.n_gains_, self.n_losses_ = gains, losses
         self.base_fairness_ = rows.fairness(self._constraint, before)
         self.fairness_ = rows.fairness(self._constraint, positive)
+        self._other_ratio = None
+        if self._constraint.is_ratio:
+            others = (~before, ~positive if positive.dtype == np.bool_ else 1 - positive)
+            self._other_ratio = tuple(rows.fairness(self._constraint, rates) for rates in others)
         people = replace(rows, weight=rows.weight * counted)
         self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)
         text = self._store_left_out(rows, positive)
@@ -331,22 +335,25 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         """Store the groups that the constraint leaves out, and return a sentence about them."""
         left_out = self.groups_left_out_ = groups_left_out(rows, positive)
         size = self.min_group_size
-        return left_out_text(left_out, self._constraint, rows, positive, size, rows_text)
+        text = self.compared_text().metric
+        return left_out_text(left_out, self._constraint, rows, positive, size, rows_text, text)
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")
 
     def _figures_text(self, rows: str) -> str:
         """Return the figures in a sentence; `rows` names the rows that they were measured on."""
-        metric = self._constraint.metric
+        metric = self.compared_text().metric
         text = (
             f"On the {self.n_rows_:,} {rows}: {metric} {self.base_fairness_:.3f} → "
-            f"{self.fairness_:.3f}, {self.change_rate_:.1%} of the decisions changed "
+            f"{self.fairness_:.3f}{self._other_ratio_text()}, {self.change_rate_:.1%} of the "
+            "decisions changed "
             f"({self.n_gains_:,.0f} gains, {self.n_losses_:,.0f} losses of the favourable outcome)"
         )
         if not np.isnan(self.accuracy_):
             text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
         text += "; new rows may differ." if rows == "fit rows" else "."
+        text += self.compared_text().spelled
         if np.isnan(self.base_fairness_):
             text += (
                 f" The {metric} of the base model is undefined here: nobody is above the "
@@ -355,6 +362,19 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         if self.n_losses_ > self.n_gains_:
             text += " Most of the changes are losses: people lose the favourable outcome."
         return text
+
+    def compared_text(self) -> ComparedText:
+        """Return which metric of which label is compared, in words."""
+        other = self._other_label(self.pos_label_)
+        return ComparedText(self._constraint, plain(self.pos_label_), plain(other))
+
+    def _other_ratio_text(self) -> str:
+        """Return the P-rule of the other label in brackets; empty for other metrics."""
+        figures = getattr(self, "_other_ratio", None)  # None in updates that 0.1 stored
+        if figures is None:
+            return ""
+        before, after = (f"{value:.3f}" for value in figures)
+        return f" ({self.compared_text().other_metric} {before} → {after})"
 
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
@@ -387,7 +407,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     def _notebook_figures(self) -> Figures:
         is_held_out = self.fitted_param("confidence") is not None
         return Figures(
-            metric=self._constraint.metric,
+            metric=self.compared_text().metric,
             base_fairness=self.base_fairness_,
             fairness=self.fairness_,
             base_accuracy=self.base_accuracy_,
@@ -482,6 +502,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             threshold=float(self.fitted_param("threshold")),
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
+            score_is_for=plain(self._score_label()),
         )
 
     def edit_columns(self, edit: Callable[[Column], Column]) -> Self:

@@ -121,10 +121,20 @@ class Evidence:
     @cached_property
     def fairness_metrics(self) -> tuple[_record.Fairness, ...]:
         """Return every fairness metric, the requested one first."""
-        outcome = label_text(self.request.pos_name, self.request.pos_label)
         return fairness_of_all(
-            self.compared, self.constraint, outcome or "the counted outcome", self.level
+            self.compared, self.constraint, self.outcome, self.other_outcome, self.level
         )
+
+    @property
+    def outcome(self) -> str:
+        """Return the label whose rates are compared, in words."""
+        request = self.request
+        return label_text(request.pos_name, request.pos_label) or "the counted outcome"
+
+    @property
+    def other_outcome(self) -> str:
+        """Return the other label in words; empty where nobody has it."""
+        return label_text(self.request.other_name, self.request.other_label)
 
     @property
     def fairness(self) -> _record.Fairness:

@@ -219,7 +219,9 @@ def count_frame(
         mean_before=people.group_means(before, n),
         mean_after=people.group_means(after, n),
         agreement=_agreement(table, summary),
-        n_contradictions=_n_contradictions(table, people.after),
+        n_contradictions=_n_contradictions(
+            table, people.after == people.coding.score_is_for_positive
+        ),
     )
     return people.coding, people.count(n), scores, np.where(is_hidden, sizes, 0)
 
@@ -299,6 +301,10 @@ def _agreement(table: GroupTable, summary: DecisionSummary) -> Agreement | None:
 
 
 def _n_contradictions(table: GroupTable, after: BoolArray) -> int | None:
+    """Return how many decisions differ from score > threshold; `after`: decided the score's label.
+
+    None where scores or threshold are not given.
+    """
     if "above_sum" not in table:
         return None
     n, above = _numbers(table, "n"), _numbers(table, "above_sum")

@@ -41,10 +41,12 @@ class ScoreFigures:
 
 def measure_scores(people: AuditedPeople, threshold: float | None, level: float) -> ScoreFigures:
     """Return all figures of the scores that are given."""
-    label, before, after = people.label, people.scores_before, people.scores_after
+    before, after = people.scores_before, people.scores_after
+    is_scored = people.coding.score_is_for_positive
+    label = None if people.label is None else people.label == is_scored
     pair = None if before is None or after is None else (before, after)
     labelled = None if pair is None or label is None else (*pair, label)
-    is_above = None if after is None or threshold is None else after > threshold
+    is_above = None if after is None or threshold is None else (after > threshold) == is_scored
     sizes = np.ones(len(people))
     return ScoreFigures(
         mean_before=people.group_means(before, sizes),

@@ -186,7 +186,7 @@ def fairness(audit: Audit) -> ReportTable:
         f"Fairness metrics. {texts.measured(audit, n)}",
         audit.fairness,
         (
-            ("Metric", lambda f: Cell(f.metric, "asked for" if f.asked and has_target else "")),
+            ("Metric", lambda f: Cell(f.name, "asked for" if f.asked and has_target else "")),
             ("What it is", lambda f: sentence(f.definition or f.constraints.replace("_", " "))),
             ("Before", lambda f: figures(f, f.before)),
             ("After", lambda f: figures(f, f.after)),

@@ -354,7 +354,7 @@ def trade_off_rows(audit: Audit, trade_off: TradeOff) -> str:
     ):
         return "These are not the audited rows: do not compare the figures with the audit's."
     return (
-        f"These are the audited rows. The audited update itself has {fairness.metric} "
+        f"These are the audited rows. The audited update itself has {fairness.name} "
         f"{number(fairness.after.value, 3)} with {n_of(audit.changes.n_changes, 'change')}. It was "
         "fitted separately, so a step with the same target may differ from it."
     )

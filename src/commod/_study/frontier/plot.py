@@ -18,6 +18,7 @@ def draw_frontier(
     *,
     base_fairness: float,
     constraint: Constraint,
+    metric: str,
     rows_text: str,
     ax: Axes | None = None,
 ) -> Axes:
@@ -43,7 +44,7 @@ def draw_frontier(
     ax.plot([base_fairness], [0], "x", color="tab:red", label="base model")
     if has_accuracy:
         ax.figure.colorbar(dots, ax=ax, label="accuracy")
-    ax.set_xlabel(f"{constraint.metric} on the {rows_text}")
+    ax.set_xlabel(f"{metric} on the {rows_text}")
     ax.set_ylabel("share of decisions changed")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     if not constraint.higher_is_fairer:
