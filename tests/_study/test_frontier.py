@@ -473,7 +473,7 @@ def test_the_trade_off_has_the_updates_that_no_other_beats(curve):
 
 
 def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new):
-    update = ControlledDebiaser(model, favorable_label=0, random_state=0)
+    update = ControlledDebiaser(model, pos_label=1, favorable_label=0, random_state=0)
     found = check_steps(trace(update, rows, new, targets=[0.6, 0.8, 0.95]))
     assert max(step.n_losses for step in found.steps) > 0
 

@@ -1,8 +1,8 @@
 """A score may predict either label: decisions, scores, gates and patches are the same either way.
 
-The same people are written down twice. Once the score is a probability of default (label 1) and the
-favourable label is 0. Once labels are swapped and the score is 1 − PD. An update must do the same to
-each person.
+The same people are written down twice. Once the score is a probability of default (label 1) and
+the favourable label is 0. Once labels are swapped and the score is 1 − PD. An update must do the
+same to each person.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def test_the_column_says_which_label_its_score_predicts():
     assert ((proba[:, 0] > 1 - THRESHOLD) == (update.predict(for_repayment) == 0)).all()
     assert (proba[kept].argmax(axis=1) == other.predict_proba(X)[kept].argmax(axis=1)).all()
     assert update.to_patch().content.labels.positive == 0
-    with pytest.raises(InputError, match="score_is_for='yes' of .* is not one of the labels"):
+    with pytest.raises(InputError, match=r"score_is_for='yes' of .* is not one of the labels"):
         ControlledDebiaser(ScoreColumn("pd", score_is_for="yes")).fit(
             X, y, sensitive_features=group
         )

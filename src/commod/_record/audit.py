@@ -100,6 +100,11 @@ class Group:
     True and false positive rates are those of `pos_label`. Rates that need true labels are None
     without them. A group that is not compared and has fewer than five people shows its size only,
     and its people are in no other figure and no total of the audit.
+
+    `impact` is the adverse impact ratio: the share with the favourable outcome, divided by that of
+    the reference group. `score_gap` is the standardised mean difference: the mean score minus that
+    of the reference group, divided by the standard deviation of the scores of all compared people.
+    The reference is the compared group with the highest share before the update.
     """
 
     name: str
@@ -120,6 +125,11 @@ class Group:
     false_positive_after: Estimate | None
     mean_score_before: float | None
     mean_score_after: float | None
+    is_reference: bool = field(default=False, metadata=ADDED_LATER)
+    impact_before: float | None = field(default=None, metadata=ADDED_LATER)
+    impact_after: float | None = field(default=None, metadata=ADDED_LATER)
+    score_gap_before: float | None = field(default=None, metadata=ADDED_LATER)
+    score_gap_after: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,14 @@ from commod.metrics._fairness import (
     p_rule,
     true_positive_rate_difference,
 )
+from commod.metrics._reference import adverse_impact_ratio, standardized_mean_difference
 from commod.metrics._scores import ScoreAgreement, score_agreement
 
 __all__ = [
     "ChangeCounts",
     "GroupRates",
     "ScoreAgreement",
+    "adverse_impact_ratio",
     "change_locality",
     "change_rate",
     "concept_redundancy",
@@ -33,5 +35,6 @@ __all__ = [
     "group_rates",
     "p_rule",
     "score_agreement",
+    "standardized_mean_difference",
     "true_positive_rate_difference",
 ]

@@ -160,6 +160,11 @@ class Labels:
         """Return the label whose rates the constraint compares."""
         return self.positive if self.counted is None else self.counted
 
+    @property
+    def other(self) -> Value:
+        """Return the other label."""
+        return self.negative if self.compared == self.positive else self.positive
+
 
 @dataclass(frozen=True)
 class PatchRequest:

@@ -20,7 +20,7 @@ NEWEST = int(_newest)
 # The fields that each version added, as paths of keys. None in an upgraded file: not known.
 ADDED: Mapping[int, tuple[str, ...]] = {
     1: (),
-    2: ("base.scores_digest", "seen.n_rows", "left_out", "audit", "versions", "labels.counted"),
+    2: ("base.scores_digest", "seen.n_rows", "left_out", "audit", "versions"),
 }
 
 

@@ -113,8 +113,8 @@ def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
         score_column=base.score,
         scores_digest=base.scores_digest,
         threshold=base.threshold,
-        negative_label=labels.negative,
-        positive_label=labels.positive,
+        negative_label=labels.other,
+        positive_label=labels.compared,
         favorable_label=labels.favorable,
         constraints=asked.constraints,
         target=asked.target,
@@ -129,6 +129,7 @@ def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
         n_people_left_out=None if left_out is None else left_out.n_people,
         versions=content.versions,
         promised=content.reached.promised,
+        score_is_for=labels.positive,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from commod._data.labels import distinct_labels
+from commod._data.labels import distinct_labels, is_label_in
 from commod._record import Request
 from commod.exceptions import InputError
 
@@ -54,8 +54,7 @@ def read_two_labels(
     nobody has it.
     """
     present = _present_labels(values)
-    stated = request.favorable_label if request.pos_label is None else request.pos_label
-    positive = _positive_label(present, stated)
+    positive = _positive_label(present, request.pos_label, request.favorable_label)
     negative = next((label for label in present if label != positive), None)
     if negative is None and positive in COMMON_POSITIVES:
         negative = False if isinstance(positive, bool) else 0
@@ -100,7 +99,10 @@ def _present_labels(values: Mapping[str, NDArray[Any]]) -> list[Any]:
     return list(first_place)
 
 
-def _positive_label(present: list[Any], pos_label: Any) -> Any:
+def _positive_label(present: list[Any], pos_label: Any, favorable_label: Any) -> Any:
+    """Return the label whose rates are compared: `favorable_label` where only that is given."""
+    if pos_label is None and is_label_in(favorable_label, present):
+        pos_label = favorable_label
     if pos_label is None:
         pos_label = next((label for label in COMMON_POSITIVES if label in present), None)
     if pos_label is None or (pos_label not in present and len(present) == 2):

@@ -14,6 +14,7 @@ from commod._reporting.audit.areas import change_areas
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.rates import changes_of, fairness_of_all, groups_of, limit_of
+from commod._reporting.audit.reference import with_reference
 from commod._reporting.audit.scores import ScoreFigures, quality_of
 from commod._reporting.audit.subgroups import Slice, find_subgroups
 from commod._text import label_text
@@ -156,7 +157,10 @@ class Evidence:
     def groups(self) -> tuple[_record.Group, ...]:
         """Return every group before and after."""
         means = self.scores.mean_before, self.scores.mean_after
-        return groups_of(self.counts, self.coding, means, self.sizes, self.is_compared, self.level)
+        groups = groups_of(
+            self.counts, self.coding, means, self.sizes, self.is_compared, self.level
+        )
+        return with_reference(groups, self.scores, self.counts.sizes)
 
     @cached_property
     def quality(self) -> _record.Quality | None:
