@@ -76,7 +76,7 @@ class AdversarialDebiasing(TrainedRival):
     threshold : float, default=0.5
         The decision is score > threshold, for the base model and the new one.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
     progress : bool, default=None

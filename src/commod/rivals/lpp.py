@@ -49,7 +49,7 @@ class LPP(PlugInRival):
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
 

@@ -322,7 +322,9 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self.fairness_ = rows.fairness(self._constraint, positive)
         self._other_ratio = None
         if self._constraint.is_ratio:
-            others = (1.0 - decisions for decisions in (before, positive))
+            others = (
+                np.subtract(1.0, decisions, dtype=np.float64) for decisions in (before, positive)
+            )
             self._other_ratio = tuple(rows.fairness(self._constraint, rates) for rates in others)
         people = replace(rows, weight=rows.weight * counted)
         self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)

@@ -124,9 +124,10 @@ class ControlledDebiaser(RatioUpdate):
         Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
         `groups_left_out_`.
     threshold : float, default=0.5
-        The base decision is score > threshold.
+        The base decision is `classes_[1]` where score > threshold; see `ScoreColumn` for a score
+        of the other label.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None.
     progress : bool, default=None
