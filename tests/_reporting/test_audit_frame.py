@@ -456,7 +456,7 @@ def test_one_group_is_compared_with_nobody(engine):
 
 def test_scores_of_the_other_label_are_noticed(engine):
     data = people().assign(score=lambda d: 1 - d.score)
-    with pytest.warns(DataWarning, match="scores_before are lower where the decision is 1"):
+    with pytest.warns(DataWarning, match="scores_before are read as scores of the label 1, but"):
         of_frame(engine(data), **COLUMNS, scores_before="score")
 
 

@@ -178,6 +178,7 @@ def test_the_command_line_names_the_label_and_reads_a_score_of_the_other_label(t
     common = [str(tmp_path / "rows.csv"), "--sensitive", "group", "--label", "default"]
     given = ["--score-column", "score", "--favorable", "0", "--at-least", "0.9"]
     out = ["--out", str(tmp_path / "patch.json"), "--force"]
+    other = ["--out", str(tmp_path / "other.json")]
     fitted = CliRunner().invoke(
         app, ["debias", *common, *given, *out, "--report", str(tmp_path / "r.md")]
     )
@@ -187,7 +188,7 @@ def test_the_command_line_names_the_label_and_reads_a_score_of_the_other_label(t
     stated = CliRunner().invoke(app, ["debias", *common, *given, *out, "--score-is-for", "1"])
     assert stated.output.splitlines()[0] == fitted.output.splitlines()[0]
     backwards = CliRunner().invoke(
-        app, ["debias", *common, *given, *out, "--score-is-for", "0", "-q"]
+        app, ["debias", *common, *given, *other, "--score-is-for", "0", "-q"]
     )
     assert "order the labels backwards" in backwards.output
     checked = CliRunner().invoke(

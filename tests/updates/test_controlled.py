@@ -442,7 +442,9 @@ def test_a_budget_without_a_target_buys_fairness(model, rows):
     for budget in (0.02, 0.06):
         update = fit(model, rows, max_changes=budget, sparsity=0)
         assert update.change_rate_ <= budget
-        assert f"the best P-rule found with at most {budget:.1%} of the" in update.status_
+        assert (
+            f"the best P-rule of label 1 found with at most {budget:.1%} of the" in update.status_
+        )
         best = bounds.best_fairness(
             model.predict(X), sensitive_features=s, max_changes=int(budget * N)
         ).fairness
@@ -765,7 +767,10 @@ def promised(many):
 
 def test_a_promise_is_given_with_its_condition(promised, many):
     assert promised.promised_ is True
-    assert "P-rule ≥ 0.75 is promised for new people with confidence 0.95" in promised.status_
+    assert (
+        "P-rule of label 1 ≥ 0.75 is promised for new people with confidence 0.95"
+        in promised.status_
+    )
     assert "if the rows are new to the base model" in promised.status_
     assert "held-out rows" in promised.status_
     assert "fit rows" not in promised.status_

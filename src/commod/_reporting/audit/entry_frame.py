@@ -15,6 +15,7 @@ from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
     check_texts,
+    named_labels,
     read_request,
 )
 
@@ -115,11 +116,7 @@ def audit_frame(
     """
     check_settings(level, min_group_size, min_subgroup_size)
     texts = {"rows": rows, "title": title, "created": created}
-    labels = {
-        "pos_label": pos_label,
-        "favorable_label": favorable_label,
-        "score_is_for": score_is_for,
-    }
+    labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts(texts, labels, label_names, optional=("title", "created"))
     if hasattr(sensitive_features, "tolist"):  # names in an array
         sensitive_features = sensitive_features.tolist()

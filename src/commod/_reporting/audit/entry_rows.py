@@ -27,6 +27,7 @@ from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
     check_texts,
+    named_labels,
     read_request,
 )
 from commod._reporting.audit.scores import measure_scores
@@ -157,11 +158,7 @@ def audit(
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size)
     texts = {"rows": rows, "title": title, "created": created}
-    labels = {
-        "pos_label": pos_label,
-        "favorable_label": favorable_label,
-        "score_is_for": score_is_for,
-    }
+    labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts(texts, labels, label_names, optional=("title", "created"))
     check_flag(sensitive_in_ledger, "sensitive_in_ledger")
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}

@@ -37,6 +37,15 @@ def check_settings(level: float, min_group_size: int, min_subgroup_size: int) ->
     check_number_parameter(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
 
 
+def named_labels(pos_label: Any, favorable_label: Any, score_is_for: Any) -> dict[str, Any]:
+    """Return the labels that the caller states, by the name of their parameter."""
+    return {
+        "pos_label": pos_label,
+        "favorable_label": favorable_label,
+        "score_is_for": score_is_for,
+    }
+
+
 def check_texts(
     texts: Mapping[str, Any],
     labels: Mapping[str, Any],

@@ -236,7 +236,8 @@ class Frontier:
         is_good = is_within & (fairness == fairest)
         if target is not None:
             warnings.warn(
-                f"No update reaches {self._rows.metric} {target:g} on the {self.rows_word}. "
+                f"No update reaches {self._rows.metric} {self._constraint.sign} {target:g} on the "
+                f"{self.rows_word}. "
                 f"The closest one is returned: {fairest:.3f} with {changes[is_good].min():.1%} "
                 "changed.",
                 TargetWarning,
