@@ -27,9 +27,10 @@ from commod._data.encoding import (
 from commod._text import Table, first_rows, number, snippet, visible
 from commod._text import points as signed_points
 
-__all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
+__all__ = ["DISTANCE_COLUMN", "MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
 
 MARGIN_COLUMN = "base margin"  # column of the margin, for updates that may read it
+DISTANCE_COLUMN = "distance from the threshold"  # |score − threshold|, for updates that read it
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
 MAX_SHOWN = 60  # terms of a table in a notebook
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
