@@ -26,6 +26,7 @@ from commod.bounds import fewest_changes
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
+from commod.updates._interface import AllowedChanges
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -41,6 +42,7 @@ class FitProblem:
     - `use_all`: search on all rows, however many they are.
     - `random_state`: draws the search sample.
     - `min_category_size`: people of a search sample that a term needs to get points from it.
+    - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
     """
 
     rows: FitRows
@@ -56,6 +58,7 @@ class FitProblem:
     use_all: bool
     random_state: np.random.RandomState
     min_category_size: int
+    max_margin: float | None = None
 
     # -- counts and inequalities -------------------------------------------------------------------
 
@@ -122,9 +125,8 @@ class FitProblem:
     @cached_property
     def may_change(self) -> Mask:
         """Return the rows whose decision may change, shape (n,)."""
-        base = self.rows.base
-        allowed = np.where(base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & (base.scores != base.threshold))
+        allowed = AllowedChanges(self.may_raise, self.may_lower, self.max_margin)
+        return allowed.mask(self.rows.base)
 
     @cached_property
     def effects(self) -> ChangeEffects:

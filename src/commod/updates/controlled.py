@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, learn_encoding
-from commod._data.parameters import check_choice
 from commod._record import Request
 from commod._solvers.concepts import Concepts
 from commod._solvers.search.rates import Caps
@@ -24,10 +24,10 @@ from commod._statistics.promises import (
     rows_factor,
 )
 from commod._text import most_change_text
-from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import decide
 from commod.updates import _status as status
+from commod.updates._controlled_parameters import check_controlled_parameters
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._held_out import (
     PromiseTest,
@@ -51,14 +51,8 @@ from commod.updates._search import (
     price_of_target,
 )
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
-from commod.updates.base import check_number
 from commod.updates.ratio import RatioUpdate
 
-CHOICES = {
-    "numeric": ("auto", "unit", "bins"),
-    "direction": DIRECTIONS,
-    "sample": ("auto", "all"),
-}
 N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
 
 
@@ -89,6 +83,16 @@ class ControlledDebiaser(RatioUpdate):
     direction : str, default="any"
         "gains_only": nobody loses the favourable outcome; r is held at 1 where the base decision
         is favourable already. "losses_only": the reverse. "any": r acts everywhere.
+    max_margin : float, default=None
+        Only borderline decisions may change: r is held at 1 where |score − threshold| is larger,
+        on any row. In the unit of the score. None: no such gate.
+    reads_score : bool, default=True
+        Let r read the distance |score − threshold| where the request needs it. False: r reads
+        columns of X only.
+    score_edit : str, default="changed_only"
+        "changed_only": the base score stays, bit for bit, wherever the decision stays. A changed
+        score goes just beyond the threshold. "all": the continuous edit of the paper,
+        sigmoid(r·z + logit(threshold)), which moves every score.
     n_concepts : int, default=2
         Number of concepts that the scorecard is split into, by whole raw columns. The decisions do
         not depend on it.
@@ -200,6 +204,7 @@ class ControlledDebiaser(RatioUpdate):
     """
 
     promised_: bool | None
+    reads_score_: bool = False
     _few_people_texts: tuple[str, ...]
 
     def __init__(
@@ -212,6 +217,9 @@ class ControlledDebiaser(RatioUpdate):
         max_accuracy_loss: float | None = None,
         max_volume_change: float | None = None,
         direction: str = "any",
+        max_margin: float | None = None,
+        reads_score: bool = True,
+        score_edit: str = "changed_only",
         n_concepts: int = 2,
         sparsity: float = 0.14,
         numeric: str = "auto",
@@ -235,6 +243,9 @@ class ControlledDebiaser(RatioUpdate):
         self.max_accuracy_loss = max_accuracy_loss
         self.max_volume_change = max_volume_change
         self.direction = direction
+        self.max_margin = max_margin
+        self.reads_score = reads_score
+        self.score_edit = score_edit
         self.n_concepts = n_concepts
         self.sparsity = sparsity
         self.numeric = numeric
@@ -311,31 +322,7 @@ class ControlledDebiaser(RatioUpdate):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
-            if getattr(self, name) is not None:
-                check_number(self, name, low=0.0, high=1.0)
-        check_number(self, "sparsity", low=0.0)
-        check_number(self, "accuracy_weight", low=0.0, high=1.0)
-        for name in ("n_concepts", "min_category_size"):
-            check_number(self, name, low=1, whole=True)
-        if self.target is not None:
-            check_number(self, "target", low=0.0, high=self._constraint.largest)
-        for name, known in CHOICES.items():
-            check_choice(getattr(self, name), name, known)
-        if self.confidence is not None:
-            check_number(self, "confidence", low=0.5, high=0.9999, include="right")
-            if self._is_budget:
-                raise InputError(
-                    "confidence promises a target, but target is None and max_changes alone names "
-                    "none. Pass target= as well.",
-                    parameter="confidence",
-                )
-        if self.monotone is not None and not isinstance(self.monotone, Mapping):
-            raise InputError(
-                f"monotone={self.monotone!r} must map columns to 1 or -1, such as "
-                "{'age': 1}: r may only rise with age.",
-                parameter="monotone",
-            )
+        check_controlled_parameters(self)
 
     def _check_labels_needed(self, rows: FitRows) -> None:
         uses = {
@@ -405,6 +392,7 @@ class ControlledDebiaser(RatioUpdate):
             use_all=self.sample == "all",
             random_state=check_random_state(0 if self.random_state is None else self.random_state),
             min_category_size=self.min_category_size,
+            max_margin=self.max_margin,
         )
         problem.check_cells()
         return problem
@@ -441,7 +429,7 @@ class ControlledDebiaser(RatioUpdate):
     def _decisions_on(self, problem: FitProblem) -> NDArray[np.bool_]:
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
         base = problem.rows.base
-        ratio = self._effective(base.decisions, self._ratio_function().evaluate(problem.terms))
+        ratio = self._effective(base, self._ratio_function().evaluate(problem.terms))
         return decide(base.scores, ratio, base.threshold)
 
     def _store_figures(
@@ -533,11 +521,11 @@ class ControlledDebiaser(RatioUpdate):
 
     # -- applying ---------------------------------------------------------------------
 
-    def _effective(
-        self, base: NDArray[np.bool_], ratio: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        may_raise, may_lower = self._may_move()
-        return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
+    def _effective(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(self.allowed_changes().is_open(base), ratio, 1.0)
+
+    def _reads_distance(self) -> bool:
+        return self.reads_score_
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
@@ -583,8 +571,10 @@ class ControlledDebiaser(RatioUpdate):
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
-        names = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
+        caps = ("max_changes", "max_accuracy_loss", "max_volume_change", "max_margin")
+        names = (*caps, "confidence")
         asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
         asked = {name: value if value is None else float(value) for name, value in asked.items()}
         asked["target"] = None if self._is_budget else float(self.target_)
+        asked["score_edit"] = self.fitted_param("score_edit")
         return replace(super().request(), direction=self.fitted_param("direction"), **asked)
