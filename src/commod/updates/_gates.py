@@ -53,13 +53,18 @@ class GatedUpdate(NamedTuple):
 
 def fit_target(problem: FitProblem, target: float) -> KeptUpdate:
     """Return the update for a target, or the update that comes closest to it within the caps."""
-    gates = search_gates(problem, target)
-    fewest = min(gates, key=lambda gate: gate.rank)
-    kept = _prefer_gains(gates, fewest, problem.borderline)
-    n_fewest = min(fewest.n_changed, _n_changed_by_all_columns(fewest.found, target))
-    outcome = _spend_on_cost(kept, target, (1 + problem.borderline) * fewest.n_changed)
-    outcome = replace(outcome, fewest=n_fewest / len(problem.rows))
+    kept, n_fewest = best_gate(problem, target)
+    n_by_all_columns = _n_changed_by_all_columns(kept.found, target)
+    outcome = _spend_on_cost(kept, target, (1 + problem.borderline) * n_fewest)
+    outcome = replace(outcome, fewest=min(n_fewest, n_by_all_columns) / len(problem.rows))
     return KeptUpdate(kept.found.sample.problem, outcome)
+
+
+def best_gate(problem: FitProblem, target: float) -> tuple[GatedUpdate, int]:
+    """Return the update of the best direction of changes, and the fewest changes of any."""
+    gates = _search_gates(problem, target)
+    fewest = min(gates, key=lambda gate: gate.rank)
+    return _prefer_gains(gates, fewest, problem.borderline), fewest.n_changed
 
 
 # ---------------------------------------------------------------------------------------------
@@ -74,7 +79,7 @@ def gated_problems(problem: FitProblem) -> list[FitProblem]:
     return [problem.gated(raises=gains), problem.gated(raises=not gains), problem]
 
 
-def search_gates(problem: FitProblem, target: float) -> list[GatedUpdate]:
+def _search_gates(problem: FitProblem, target: float) -> list[GatedUpdate]:
     """Return the best update of each direction that may win; the list is never empty."""
     gates: list[GatedUpdate] = []
     gated = gated_problems(problem)
@@ -110,7 +115,9 @@ def _rank(found: FoundUpdate, target: float) -> tuple[float, int, float]:
     return float(np.ceil(outcome.violation / step)), int(changed.sum()), errors
 
 
-def _prefer_gains(gates: Sequence[GatedUpdate], fewest: GatedUpdate, borderline: float) -> GatedUpdate:
+def _prefer_gains(
+    gates: Sequence[GatedUpdate], fewest: GatedUpdate, borderline: float
+) -> GatedUpdate:
     """Return the update with gains only where its extra changes are allowed, else the fewest."""
     for gate in gates:
         problem = gate.found.sample.problem

@@ -27,6 +27,7 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.scorecard import DISTANCE_COLUMN
 from commod.updates._fit_rows import FitRows
+from commod.updates._interface import AllowedChanges
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -46,6 +47,7 @@ class FitProblem:
     - `borderline`: extra changes, as a share of the fewest, for people whose change costs less.
     - `change_cost` (n,): what a change of each row costs: the distance of its score from the
       threshold (`cost_is_distance`), or what the user states. None where nothing is spent on it.
+    - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
     """
 
     rows: FitRows
@@ -65,6 +67,7 @@ class FitProblem:
     borderline: float = 0.0
     change_cost: Floats | None = None
     cost_is_distance: bool = True
+    max_margin: float | None = None
 
     def gated(self, *, raises: bool) -> FitProblem:
         """Return the problem where decisions may only be raised, or only lowered."""
@@ -138,9 +141,8 @@ class FitProblem:
     @cached_property
     def may_change(self) -> Mask:
         """Return the rows whose decision may change, shape (n,)."""
-        base = self.rows.base
-        allowed = np.where(base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & (base.scores != base.threshold))
+        allowed = AllowedChanges(self.may_raise, self.may_lower, self.max_margin)
+        return allowed.mask(self.rows.base)
 
     @cached_property
     def effects(self) -> ChangeEffects:

@@ -1,4 +1,4 @@
-"""Search for the update with the fewest changes: for one target, or along a path of targets.
+"""Search for the update with the fewest changes for one target.
 
 On large tables a search runs on a sample, and its result is verified on all rows:
 
@@ -19,16 +19,14 @@ from numpy.typing import NDArray
 
 from commod._data.encoding import TermTable
 from commod._solvers.search.annealing import SearchTask
-from commod._solvers.search.offset import TIE, best_offset
-from commod._solvers.search.path import REFERENCE_POSITION as REFERENCE
-from commod._solvers.search.path import Progress, SearchSolution, SearchStep, solve, solve_path
+from commod._solvers.search.offset import best_offset
+from commod._solvers.search.path import SearchSolution, SearchStep, solve
 from commod._solvers.search.threads import single_blas_thread
 from commod.updates._problem import FitProblem
 from commod.updates._sample import (
     SampleComparison,
     SearchSample,
     agrees_with_sample,
-    path_agrees_with_samples,
     search_samples,
 )
 
@@ -101,18 +99,16 @@ class FoundUpdate(NamedTuple):
     value: float
 
 
-def search_target(
-    problem: FitProblem, target: float, starts: Sequence[Floats] = ()
-) -> FoundUpdate:
+def search_target(problem: FitProblem, target: float, starts: Sequence[Floats] = ()) -> FoundUpdate:
     """Return the update for a target, or the update that comes closest to it within the caps.
 
     `starts` are weights (n_terms,) of updates from which the search also begins.
     """
     with single_blas_thread:
-        return next(_verified_updates(problem, target, closest=True, starts=starts))
+        return next(verified_updates(problem, target, closest=True, starts=starts))
 
 
-def _verified_updates(
+def verified_updates(
     problem: FitProblem, target: float, *, closest: bool, starts: Sequence[Floats] = ()
 ) -> Iterator[FoundUpdate]:
     """Yield verified updates, smallest sample first. The last one is fitted on all rows.
@@ -137,7 +133,9 @@ def _verified_updates(
         outcome = outcome_of(sample, sample.task, solution, target)
         if sample.is_all_rows:
             yield FoundUpdate(sample, solution, outcome, value)
-        elif agrees_with_sample(_compare(sample, solution, outcome, target)):
+        elif agrees_with_sample(
+            compare_with_sample(sample, sample.task, solution, outcome, target)
+        ):
             yield FoundUpdate(sample, solution, replace(outcome, verified=True), value)
 
 
@@ -192,12 +190,16 @@ def outcome_of(
     )
 
 
-def _compare(
-    sample: SearchSample, solution: SearchSolution, outcome: SearchOutcome, target: float
+def compare_with_sample(
+    sample: SearchSample,
+    task: SearchTask,
+    solution: SearchSolution,
+    outcome: SearchOutcome,
+    target: float,
 ) -> SampleComparison:
-    """Return what an update does to its search sample and to all rows."""
-    problem, effects, w = sample.problem, sample.task.effects, solution.direction.w
-    eta = sample.task.design.times(w)
+    """Return what the solution of a task does to its search sample and to all rows."""
+    problem, effects, w = sample.problem, task.effects, solution.direction.w
+    eta = task.design.times(w)
     on_sample = best_offset(effects, problem.inequalities(target, effects), eta, w)
     changed = (eta + on_sample.offset > 0) & effects.may_change
     return SampleComparison(
@@ -313,63 +315,3 @@ def _cheapest_at(
     inequalities = problem.inequalities(target, effects)
     direction = best_offset(effects, inequalities, eta, outcome.weights, exact=False)
     return None if direction.violation > 0 else (target, direction.cost)
-
-
-# ---------------------------------------------------------------------------------------------
-# A path of targets
-
-
-def fit_path(
-    problem: FitProblem,
-    targets: Sequence[float],
-    report: Progress = None,
-    shrinkages: Sequence[float | None] = (None,),
-) -> list[list[SearchOutcome]]:
-    """Return updates for each target, loosest first: one for each shrinkage.
-
-    A shrinkage of None lets the search choose. On large tables all updates are fitted on one
-    sample, which grows until the path agrees with it.
-    """
-    reference_target = targets[int(REFERENCE * len(targets))]
-    with single_blas_thread:
-        updates = _verified_updates(problem, reference_target, closest=False)
-        for sample, solution, *_ in updates:
-            inequalities = [problem.inequalities(target, sample.task.effects) for target in targets]
-            path = solve_path(sample.task, inequalities, solution, report, shrinkages)
-            outcomes = [
-                [outcome_of(sample, sample.task, solution, target) for solution in solutions]
-                for solutions, target in zip(path, targets, strict=True)
-            ]
-            if sample.is_all_rows:
-                return outcomes
-            comparisons = [
-                _compare(sample, path[i][0], outcomes[i][0], target)
-                for i, target in enumerate(targets)
-            ]
-            if path_agrees_with_samples(comparisons):
-                break
-        return [
-            [replace(first, verified=agrees_with_sample(comparison)), *others]
-            for (first, *others), comparison in zip(outcomes, comparisons, strict=True)
-        ]
-
-
-def extend_past_target(problem: FitProblem, outcome: SearchOutcome, extra: float) -> SearchOutcome:
-    """Return the update with another offset, which changes a share `extra` more of the rows.
-
-    It goes past parity on the fit rows, for new rows that need more. The update is returned as it
-    is where there is no such offset within the caps.
-    """
-    eta = np.sort(outcome.eta(problem.terms)[problem.may_change])[::-1]
-    n_changed = int((eta > 0).sum())
-    if not n_changed:
-        return outcome
-    is_gap = eta[:-1] - eta[1:] > TIE * float(np.ptp(eta))
-    offsets = 1 + np.flatnonzero(is_gap)
-    offsets = offsets[offsets >= np.ceil(n_changed * (1 + extra))]
-    if not len(offsets):
-        return outcome
-    last_changed, first_unchanged = eta[offsets[0] - 1], eta[offsets[0]]
-    offset = outcome.offset - 0.5 * float(last_changed + first_unchanged)
-    extended = replace(outcome, offset=offset)
-    return extended if problem.is_within_caps(changed_rows(problem, extended)) else outcome

@@ -171,9 +171,7 @@ def _reading(task: SearchTask, support: Mask, direction: Direction) -> SearchTas
     return replace(task, read_weight=float(read[0]) if len(read) else 0.0)
 
 
-def _with_cost(
-    task: SearchTask, relative_cost: Floats, shape: CostShape | None
-) -> SearchTask:
+def _with_cost(task: SearchTask, relative_cost: Floats, shape: CostShape | None) -> SearchTask:
     """Return the task in which the cost of a change grows as `shape` says."""
     if shape is None:
         return task
