@@ -44,12 +44,13 @@ class CostShape:
 SHAPES = (
     *(CostShape(share) for share in (0.3, 0.6, 0.8, 0.9, 1.0)),
     *(CostShape(share, power=2) for share in (0.8, 0.9, 1.0)),
-    CostShape(1.0, power=3),
+    *(CostShape(1.0, power) for power in (3, 4, 6)),
 )
 MAX_FAILURES = 2  # shapes in a row that change too many rows before the search ends
 START = 0.2  # standard deviations of the distance in the first direction that reads it
-NEAR_LOWEST = 1.03  # times the lowest total cost: among these, the lowest mean cost wins
+MAX_TOTAL = 0.1  # of the extra changes: by how much the total cost may exceed the lowest total
 SHRINKAGES = (0.8, 0.6, 0.4, 0.2)
+MAX_MEAN = 1.03  # times the mean cost of the best direction, for one that is shrunk
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,12 @@ def nearest_first(
         return []
     candidates = [first, *_candidates(part, change_cost, first, max_changes)]
     lowest = min(candidate.total for candidate in candidates)
-    near = [c for c in candidates if c.total <= NEAR_LOWEST * lowest]
+    max_total = lowest * (1 + MAX_TOTAL * max(max_changes / first.n_changes - 1, 0.0))
+    near = [c for c in candidates if c.total <= max_total]
     best = min(near, key=lambda candidate: candidate.mean)
     if best is first:
         return []
-    shrunk = _shrunk(part, change_cost, best, max_changes)
+    shrunk = _shrunk(part, change_cost, best, max_changes, max_total)
     others = sorted((c for c in candidates[1:] if c is not best), key=lambda c: c.mean)
     relative_cost = change_cost / first.mean
     return [
@@ -139,7 +141,11 @@ def _candidates(
 
 
 def _shrunk(
-    part: SearchTask, change_cost: Floats, best: CostedDirection, max_changes: float
+    part: SearchTask,
+    change_cost: Floats,
+    best: CostedDirection,
+    max_changes: float,
+    max_total: float,
 ) -> CostedDirection | None:
     """Return `best` shrunk towards the initial direction; None where that costs more."""
     part = _reading(part, np.ones(part.design.width, dtype=bool), best.direction)
@@ -148,7 +154,7 @@ def _shrunk(
         mixed = part.with_offset((1 - shrinkage) * w + shrinkage * initial)
         candidate = _costed(part, mixed, change_cost, best.shape)
         is_reached = mixed.violation <= best.direction.violation
-        is_cheap = candidate.mean <= NEAR_LOWEST * best.mean
+        is_cheap = candidate.total <= max_total and candidate.mean <= MAX_MEAN * best.mean
         if is_reached and is_cheap and candidate.n_changes <= max_changes:
             return candidate
     return None
