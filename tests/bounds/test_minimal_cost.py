@@ -128,7 +128,7 @@ def test_the_cheapest_changes_of_all_sets_of_rows(part):
 
 
 def test_the_rows_of_the_cheapest_changes_reach_the_target_at_this_cost():
-    for seed in range(N_INSTANCES, N_INSTANCES + 96):
+    for seed in range(N_INSTANCES, N_INSTANCES + 48):
         rows = Instance(seed)
         constraint = get_constraint(rows.constraints)
         n_groups = len(set(rows.group))
@@ -150,7 +150,7 @@ def test_the_rows_of_the_cheapest_changes_reach_the_target_at_this_cost():
 
 
 def test_the_fewest_changes_among_rows_that_may_change():
-    for seed in range(N_INSTANCES):
+    for seed in range(0, N_INSTANCES, 5):
         rows = Instance(seed)
         rows.cost, rows.budget = np.ones(len(rows.cost)), None
         constraint = get_constraint(rows.constraints)
@@ -185,7 +185,7 @@ def test_the_fewest_changes_among_rows_that_may_change():
 # What a user relies on
 
 
-def random_rows(seed, n=2000, n_groups=3):
+def random_rows(seed, n, n_groups=3):
     rng = np.random.default_rng(seed)
     group = rng.integers(0, n_groups, n)
     y_true = (rng.random(n) < 0.4).astype(int)
@@ -216,7 +216,7 @@ def test_with_equal_costs_the_cheapest_are_the_fewest(constraints, direction):
 
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
 def test_borderline_people_are_cheaper_and_the_unit_of_the_cost_does_not_matter(constraints):
-    score, y_pred, y_true, group = random_rows(0)
+    score, y_pred, y_true, group = random_rows(0, 300)
     distance = np.abs(score - 0.5)
     request = {
         "sensitive_features": group,
@@ -239,7 +239,7 @@ def test_borderline_people_are_cheaper_and_the_unit_of_the_cost_does_not_matter(
 
 
 def test_rows_that_may_not_change_can_make_a_target_unreachable():
-    score, y_pred, _, group = random_rows(0)
+    score, y_pred, _, group = random_rows(0, 2000)
     request = {"change_cost": np.abs(score - 0.5), "sensitive_features": group, "target": 0.95}
     costs = [
         minimal_cost(y_pred, may_change=np.abs(score - 0.5) <= width, **request).cost

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod.bounds._counts import CountProblem, read_counts, read_target, solve_fewest_changes
+from commod.bounds._fewest import solve_one_rate_row
 from commod.bounds._levels import (
     CountInterval,
     FloatArray,
@@ -229,13 +230,22 @@ class CheapestChanges:
     lowering: tuple[FloatArray, ...]
     is_ratio: bool
     budget: float
-    n_refinements: int = 8
+
+    @property
+    def n_refinements(self) -> int:
+        """Return how many grids, each 16 times finer, bring the search within one level."""
+        return math.ceil(math.log(self.row.sizes.sum(), 16))
 
     def solve(
         self, floor: Floor, *, budget: float | None = None, prefer_high: bool
     ) -> IntArray | None:
         """Return the positives per group after the cheapest changes, (G,); None where none do."""
         objective = self if budget is None else self._within(budget)
+        if any(totals[:2].sum() == 0 for totals in self.raising + self.lowering):
+            # Many levels may cost nothing. The fewest changes then come first among them.
+            fewest = solve_one_rate_row(self.row, floor, prefer_high=prefer_high)
+            if fewest is None or objective.cost_of(fewest) == 0:
+                return fewest
         best = best_interval(self.row, floor, objective, prefer_high=prefer_high)
         return None if best is None else np.clip(self.row.positives, best.low, best.high)
 
