@@ -203,6 +203,10 @@ class Sides:
             RankedPeople.of(-favorable_scores, favorable_before, groups, n_groups),
         )
 
+    def turned(self) -> Sides:
+        """Return the same people where the other decision is the favourable one."""
+        return Sides(self.accepted, self.rejected)
+
     def side_of(self, change: Change) -> RankedPeople:
         """Return the people whose decision a change in this direction starts from."""
         return self.rejected if change == "gain" else self.accepted
@@ -212,7 +216,7 @@ class Sides:
 
         `changed` (n,) says whose decision changes, or how probable a change is.
         """
-        return self.side_of(change).count_pairs(changed).share
+        return self.side_of(change).count_pairs(changed, with_variance=False).share
 
     def outscoring(
         self,

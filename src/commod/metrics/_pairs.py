@@ -55,8 +55,11 @@ class RankedPeople:
         group = np.zeros(len(values), dtype=np.intp)
         return RankedPeople(self.rows, rank[self.cells], group, values, 1)
 
-    def count_pairs(self, changed: Shares) -> GroupPairs:
-        """Return the pairs of each group; `changed` (n,) says who of the whole table changes."""
+    def count_pairs(self, changed: Shares, *, with_variance: bool = True) -> GroupPairs:
+        """Return the pairs of each group; `changed` (n,) says who of the whole table changes.
+
+        Without the variance, which takes most of the time, there is no interval.
+        """
         own = changed[self.rows]
         n_cells, n_groups, group = len(self.group_of), self.n_groups, self.group_of
         sizes = np.bincount(self.cells, minlength=n_cells)
@@ -64,16 +67,19 @@ class RankedPeople:
         second = sizes - first
         n_first, n_second = (np.bincount(group, n, n_groups) for n in (first, second))
         below = _ranks(second, n_second, group)
-        above = n_first[group] - _ranks(first, n_first, group)
         wins, pairs = np.bincount(group, below * first, n_groups), n_first * n_second
         if own.dtype != np.bool_:  # nobody makes a pair with himself
             with_self = np.bincount(group[self.cells], own * (1 - own), n_groups)
             wins, pairs = wins - with_self / 2, pairs - with_self
+        is_certain = own.dtype == np.bool_
+        if not (with_variance and is_certain):
+            return GroupPairs(n_first, n_second, pairs, wins, None, is_certain)
+        above = n_first[group] - _ranks(first, n_first, group)
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = _variance(below / n_second[group], first, n_first, group) + _variance(
                 above / n_first[group], second, n_second, group
             )
-        return GroupPairs(n_first, n_second, pairs, wins, variance, own.dtype == np.bool_)
+        return GroupPairs(n_first, n_second, pairs, wins, variance, is_certain)
 
 
 def _ranks(counts: FloatArray, totals: FloatArray, group: NDArray[np.intp]) -> FloatArray:
@@ -98,15 +104,15 @@ class GroupPairs:
     """Pairs of a person who changes and one who does not, by group; all shapes (n_groups,).
 
     In `wins` of the `pairs` the person who changes has the higher score. `variance` is that of
-    wins / pairs; it is NaN, or useless, for a group with fewer than two people on one side. The
-    numbers are expected ones, and have no interval, unless `is_certain`.
+    wins / pairs, or None if it was not computed; it means nothing for a group with fewer than two
+    people on one side. Unless `is_certain`, the numbers are expected ones and have no interval.
     """
 
     n_changed: FloatArray
     n_others: FloatArray
     pairs: FloatArray
     wins: FloatArray
-    variance: FloatArray
+    variance: FloatArray | None
     is_certain: bool
 
     @property
@@ -121,7 +127,7 @@ class GroupPairs:
             return UNDEFINED
         smaller = np.minimum(self.n_changed, self.n_others)
         n_smaller = float(smaller.sum())
-        if not self.is_certain or n_smaller < 2:
+        if self.variance is None or n_smaller < 2:
             return Estimate(share, None, None)
         # The variance of an area is at most this (Birnbaum and Klose 1957). It stands in for the
         # sample variance of a group with a single person on one side, which is not defined.
@@ -134,8 +140,10 @@ class GroupPairs:
 
     def of_group(self, i: int) -> GroupPairs:
         """Return the pairs of one group."""
-        arrays = self.n_changed, self.n_others, self.pairs, self.wins, self.variance
-        return GroupPairs(*(values[i : i + 1] for values in arrays), self.is_certain)
+        own = slice(i, i + 1)
+        counts = (v[own] for v in (self.n_changed, self.n_others, self.pairs, self.wins))
+        variance = None if self.variance is None else self.variance[own]
+        return GroupPairs(*counts, variance, self.is_certain)
 
 
 def _interval(share: float, variance: float, n: float, alpha: float) -> tuple[float, float]:
