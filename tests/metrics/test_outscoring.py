@@ -43,7 +43,9 @@ def true_share(people, before, after):
 @settings(max_examples=150, deadline=None)
 @given(people=st.lists(PERSON, min_size=1, max_size=25), change=st.sampled_from(["gain", "loss"]))
 def test_the_probability_is_the_share_of_pairs_of_the_same_group(people, change):
-    scores, before, after, groups, label = (np.array(values) for values in zip(*people, strict=True))
+    scores, before, after, groups, label = (
+        np.array(values) for values in zip(*people, strict=True)
+    )
     found = outscoring_probability(
         scores,
         before * 1,
@@ -151,6 +153,9 @@ def test_wrong_parameters_are_named(settings, message):
     arguments = {"scores": [0.1, 0.7], "y_before": [0, 1], "y_after": [1, 1], **settings}
     with pytest.raises(InputError, match=message) as raised:
         outscoring_probability(
-            arguments.pop("scores"), arguments.pop("y_before"), arguments.pop("y_after"), **arguments
+            arguments.pop("scores"),
+            arguments.pop("y_before"),
+            arguments.pop("y_after"),
+            **arguments,
         )
     assert raised.value.parameter == next(iter(settings))

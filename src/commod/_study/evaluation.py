@@ -24,6 +24,7 @@ from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
+from commod.metrics._pairs import change_shares
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
@@ -137,7 +138,7 @@ class EvaluationRows:
         sides = self._sides
         if sides is None:
             return {"outscoring": float("nan"), "outscoring_losses": float("nan")}
-        changed = self.before ^ after if after.dtype == np.bool_ else np.abs(after - self.before)
+        changed = change_shares(self.before, after)
         return {
             "outscoring": sides.share(changed, "gain"),
             "outscoring_losses": sides.share(changed, "loss"),

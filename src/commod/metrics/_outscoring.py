@@ -47,8 +47,8 @@ class OutscoringProbability:
     a person who keeps the favourable decision. In both cases a value below 0.5 says that the update
     passes over people who are nearer to the other decision.
 
-    - `value`, `low`, `high`: the probability over pairs of the same group, and its interval. Without
-      sensitive features all pairs count.
+    - `value`, `low`, `high`: the probability over pairs of the same group, and its interval.
+      Without sensitive features all pairs count.
     - `overall`: the same over all pairs.
     - `by_group`: the same by group; empty without sensitive features.
     - `n_changed`, `n_others`: the people on the two sides of a pair.

@@ -23,6 +23,19 @@ Shares = BoolArray | FloatArray  # who changes, or the probability of a change
 UNDEFINED = Estimate(None, None, None)
 
 
+def change_shares(before: BoolArray, after: Shares) -> Shares:
+    """Return whose decision changes, or how probable a change is, shape (n,).
+
+    Examples
+    --------
+    >>> change_shares(np.array([True, False]), np.array([0.75, 0.5]))
+    array([0.25, 0.5 ])
+    """
+    if after.dtype == np.bool_:
+        return np.asarray(before != after)
+    return np.abs(after - before)
+
+
 @dataclass(frozen=True)
 class RankedPeople:
     """People ordered by group and score, so that many updates need one sort.
@@ -62,14 +75,13 @@ class RankedPeople:
         """
         own = changed[self.rows]
         n_cells, n_groups, group = len(self.group_of), self.n_groups, self.group_of
-        sizes = np.bincount(self.cells, minlength=n_cells)
-        first = np.bincount(self.cells, own, minlength=n_cells)  # people who change
-        second = sizes - first
-        n_first, n_second = (np.bincount(group, n, n_groups) for n in (first, second))
+        first = _sums(self.cells, own, n_cells)  # people who change
+        second = np.bincount(self.cells, minlength=n_cells) - first
+        n_first, n_second = (_sums(group, n, n_groups) for n in (first, second))
         below = _ranks(second, n_second, group)
-        wins, pairs = np.bincount(group, below * first, n_groups), n_first * n_second
+        wins, pairs = _sums(group, below * first, n_groups), n_first * n_second
         if own.dtype != np.bool_:  # nobody makes a pair with himself
-            with_self = np.bincount(group[self.cells], own * (1 - own), n_groups)
+            with_self = _sums(group[self.cells], own * (1 - own), n_groups)
             wins, pairs = wins - with_self / 2, pairs - with_self
         is_certain = own.dtype == np.bool_
         if not (with_variance and is_certain):
@@ -80,6 +92,11 @@ class RankedPeople:
                 above / n_first[group], second, n_second, group
             )
         return GroupPairs(n_first, n_second, pairs, wins, variance, is_certain)
+
+
+def _sums(codes: NDArray[np.intp], values: Shares, n: int) -> FloatArray:
+    """Return the sum of the values of each code, shape (n,)."""
+    return np.bincount(codes, values, n).astype(np.float64)
 
 
 def _ranks(counts: FloatArray, totals: FloatArray, group: NDArray[np.intp]) -> FloatArray:
@@ -94,8 +111,8 @@ def _variance(
     """Return the variance of the mean of each group's values, which occur `counts` times."""
     n_groups = len(sizes)
     values = np.where(counts > 0, values, 0.0)
-    mean = np.bincount(group, values * counts, n_groups) / sizes
-    squares = np.bincount(group, (values - mean[group]) ** 2 * counts, n_groups)
+    mean = _sums(group, values * counts, n_groups) / sizes
+    squares = _sums(group, (values - mean[group]) ** 2 * counts, n_groups)
     return np.asarray(squares / (sizes - 1) / sizes)
 
 
@@ -141,9 +158,14 @@ class GroupPairs:
     def of_group(self, i: int) -> GroupPairs:
         """Return the pairs of one group."""
         own = slice(i, i + 1)
-        counts = (v[own] for v in (self.n_changed, self.n_others, self.pairs, self.wins))
-        variance = None if self.variance is None else self.variance[own]
-        return GroupPairs(*counts, variance, self.is_certain)
+        return GroupPairs(
+            self.n_changed[own],
+            self.n_others[own],
+            self.pairs[own],
+            self.wins[own],
+            None if self.variance is None else self.variance[own],
+            self.is_certain,
+        )
 
 
 def _interval(share: float, variance: float, n: float, alpha: float) -> tuple[float, float]:

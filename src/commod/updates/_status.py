@@ -42,8 +42,7 @@ def sentences(
     if left_out:
         yield left_out
     yield update._figures_text("fit rows" if test is None else "held-out rows")
-    if whom := outscoring_sentences(update.outscoring_):
-        yield whom
+    yield from outscoring_sentences(update.outscoring_)
     if outcome.n_search_rows < n_fit_rows:
         yield sample_text(outcome, n_fit_rows)
     yield from update._few_people_texts

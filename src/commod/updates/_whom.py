@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from commod._text import outscoring_text
 from commod.metrics._outscoring import Change, PairShare
+from commod.metrics._pairs import change_shares
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
 
@@ -22,8 +21,7 @@ def outscoring_figures(rows: FitRows, positive: Decisions, raising_is_a_gain: bo
     the groups of the constraint, and the shares of both sides whose true label is favourable.
     `positive` (n,) holds the new decisions, or probabilities of a positive one.
     """
-    before = rows.base.decisions
-    changed = before ^ positive if positive.dtype == np.bool_ else np.abs(positive - before)
+    changed = change_shares(rows.base.decisions, positive)
     sides = rows.sides if raising_is_a_gain else rows.sides.turned()
     label = rows.label if raising_is_a_gain or rows.label is None else ~rows.label
     figures: WholeFigures = {}
@@ -39,10 +37,10 @@ def outscoring_figures(rows: FitRows, positive: Decisions, raising_is_a_gain: bo
     return figures
 
 
-def outscoring_sentences(figures: Mapping[str, Mapping[str, float]]) -> str:
-    """Return a sentence for gains and one for losses; nothing for what does not occur."""
+def outscoring_sentences(figures: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return a sentence for gains and one for losses; none for what does not occur."""
     texts = (
         outscoring_text(change, PairShare(own["value"], own["low"], own["high"]))
         for change, own in figures.items()
     )
-    return " ".join(filter(None, texts))
+    return list(filter(None, texts))

@@ -351,7 +351,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self.outscoring_ = outscoring_figures(rows, positive, self._raising_is_a_gain())
         text = self._store_left_out(rows, positive)
         self._group_texts = (text,)
-        figures = self._sentence(), outscoring_sentences(self.outscoring_)
+        figures = self._sentence(), *outscoring_sentences(self.outscoring_)
         sentences = most_change_text(self.change_rate_), *figures, text.named
         self.status_ = " ".join(filter(None, sentences))
 

@@ -391,7 +391,10 @@ CHECKS = (
         "CM306", "Points of small categories do not predict the group", REASON, small_cells_answer
     ),
     Question(
-        "CM307", "Those who gain score no lower than those who stay rejected", REASON, gainers_answer
+        "CM307",
+        "Those who gain score no lower than those who stay rejected",
+        REASON,
+        gainers_answer,
     ),
     Question(
         "CM308", "Those who lose score no higher than those who do not", REASON, losers_answer

@@ -126,9 +126,9 @@ def steps(trade_off: TradeOff) -> ReportTable:
         f"Every step of the trade-off ({shorten(trade_off.method)}), measured on the "
         f"{count(trade_off.n_rows)} {shorten(trade_off.rows, 60)}. “Fewest possible” is the "
         "smallest share of changes that reaches the same fairness, even with each person's group. "
-        "“Gainers outscore” is the share of pairs of the same group in which a person who gains has "
-        "a higher base score than a person who stays rejected. “Losers outscored” is the share in "
-        "which a person who loses has a lower one than a person who keeps the favourable outcome.",
+        "“Gainers outscore” is the share of pairs of the same group in which a person who gains "
+        "has a higher base score than a person who stays rejected. “Losers outscored” is the share "
+        "in which a person who loses has a lower one than a person who does not.",
         enumerate(trade_off.steps, start=1),
         (
             ("Step", lambda row: figure(row[0])),
@@ -140,7 +140,10 @@ def steps(trade_off: TradeOff) -> ReportTable:
             ("Fewest possible", lambda row: figure(row[1].limit, percent)),
             ("Accuracy", lambda row: figure(row[1].accuracy, percent, "no labels")),
             ("Gainers outscore", lambda row: _outscoring(row[1].outscoring, row[1].n_gains)),
-            ("Losers outscored", lambda row: _outscoring(row[1].outscoring_losses, row[1].n_losses)),
+            (
+                "Losers outscored",
+                lambda row: _outscoring(row[1].outscoring_losses, row[1].n_losses),
+            ),
             (
                 "Who changes",
                 lambda row: Cell(_rules(row[1].segments), settings(row[1].settings), limit=160),
