@@ -81,7 +81,8 @@ class RankedPeople:
         below = _ranks(second, n_second, group)
         wins, pairs = _sums(group, below * first, n_groups), n_first * n_second
         if own.dtype != np.bool_:  # nobody makes a pair with himself
-            with_self = _sums(group[self.cells], own * (1 - own), n_groups)
+            proba = own.astype(np.float64)
+            with_self = _sums(group[self.cells], proba * (1 - proba), n_groups)
             wins, pairs = wins - with_self / 2, pairs - with_self
         is_certain = own.dtype == np.bool_
         if not (with_variance and is_certain):
