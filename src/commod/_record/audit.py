@@ -30,6 +30,8 @@ class Request:
 
     `target` is a floor on the P-rule, or a ceiling on the metric of the other constraints.
     `pos_name` and `favorable_name` are the two labels in words ("high risk", "low risk").
+    `max_margin` is the largest distance from the threshold at which a decision may change.
+    `score_edit` is "changed_only" or "all": which scores the update edits.
 
     Examples
     --------
@@ -49,6 +51,8 @@ class Request:
     threshold: float | None = None
     pos_name: str | None = None
     favorable_name: str | None = None
+    max_margin: float | None = field(default=None, metadata=ADDED_LATER)
+    score_edit: str | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ class EvaluationRows:
         if in_expectation:
             is_met = self.constraint.is_ratio and target <= 0
             return 0.0 if is_met else fewest_expected_changes(*table)
-        may_raise, may_lower = allowed
+        may_raise, may_lower, _ = allowed
         fewest = fewest_number(*table, may_raise=may_raise, may_lower=may_lower)
         return float("nan") if fewest is None else fewest
 

@@ -29,7 +29,8 @@ SMALLEST_SHARE = 0.01
 class FitRows:
     """The checked rows that an update is fitted on; `label` is None where y was not given.
 
-    `group_names` are the labels of the groups as different texts.
+    `group_names` are the labels of the groups as different texts. `change_cost` (n,) is what the
+    user says that a change of each row costs; None where nothing is said.
     """
 
     columns: list[Column]
@@ -39,6 +40,7 @@ class FitRows:
     in_constraint: NDArray[np.bool_]
     weight: NDArray[np.float64]
     group_names: tuple[str, ...]
+    change_cost: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)

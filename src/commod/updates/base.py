@@ -61,7 +61,7 @@ READING_ATTRIBUTES = (
     *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
-    ("progress", "adaptive_fairness", "aware", "concepts_by_column", "condition_on_logit", "search")
+    ("progress", "adaptive_fairness", "aware", "concepts_by_column", "reads_score", "search")
 )
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
 MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
@@ -498,6 +498,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     def allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""
         return AllowedChanges()
+
+    def score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
+        """Return the columns that the update computes from base scores: none by default."""
+        return []
 
     def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
         """Return decisions as labels of the base model, shape (n,)."""
