@@ -40,7 +40,8 @@ def test_the_answer_names_small_groups_with_sizes_and_rates():
     assert sentence == (
         "2 groups of fewer than 30 people are not compared: small (25 people, rate 0.0% → 8.0%), "
         "tiny (3 people, rate not shown). 3 people in groups of fewer than 5 are in no figure and "
-        f"no total. Over the 3 groups whose rates can be shown, the P-rule of label 1 is {value:.1%}."
+        "no total. Over the 3 groups whose rates can be shown, the P-rule of label 1 is "
+        f"{value:.1%}."
     )
     assert result.fairness[0].after.value > 0.5 > value
     small, tiny = result.small_groups

@@ -286,8 +286,8 @@ def test_with_confidence_the_metric_over_all_groups_names_its_rows(rows):
     quiet(update, X, y, groups)
     shown = groups != SECRETS[1]
     value = metrics.p_rule(None, update.predict(X)[shown], sensitive_features=groups[shown])
-    text = f"Over the 3 groups of at least 5 rows the P-rule of label 1 is {value:.3f} on the {N} rows of both"
-    assert f"{text} halves." in update.status_
+    text = f"Over the 3 groups of at least 5 rows the P-rule of label 1 is {value:.3f}"
+    assert f"{text} on the {N} rows of both halves." in update.status_
 
 
 def test_names_with_commas_are_listed_with_semicolons():

@@ -16,12 +16,19 @@ from commod.metrics._fairness import (
     p_rule,
     true_positive_rate_difference,
 )
+from commod.metrics._outscoring import (
+    OutscoringProbability,
+    PairShare,
+    outscoring_probability,
+)
 from commod.metrics._reference import adverse_impact_ratio, standardized_mean_difference
 from commod.metrics._scores import ScoreAgreement, score_agreement
 
 __all__ = [
     "ChangeCounts",
     "GroupRates",
+    "OutscoringProbability",
+    "PairShare",
     "ScoreAgreement",
     "adverse_impact_ratio",
     "change_locality",
@@ -33,6 +40,7 @@ __all__ = [
     "fairness_value",
     "false_positive_rate_difference",
     "group_rates",
+    "outscoring_probability",
     "p_rule",
     "score_agreement",
     "standardized_mean_difference",
