@@ -58,7 +58,7 @@ from commod.updates._whom import outscoring_figures, outscoring_sentences
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
-    *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest"),
+    *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest", "reads_score_"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
     ("progress", "adaptive_fairness", "aware", "concepts_by_column", "reads_score", "search")
