@@ -18,6 +18,7 @@ from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visib
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
+from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
 
 FEWEST_DECISIONS = 5  # of each kind, unless they are SMALLEST_SHARE of a small table
@@ -62,6 +63,16 @@ class FitRows:
         is_large = np.bincount(codes, self.in_constraint) > 0
         number = np.cumsum(is_large) - 1
         return np.where(self.in_constraint, number[codes], -1), int(is_large.sum())
+
+    @cached_property
+    def sides(self) -> Sides:
+        """Return the people of the constraint ranked by score, negative and positive decisions.
+
+        Positive decisions count as favourable; `turned` is for the other case.
+        """
+        codes, n_groups = self.large_groups
+        counted = np.where(self.weight > 0, codes, -1)
+        return Sides.of(self.base.scores, self.base.decisions, counted, n_groups)
 
     def accuracy(self, decisions: Decisions) -> float:
         """Return the weighted accuracy; NaN where true labels are unknown."""

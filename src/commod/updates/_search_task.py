@@ -1,4 +1,4 @@
-"""Build the task of a search: which rows may change, which are worth changing, which terms count."""
+"""Build the task of a search: who may change, who is worth changing, and which terms count."""
 
 from __future__ import annotations
 

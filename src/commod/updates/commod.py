@@ -164,6 +164,8 @@ class COMMOD(RatioUpdate):
         Epochs done; less than `epochs` after a keyboard interrupt.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
         Figures of the update and of the base model on the fit rows.
+    outscoring_ : dict
+        For "gain" and "loss": how those who change score; see `metrics.outscoring_probability`.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of fit rows. Totals do
         not count people of groups left out with fewer than five rows.

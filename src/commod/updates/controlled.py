@@ -159,6 +159,8 @@ class ControlledDebiaser(RatioUpdate):
     fairness_interval_ : tuple of float
         Two-sided interval of the fairness for people like these rows, at `confidence` (0.95 if
         None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
+    outscoring_ : dict
+        For "gain" and "loss": how those who change score; see `metrics.outscoring_probability`.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of rows. Totals do not
         count people of groups left out with fewer than five rows.

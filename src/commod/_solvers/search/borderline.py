@@ -5,7 +5,7 @@ The fewest changes go to the people whose columns tell the group best, wherever 
 
 1. Let the direction read the distance from the threshold.
 2. Search with a cost that grows with the distance, from a small share of the cost to all of it, and
-   at last to the square of the distance. Each search begins from the one before.
+   then to higher powers of the distance. Each search begins from the one before.
 3. Of all directions within the allowed changes, keep those with almost the lowest total distance.
    Take the one whose people are the nearest on average.
 4. Shrink it towards the initial direction as far as the total distance stays as low.
@@ -29,37 +29,33 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class CostShape:
-    """How the cost of a change grows: (1 − share) + share · (cost / typical cost) ** power."""
-
-    share: float
-    power: int = 1
-
-    def of(self, relative_cost: Floats) -> Floats:
-        """Return the cost of each change, (n,), from its cost relative to a typical change."""
-        return np.asarray((1 - self.share) + self.share * relative_cost**self.power)
-
-
-SHAPES = (
-    *(CostShape(share) for share in (0.3, 0.6, 0.8, 0.9, 1.0)),
-    *(CostShape(share, power=2) for share in (0.8, 0.9, 1.0)),
-    CostShape(1.0, power=3),
-)
-MAX_FAILURES = 2  # shapes in a row that change too many rows before the search ends
+LEVELS = (0.3, 0.6, 0.8, 0.9, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # see `cost_at_level`
+N_HALVINGS = 2  # of the interval between the last level within the allowed changes and the next
 START = 0.2  # standard deviations of the distance in the first direction that reads it
-NEAR_LOWEST = 1.03  # times the lowest total cost: among these, the lowest mean cost wins
+MAX_TOTAL = 0.1  # of the extra changes: by how much the total cost may exceed the lowest total
 SHRINKAGES = (0.8, 0.6, 0.4, 0.2)
+MAX_MEAN = 1.03  # times the mean cost of the best direction, for one that is shrunk
+
+
+def cost_at_level(relative_cost: Floats, level: float) -> Floats:
+    """Return the cost of each change in a search, (n,), from its cost relative to a typical change.
+
+    Up to level 1, the level is the share of the relative cost beside that of a plain change. Above
+    1, the level is the power of the relative cost.
+    """
+    if level <= 1:
+        return np.asarray((1 - level) + level * relative_cost)
+    return np.asarray(relative_cost**level)
 
 
 @dataclass(frozen=True)
 class CostedDirection:
-    """A direction with the share of people who change, their total cost, and the cost's shape."""
+    """A direction, the share of people who change, their total cost, and the level searched at."""
 
     direction: Direction
     n_changes: float
     total: float
-    shape: CostShape | None = None
+    level: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -100,17 +96,18 @@ def nearest_first(
         return []
     candidates = [first, *_candidates(part, change_cost, first, max_changes)]
     lowest = min(candidate.total for candidate in candidates)
-    near = [c for c in candidates if c.total <= NEAR_LOWEST * lowest]
+    max_total = lowest * (1 + MAX_TOTAL * max(max_changes / first.n_changes - 1, 0.0))
+    near = [c for c in candidates if c.total <= max_total]
     best = min(near, key=lambda candidate: candidate.mean)
     if best is first:
         return []
-    shrunk = _shrunk(part, change_cost, best, max_changes)
+    shrunk = _shrunk(part, change_cost, best, max_changes, max_total)
     others = sorted((c for c in candidates[1:] if c is not best), key=lambda c: c.mean)
     relative_cost = change_cost / first.mean
     return [
         CheaperSolution(
             solution.then("nearer people", c.direction, support),
-            _with_cost(_reading(task, support, c.direction), relative_cost, c.shape),
+            _with_cost(_reading(task, support, c.direction), relative_cost, c.level),
         )
         for c in (shrunk, best, *others)
         if c is not None and c.mean < first.mean
@@ -120,35 +117,45 @@ def nearest_first(
 def _candidates(
     part: SearchTask, change_cost: Floats, first: CostedDirection, max_changes: float
 ) -> Iterator[CostedDirection]:
-    """Yield directions within the allowed changes, for costs that grow more and more."""
+    """Yield directions within the allowed changes, at higher and higher levels of the cost.
+
+    Behind the first level that changes too many people, the interval to it is halved.
+    """
     relative_cost = change_cost / first.mean
-    start, n_failures = np.where(part.reads, -START, first.direction.w), 0
-    for shape in SHAPES:
-        direction = anneal(_with_cost(part, relative_cost, shape), start)
-        if direction.violation > first.direction.violation:
-            continue
-        start = direction.w
-        candidate = _costed(part, direction, change_cost, shape)
-        if candidate.n_changes <= max_changes:
-            n_failures = 0
+    start = np.where(part.reads, -START, first.direction.w)
+    last_level, too_high = 0.0, None
+    levels = list(LEVELS)
+    while levels:
+        level = levels.pop(0)
+        direction = anneal(_with_cost(part, relative_cost, level), start)
+        candidate = _costed(part, direction, change_cost, level)
+        is_reached = direction.violation <= first.direction.violation
+        if is_reached and candidate.n_changes <= max_changes:
+            start, last_level = direction.w, level
             yield candidate
-        elif n_failures + 1 == MAX_FAILURES:
-            return
-        else:
-            n_failures += 1
+        elif is_reached and too_high is None:
+            too_high, levels = level, [np.nan] * N_HALVINGS
+        elif too_high is not None:
+            too_high = level
+        if too_high is not None and levels:
+            levels[0] = (last_level + too_high) / 2
 
 
 def _shrunk(
-    part: SearchTask, change_cost: Floats, best: CostedDirection, max_changes: float
+    part: SearchTask,
+    change_cost: Floats,
+    best: CostedDirection,
+    max_changes: float,
+    max_total: float,
 ) -> CostedDirection | None:
     """Return `best` shrunk towards the initial direction; None where that costs more."""
     part = _reading(part, np.ones(part.design.width, dtype=bool), best.direction)
     initial, w = part.best_initial_direction()[0], _unit_columns(part, best.direction.w)
     for shrinkage in SHRINKAGES:
         mixed = part.with_offset((1 - shrinkage) * w + shrinkage * initial)
-        candidate = _costed(part, mixed, change_cost, best.shape)
+        candidate = _costed(part, mixed, change_cost, best.level)
         is_reached = mixed.violation <= best.direction.violation
-        is_cheap = candidate.mean <= NEAR_LOWEST * best.mean
+        is_cheap = candidate.total <= max_total and candidate.mean <= MAX_MEAN * best.mean
         if is_reached and is_cheap and candidate.n_changes <= max_changes:
             return candidate
     return None
@@ -171,23 +178,21 @@ def _reading(task: SearchTask, support: Mask, direction: Direction) -> SearchTas
     return replace(task, read_weight=float(read[0]) if len(read) else 0.0)
 
 
-def _with_cost(task: SearchTask, relative_cost: Floats, shape: CostShape | None) -> SearchTask:
-    """Return the task in which the cost of a change grows as `shape` says."""
-    if shape is None:
-        return task
-    cost = task.effects.cost * shape.of(relative_cost)
+def _with_cost(task: SearchTask, relative_cost: Floats, level: float) -> SearchTask:
+    """Return the task in which the cost of a change grows as the level says."""
+    cost = task.effects.cost * cost_at_level(relative_cost, level)
     return replace(task, effects=replace(task.effects, cost=cost))
 
 
 def _costed(
-    task: SearchTask, direction: Direction, change_cost: Floats, shape: CostShape | None = None
+    task: SearchTask, direction: Direction, change_cost: Floats, level: float = 0.0
 ) -> CostedDirection:
     """Return a direction with the share of people who change and what they cost."""
     effects = task.effects
     changed = (task.design.times(direction.w) + direction.offset > 0) & effects.may_change
     people = effects.people[changed]
     return CostedDirection(
-        direction, float(people.sum()), float(people @ change_cost[changed]), shape
+        direction, float(people.sum()), float(people @ change_cost[changed]), level
     )
 
 
