@@ -29,9 +29,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_programs(tmp_path_factory):
-    """Keep compiled programs of the tests apart from the user's."""
+    """Keep compiled programs of the tests apart from the user's; all workers share them."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of the whole run
+    (folder / "programs").mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COMMOD_CACHE_HOME", str(tmp_path_factory.mktemp("programs")))
+        patch.setenv("COMMOD_CACHE_HOME", str(folder / "programs"))
         yield
 
 
