@@ -159,11 +159,11 @@ def test_a_row_alone_is_decided_as_in_a_batch(kind, constraints):
         update = kind(model, strength=strength, constraints=constraints, random_state=0)
         update.fit(data.data, data.target, sensitive_features=group)
         whole = update.predict(data.data, sensitive_features=group)
+        some = range(0, 400, 7)
         alone = [
-            update.predict(data.data.iloc[[i]], sensitive_features=group[[i]])[0]
-            for i in range(400)
+            update.predict(data.data.iloc[[i]], sensitive_features=group[[i]])[0] for i in some
         ]
-        assert (whole == alone).all()
+        assert (whole[some] == alone).all()
 
 
 def test_fairlearn_relaxes_no_equalized_odds():
