@@ -14,7 +14,10 @@ from hypothesis import settings
 from commod.datasets import fetch_law_school, load_compas
 
 # A busy machine may take any time for an example, so no test has a deadline.
-settings.register_profile("commod", deadline=None)
+# Properties run in every `make test`, so each has few examples at a time. For many:
+# `pytest --hypothesis-profile=thorough`.
+settings.register_profile("commod", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("commod")
 
 SLOW_FIXTURES = {"spark", "postgres", "browser", "demo"}
@@ -172,16 +175,19 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
+def call(monkeypatch, capsys, pytestconfig):
     """Return what runs the command in this process: exit code, standard output and error."""
     from commod.cli import main
+
+    # `make test-lowest` lets old packages warn about each other
+    action = "error" if "error" in pytestconfig.getini("filterwarnings") else "default"
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["commod", *map(str, arguments)])
         capsys.readouterr()
         code = 0
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter(action)
             try:
                 main()
             except SystemExit as stop:

@@ -262,7 +262,7 @@ def test_studies_refuse_evaluated_rows_of_another_type():
 VALUES = st.sampled_from([True, False, "True", "a", 2, 0.5, None])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(VALUES, min_size=1, max_size=8), st.sampled_from(list(FORMS)))
 def test_a_table_is_refused_exactly_if_one_of_its_rows_is(values, name):
     update = UPDATES[name]

@@ -105,7 +105,7 @@ def lagrangian(update, points, mass, decisions, threshold):
     st.sampled_from([0.3, 0.8, 1.0]),
     st.sampled_from([0.5, 0.4]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_classifier_has_a_smaller_lagrangian(seed, constraints, ratio, strength, threshold):
     n_classes = 2 if constraints == "demographic_parity" else 4
     points, mass, X, classes = finite_population(seed, 7, n_classes)
