@@ -40,7 +40,7 @@ UPDATES = {
     "gains only": ControlledDebiaser(SCORED, direction="gains_only", favorable_label=0),
     "budget": ControlledDebiaser(SCORED, max_changes=0.05, threshold=0.4),
     "promise": ControlledDebiaser(SCORED, confidence=0.9, random_state=0),
-    "margin": COMMOD(SCORED, condition_on_logit=True, random_state=0, lambda_fair=20),
+    "margin": COMMOD(SCORED, reads_score=True, random_state=0, lambda_fair=20),
     "mlp": COMMOD(SCORED, architecture="mlp", hidden=(4,), random_state=0),
     "errors": MinimalFlip(SCORED, constraints=ERRORS),
     "aware errors": BayesPlugIn(SCORED, aware=True, constraints=ERRORS, lambda_ratio=0.1),

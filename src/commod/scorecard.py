@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,25 @@ from commod._data.encoding import (
 from commod._text import Table, first_rows, number, snippet, visible
 from commod._text import points as signed_points
 
-__all__ = ["MARGIN_COLUMN", "Scorecard", "decide", "edited_scores", "margins", "on_their_side"]
+__all__ = [
+    "DISTANCE_COLUMN",
+    "MARGIN_COLUMN",
+    "SCORE_EDITS",
+    "Crossing",
+    "Scorecard",
+    "crossing_at",
+    "decide",
+    "distances",
+    "edited_scores",
+    "is_within",
+    "margins",
+    "on_their_side",
+]
 
-MARGIN_COLUMN = "base margin"  # column of the margin, for updates that may read it
+MARGIN_COLUMN = "base margin"  # column of the margin, for COMMOD with `reads_score`
+DISTANCE_COLUMN = "distance from the threshold"  # column of |score − threshold|
+SCORE_EDITS = ("changed_only", "all")  # which scores an update edits
+CROSSING_WIDTH = 0.01  # share of the room beyond the threshold that changed scores are put into
 SCORE_CLIP = 1e-15  # keeps the logit of a score of 0 or 1 finite
 MAX_SHOWN = 60  # terms of a table in a notebook
 MAX_EXPONENT = 30.0  # sigmoid(30) is 1 - 1e-13; some SQL engines refuse exp of large numbers
@@ -229,6 +245,34 @@ def margins(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64
     return np.asarray(logit(clipped) - logit(threshold), dtype=np.float64)
 
 
+def distances(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    """Return |score − threshold| of each row, shape (n,), in the unit of the score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distances(np.array([0.25, 0.5]), 0.5)
+    array([0.25, 0.  ])
+    """
+    return np.abs(scores - threshold)
+
+
+def is_within(
+    scores: NDArray[np.float64], threshold: float, max_margin: float | None
+) -> NDArray[np.bool_]:
+    """Return which scores are at most `max_margin` from the threshold, shape (n,); None: all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_within(np.array([0.25, 0.5]), 0.5, 0.125)
+    array([False,  True])
+    """
+    if max_margin is None:
+        return np.ones(len(scores), dtype=bool)
+    return np.asarray(distances(scores, threshold) <= max_margin)
+
+
 def decide(
     scores: NDArray[np.float64], ratio: NDArray[np.float64], threshold: float
 ) -> NDArray[np.bool_]:
@@ -248,22 +292,83 @@ def decide(
 
 
 def edited_scores(
-    scores: NDArray[np.float64], ratio: NDArray[np.float64], threshold: float
+    scores: NDArray[np.float64],
+    ratio: NDArray[np.float64],
+    threshold: float,
+    score_edit: str = "all",
 ) -> NDArray[np.float64]:
-    """Return the edited scores g = sigmoid(r·z + logit(threshold)) in [0, 1], shape (n,).
+    """Return the edited scores in [0, 1], shape (n,).
 
-    Where r is exactly 1, the edited score equals the base score bit for bit. Elsewhere rounding
-    could put a score on the wrong side of the threshold, so `on_their_side` corrects it.
+    - "all": g = sigmoid(r·z + logit(threshold)). Where r is exactly 1, the edited score equals the
+      base score bit for bit. Elsewhere rounding could put a score on the wrong side of the
+      threshold, so `on_their_side` corrects it.
+    - "changed_only": the base score bit for bit where the decision stays. Where it changes,
+      `crossing_at` places the score just beyond the threshold.
 
     Examples
     --------
     >>> import numpy as np
     >>> edited_scores(np.array([0.2, 0.9]), np.array([-1.0, 1.0]), threshold=0.5)
     array([0.8, 0.9])
+    >>> edited_scores(np.array([0.2, 0.9]), np.array([-1.0, 0.3]), 0.5, "changed_only")
+    array([0.5035, 0.9   ])
     """
+    if score_edit == "changed_only":
+        changed = decide(scores, ratio, threshold) != (scores > threshold)
+        return np.where(changed, crossing_at(threshold).place(scores), scores)
     exponent = np.clip(ratio * margins(scores, threshold), -MAX_EXPONENT, MAX_EXPONENT)
     edited = np.where(ratio == 1, scores, expit(exponent + logit(threshold)))
     return on_their_side(edited, decide(scores, ratio, threshold), threshold)
+
+
+class Crossing(NamedTuple):
+    """Where a score goes whose decision changes: two rising lines, one on each side.
+
+    - A raised score is the larger of up_start + up_slope · score and `just_above`.
+    - A lowered score is the smaller of down_start − down_slope · (1 − score) and `just_below`.
+
+    `just_above` and `just_below` are the numbers next to the threshold. They act only where a
+    threshold is so near to 0 or 1 that rounding would put a score onto it.
+    """
+
+    threshold: float
+    up_start: float
+    up_slope: float
+    down_start: float
+    down_slope: float
+    just_above: float
+    just_below: float
+
+    def place(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each score on the other side of the threshold, shape (n,)."""
+        raised = np.maximum(self.up_start + scores * self.up_slope, self.just_above)
+        lowered = np.minimum(self.down_start - (1.0 - scores) * self.down_slope, self.just_below)
+        return np.where(scores > self.threshold, lowered, raised)
+
+
+def crossing_at(threshold: float) -> Crossing:
+    """Return the rule by which changed scores cross this threshold t.
+
+    With w = `CROSSING_WIDTH`, a raised score is t + (1 − t)·w·(1 + score/t)/2, and a lowered score
+    is t − t·w·(1 + (1 − score)/(1 − t))/2. So people who gain keep their order, as do people who
+    lose, and all of them stay near the threshold. Every engine computes the same products and sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> crossing_at(0.5).place(np.array([0.0, 0.4, 0.6, 1.0]))
+    array([0.5025, 0.5045, 0.4955, 0.4975])
+    """
+    room_above, room_below = (1 - threshold) * CROSSING_WIDTH, threshold * CROSSING_WIDTH
+    return Crossing(
+        threshold=threshold,
+        up_start=threshold + room_above / 2,
+        up_slope=room_above / (2 * threshold),
+        down_start=threshold - room_below / 2,
+        down_slope=room_below / (2 * (1 - threshold)),
+        just_above=math.nextafter(threshold, 1.0),
+        just_below=math.nextafter(threshold, 0.0),
+    )
 
 
 def on_their_side(

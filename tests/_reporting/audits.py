@@ -22,7 +22,9 @@ from commod._record import (
     Fairness,
     Gap,
     Group,
+    GroupOutscoring,
     Limit,
+    Outscoring,
     Provenance,
     Proxy,
     Quality,
@@ -174,6 +176,19 @@ def bins(shift):
     )
 
 
+def outscoring(change="gain", names=("African-American", "Caucasian")):
+    return Outscoring(
+        change,
+        39,
+        812,
+        estimate(0.283),
+        estimate(0.247),
+        estimate(0.412),
+        estimate(0.748),
+        tuple(GroupOutscoring(name, 19, 406, estimate(0.291)) for name in names),
+    )
+
+
 def audit(**changes):
     figures = {
         "schema": SCHEMA,
@@ -275,6 +290,7 @@ def audit(**changes):
             "c0ffee84b1e07c0a3c1d2f48d5a0c6be5e1f1c2ad7a4f0b3c6d9e8f7a6b51234",
             221,
         ),
+        "outscoring": (outscoring("gain"), outscoring("loss")),
     }  # fmt: skip
     return Audit(**{**figures, **changes})
 
@@ -311,6 +327,7 @@ def bare(**changes):
         "checks": (),
         "not_known": (),
         "provenance": replace(audit().provenance, method=None, settings={}, ledger_lines=0),
+        "outscoring": (),
     }
     return audit(**{**figures, **changes})
 
@@ -409,6 +426,7 @@ def hostile_together(texts):
         checks=tuple(Check(t, t, "failed", t, "needs a reason") for t in texts),
         not_known=tuple(texts),
         provenance=replace(found.provenance, settings={t: t for t in texts}, method=last),
+        outscoring=(outscoring(names=texts),),
         **many,
     )
     steps = tuple(
@@ -447,6 +465,7 @@ def hostile(text):
         provenance=replace(
             found.provenance, method=text, settings={text: text}, versions={text: text}
         ),
+        outscoring=(outscoring(names=names),),
     )
     steps = tuple(
         replace(s, segments=segments(names), card=card(names), settings={text: 0.5})

@@ -68,10 +68,17 @@ def of_frame(native, **options):
 def split(result):
     """Return the figures of counts, and those of sums of scores, which round differently."""
     plain = result.to_dict()
-    for name in ("not_known", "provenance", "calibration"):
+    for name in ("not_known", "provenance", "calibration", "outscoring"):
         del plain[name]
-    of_rows = ("CM302", "CM401", "CM402")  # scores of single rows are part of these answers
+    of_rows = (
+        "CM302",
+        "CM307",
+        "CM308",
+        "CM401",
+        "CM402",
+    )  # scores of single rows are part of these answers
     plain["checks"] = [c for c in plain["checks"] if c["code"] not in of_rows]
+    plain["answer"] = [text for text in plain["answer"] if "pairs of the same group" not in text]
     if plain["quality"] is not None:
         plain["quality"] |= {"auc_before": None, "auc_after": None, "auc_loss": None}
     plain["proxies"] = [

@@ -86,7 +86,7 @@ WAYS = {
 @pytest.fixture(scope="module", params=[*WAYS, "COMMOD"])
 def update(request, rows):
     if request.param == "COMMOD":  # with concepts that share columns, one of them the margin
-        how = {"condition_on_logit": True, "concepts_by_column": False, "lambda_ratio": 0.0}
+        how = {"reads_score": True, "concepts_by_column": False, "lambda_ratio": 0.0}
         brief = {"epochs": 40, "adversary_hidden": (8,), "lambda_fair": 6.0}
         return fit(rows, COMMOD, **how, **brief)
     return fit(rows, **WAYS[request.param])
@@ -376,7 +376,7 @@ def test_what_would_have_kept_a_decision_really_keeps_it(update, why, new):
     again, pairs = all_edited(new, people)
     assert len(pairs) > 0
     assert update.predict(again).tolist() == [person.before for person, _ in pairs]
-    if not update.condition_on_logit:
+    if not update.reads_score:
         ratios = [other.ratio for _, other in pairs]
         np.testing.assert_allclose(update.raw_ratio(again), ratios, atol=1e-9)
 

@@ -22,6 +22,7 @@ from commod.bounds import (
     equalized_odds_margin,
     fewest_changes,
     minimal_changes,
+    minimal_cost,
     minimal_expected_changes,
     most_accurate,
     p_rule_margin,
@@ -587,6 +588,9 @@ LIMITS = {
     "minimal_changes": lambda y, s, **more: minimal_changes(
         y, sensitive_features=s, target=0.8, **more
     ),
+    "minimal_cost": lambda y, s, **more: minimal_cost(
+        y, change_cost=[1, 1, 1], sensitive_features=s, target=0.8, **more
+    ),
     "best_fairness": lambda y, s, **more: best_fairness(
         y, sensitive_features=s, max_changes=1, **more
     ),
@@ -642,6 +646,8 @@ def test_true_labels_are_needed_where_they_are_compared():
             minimal_changes(y, target=0.1, **keywords)
         with pytest.raises(InputError, match=f"{constraints} compares .* but y_true is None"):
             best_fairness(y, max_changes=1, **keywords)
+        with pytest.raises(InputError, match=f"{constraints} compares .* but y_true is None"):
+            minimal_cost(y, change_cost=[1] * 4, target=0.1, **keywords)
     with pytest.raises(InputError, match="y_true is None, but accuracy compares"):
         most_accurate(None, y, sensitive_features=group, target=0.8)
     with pytest.raises(InputError, match="y_true has 2 rows, but 4 were expected"):
@@ -666,6 +672,8 @@ def test_a_budget_is_a_whole_number(budget):
     message = re.escape(f"max_changes={budget!r} must be a whole number of changes, 0 or more")
     with pytest.raises(InputError, match=message):
         best_fairness(y, sensitive_features=group, max_changes=budget)
+    with pytest.raises(InputError, match=message):
+        minimal_cost(y, change_cost=y, sensitive_features=group, target=0.8, max_changes=budget)
     with pytest.raises(InputError, match=message):
         most_accurate(y, y, sensitive_features=group, target=0.8, max_changes=budget)
 

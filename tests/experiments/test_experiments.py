@@ -23,6 +23,7 @@ from experiments.protocol import make_split, quartile
 from experiments.settings import FULL, QUICK
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.utils import Bunch
 
 from commod import COMMOD
 from commod.exceptions import DatasetError
@@ -383,9 +384,22 @@ def test_the_regression_finds_planted_coefficients():
     assert found["r2"] < 0.9 and found["r2_seeds"] == pytest.approx(1)
 
 
-def test_a_category_is_read_back_from_its_columns():
-    table = pd.DataFrame({"sex_Female": [1, 0], "sex_Male": [0, 1], "age": [3, 4]})
-    assert adult._category(table, "sex").tolist() == ["Female", "Male"]
+def test_adult_rows_are_shuffled_together(monkeypatch):
+    people = pd.DataFrame({"race": [f"race {i}" for i in range(9)], "age": range(9)})
+    for name in adult.NUMBERS[1:]:
+        people[name] = people["age"]
+    table = Bunch(
+        data=people,
+        target=people["age"].rename("income"),
+        sensitive_features=people["race"].rename("sex"),
+        feature_names=list(people.columns),
+    )
+    monkeypatch.setattr(adult.datasets, "fetch_adult", lambda: table)
+    shuffled = adult.load_adult()
+    assert list(shuffled.data.columns) == [*adult.NUMBERS, "race"]
+    assert sorted(shuffled.target) == list(range(9)) != shuffled.target.tolist()
+    assert shuffled.data["age"].tolist() == shuffled.target.tolist()
+    assert shuffled.data["race"].tolist() == shuffled.sensitive_features.tolist()
 
 
 def test_without_the_third_table_the_rest_is_run(monkeypatch, capsys):

@@ -18,6 +18,8 @@ from commod.patch.content import (
     Category,
     CategoryColumn,
     Content,
+    DistanceBinColumn,
+    DistanceColumn,
     Labels,
     MarginColumn,
     NumberColumn,
@@ -50,12 +52,28 @@ def margin(points):
     return MarginColumn("base margin", "margin", points, (points,))
 
 
+def distance(points):
+    return DistanceColumn("distance from the threshold", "distance", points, (points,))
+
+
+def distance_bins(edges, points):
+    cells = bins("", edges, points).bins
+    return DistanceBinColumn("distance from the threshold", "distance_bins", cells)
+
+
 def _line(points):
     return None if points is None else TermPoints(points, (points,))
 
 
 def content_of(
-    *columns, intercept=1.0, threshold=0.5, may_raise=True, may_lower=True, labels=(0, 1, 1)
+    *columns,
+    intercept=1.0,
+    threshold=0.5,
+    may_raise=True,
+    may_lower=True,
+    max_margin=None,
+    score_edit="all",
+    labels=(0, 1, 1),
 ):
     gates = {
         (True, True): "any",
@@ -74,7 +92,10 @@ def content_of(
         ),
         reached=Reached("fit", 10, "P-rule", *[None] * 10, "by hand"),
         seen=Seen(len(columns), "0" * 64),
-        ratio=Ratio(intercept, may_raise, may_lower, (1.0,), (intercept,), tuple(columns)),
+        ratio=Ratio(
+            intercept, may_raise, may_lower, (1.0,), (intercept,), tuple(columns), max_margin
+        ),
+        score_edit=score_edit,
     )
 
 
@@ -118,10 +139,14 @@ def _edited(content, points, row):
     r = _ratio(content, points, row, z)
     if (was and not content.ratio.may_lower) or (not was and not content.ratio.may_raise):
         r = 1.0
+    if content.ratio.max_margin is not None and abs(score - threshold) > content.ratio.max_margin:
+        r = 1.0
     changed = r < 0 and score != threshold
     decided = was != changed
     edited = score
-    if r != 1:
+    if content.score_edit == "changed_only":
+        edited = _crossed(score, threshold) if changed else score
+    elif r != 1:
         exponent = min(max(r * z, -30.0), 30.0) + math.log(threshold / (1 - threshold))
         edited = 1 / (1 + math.exp(-exponent))
     if decided and edited <= threshold:
@@ -134,11 +159,25 @@ def _edited(content, points, row):
     return r, edited, label, changed, moved if changed else "kept"
 
 
+def _crossed(score, threshold):
+    """Return a changed score: in a band of a hundredth beyond the threshold, in the old order."""
+    if score > threshold:
+        part = (1 + (1 - score) / (1 - threshold)) / 2
+        return min(threshold - threshold * 0.01 * part, math.nextafter(threshold, 0))
+    part = (1 + score / threshold) / 2
+    return max(threshold + (1 - threshold) * 0.01 * part, math.nextafter(threshold, 1))
+
+
 def _ratio(content, points, row, z):
     r = content.ratio.intercept
     for column in content.ratio.columns:
         if column.reads == "margin":
             r += column.points * z
+            continue
+        if column.reads.startswith("distance"):
+            far = abs(row["score"] - content.base.threshold)
+            is_unit = column.reads == "distance"
+            r += column.points * far if is_unit else _bin_points(column, far)
             continue
         value = row[column.name]
         if isinstance(value, float) and not math.isfinite(value):
@@ -151,10 +190,14 @@ def _ratio(content, points, row, z):
         elif value is None:
             r += missing
         elif column.reads == "bins":
-            r += next(b.points for b in column.bins if b.below is None or value < b.below)
+            r += _bin_points(column, value)
         else:
             r += points[column.name].get(_typed(value), 0.0)
     return r
+
+
+def _bin_points(column, value):
+    return next(b.points for b in column.bins if b.below is None or value < b.below)
 
 
 def _typed(value):

@@ -26,6 +26,8 @@ from patches import (
     check_rows,
     check_scores,
     content_of,
+    distance,
+    distance_bins,
     in_order,
     margin,
     number,
@@ -34,7 +36,14 @@ from patches import (
 
 from commod._data.columns import Column, read_columns
 from commod.patch import Patch
-from commod.scorecard import MARGIN_COLUMN, decide, edited_scores, margins
+from commod.scorecard import (
+    DISTANCE_COLUMN,
+    MARGIN_COLUMN,
+    decide,
+    distances,
+    edited_scores,
+    margins,
+)
 
 try:
     import onnxruntime
@@ -139,10 +148,16 @@ SMALL = {
         "may_lower": False,
         "labels": ("deny", "it's granted", "it's granted"),
         "intercept": 1.5,
+        "score_edit": "changed_only",
     },
     "losses are good, one direction": {"may_raise": False, "labels": (-1, 1, -1)},
     "margin, boolean labels": {"labels": (False, True, False), "with_margin": True},
-    "number labels": {"labels": (0.5, 2, 2), "may_raise": False},
+    "number labels, borderline only": {
+        "labels": (0.5, 2, 2),
+        "max_margin": 0.2,
+        "score_edit": "changed_only",
+        "with_distance": True,
+    },
 }
 
 
@@ -150,7 +165,9 @@ def small_case(name):
     options = {"threshold": 0.7, "intercept": 1.75, **SMALL[name]}
     columns = SMALL_COLUMNS
     if options.pop("with_margin", False):
-        columns = (SMALL_COLUMNS[0], margin(0.3), SMALL_COLUMNS[1])
+        columns = (SMALL_COLUMNS[0], margin(0.3), SMALL_COLUMNS[1], distance(-0.25))
+    if options.pop("with_distance", False):
+        columns = (*SMALL_COLUMNS, distance_bins([0.125], [0.0, -0.5]))
     content = content_of(*columns, **options)
     return Case(content, small_table(np.random.default_rng(1)))
 
@@ -300,7 +317,8 @@ def test_numpy_decides_alike(name, request):
     columns = read_columns(finite(case.table).drop(columns="score")[known], card.encoding.kinds)
     z = margins(scores[known], threshold)
     columns = [_as_categories(c) if c.name == "code" else c for c in columns]
-    ratio = card.ratio([*columns, Column(MARGIN_COLUMN, "numeric", z)])
+    far = Column(DISTANCE_COLUMN, "numeric", distances(scores[known], threshold))
+    ratio = card.ratio([*columns, Column(MARGIN_COLUMN, "numeric", z), far])
     np.testing.assert_allclose(ratio, case.expected.ratio[known], rtol=0, atol=1e-14)
     decisions = decide(scores[known], ratio, threshold)
     labels = [label for label in case.expected.decision if label is not None]

@@ -17,8 +17,9 @@ from sklearn.linear_model import LogisticRegression
 from commod import ControlledDebiaser, Patch, ScoreColumn, frontier
 from commod.datasets import make_biased
 from commod.exceptions import InputError
-from commod.patch.content import SCHEMA, LeftOut
-from commod.patch.schema import ADDED
+from commod.patch.content import SCHEMA, LeftOut, Ratio
+from commod.patch.file import content_digest
+from commod.patch.schema import ADDED, DEFAULTS
 
 STORED = sorted((Path(__file__).parent / "stored").glob("*.json"))
 DIGEST = "a" * 64
@@ -48,12 +49,14 @@ def test_a_file_of_version_1_is_upgraded_and_saved_as_version_2(path, tmp_path):
         "left_out",
         "audit",
         "versions",
+        "score_edit",
     }
+    assert content.score_edit == "all" and content.ratio.max_margin is None
 
 
 def test_a_file_of_version_1_has_no_field_of_version_2():
     text = STORED[0].read_text("utf-8")
-    for name in ADDED[2]:
+    for name in (*ADDED[2], *DEFAULTS):
         tree = json.loads(text)
         *parts, last = name.split(".")
         holder = tree
@@ -74,6 +77,26 @@ def test_a_file_of_version_2_has_every_field_of_version_2():
         del holder[last]
         with pytest.raises(InputError, match=rf"lacks field '{last}'"):
             Patch.from_json(json.dumps(tree))
+
+
+@pytest.mark.parametrize("edit", ["all", "changed_only"])
+@pytest.mark.parametrize("path", DEFAULTS)
+def test_an_early_file_of_version_2_edits_all_scores(path, edit):
+    patch = Patch(replace(mixed_patch().content, score_edit=edit))
+    tree = json.loads(patch.to_json())
+    *parts, last = path.split(".")
+    holder = tree
+    for part in parts:
+        holder = holder[part]
+    del holder[last]
+    with pytest.raises(InputError, match="damaged or edited"):
+        Patch.from_json(json.dumps(tree))  # its digest counts the field
+    if path == "score_edit":
+        patch = Patch(replace(patch.content, score_edit="all"))
+    tree["digest"] = content_digest(patch.content, absent=[path])
+    early = Patch.from_json(json.dumps(tree))
+    assert early == patch and early.content.score_edit == patch.content.score_edit
+    assert early.content.ratio.max_margin is None
 
 
 def test_a_version_is_not_changed_by_its_number_alone():
@@ -126,6 +149,8 @@ def test_a_patch_counts_the_groups_that_were_left_out_and_names_none(fitted):
         ({"left_out": LeftOut(0, 7)}, "left out"),
         ({"left_out": LeftOut(1, 10**30)}, "left out"),
         ({"schema": "commod.patch/1"}, "schema"),
+        ({"score_edit": "some"}, "score_edit must be"),
+        ({"ratio": Ratio(1.0, True, True, (1.0,), (0.0,), (), -0.1)}, "max_margin -0.1"),
     ],
 )
 def test_a_content_of_version_2_that_contradicts_itself_is_refused(changes, match):
@@ -157,6 +182,8 @@ def test_differences_name_every_new_field():
     for changes, word in (
         ({"audit": "b" * 64}, "audit"),
         ({"left_out": LeftOut(2, 9)}, "left out"),
+        ({"score_edit": "changed_only"}, "edited scores"),
+        ({"ratio": replace(content.ratio, max_margin=0.25)}, "largest distance"),
         ({"versions": {"numpy": "9.9"}}, "version of"),
         ({"seen": replace(content.seen, n_rows=5000)}, "fit rows"),
         ({"base": replace(content.base, scores_digest="c" * 64)}, "scores"),

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -79,12 +80,11 @@ def finite_population(seed, n_points, n_classes):
     return points, size / size.sum(), X, np.concatenate(classes)
 
 
-def lagrangian(update, points, mass, decisions, threshold):
-    """Return cost-sensitive risk + Σ ψ·rate + lambda_ratio·share of changes of each classifier."""
+def lagrangian(update, points, mass, decisions):
+    """Return risk/2 + Σ ψ·rate + lambda_ratio·share of changes of each classifier."""
     score = points["score"].to_numpy()
-    risk = (1 - threshold) * ((1 - decisions) * score) @ mass
-    risk += threshold * (decisions * (1 - score)) @ mass
-    changes = (decisions != (score > threshold)) @ mass
+    risk = 0.5 * ((1 - decisions) * score) @ mass + 0.5 * (decisions * (1 - score)) @ mass
+    changes = (decisions != (score > 0.5)) @ mass
     proba = points.drop(columns="score").to_numpy().T
     if update.constraints == "demographic_parity":
         cells = proba[None]
@@ -123,9 +123,10 @@ def test_no_classifier_has_a_smaller_lagrangian(seed, constraints, ratio, streng
     y = None if constraints == "demographic_parity" else classes // 2
     update.fit(X, y, sensitive_features=classes % 2)
     every = np.array(list(itertools.product([0, 1], repeat=7)))
-    least = lagrangian(update, points, mass, every, threshold).min()
     own = update.predict(points)[None]
-    assert lagrangian(update, points, mass, own, threshold)[0] == pytest.approx(least, abs=1e-12)
+    shifted = points.assign(score=expit(logit(points["score"]) - logit(threshold)))
+    least = lagrangian(update, shifted, mass, every).min()
+    assert lagrangian(update, shifted, mass, own)[0] == pytest.approx(least, abs=1e-12)
 
 
 @pytest.mark.slow

@@ -94,7 +94,6 @@ def make_problem(n=90, n_groups=2, n_rate_rows=1, length=0.1, seed=0):
         cell=cell.astype(np.int32),
         weight=rng.uniform(0.5, 2, n).astype(single),
         fairness_weight=rng.uniform(0.5, 2, n).astype(single),
-        offset=-0.4,
         n_rate_rows=n_rate_rows,
         n_groups=n_groups,
         kernel_length=length,
@@ -186,7 +185,7 @@ def test_the_divergence_is_that_of_bernoulli_trials():
 def numpy_descent(problem, strength, epochs, rate):
     """Linear T by full-batch Adam, gradients written out; returns w and b."""
     x = np.column_stack([problem.numeric.astype(float), np.ones(len(problem.margin))])
-    z, weight = problem.margin.astype(float) + problem.offset, problem.weight.astype(float)
+    z, weight = problem.margin.astype(float), problem.weight.astype(float)
     fair = problem.fairness_weight.astype(float)
     ones, f = problem.cell == 1, expit(z)
     share = fair * ones / (fair @ ones) - fair * ~ones / (fair @ ~ones)

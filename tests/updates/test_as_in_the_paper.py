@@ -49,7 +49,7 @@ def test_the_papers_settings_are_parameters_that_clone_keeps(model):
         assert parameters["init"] == "zero"
         assert parameters["adversary_hidden"] == (64, 32, 16)
         assert parameters["concepts_by_column"] is False
-        assert (parameters["threshold"], parameters["condition_on_logit"]) == (0.5, False)
+        assert (parameters["threshold"], parameters["reads_score"]) == (0.5, False)
         assert (parameters["n_concepts"], parameters["lambda_fair"]) == (5, 3)
 
 

@@ -252,7 +252,7 @@ def test_a_message_does_not_list_everybody(model, rows):
 
 
 def test_conditioning_on_the_logit_adds_one_term_for_the_margin(model, rows):
-    update = small(model, rows, condition_on_logit=True, locked_features=["x0"])
+    update = small(model, rows, reads_score=True, locked_features=["x0"])
     assert update.term_names_ == ["x1", "x2", "x3", "base margin"]
     assert update.scorecard_.points[-1], "it has a say"
     np.testing.assert_allclose(
@@ -388,7 +388,7 @@ def test_a_column_named_like_the_margin_is_refused(model, rows):
     X, y, s = rows
     table = X.assign(score=model.predict_proba(X)[:, 1]).rename(columns={"x3": "base margin"})
     with pytest.raises(InputError, match="X has a column 'base margin'"):
-        COMMOD(ScoreColumn("score"), condition_on_logit=True).fit(table, y, sensitive_features=s)
+        COMMOD(ScoreColumn("score"), reads_score=True).fit(table, y, sensitive_features=s)
 
 
 def test_a_class_is_not_a_model(rows):

@@ -143,6 +143,16 @@ CALLS = {
         bounds.minimal_changes,
         {"y_true": Y, "y_pred": BEFORE, "sensitive_features": GROUP, "target": 0.8},
     ),
+    "minimal_cost": (
+        bounds.minimal_cost,
+        {
+            "y_true": Y,
+            "y_pred": BEFORE,
+            "sensitive_features": GROUP,
+            "target": 0.8,
+            "change_cost": [1.0] * len(Y),
+        },
+    ),
     "p_rule": (metrics.p_rule, {"y_true": Y, "y_pred": BEFORE, "sensitive_features": GROUP}),
 }
 

@@ -188,7 +188,7 @@ def test_it_takes_what_the_linear_one_takes():
         ScoreColumn("score"),
         **{**QUICK, "lambda_fair": 3, "hidden": (8,)},
         constraints="equalized_odds",
-        condition_on_logit=True,
+        reads_score=True,
         locked_features=["town"],
     )
     weight = np.linspace(0.5, 1.5, N)

@@ -1,4 +1,4 @@
-"""Read sample weights."""
+"""Read sample weights and costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,29 @@ def check_weights(
     """Return one non-negative finite weight per row, shape (n_rows,); ones where None."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = one_dimensional(sample_weight, name)
+    weight = _amounts(sample_weight, n_rows, name, "weights")
+    if not weight.any():
+        raise InputError(
+            f"{name} is zero in every row; at least one must be positive.", parameter=name
+        )
+    return weight
+
+
+def check_costs(change_cost: Any, n_rows: int, name: str = "change_cost") -> NDArray[np.float64]:
+    """Return one non-negative finite cost per row, shape (n_rows,); all may be zero.
+
+    Examples
+    --------
+    >>> check_costs([0.5, -1], 2)
+    Traceback (most recent call last):
+    commod.exceptions.InputError: change_cost contains negative, NaN or infinite values; costs must
+    be finite and at least 0.
+    """
+    return _amounts(change_cost, n_rows, name, "costs")
+
+
+def _amounts(values: Any, n_rows: int, name: str, kind: str) -> NDArray[np.float64]:
+    weight = one_dimensional(values, name)
     if weight.dtype.kind not in "fiub":
         scalars = [math.nan if v is None else v for v in map(plain, weight.tolist())]
         wrong = [v for v in scalars if not isinstance(v, bool) and not is_numeric(type(v))]
@@ -35,12 +57,8 @@ def check_weights(
         is_finite = bool(np.isfinite(weight.sum()))
     if not is_finite or (weight < 0).any():
         raise InputError(
-            f"{name} contains negative, NaN or infinite values; weights must be finite and "
+            f"{name} contains negative, NaN or infinite values; {kind} must be finite and "
             "at least 0.",
             parameter=name,
-        )
-    if not weight.any():
-        raise InputError(
-            f"{name} is zero in every row; at least one must be positive.", parameter=name
         )
     return weight

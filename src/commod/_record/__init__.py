@@ -36,6 +36,7 @@ from commod._record.explanation import (
     Value,
 )
 from commod._record.left_out import LeftOutGroup
+from commod._record.outscoring import GroupOutscoring, Outscoring
 from commod._record.plain import from_plain, plain_digest, to_plain
 from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
 from commod._record.trade_off import Step, TradeOff
@@ -57,8 +58,10 @@ __all__ = [
     "Fairness",
     "Gap",
     "Group",
+    "GroupOutscoring",
     "LeftOutGroup",
     "Limit",
+    "Outscoring",
     "Provenance",
     "Proxy",
     "Quality",

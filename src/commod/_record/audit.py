@@ -10,6 +10,7 @@ from commod import _text
 from commod._io.strict_json import read_object
 from commod._record.checks import Check, by_importance, verdict_of, with_severities
 from commod._record.explanation import Card, Estimate, Segments, Value
+from commod._record.outscoring import Outscoring
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
 from commod._record.shipped import REPORT_SCHEMA
 from commod.exceptions import InputError
@@ -29,6 +30,8 @@ class Request:
 
     `target` is a floor on the P-rule, or a ceiling on the metric of the other constraints.
     `pos_name` and `favorable_name` are the two labels in words ("high risk", "low risk").
+    `max_margin` is the largest distance from the threshold at which a decision may change.
+    `score_edit` is "changed_only" or "all": which scores the update edits.
 
     Examples
     --------
@@ -48,6 +51,8 @@ class Request:
     threshold: float | None = None
     pos_name: str | None = None
     favorable_name: str | None = None
+    max_margin: float | None = field(default=None, metadata=ADDED_LATER)
+    score_edit: str | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -305,6 +310,8 @@ class Audit:
     All figures are of the `n` people that `rows` names. All intervals have the two-sided `level`
     unless they state their own. `answer` has the most important results as sentences. `notice` is
     set where most changes are losses, and says how many gains alone would reach the same fairness.
+    `outscoring` has an entry for gains and one for losses, if there are any and base scores are
+    known.
 
     Examples
     --------
@@ -341,6 +348,7 @@ class Audit:
     checks: tuple[Check, ...]
     not_known: tuple[str, ...]
     provenance: Provenance
+    outscoring: tuple[Outscoring, ...] = field(default=(), metadata=ADDED_LATER)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,7 +14,9 @@ class Step:
 
     `limit` is the fewest changes, as a share of the rows, that reach the same fairness in the same
     directions. A randomised update has expected counts, with fractions, and no segments. `card` is
-    None for an update that is not a scorecard.
+    None for an update that is not a scorecard. `outscoring` is the share of pairs of the same group
+    in which a person who gains has a higher base score than one who stays rejected;
+    `outscoring_losses` that in which a person who loses has a lower one than one who does not.
     """
 
     target: float | None
@@ -28,6 +30,8 @@ class Step:
     settings: dict[str, float | None]
     segments: Segments | None
     card: Card | None
+    outscoring: float | None = field(default=None, metadata=ADDED_LATER)
+    outscoring_losses: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

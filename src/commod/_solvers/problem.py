@@ -205,16 +205,15 @@ class RatioSchedule(Schedule):
 class AdditiveProblem(TermArrays):
     """Rows to train an additive term T on; all arrays but the moments have one entry per row.
 
-    `margin` is z, clipped, and `offset` the logit of the threshold: z + T + offset is the edited
-    logit. `cell` is the constraint's cell of a row, rate row · n_groups + group. A row in no cell
-    has `fairness_weight` 0.
+    `margin` is z, clipped: z + T is the edited logit of a score whose threshold is 0.5. `cell` is
+    the constraint's cell of a row, rate row · n_groups + group. A row in no cell has
+    `fairness_weight` 0.
     """
 
     margin: NDArray[np.float32]
     cell: NDArray[np.int32]
     weight: NDArray[np.float32]
     fairness_weight: NDArray[np.float32]
-    offset: float
     n_rate_rows: int
     n_groups: int
     kernel_length: float

@@ -23,6 +23,8 @@ from commod.bounds._counts import fewest_number
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
+from commod.metrics._outscoring import Sides
+from commod.metrics._pairs import change_shares
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
@@ -42,7 +44,8 @@ class EvaluationRows:
     None where true labels are not known. `gain_raises` says whether the positive decision is the
     favourable one. `n_groups_left_out` groups have too few fit rows, or none. `in_totals` selects
     the rows that totals count: all but those of very small groups left out, because a report with
-    these totals and those of an audit would reveal single people.
+    these totals and those of an audit would reveal single people. `scores` (n,) are those of the
+    base model; None where they are not known. They are not pickled: no file may hold columns.
     """
 
     constraints: ConstraintLike
@@ -53,9 +56,14 @@ class EvaluationRows:
     gain_raises: bool
     n_groups_left_out: int = 0
     in_totals: Mask | slice = field(default_factory=lambda: EVERYBODY)
+    scores: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.before[self.in_totals])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in self.__dict__.items() if name != "_sides"}
+        return {**state, "scores": None}
 
     @property
     def left_out_text(self) -> str:
@@ -119,7 +127,29 @@ class EvaluationRows:
             "n_gains": n_gains,
             "n_losses": n_losses,
             "limit": limit / len(self),
+            **self._outscoring(after),
         }
+
+    def _outscoring(self, after: Decisions) -> dict[str, float]:
+        """Return how often those who change score nearer to the other decision, by direction.
+
+        The figures are of pairs of the same compared group; NaN where there are none.
+        """
+        sides = self._sides
+        if sides is None:
+            return {"outscoring": float("nan"), "outscoring_losses": float("nan")}
+        changed = change_shares(self.before, after)
+        return {
+            "outscoring": sides.share(changed, "gain"),
+            "outscoring_losses": sides.share(changed, "loss"),
+        }
+
+    @cached_property
+    def _sides(self) -> Sides | None:
+        if self.scores is None:
+            return None
+        scores = self.scores if self.gain_raises else -self.scores
+        return Sides.of(scores, self.before == self.gain_raises, self.group, self.n_groups)
 
     def limit_at(
         self,
@@ -170,7 +200,7 @@ class EvaluationRows:
         if in_expectation:
             is_met = self.constraint.is_ratio and target <= 0
             return 0.0 if is_met else fewest_expected_changes(*table)
-        may_raise, may_lower = allowed
+        may_raise, may_lower, _ = allowed
         fewest = fewest_number(*table, may_raise=may_raise, may_lower=may_lower)
         return float("nan") if fewest is None else fewest
 
@@ -242,6 +272,7 @@ def read_evaluation_rows(
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
         n_groups_left_out=int((numbers < 0).sum()),
         in_totals=~is_hidden[groups.codes] if is_hidden.any() else EVERYBODY,
+        scores=base.scores,
     )
 
 

@@ -12,6 +12,7 @@ from commod._text.numbers import (
     points,
     signed_number,
 )
+from commod._text.outscoring import has_interval, outscoring_text, true_shares_text
 from commod._text.phrases import (
     MAX_CHANGED,
     at_bound,
@@ -41,6 +42,7 @@ __all__ = [
     "distinct_pair",
     "estimate",
     "first_rows",
+    "has_interval",
     "json_text",
     "label_text",
     "list_names",
@@ -48,6 +50,7 @@ __all__ = [
     "n_of",
     "number",
     "of_hundred",
+    "outscoring_text",
     "percent",
     "percentage_points",
     "plain",
@@ -58,6 +61,7 @@ __all__ = [
     "signed_number",
     "small_group_text",
     "snippet",
+    "true_shares_text",
     "verb",
     "visible",
 ]

@@ -1,4 +1,4 @@
-"""Compute exact limits: fewest changes, best fairness, best accuracy, Bayes-optimal update.
+"""Compute exact limits: fewest and cheapest changes, best fairness and accuracy, Bayes rule.
 
 An update can only be judged against what is possible at best. Fairness depends on how many people
 of each group (and true label) have a positive decision. So the limits are computed on counts, in
@@ -23,12 +23,14 @@ from commod.bounds._limits import (
     minimal_changes,
     switching_point,
 )
+from commod.bounds._minimal_cost import MinimalCost, minimal_cost
 from commod.bounds._relaxed import fewest_expected_changes
 
 __all__ = [
     "BestFairness",
     "ExpectedChanges",
     "MinimalChanges",
+    "MinimalCost",
     "MostAccurate",
     "balanced_cost_margin",
     "bayes_optimal_scores",
@@ -38,6 +40,7 @@ __all__ = [
     "fewest_changes",
     "fewest_expected_changes",
     "minimal_changes",
+    "minimal_cost",
     "minimal_expected_changes",
     "most_accurate",
     "p_rule_margin",

@@ -20,6 +20,7 @@ import numpy as np
 
 from commod.bounds._counts import CountProblem, read_target, solve_fewest_changes
 from commod.bounds._levels import (
+    MARGIN,
     CountInterval,
     FloatArray,
     IntArray,
@@ -260,9 +261,13 @@ class MostRightDecisions:
         is_within = changes.forced.sum(axis=1) <= self.budget
         return np.where(is_within, wrong - self._n_changes(changes), 8 * self.row.sizes.sum())
 
-    def tie_break(self, low: IntArray, high: IntArray) -> FloatArray:
+    def rounding(self, cost: float) -> float:
+        """Return the rounding error of a relaxed cost: far below one person."""
+        return MARGIN
+
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[FloatArray]:
         """Return the number of changes."""
-        return self._n_changes(self.changes(low, high)).astype(np.float64)
+        return (self._n_changes(self.changes(low, high)).astype(np.float64),)
 
     def is_ideal(self, interval: CountInterval) -> bool:
         """Return whether no change is wrong: fewer changes would mean fewer right decisions."""

@@ -55,7 +55,9 @@ class CountProblem:
     """Counts to change, and the changes that are allowed.
 
     `sizes` and `positives` have shape (n_rate_rows, n_groups), and no cell is empty. There are two
-    rate rows for equalized odds, one for every other constraint.
+    rate rows for equalized odds, one for every other constraint. `n_raisable` and `n_lowerable`
+    have the same shape: how many people of each cell may be raised, and may be lowered. None means
+    everybody whose decision is negative, or positive.
     """
 
     constraint: Constraint
@@ -64,12 +66,16 @@ class CountProblem:
     may_raise: bool = True
     may_lower: bool = True
     prefer_raising: bool = True
+    n_raisable: IntArray | None = None
+    n_lowerable: IntArray | None = None
 
     def rate_rows(self) -> tuple[RateRowCounts, ...]:
         """Return the counts of each rate row, with the range that the allowed changes leave."""
         least = int(self.constraint.is_ratio)  # a ratio is undefined where nobody is positive
-        lowest = np.full_like(self.sizes, least) if self.may_lower else self.positives
-        highest = self.sizes if self.may_raise else self.positives
+        n_up = self.sizes - self.positives if self.n_raisable is None else self.n_raisable
+        n_down = self.positives if self.n_lowerable is None else self.n_lowerable
+        lowest = self.positives - n_down * self.may_lower
+        highest = self.positives + n_up * self.may_raise
         parts = zip(self.sizes, self.positives, np.maximum(lowest, least), highest, strict=True)
         return tuple(RateRowCounts(*part) for part in parts)
 
@@ -145,6 +151,8 @@ def fewest_changes(
     may_raise: bool = True,
     may_lower: bool = True,
     prefer_raising: bool = True,
+    n_raisable: Any = None,
+    n_lowerable: Any = None,
 ) -> NDArray[np.int64] | None:
     """Return how many positives each cell has after the fewest changes that reach the target.
 
@@ -169,6 +177,9 @@ def fewest_changes(
     prefer_raising : bool, default=True
         Which answer to return of those with equally few changes that are equally fair: the one
         with more positives, or the one with fewer.
+    n_raisable, n_lowerable : array-like of shape (n_rate_rows, n_groups), default=None
+        How many people of each cell may become positive, and negative. None means everybody
+        whose decision is negative, or positive.
 
     Returns
     -------
@@ -182,12 +193,26 @@ def fewest_changes(
     >>> fewest_changes("equalized_odds", [[10, 100], [20, 100]], [[3, 50], [4, 60]], 0.2)
     array([[ 5, 50],
            [ 8, 60]])
+
+    Only 10 people of the second group may lose a positive decision:
+
+    >>> fewest_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8, n_lowerable=[[20, 10]])
+    array([[24, 15]])
     """
     constraint = get_constraint(constraints)
     n_people, before = read_counts(constraint, sizes, positives)
     bound = read_target(constraint, target)
-    directions = may_raise, may_lower, prefer_raising
-    return solve_fewest_changes(CountProblem(constraint, n_people, before, *directions), bound)
+    problem = CountProblem(
+        constraint,
+        n_people,
+        before,
+        may_raise,
+        may_lower,
+        prefer_raising,
+        _read_movable(n_raisable, "n_raisable", n_people - before),
+        _read_movable(n_lowerable, "n_lowerable", before),
+    )
+    return solve_fewest_changes(problem, bound)
 
 
 def fewest_number(
@@ -198,6 +223,8 @@ def fewest_number(
     *,
     may_raise: bool = True,
     may_lower: bool = True,
+    n_raisable: Any = None,
+    n_lowerable: Any = None,
 ) -> int | None:
     """Return how many changes `fewest_changes` makes; None where nothing reaches the target.
 
@@ -209,7 +236,14 @@ def fewest_number(
     if get_constraint(constraints).is_ratio and target <= 0:
         return 0  # every update reaches a P-rule of 0
     best = fewest_changes(
-        constraints, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
+        constraints,
+        sizes,
+        positives,
+        target,
+        may_raise=may_raise,
+        may_lower=may_lower,
+        n_raisable=n_raisable,
+        n_lowerable=n_lowerable,
     )
     return None if best is None else int(np.abs(best - np.asarray(positives)).sum())
 
@@ -256,6 +290,20 @@ def read_counts(constraint: Constraint, sizes: Any, positives: Any) -> tuple[Int
             parameter="sizes",
         )
     return n_people, before
+
+
+def _read_movable(values: Any, name: str, most: IntArray) -> IntArray | None:
+    """Return checked numbers of people who may change, at most `most` of each cell."""
+    if values is None:
+        return None
+    movable = _read_table(values, name, len(most))
+    if movable.shape != most.shape or (movable > most).any():
+        raise InputError(
+            f"{name} must have a count between 0 and {most.tolist()} for each cell; got "
+            f"{movable.tolist()}.",
+            parameter=name,
+        )
+    return movable
 
 
 def _read_table(values: Any, name: str, n_rows: int) -> IntArray:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from commod.bounds._levels import (
+    MARGIN,
     CountInterval,
     FloatArray,
     Floor,
@@ -51,14 +52,14 @@ class FewestChanges:
 
     relaxed_cost = cost
 
-    def tie_break(self, low: IntArray, high: IntArray) -> FloatArray:
+    def rounding(self, cost: float) -> float:
+        """Return the rounding error of a relaxed cost: far below one person."""
+        return MARGIN
+
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[FloatArray]:
         """Return the gap, or minus the ratio, of the counts nearest to the present positives."""
-        positives, sizes = np.clip(self.row.positives, low, high), self.row.sizes
-        rates, at = positives / sizes, np.arange(len(low))
-        top, bottom = rates.argmax(axis=1), rates.argmin(axis=1)
-        # One division of whole numbers: equal fractions give equal floats.
-        a, b = positives[at, top] * sizes[bottom], positives[at, bottom] * sizes[top]
-        return -b / a if self.is_ratio else (a - b) / (sizes[top] * sizes[bottom])
+        positives = np.clip(self.row.positives, low, high)
+        return (self.row.unfairness(positives, is_ratio=self.is_ratio),)
 
     def is_ideal(self, interval: CountInterval) -> bool:
         """Return whether every fairer target costs more, even in real numbers."""

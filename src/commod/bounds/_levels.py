@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,30 @@ class RateRowCounts:
         rates = self.exact_rates(positives)
         return max(rates) - min(rates)
 
+    def unfairness(self, positives: IntArray, *, is_ratio: bool) -> FloatArray:
+        """Return the gap of the rates, or minus their ratio, for counts (N, G); shape (N,)."""
+        rates, at = positives / self.sizes, np.arange(len(positives))
+        top, bottom = rates.argmax(axis=1), rates.argmin(axis=1)
+        # One division of whole numbers: equal fractions give equal floats.
+        a, b = positives[at, top] * self.sizes[bottom], positives[at, bottom] * self.sizes[top]
+        return np.asarray(-b / a if is_ratio else (a - b) / (self.sizes[top] * self.sizes[bottom]))
+
+    def smallest_gap(self) -> Fraction:
+        """Return the smallest gap of rates that the allowed counts can have."""
+        if not self.lowest.any() or (self.highest == self.sizes).all():
+            return Fraction(0)  # nobody is positive, or everybody
+        gaps = [Fraction(1)]
+        for size, low, high in zip(self.sizes, self.lowest, self.highest, strict=True):
+            # This group has the highest rate; the others have as many positives as that allows.
+            top = np.arange(low, high + 1)[:, None]
+            counts = np.minimum(top * self.sizes // size, self.highest)
+            counts = counts[(counts >= self.lowest).all(axis=1)]
+            if len(counts):
+                gaps.append(
+                    self.exact_gap(counts[self.unfairness(counts, is_ratio=False).argmin()])
+                )
+        return min(gaps)
+
 
 @dataclass(frozen=True)
 class Floor:
@@ -77,7 +101,7 @@ class Floor:
 class CountInterval(NamedTuple):
     """The counts that each group may end with, from `low` to `high`, both (G,), and their cost."""
 
-    cost: int
+    cost: float
     low: IntArray
     high: IntArray
 
@@ -85,20 +109,24 @@ class CountInterval(NamedTuple):
 class Objective(Protocol):
     """What to minimise over intervals. All methods take one interval per level, (N, G), (N, G).
 
-    `cost` and `tie_break` return shape (N,). `relaxed_cost` is convex in the level and at most
-    `cost` on whole numbers. Its minimum lies at the rate of a group, or at the level whose floor
-    is that rate, or is approached by `n_refinements` grids, each finer than the one before.
-    `is_ideal` returns True only if no interval of the same cost has a smaller `tie_break`.
+    `cost` returns shape (N,), infinite where the interval is not allowed. `tie_break` returns one
+    or more keys of shape (N,): the first one decides, then the next. `relaxed_cost` is convex in
+    the level and at most `cost` on whole numbers. Its minimum lies at the rate of a group, or at
+    the level whose floor is that rate, or is approached by `n_refinements` grids, each finer than
+    the one before. `rounding` returns how far rounding errors may lift a relaxed cost. `is_ideal`
+    returns True only if no interval of the same cost has a smaller `tie_break`.
     """
 
     @property
     def n_refinements(self) -> int: ...
 
-    def cost(self, low: IntArray, high: IntArray) -> IntArray: ...
+    def cost(self, low: IntArray, high: IntArray) -> NDArray[Any]: ...
 
     def relaxed_cost(self, low: FloatArray, high: FloatArray) -> FloatArray: ...
 
-    def tie_break(self, low: IntArray, high: IntArray) -> FloatArray: ...
+    def rounding(self, cost: float) -> float: ...
+
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[FloatArray, ...]: ...
 
     def is_ideal(self, interval: CountInterval) -> bool: ...
 
@@ -173,8 +201,8 @@ def _round_up(value: Fraction, largest: int) -> Fraction:
 class _Level(NamedTuple):
     """A level u = `steps` / `denominators[place]` with its cost; the smallest tuple is best."""
 
-    cost: int
-    tie_break: float
+    cost: float
+    tie_break: tuple[float, ...]
     order: float
     place: int
     steps: int
@@ -205,8 +233,10 @@ def best_interval(
     edges = {1: middle, -1: middle}  # how far the search has come on each side
     while edges:
         for side, edge in tuple(edges.items()):
-            ceiling = min(best.cost, limit) if best else limit
-            if not start <= edge <= end or search.relaxed(np.array([edge]))[0] > ceiling + MARGIN:
+            # The middle is only near the minimum, so both sides of it are always tried.
+            ceiling = min(best.cost, limit) if best and edge != middle else limit
+            ceiling += objective.rounding(ceiling)
+            if not start <= edge <= end or search.relaxed(np.array([edge]))[0] > ceiling:
                 del edges[side]
                 continue
             edges[side] = edge + side * n_levels / total
@@ -257,12 +287,15 @@ class _LevelSearch:
         if not len(feasible):
             return None
         costs = self.objective.cost(lows[feasible], highs[feasible])
-        ties = feasible[costs == costs.min()]
+        least = costs.min().item()
+        if math.isinf(least):
+            return None
+        ties = feasible[costs == least]
         order = steps[ties] / denominators[place[ties]] * (-1 if self.prefer_high else 1)
         keys = self.objective.tie_break(lows[ties], highs[ties])
-        at = np.lexsort((order, keys))[0]
+        at = np.lexsort((order, *reversed(keys)))[0]
         level = int(place[ties[at]]), int(steps[ties[at]])
-        return _Level(int(costs.min()), float(keys[at]), float(order[at]), *level)
+        return _Level(least, tuple(float(key[at]) for key in keys), float(order[at]), *level)
 
     def _smallest_group_has_count(self, low: float, high: float) -> bool:
         """Return whether the smallest group has a count for some level in [low, high].

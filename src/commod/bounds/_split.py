@@ -50,10 +50,14 @@ def solve_two_rate_rows(
     gaps = [row.exact_gap(row.positives) for row in rows]
     if sum(gaps) <= ceiling:
         return rows[0].positives, rows[1].positives
+    least_gaps = [row.smallest_gap() for row in rows]
+    if sum(least_gaps) > ceiling:
+        return None
     search = _AllowanceSearch(rows, ceiling, prefer_high, lowest_cost=limit + 1)
-    # Outside this range, one of the rows would be allowed a wider gap than it has now.
-    start = max(0.0, float(ceiling - gaps[1]))
-    end = min(float(ceiling), float(gaps[0]))
+    # Outside this range, one of the rows would be allowed a wider gap than it has now, or the
+    # other row less than its smallest gap.
+    start = float(max(least_gaps[0], ceiling - gaps[1]))
+    end = float(min(ceiling - least_gaps[1], gaps[0]))
     allowance, least = relaxed_minimum(search.relaxed, np.linspace(start, end, 33), 8, True)
     search.try_near(allowance)
     if search.lowest_cost >= least + 1 - MARGIN:  # a smaller whole number of changes is possible

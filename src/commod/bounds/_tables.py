@@ -54,10 +54,10 @@ class CountTable:
         return named
 
 
-def _read_table(
-    y_pred: Any, sensitive_features: Any, pos_label: Any, favorable_label: Any, y_true: Any
-) -> CountTable:
-    """Return the counts of checked rows of two groups or more."""
+def read_table(
+    y_true: Any, y_pred: Any, sensitive_features: Any, pos_label: Any, favorable_label: Any
+) -> tuple[GroupedDecisions, CountTable]:
+    """Return checked rows of two groups or more, and their counts."""
     rows = read_decisions(y_true, y_pred, sensitive_features, pos_label)
     groups = rows.groups.labels
     if len(groups) < 2:
@@ -67,7 +67,8 @@ def _read_table(
             parameter="sensitive_features",
         )
     labels = _two_labels(rows, pos_label, favorable_label)
-    return CountTable(groups, labels, _count_cells(rows), favorable_label in (None, labels[1]))
+    is_favorable = favorable_label in (None, labels[1])
+    return rows, CountTable(groups, labels, _count_cells(rows), is_favorable)
 
 
 def _count_cells(rows: GroupedDecisions) -> IntArray:
@@ -115,12 +116,17 @@ def read_problem(
     """
     if y_true is None and constraint.needs_labels:
         raise missing_labels(constraint)
-    table = _read_table(y_pred, sensitive_features, pos_label, favorable_label, y_true)
+    _, table = read_table(y_true, y_pred, sensitive_features, pos_label, favorable_label)
+    return table, count_problem(table, constraint, direction)
+
+
+def count_problem(table: CountTable, constraint: Constraint, direction: str) -> CountProblem:
+    """Return the counts to change, and the changes that `direction` allows."""
     check_choice(direction, "direction", DIRECTIONS)
     counts = constraint.by_rate_row(table.counts)
     _check_cells(table, constraint, counts.sum(axis=1))
     raising = "gains_only" if table.is_positive_favorable else "losses_only"
-    return table, CountProblem(
+    return CountProblem(
         constraint,
         sizes=counts.sum(axis=1),
         positives=counts[:, 1],

@@ -50,6 +50,9 @@ class DebiasConstraint(options.ConstraintOptions):
     max_volume_change: float | None = option(
         None, help="Cap on the change of the overall positive rate."
     )
+    max_margin: float | None = option(
+        None, help="No decision changes whose score is further than this from the threshold."
+    )
     gains_only: bool = option(False, help="Nobody loses the favourable outcome.")
     losses_only: bool = option(False, help="Nobody gains the favourable outcome.")
     confidence: float | None = option(
@@ -64,6 +67,7 @@ class DebiasConstraint(options.ConstraintOptions):
             "max_changes": self.max_changes,
             "max_accuracy_loss": self.max_accuracy_loss,
             "max_volume_change": self.max_volume_change,
+            "max_margin": self.max_margin,
             "direction": self.direction,
             "confidence": self.confidence,
         }

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commod._io.files import write_whole
-from commod.datasets._tables import as_bunch, check_digest, white_or_not
-from commod.exceptions import DatasetError
+from commod.datasets._files import TableFile, read_files
+from commod.datasets._tables import as_bunch, white_or_not
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
 FILE_NAME = "law_school.csv"
-DATA_HOME_VARIABLE = "COMMOD_DATA_HOME"
 URL = "https://raw.githubusercontent.com/algowatchpenn/GerryFair/master/dataset/lawschool.csv"
 SHA256 = "7bc6ada636067f0613cbdc2e42db766684ca8fe32189006d315d84fbd8e1ef1a"
-TIMEOUT_SECONDS = 30.0
 FEATURES = (
     "cluster",
     "lsat",
@@ -88,8 +84,9 @@ def fetch_law_school(
     """
     import pandas as pd
 
-    path = _data_home(data_home) / FILE_NAME
-    table = pd.read_csv(io.BytesIO(_read(path, download_if_missing)))
+    file = TableFile(FILE_NAME, SHA256, URL)
+    (content,) = read_files([file], data_home=data_home, download_if_missing=download_if_missing)
+    table = pd.read_csv(io.BytesIO(content))
     return as_bunch(
         table[list(FEATURES)],
         table[TARGET],
@@ -98,58 +95,3 @@ def fetch_law_school(
         return_X_y=return_X_y,
         description="law_school",
     )
-
-
-def _data_home(data_home: str | os.PathLike[str] | None) -> Path:
-    # An empty variable counts as not set, as in shells.
-    chosen = data_home if data_home is not None else os.environ.get(DATA_HOME_VARIABLE) or None
-    if chosen is not None:
-        return Path(chosen).expanduser()
-    from sklearn.datasets import get_data_home
-
-    return Path(get_data_home()) / "commod"
-
-
-def _read(path: Path, download_if_missing: bool) -> bytes:
-    if path.exists():
-        content = path.read_bytes()
-        check_digest(
-            content,
-            SHA256,
-            source=str(path),
-            way_out="The file is damaged or another table: delete it, and it is downloaded again.",
-        )
-        return content
-    if not download_if_missing:
-        raise DatasetError(
-            f"{path} does not exist and download_if_missing=False. Pass data_home=, or set "
-            f"{DATA_HOME_VARIABLE}, to the folder of the file, or allow the download."
-        )
-    content = _download(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, content)
-    return content
-
-
-def _download(path: Path) -> bytes:
-    # Imported here, because network modules load slowly and most calls do not need them.
-    from http.client import HTTPException
-    from urllib.request import urlopen
-
-    try:
-        with urlopen(URL, timeout=TIMEOUT_SECONDS) as response:
-            content: bytes = response.read()
-    except (OSError, HTTPException) as error:
-        raise DatasetError(
-            f"{path} does not exist and {URL} cannot be fetched ({error}). There are three ways to "
-            "correct this: (1) try again with a working connection; (2) get the file by other "
-            f"means and save it as {path}; (3) pass data_home=, or set {DATA_HOME_VARIABLE}, to a "
-            f"folder that already has {FILE_NAME}."
-        ) from error
-    check_digest(
-        content,
-        SHA256,
-        source=f"The response of {URL}",
-        way_out=f"Nothing was saved. Get the right file by other means and save it as {path}.",
-    )
-    return content

@@ -16,11 +16,18 @@ from commod.metrics._fairness import (
     p_rule,
     true_positive_rate_difference,
 )
+from commod.metrics._outscoring import (
+    OutscoringProbability,
+    PairShare,
+    outscoring_probability,
+)
 from commod.metrics._scores import ScoreAgreement, score_agreement
 
 __all__ = [
     "ChangeCounts",
     "GroupRates",
+    "OutscoringProbability",
+    "PairShare",
     "ScoreAgreement",
     "change_locality",
     "change_rate",
@@ -31,6 +38,7 @@ __all__ = [
     "fairness_value",
     "false_positive_rate_difference",
     "group_rates",
+    "outscoring_probability",
     "p_rule",
     "score_agreement",
     "true_positive_rate_difference",

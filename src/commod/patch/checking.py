@@ -19,6 +19,7 @@ from commod.patch.content import (
     CategoryColumn,
     Column,
     Content,
+    DistanceBinColumn,
     NumberColumn,
     TermPoints,
     term_points_of,
@@ -43,6 +44,8 @@ def check_content(content: Content) -> None:
     repeated = [n for n, count in Counter(c.name for c in ratio.columns).items() if count > 1]
     if repeated:
         raise InputError(f"The patch has several columns named {min(repeated)!r}; one is allowed.")
+    if ratio.max_margin is not None and not 0 <= ratio.max_margin <= LARGEST:
+        raise InputError(f"The patch has max_margin {ratio.max_margin!r}; expected 0 or more.")
     for column in ratio.columns:
         _check_column(column)
         for term in term_points_of(column):
@@ -89,7 +92,10 @@ def _check_asked(content: Content) -> None:
         "gains_only": (raising_is_gain, not raising_is_gain),
         "losses_only": (not raising_is_gain, raising_is_gain),
     }
-    if gates.get(asked.direction) != (ratio.may_raise, ratio.may_lower):
+    gate = ratio.may_raise, ratio.may_lower
+    # A fit with direction "any" may keep a gate of one direction, where that changes no more.
+    is_part = asked.direction == "any" and any(gate)
+    if gates.get(asked.direction) != gate and not is_part:
         raise InputError(
             f"The patch has direction {asked.direction!r}, but its gate has may_raise = "
             f"{ratio.may_raise} and may_lower = {ratio.may_lower}."
@@ -157,7 +163,7 @@ def _check_share(name: str, value: float | None, most: float = 1.0) -> None:
 def _check_column(column: Column) -> None:
     if not column.name:
         raise InputError("The patch has a column without a name. Name the column and fit again.")
-    if isinstance(column, BinColumn):
+    if isinstance(column, BinColumn | DistanceBinColumn):
         _check_bins(column)
     elif isinstance(column, CategoryColumn):
         _check_categories(column)
@@ -165,7 +171,7 @@ def _check_column(column: Column) -> None:
         _check_numbers(column.name, [column.if_missing])
 
 
-def _check_bins(column: BinColumn) -> None:
+def _check_bins(column: BinColumn | DistanceBinColumn) -> None:
     edges = column.edges
     _check_numbers(column.name, edges)
     ends_open = bool(column.bins) and column.bins[-1].below is None

@@ -6,8 +6,8 @@ which of them earlier versions lack; they are None in a patch that was loaded fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -21,7 +21,8 @@ from commod._data.encoding import (
     NumericTerms,
 )
 from commod._record import Value
-from commod.scorecard import MARGIN_COLUMN, Scorecard
+from commod._record.plain import ADDED_LATER
+from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, Scorecard
 
 SCHEMA = "commod.patch/2"
 
@@ -106,7 +107,33 @@ class MarginColumn:
     concepts: tuple[float, ...]
 
 
-Column = NumberColumn | BinColumn | CategoryColumn | MarginColumn
+@dataclass(frozen=True)
+class DistanceColumn:
+    """The distance of the score from the threshold, |score − threshold|: points per unit."""
+
+    name: str
+    reads: Literal["distance"]
+    points: float
+    concepts: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class DistanceBinColumn:
+    """The distance of the score from the threshold, |score − threshold|, in bins."""
+
+    name: str
+    reads: Literal["distance_bins"]
+    bins: tuple[Bin, ...]
+
+    @property
+    def edges(self) -> list[float]:
+        """Return the increasing edges between the bins."""
+        return [b.below for b in self.bins if b.below is not None]
+
+
+ColumnOfScore = MarginColumn | DistanceColumn | DistanceBinColumn  # a frame has no such column
+FrameColumn = NumberColumn | BinColumn | CategoryColumn
+Column = FrameColumn | ColumnOfScore
 
 
 @dataclass(frozen=True)
@@ -115,7 +142,8 @@ class Ratio:
 
     `concept_weights` (k,) are the weights of the concepts in r. `concept_intercepts` (k,) are the
     values of the concepts without any points. `may_raise` and `may_lower` are the gate of an update
-    with one direction: r is held at 1 where a decision may not change.
+    with one direction: r is held at 1 where a decision may not change. So it is where
+    |score − threshold| > `max_margin`, unless that is None.
     """
 
     intercept: float
@@ -124,6 +152,7 @@ class Ratio:
     concept_weights: tuple[float, ...]
     concept_intercepts: tuple[float, ...]
     columns: tuple[Column, ...]
+    max_margin: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -208,7 +237,8 @@ class Content:
     """The content of a patch. A file adds the digest of this content.
 
     `audit` is the digest of the audit that belongs to the patch. `versions` are those of Python and
-    of packages. Both are None where not known, and so is `left_out`.
+    of packages. Both are None where not known, and so is `left_out`. `score_edit` says which scores
+    the patch edits: those of changed decisions only, or all.
     """
 
     schema: str
@@ -224,6 +254,7 @@ class Content:
     left_out: LeftOut | None = None
     audit: str | None = None
     versions: dict[str, str] | None = None
+    score_edit: Literal["changed_only", "all"] = field(default="all", metadata=ADDED_LATER)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -231,9 +262,17 @@ class Content:
 
 
 def ratio_of(
-    scorecard: Scorecard, *, may_raise: bool, may_lower: bool, reads_margin: bool = False
+    scorecard: Scorecard,
+    *,
+    may_raise: bool,
+    may_lower: bool,
+    max_margin: float | None = None,
+    score_columns: Collection[str] = (),
 ) -> Ratio:
-    """Return a scorecard as columns of a patch; terms without any points are left out."""
+    """Return a scorecard as columns of a patch; terms without any points are left out.
+
+    `score_columns` are the columns that the score determines: the margin or the distance.
+    """
     table = _PointsByTerm(scorecard)
     start = 0
     columns: list[Column] = []
@@ -241,9 +280,8 @@ def ratio_of(
         positions = range(start, start + terms.n_terms)
         start += terms.n_terms
         if any(map(table.is_used, positions)):
-            is_margin = reads_margin and terms.name == MARGIN_COLUMN
-            column = _margin(table[start - 1]) if is_margin else _column(terms, positions, table)
-            columns.append(column)
+            of_score = terms.name in score_columns
+            columns.append((_of_score if of_score else _column)(terms, positions, table))
     return Ratio(
         intercept=float(scorecard.intercept),
         may_raise=may_raise,
@@ -251,6 +289,7 @@ def ratio_of(
         concept_weights=tuple(scorecard.contributions.tolist()),
         concept_intercepts=tuple(scorecard.concept_intercepts.tolist()),
         columns=tuple(columns),
+        max_margin=max_margin,
     )
 
 
@@ -291,8 +330,16 @@ def _column(terms: ColumnTerms, positions: Sequence[int], table: _PointsByTerm) 
     return NumberColumn(terms.name, "number", term.points, term.concepts, terms.fill, missing)
 
 
-def _margin(term: TermPoints) -> MarginColumn:
-    return MarginColumn(MARGIN_COLUMN, "margin", term.points, term.concepts)
+def _of_score(terms: ColumnTerms, positions: Sequence[int], table: _PointsByTerm) -> Column:
+    """Return a column that the score determines; such a column has no missing value."""
+    term = table[positions[0]]
+    if terms.name == MARGIN_COLUMN:
+        return MarginColumn(MARGIN_COLUMN, "margin", term.points, term.concepts)
+    assert terms.name == DISTANCE_COLUMN
+    column = _column(terms, positions, table)
+    if isinstance(column, BinColumn):
+        return DistanceBinColumn(DISTANCE_COLUMN, "distance_bins", column.bins)
+    return DistanceColumn(DISTANCE_COLUMN, "distance", term.points, term.concepts)
 
 
 def scorecard_of(ratio: Ratio) -> Scorecard:
@@ -313,11 +360,11 @@ def term_points_of(column: Column) -> list[TermPoints]:
     """Return the points of each term of a column, those of a missing value last."""
     if isinstance(column, CategoryColumn):
         terms = [TermPoints(c.points, c.concepts) for c in column.categories]
-    elif isinstance(column, BinColumn):
+    elif isinstance(column, BinColumn | DistanceBinColumn):
         terms = [TermPoints(b.points, b.concepts) for b in column.bins]
     else:
         terms = [TermPoints(column.points, column.concepts)]
-    missing = None if isinstance(column, MarginColumn) else column.missing
+    missing = None if isinstance(column, ColumnOfScore) else column.missing
     return terms if missing is None else [*terms, missing]
 
 
@@ -328,7 +375,9 @@ def terms_of(column: Column) -> ColumnTerms:
         return CategoryTerms(column.name, (*values, *([None] if column.missing else [])))
     if isinstance(column, BinColumn):
         return BinTerms(column.name, tuple(column.edges), column.missing is not None)
-    if isinstance(column, MarginColumn):
+    if isinstance(column, DistanceBinColumn):
+        return BinTerms(column.name, tuple(column.edges), has_missing_term=False)
+    if isinstance(column, ColumnOfScore):
         return NumericTerms(column.name, 0.0, has_missing_term=False)
     return NumericTerms(column.name, column.if_missing, column.missing is not None)
 

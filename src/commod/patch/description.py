@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from commod._record import Value
 from commod._text import n_of, plain, visible
@@ -13,12 +16,15 @@ from commod.patch.content import (
     CategoryColumn,
     Column,
     Content,
+    DistanceBinColumn,
+    DistanceColumn,
     MarginColumn,
     NumberColumn,
     TermPoints,
     term_points_of,
     terms_of,
 )
+from commod.scorecard import Crossing, crossing_at
 
 MAX_TERMS = 12  # of one column on the page; the file has all of them
 WIDTH = 44
@@ -61,10 +67,37 @@ def _rule(content: Content) -> list[str]:
         f"The base decision is {_label(labels.positive)} if the score is above "
         f"{base.threshold:g}, otherwise {_label(labels.negative)}. The label "
         f"{_label(labels.favorable)} is favourable.",
-        f"A decision changes where r < 0, {gate}.",
-        f"The edited score is sigmoid(r · (logit(score) − logit({base.threshold:g})) + "
-        f"logit({base.threshold:g})). Where r is 1, it is the base score. r is the sum below.",
+        f"A decision changes where r < 0, {gate}{_nearness(content)}.",
+        _edit_text(content),
     ]
+
+
+def _nearness(content: Content) -> str:
+    margin = content.ratio.max_margin
+    return "" if margin is None else f", if the score is at most {margin:g} from the threshold"
+
+
+def _edit_text(content: Content) -> str:
+    threshold = content.base.threshold
+    if content.score_edit == "changed_only":
+        line = crossing_at(threshold)
+        raised = _ends(line, 0.0, threshold)
+        lowered = _ends(line, math.nextafter(threshold, 1.0), 1.0)
+        return (
+            "The edited score is the base score where the decision stays. Where it changes, the "
+            f"score goes just beyond the threshold, in the order of the base scores: to {raised} "
+            f"above, to {lowered} below. r is the sum below."
+        )
+    return (
+        f"The edited score is sigmoid(r · (logit(score) − logit({threshold:g})) + "
+        f"logit({threshold:g})). Where r is 1, it is the base score. r is the sum below."
+    )
+
+
+def _ends(line: Crossing, low: float, high: float) -> str:
+    """Return where changed scores from `low` to `high` go, as a range."""
+    ends = line.place(np.array([low, high])).tolist()
+    return " to ".join(f"{end:.6g}" for end in ends)
 
 
 def _label(label: Value) -> str:
@@ -73,7 +106,8 @@ def _label(label: Value) -> str:
 
 def _column_text(column: Column, most: int) -> list[str]:
     pairs = list(zip(_names(column), term_points_of(column), strict=True))
-    unit = " per unit" if isinstance(column, NumberColumn | MarginColumn) else ""
+    per_unit = NumberColumn | MarginColumn | DistanceColumn
+    unit = " per unit" if isinstance(column, per_unit) else ""
     shown = [pair for pair in pairs if pair[1].points]
     n_hidden = len(shown) - most
     if n_hidden > 0:  # show the largest points of either sign
@@ -174,6 +208,7 @@ def _facts(one: Content, other: Content) -> Iterator[str]:
         yield "The base model is another one of the same class (its fingerprint differs)."
     yield from _change("score column", one.base.score, other.base.score)
     yield from _change("threshold", one.base.threshold, other.base.threshold)
+    yield from _change("edited scores", one.score_edit, other.score_edit)
     for name in ("negative", "positive", "favorable"):
         yield from _change(f"{name} label", getattr(one.labels, name), getattr(other.labels, name))
     if (one.seen.n_columns, one.seen.digest) != (other.seen.n_columns, other.seen.digest):
@@ -201,6 +236,7 @@ def _ratio_differences(one: Content, other: Content) -> Iterator[str]:
     for name, words in (
         ("may_raise", "may make decisions positive"),
         ("may_lower", "may make decisions negative"),
+        ("max_margin", "largest distance from the threshold at which a decision may change"),
         ("intercept", "intercept of r"),
         ("concept_weights", "weights of the concepts"),
         ("concept_intercepts", "intercepts of the concepts"),
@@ -225,7 +261,8 @@ def _column_differences(one: Column | None, other: Column) -> Iterator[str]:
     if one.reads != other.reads:
         yield f"Column {name} is read as {_kind(other)}, no longer as {_kind(one)}."
         return
-    if isinstance(one, BinColumn) and isinstance(other, BinColumn) and one.edges != other.edges:
+    binned = BinColumn | DistanceBinColumn
+    if isinstance(one, binned) and isinstance(other, binned) and one.edges != other.edges:
         yield f"Column {name} has other bins: {_edges(one)} → {_edges(other)}."
         return
     if isinstance(one, NumberColumn) and isinstance(other, NumberColumn):
@@ -264,10 +301,12 @@ def _kind(column: Column) -> str:
         "bins": "bins",
         "category": "categories",
         "margin": "the base model's margin",
+        "distance": "the distance of the score from the threshold",
+        "distance_bins": "the distance of the score from the threshold, in bins",
     }[column.reads]
 
 
-def _edges(column: BinColumn) -> str:
+def _edges(column: BinColumn | DistanceBinColumn) -> str:
     return ", ".join(f"{edge:g}" for edge in column.edges)
 
 

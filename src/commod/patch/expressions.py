@@ -22,7 +22,10 @@ from commod.patch.content import (
     BinColumn,
     CategoryColumn,
     Column,
+    ColumnOfScore,
     Content,
+    DistanceBinColumn,
+    DistanceColumn,
     MarginColumn,
     NumberColumn,
 )
@@ -34,7 +37,7 @@ from commod.patch.sources import (
     category_points_of,
     with_sources,
 )
-from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
+from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at
 
 MAX_COLUMNS_PER_EXPRESSION = 20  # engines overflow on deep expressions
 FINITE = sys.float_info.max
@@ -45,10 +48,15 @@ class WorkColumns:
 
     def __init__(self, taken: Sequence[str]) -> None:
         self.names = FreeNames(taken)
-        names = ("score", "odds", "margin", "ratio", "exponent", "decided", "edited")
-        self.score, self.odds, self.margin, self.ratio, self.exponent, self.decided, self.edited = (
-            self.names.take(f"_commod_{name}") for name in names
+        self.score, self.distance, self.odds, self.margin = self._take(
+            "score", "distance", "odds", "margin"
         )
+        self.ratio, self.exponent, self.decided, self.edited = self._take(
+            "ratio", "exponent", "decided", "edited"
+        )
+
+    def _take(self, *names: str) -> list[str]:
+        return [self.names.take(f"_commod_{name}") for name in names]
 
 
 def is_all_missing_type(dtype: Any) -> bool:
@@ -85,14 +93,18 @@ def _sums(
         for column in few:
             for part in _parts(schema, column, work, sources):
                 total = total + part
-        names = [sources.name(c.name) for c in few if not isinstance(c, MarginColumn)]
-        yield [work.margin, *names], total.alias(work.ratio)
+        names = [sources.name(c.name) for c in few if not isinstance(c, ColumnOfScore)]
+        yield [work.margin, work.distance, *names], total.alias(work.ratio)
 
 
 def _parts(schema: nw.Schema, column: Column, work: WorkColumns, sources: Sources) -> list[nw.Expr]:
     """Return what a column adds to r, as one or two expressions."""
     if isinstance(column, MarginColumn):
         return [nw.col(work.margin) * column.points]
+    if isinstance(column, DistanceColumn):
+        return [nw.col(work.distance) * column.points]
+    if isinstance(column, DistanceBinColumn):
+        return [_bins(nw.col(work.distance), column.edges, [b.points for b in column.bins])]
     if column.name in sources.points:
         return [nw.col(sources.points[column.name])]
     if isinstance(column, CategoryColumn):
@@ -196,8 +208,12 @@ def in_range(value: nw.Expr, low: float, high: float) -> nw.Expr:
 
 
 def with_margin(table: Frame, content: Content, work: WorkColumns) -> Frame:
-    """Add the margin; exactly 0 at the threshold, so that a large ratio amplifies no rounding."""
+    """Add the margin and the distance from the threshold.
+
+    The margin is exactly 0 at the threshold, so that a large ratio amplifies no rounding.
+    """
     threshold, score = content.base.threshold, nw.col(work.score)
+    table = table.with_columns((score - threshold).abs().alias(work.distance))
     # Every step is a column: an engine computes a repeated part of an expression twice.
     table = table.with_columns(score.clip(SCORE_CLIP, 1 - SCORE_CLIP).alias(work.odds))
     odds = nw.col(work.odds)
@@ -207,8 +223,12 @@ def with_margin(table: Frame, content: Content, work: WorkColumns) -> Frame:
     return table.with_columns(nw.when(is_at_threshold).then(0.0).otherwise(z).alias(work.margin))
 
 
-def gated(content: Content, score: nw.Expr, ratio: nw.Expr) -> nw.Expr:
-    """Return the ratio, held at 1 where the direction of the update forbids a change."""
+def gated(content: Content, work: WorkColumns) -> nw.Expr:
+    """Return the ratio, held at 1 where direction or `max_margin` forbid a change."""
+    score, ratio = nw.col(work.score), nw.col(work.ratio)
+    if content.ratio.max_margin is not None:
+        is_far = nw.col(work.distance) > content.ratio.max_margin
+        ratio = nw.when(is_far).then(nw.lit(1.0)).otherwise(ratio)
     if not content.ratio.may_raise:
         ratio = nw.when(score <= content.base.threshold).then(nw.lit(1.0)).otherwise(ratio)
     if not content.ratio.may_lower:
@@ -229,14 +249,28 @@ def decided(content: Content, work: WorkColumns, prefix: str) -> nw.Expr:
     return nw.when(nw.col(prefix + "changed")).then(~base).otherwise(base)
 
 
-def with_edited_score(table: Frame, content: Content, work: WorkColumns) -> Frame:
+def with_edited_score(table: Frame, content: Content, work: WorkColumns, prefix: str) -> Frame:
     """Add the edited score before it is moved to its side; the base score where the ratio is 1."""
+    if content.score_edit == "changed_only":
+        crossed = _crossed(content, nw.col(work.score))
+        edited = nw.when(nw.col(prefix + "changed")).then(crossed).otherwise(nw.col(work.score))
+        return table.with_columns(edited.alias(work.edited))
     score, ratio, exponent = (nw.col(n) for n in (work.score, work.ratio, work.exponent))
     table = table.with_columns((ratio * nw.col(work.margin)).alias(work.exponent))
     bounded = exponent.clip(-MAX_EXPONENT, MAX_EXPONENT) + float(logit(content.base.threshold))
     odds = (-bounded).exp()
     edited = nw.when(ratio == 1.0).then(score).otherwise(1.0 / (1.0 + odds))
     return table.with_columns(edited.alias(work.edited))
+
+
+def _crossed(content: Content, score: nw.Expr) -> nw.Expr:
+    """Return the score on the other side of the threshold, as `crossing_at` places it."""
+    line = crossing_at(content.base.threshold)
+    raised = score * line.up_slope + line.up_start
+    lowered = line.down_start - (1.0 - score) * line.down_slope
+    raised = nw.when(raised > line.just_above).then(raised).otherwise(nw.lit(line.just_above))
+    lowered = nw.when(lowered < line.just_below).then(lowered).otherwise(nw.lit(line.just_below))
+    return nw.when(score > line.threshold).then(lowered).otherwise(raised)
 
 
 def on_side_of_decision(content: Content, work: WorkColumns) -> nw.Expr:

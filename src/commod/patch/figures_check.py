@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
-from commod.patch.content import Content, MarginColumn
+from commod.patch.content import ColumnOfScore, Content
 
 ROUNDING = 1e-9  # of a share: a sum of weights may exceed 1 by this much
 FEW_CHANGES = 4  # the limit is computed for a rounded figure, so it may exceed the changes by these
@@ -24,7 +24,7 @@ def check_figures(content: Content) -> None:
 
 def _check_counts(content: Content) -> None:
     reached, seen = content.reached, content.seen
-    n_read = sum(not isinstance(column, MarginColumn) for column in content.ratio.columns)
+    n_read = sum(not isinstance(column, ColumnOfScore) for column in content.ratio.columns)
     if not n_read <= seen.n_columns < 2**31:
         raise InputError(
             f"The patch reads {n_read} columns, but says that the fit rows had "

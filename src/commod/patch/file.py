@@ -11,6 +11,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from commod._record import from_plain, plain_digest, to_plain
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
 from commod.patch.content import Content
-from commod.patch.schema import NEWEST, as_version, upgraded, version_of
+from commod.patch.schema import NEWEST, absent_fields, as_version, upgraded, version_of
 
 MAX_BYTES = 16 * 2**20  # a hundred thousand categories; most patches have a few kilobytes
 
@@ -30,9 +31,12 @@ def to_bytes(content: Content) -> bytes:
     return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def content_digest(content: Content, version: int = NEWEST) -> str:
-    """Return the SHA-256 of the content, as a file of this version of the schema states it."""
-    return plain_digest(as_version(to_plain(content), version))
+def content_digest(content: Content, version: int = NEWEST, absent: Collection[str] = ()) -> str:
+    """Return the SHA-256 of the content, as a file of this version of the schema states it.
+
+    `absent` are fields that the file does not have; see `absent_fields`.
+    """
+    return plain_digest(as_version(to_plain(content), version, absent))
 
 
 def read_bytes(path: str | os.PathLike[str], sha256: str | None = None) -> bytes:
@@ -81,7 +85,7 @@ def _content(data: dict[str, Any]) -> Content:
     digest = data.pop("digest", None)
     content = from_plain(Content, upgraded(data, version))
     check_content(content)
-    expected = content_digest(content, version)
+    expected = content_digest(content, version, absent_fields(data))
     if digest != expected:
         raise InputError(
             f"Its digest is {str(digest)[:80]!r}, but its content has {expected!r}: the file was "

@@ -14,8 +14,8 @@ from commod.patch import expressions as rule
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
+    ColumnOfScore,
     Content,
-    MarginColumn,
     NumberColumn,
 )
 from commod.patch.expressions import is_all_missing_type
@@ -68,11 +68,10 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str) -> Any:
     table = rule.with_score(table, schema, score, work)
     table = rule.with_margin(table, content, work)
     table = rule.with_ratio(table, schema, content, work)
-    gated = rule.gated(content, nw.col(work.score), nw.col(work.ratio))
-    table = table.with_columns(gated.alias(work.ratio))
+    table = table.with_columns(rule.gated(content, work).alias(work.ratio))
     table = table.with_columns(rule.changed(content, work).alias(prefix + "changed"))
     table = table.with_columns(rule.decided(content, work, prefix).alias(work.decided))
-    table = rule.with_edited_score(table, content, work)
+    table = rule.with_edited_score(table, content, work, prefix)
     table = table.with_columns(
         rule.on_side_of_decision(content, work).alias(prefix + "score"),
         rule.label(content, work).alias(prefix + "decision"),
@@ -183,7 +182,7 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
             f"Column {score!r} has type {schema[score]}, but a score is a number between 0 and 1."
         )
     for column in content.ratio.columns:
-        if not isinstance(column, MarginColumn):
+        if not isinstance(column, ColumnOfScore):
             _check_column(column, schema, is_eager)
 
 

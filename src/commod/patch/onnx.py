@@ -27,7 +27,10 @@ from commod.patch.content import (
     SCHEMA,
     BinColumn,
     CategoryColumn,
+    ColumnOfScore,
     Content,
+    DistanceBinColumn,
+    DistanceColumn,
     MarginColumn,
     NumberColumn,
     terms_of,
@@ -35,7 +38,7 @@ from commod.patch.content import (
 from commod.patch.file import content_digest
 from commod.patch.frames import check_columns, from_frame, schema_of
 from commod.patch.sources import OBJECT_TYPES, category_points_of
-from commod.scorecard import MAX_EXPONENT, SCORE_CLIP
+from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at
 
 MISSING_TEXT = "\x1fmissing"  # stands for a missing category
 UNSEEN_TEXT = "\x1funseen"  # stands for a category without points
@@ -103,12 +106,17 @@ def write_onnx(content: Content) -> Any:
     )  # any number will do where the score is missing
     is_at_threshold = graph.node("Equal", score, threshold)
     margin = _margin(graph, content, score, is_at_threshold)
-    ratio = _gated(graph, content, score, _total(graph, content, score, margin))
+    distance = graph.node("Abs", graph.node("Sub", score, threshold))
+    total = _total(graph, content, margin, distance)
+    ratio = _gated(graph, content, score, distance, total)
     flipped = graph.node(
         "And", graph.node("Less", ratio, graph.constant(0.0)), graph.node("Not", is_at_threshold)
     )
     positive = graph.node("Xor", graph.node("Greater", score, threshold), flipped)
-    edited = _edited(graph, content, score, margin, ratio, positive)
+    if content.score_edit == "changed_only":
+        edited = graph.node("Where", flipped, _crossed(graph, content, score), score)
+    else:
+        edited = _edited(graph, content, score, margin, ratio, positive)
     as_label = graph.node("Cast", positive, to=_types()[np.int64])
     graph.output(0, np.float64, "Where", known, edited, graph.constant(np.nan))
     graph.output(1, np.int64, "Where", known, as_label, graph.constant(-1, np.int64))
@@ -206,13 +214,17 @@ def _types() -> dict[type, int]:
 # r
 
 
-def _total(graph: _Graph, content: Content, score: str, margin: str) -> str:
+def _total(graph: _Graph, content: Content, margin: str, distance: str) -> str:
     """Return the intercept plus points, added in the order of the file."""
     intercept = graph.constant([content.ratio.intercept])
-    total = graph.node("Expand", intercept, graph.node("Shape", score))
+    total = graph.node("Expand", intercept, graph.node("Shape", margin))
     for column in content.ratio.columns:
         if isinstance(column, MarginColumn):
             parts = [graph.node("Mul", margin, graph.constant(column.points))]
+        elif isinstance(column, DistanceColumn):
+            parts = [graph.node("Mul", distance, graph.constant(column.points))]
+        elif isinstance(column, DistanceBinColumn):
+            parts = [_bin_points(graph, column, distance)]
         elif isinstance(column, CategoryColumn):
             parts = [_category_points(graph, column)]
         else:
@@ -238,7 +250,7 @@ def _number_points(graph: _Graph, column: NumberColumn | BinColumn) -> list[str]
     return parts
 
 
-def _bin_points(graph: _Graph, column: BinColumn, value: str) -> str:
+def _bin_points(graph: _Graph, column: BinColumn | DistanceBinColumn, value: str) -> str:
     """Return the points of each value's bin; its number is the count of edges reached."""
     upright = graph.node("Unsqueeze", value, graph.constant([1], np.int64))
     reached = graph.node("GreaterOrEqual", upright, graph.constant([column.edges]))
@@ -303,8 +315,11 @@ def _margin(graph: _Graph, content: Content, score: str, is_at_threshold: str) -
     return graph.node("Where", is_at_threshold, graph.constant(0.0), margin)
 
 
-def _gated(graph: _Graph, content: Content, score: str, ratio: str) -> str:
-    """Return the ratio, held at 1 where the direction of the update forbids a change."""
+def _gated(graph: _Graph, content: Content, score: str, distance: str, ratio: str) -> str:
+    """Return the ratio, held at 1 where direction or `max_margin` forbid a change."""
+    if content.ratio.max_margin is not None:
+        is_far = graph.node("Greater", distance, graph.constant(content.ratio.max_margin))
+        ratio = graph.node("Where", is_far, graph.constant(1.0), ratio)
     for may, comparison in (
         (content.ratio.may_raise, "LessOrEqual"),
         (content.ratio.may_lower, "Greater"),
@@ -332,6 +347,23 @@ def _edited(
     raised = graph.node("Where", is_above, edited, lowest)
     lowered = graph.node("Where", is_above, cut, edited)
     return graph.node("Where", positive, raised, lowered)
+
+
+def _crossed(graph: _Graph, content: Content, score: str) -> str:
+    """Return the score on the other side of the threshold, as `crossing_at` places it."""
+    line = crossing_at(content.base.threshold)
+    up = graph.node("Mul", score, graph.constant(line.up_slope))
+    raised = graph.node("Add", up, graph.constant(line.up_start))
+    room = graph.node("Sub", graph.constant(1.0), score)
+    down = graph.node("Mul", room, graph.constant(line.down_slope))
+    lowered = graph.node("Sub", graph.constant(line.down_start), down)
+    is_above = graph.node("Greater", score, graph.constant(line.threshold))
+    return graph.node(
+        "Where",
+        is_above,
+        graph.node("Min", lowered, graph.constant(line.just_below)),
+        graph.node("Max", raised, graph.constant(line.just_above)),
+    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -366,7 +398,7 @@ def read_inputs(content: Content, frame: Any, score: str) -> dict[str, NDArray[A
     for column in content.ratio.columns:
         if isinstance(column, CategoryColumn):
             inputs[input_name(column.name)] = _read_texts(table, column)
-        elif not isinstance(column, MarginColumn):
+        elif not isinstance(column, ColumnOfScore):
             inputs[input_name(column.name)] = _read_numbers(table, terms_of(column))
     return inputs
 

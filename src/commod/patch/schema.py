@@ -1,14 +1,14 @@
 """Read every version of the patch schema: which fields each version added, and how to upgrade.
 
 A file of an earlier version is upgraded when it is loaded: a field that its version did not have is
-None. Its digest is checked over the fields that it has. A file is always written in the newest
-version.
+None, or has the value of `DEFAULTS`. Its digest is checked over the fields that it has. A file is
+always written in the newest version.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from commod.exceptions import InputError
@@ -22,6 +22,8 @@ ADDED: Mapping[int, tuple[str, ...]] = {
     1: (),
     2: ("base.scores_digest", "seen.n_rows", "left_out", "audit", "versions"),
 }
+# Fields that version 2 got before its release, with the value that a file without them has.
+DEFAULTS: Mapping[str, Any] = {"score_edit": "all", "ratio.max_margin": None}
 
 
 def version_of(schema: Any) -> int:
@@ -49,34 +51,55 @@ def version_of(schema: Any) -> int:
 def upgraded(data: dict[str, Any], version: int) -> dict[str, Any]:
     """Return the content of a file of `version` with all fields that later versions added."""
     changed = {**data, "schema": SCHEMA}
-    for holder, name in _later_fields(changed, version):
+    for path, holder, name in _fields(changed, [*_added_after(version), *DEFAULTS]):
+        if name in holder and path in DEFAULTS and version == NEWEST:
+            continue
         if name in holder:
             raise InputError(
                 f"It has an unknown field {name!r}: its schema, {FAMILY}/{version}, has no such "
                 "field."
             )
-        holder[name] = None
+        holder[name] = DEFAULTS.get(path)
     return changed
 
 
-def as_version(plain: dict[str, Any], version: int) -> dict[str, Any]:
-    """Return a content as a file of `version` has it: without the fields of later versions."""
+def as_version(plain: dict[str, Any], version: int, absent: Collection[str] = ()) -> dict[str, Any]:
+    """Return a content as a file of `version` has it: without the fields of later versions.
+
+    `absent` are those of `DEFAULTS` that the file does not have.
+    """
     changed = {**plain, "schema": f"{FAMILY}/{version}"}
-    for holder, name in _later_fields(changed, version):
+    for _, holder, name in _fields(changed, [*_added_after(version), *absent]):
         del holder[name]
     return changed
 
 
-def _later_fields(data: dict[str, Any], version: int) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the object and the name of each later field; objects are copied before."""
+def absent_fields(data: dict[str, Any]) -> list[str]:
+    """Return the fields of `DEFAULTS` that a file does not have.
+
+    Examples
+    --------
+    >>> absent_fields({"score_edit": "all", "ratio": {}})
+    ['ratio.max_margin']
+    """
+    return [path for path, holder, name in _fields(dict(data), DEFAULTS) if name not in holder]
+
+
+def _added_after(version: int) -> list[str]:
+    return [path for number in range(version + 1, NEWEST + 1) for path in ADDED[number]]
+
+
+def _fields(
+    data: dict[str, Any], paths: Iterable[str]
+) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield path, object and name of each field; objects are copied before."""
     copied: set[str] = set()
-    for number in range(version + 1, NEWEST + 1):
-        for path in ADDED[number]:
-            part, _, name = path.rpartition(".")
-            if not part:
-                yield data, name
-            elif isinstance(data.get(part), dict):  # else reading the content refuses it
-                if part not in copied:
-                    data[part] = dict(data[part])
-                    copied.add(part)
-                yield data[part], name
+    for path in paths:
+        part, _, name = path.rpartition(".")
+        if not part:
+            yield path, data, name
+        elif isinstance(data.get(part), dict):  # else reading the content refuses it
+            if part not in copied:
+                data[part] = dict(data[part])
+                copied.add(part)
+            yield path, data[part], name

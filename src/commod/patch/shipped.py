@@ -71,6 +71,10 @@ def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
         pairs.append(("direction", asked.direction, request.direction))
     if request.threshold is not None:
         pairs.append(("threshold", content.base.threshold, request.threshold))
+    if request.score_edit is not None:
+        pairs.append(("score_edit", content.score_edit, request.score_edit))
+    if request.max_margin is not None:
+        pairs.append(("max_margin", content.ratio.max_margin, request.max_margin))
     stated = ((name, getattr(request, name)) for name in CAPS)
     pairs += [(name, getattr(asked, name), cap) for name, cap in stated if cap is not None]
     for name, ours, theirs in pairs:

@@ -23,7 +23,7 @@ from commod.patch.content import (
     BinColumn,
     CategoryColumn,
     Column,
-    MarginColumn,
+    ColumnOfScore,
     NumberColumn,
     term_points_of,
     terms_of,
@@ -61,7 +61,7 @@ def with_sources(
     looked_up: dict[str, CategoryColumn] = {}
     is_collated = has_collations(table)
     for i, column in enumerate(columns):
-        if isinstance(column, MarginColumn):
+        if isinstance(column, ColumnOfScore):
             continue
         dtype, is_category = schema[column.name], isinstance(column, CategoryColumn)
         if _must_be_read(table, column.name, dtype) and (not is_category or dtype in OBJECT_TYPES):

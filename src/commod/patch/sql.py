@@ -19,10 +19,18 @@ from commod._data.columns import LARGEST
 from commod._data.parameters import check_choice
 from commod._record import Value
 from commod.exceptions import InputError
-from commod.patch.content import BinColumn, CategoryColumn, Content, MarginColumn, NumberColumn
+from commod.patch.content import (
+    BinColumn,
+    CategoryColumn,
+    ColumnOfScore,
+    Content,
+    DistanceBinColumn,
+    MarginColumn,
+    NumberColumn,
+)
 from commod.patch.file import content_digest
 from commod.patch.query import DIALECTS, Query
-from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, margins
+from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at, margins
 
 MAX_BRANCHES = 50  # categories in one CASE; more of them become a joined table
 MAX_COLUMNS_PER_EXPRESSION = 50  # engines overflow on deep expressions
@@ -85,7 +93,8 @@ def write_sql(
     names = _names(content, columns)
     query = Query(dialect, table, [score, prefix, *names.values()])
     query.stage({"score": _base_score(query, score), **_values(query, content, names)})
-    query.stage({"margin": _margin(query, content), **_points(query, content)})
+    scored = {"margin": _margin(query, content), "distance": _distance(query, content)}
+    query.stage({**scored, **_points(query, content)})
     _add_ratio(query, content)
     query.stage({"changed": _changed(query, content), "exponent": _exponent(query)})
     query.stage({"decided": _decided(query, content), "edited": _edited(query, content)})
@@ -103,7 +112,7 @@ def _header(content: Content, dialect: str) -> str:
 
 def _names(content: Content, columns: Mapping[str, str] | None) -> dict[str, str]:
     """Return the table's name for each column of the patch."""
-    names = {c.name: c.name for c in content.ratio.columns if not isinstance(c, MarginColumn)}
+    names = {c.name: c.name for c in content.ratio.columns if not isinstance(c, ColumnOfScore)}
     given = {} if columns is None else columns
     if not isinstance(given, Mapping):
         raise InputError(
@@ -142,7 +151,7 @@ def _values(query: Query, content: Content, names: Mapping[str, str]) -> dict[st
     """Return what each column of the patch reads, as `value_i`."""
     nodes = {}
     for i, column in enumerate(content.ratio.columns):
-        if isinstance(column, MarginColumn):
+        if isinstance(column, ColumnOfScore):
             continue
         raw = query.raw(names[column.name])
         kind = _kind(column) if isinstance(column, CategoryColumn) else float
@@ -183,11 +192,15 @@ def _margin(query: Query, content: Content) -> Node:
     )
 
 
+def _distance(query: Query, content: Content) -> Node:
+    return query.call("abs", query.work("score") - query.number(content.base.threshold))
+
+
 def _points(query: Query, content: Content) -> dict[str, Node]:
     """Return the points of each column as `points_i`, those of a missing number as `missing_i`."""
     nodes: dict[str, Node] = {}
     for i, column in enumerate(content.ratio.columns):
-        if isinstance(column, MarginColumn):
+        if isinstance(column, ColumnOfScore):
             continue
         value = query.work(f"value_{i}")
         if isinstance(column, NumberColumn):
@@ -295,8 +308,8 @@ def _add_ratio(query: Query, content: Content) -> None:
 def _parts(query: Query, content: Content) -> list[Node]:
     parts = []
     for i, column in enumerate(content.ratio.columns):
-        if isinstance(column, MarginColumn):
-            parts += [_margin_points(query, column)] if column.points else []
+        if isinstance(column, ColumnOfScore):
+            parts += _score_points(query, column)
         elif isinstance(column, NumberColumn):
             missing = column.missing is not None and column.missing.points
             parts += [query.work(f"points_{i}")] if column.points else []
@@ -306,17 +319,36 @@ def _parts(query: Query, content: Content) -> list[Node]:
     return parts
 
 
-def _margin_points(query: Query, column: MarginColumn) -> Node:
-    margin = query.work("margin")
-    product = margin * query.number(column.points)
-    vanishing = _underflow(query, margin, _vanishing(column.points))
+def _score_points(query: Query, column: ColumnOfScore) -> list[Node]:
+    """Return the points of the margin or of the distance; none where they are 0."""
+    if isinstance(column, DistanceBinColumn):
+        distance = query.work("distance")
+        branches = [
+            (distance < query.number(b.below), query.number(b.points))
+            for b in column.bins
+            if b.below is not None
+        ]
+        return [query.case(*branches, default=query.number(column.bins[-1].points))]
+    if not column.points:
+        return []
+    value = query.work("margin" if isinstance(column, MarginColumn) else "distance")
+    return [_product(query, value, column.points)]
+
+
+def _product(query: Query, value: Node, factor: float) -> Node:
+    """Return a product, 0 where a database would refuse it because it rounds to 0."""
+    product = value * query.number(factor)
+    vanishing = _underflow(query, value, _vanishing(factor))
     return query.case(*vanishing, default=product) if vanishing else product
 
 
 def _gated(query: Query, content: Content, total: Node) -> Node:
-    """Return the ratio, held at 1 where the direction of the update forbids a change."""
+    """Return the ratio, held at 1 where direction or `max_margin` forbid a change."""
     score, threshold = query.work("score"), query.number(content.base.threshold)
     held = []
+    if content.ratio.max_margin is not None:
+        is_far = query.work("distance") > query.number(content.ratio.max_margin)
+        held.append((is_far, query.number(1.0)))
     if not content.ratio.may_raise:
         held.append((score <= threshold, query.number(1.0)))
     if not content.ratio.may_lower:
@@ -359,10 +391,29 @@ def _decided(query: Query, content: Content) -> Node:
 def _edited(query: Query, content: Content) -> Node:
     """Return the edited score before it is moved to its decision's side."""
     one = query.number(1.0)
+    if content.score_edit == "changed_only":
+        is_changed = query.work("changed").eq(query.integer(1))
+        return query.case((is_changed, _crossed(query, content)), default=query.work("score"))
     start = query.number(float(logit(content.base.threshold)))
     odds = query.call("exp", -(query.work("exponent") + start))
     keeps = (query.work("ratio").eq(one), query.work("score"))
     return query.case(keeps, default=query.quotient(one, one + odds))
+
+
+def _crossed(query: Query, content: Content) -> Node:
+    """Return the score on the other side of the threshold, as `crossing_at` places it."""
+    line, score = crossing_at(content.base.threshold), query.work("score")
+    raised = _product(query, score, line.up_slope) + query.number(line.up_start)
+    room = query.number(1.0) - score
+    lowered = query.number(line.down_start) - room * query.number(line.down_slope)
+    above, below = query.number(line.just_above), query.number(line.just_below)
+    return query.case(
+        (
+            score <= query.number(line.threshold),
+            query.case((raised > above, raised), default=above),
+        ),
+        default=query.case((lowered < below, lowered), default=below),
+    )
 
 
 def _outputs(query: Query, content: Content, prefix: str) -> dict[str, Node]:

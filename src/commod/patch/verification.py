@@ -20,8 +20,8 @@ from commod._text import visible
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
+    ColumnOfScore,
     Content,
-    MarginColumn,
     NumberColumn,
 )
 from commod.patch.fingerprint import columns_digest, model_digest, scores_digest
@@ -89,7 +89,7 @@ def _columns(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
             "of the fit rows, or have another order."
         )
     for column in content.ratio.columns:
-        if not isinstance(column, MarginColumn) and column.name not in columns:
+        if not isinstance(column, ColumnOfScore) and column.name not in columns:
             yield f"The patch reads column {column.name!r}, which X does not have."
 
 
@@ -132,7 +132,7 @@ def _is_the_group(value: Any, column: Column | None, groups: Groups) -> bool:
 def _own_values(content: Content, columns: Mapping[str, Column]) -> Iterator[str]:
     for column in content.ratio.columns:
         column_of_X = columns.get(column.name)
-        if column_of_X is None or isinstance(column, MarginColumn):
+        if column_of_X is None or isinstance(column, ColumnOfScore):
             continue
         n_missing = int(column_of_X.is_missing().sum())
         if column.missing is not None and n_missing < MIN_CATEGORY_SIZE:

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.base_model import BaseScores
 from commod.bounds import bayes_optimal_scores
 from commod.exceptions import InputError
 from commod.rivals._group_model import GroupModel, fit_group_model
+from commod.rivals._half import HALF
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.plug_in import LinearProgramme, curved_gain, decide, fair_margins
 from commod.rivals.base import AwareRival
@@ -25,7 +25,8 @@ Mask = NDArray[np.bool_]
 class PlugInRival(AwareRival):
     """A rule that uses estimated probabilities: positive where gain − Σ ψ_j γ_j > 0.
 
-    - The gain is score − threshold: what a positive decision is worth to the base model.
+    - The gain is the base score minus 0.5, after both the score and its threshold were shifted on
+      the logit scale until the threshold was 0.5. It is what a positive decision is worth.
     - γ_j is P(S = j | x) / P(S = j). For constraints that compare errors it is
       P(S = j, Y = y | x) / P(S = j, Y = y).
     - A subclass sets the multipliers ψ in `_choose_multipliers`.
@@ -84,7 +85,7 @@ class PlugInRival(AwareRival):
             model.group_model_ = group_model
             model.shares_ = shares
             model.multipliers_ = np.zeros_like(shares)
-        gain = self._gain(rows.base)[counted]
+        gain = self._gain(rows)[counted]
         programme = LinearProgramme(gain, _divide_by_shares(proba, shares), share)
         self._choose_multipliers(models, rows, programme)
 
@@ -119,15 +120,15 @@ class PlugInRival(AwareRival):
             return rows.base.decisions
         proba = self._cell_probabilities(rows, self.shares_.shape[1], self.group_model_)
         effects = _divide_by_shares(proba, self.shares_)
-        margins = fair_margins(self._gain(rows.base), effects, self.multipliers_)
+        margins = fair_margins(self._gain(rows), effects, self.multipliers_)
         return decide(margins, rows.base.decisions)
 
-    def _gain(self, base: BaseScores) -> Floats:
+    def _gain(self, rows: DecisionRows) -> Floats:
         """Return what a positive decision is worth without fairness, shape (n,)."""
         gain = bayes_optimal_scores(
-            base.scores,
-            base.decisions,
-            cost=base.threshold,
+            rows.scores_at_half,
+            rows.base.decisions,
+            cost=HALF,
             lambda_ratio=float(self.fitted_param("lambda_ratio")),
         )
         return (
@@ -142,7 +143,7 @@ class PlugInRival(AwareRival):
         """Return the probability that a row is in each cell, shape (n_rate_rows, n_groups, n).
 
         It is P(S = j | x), or P(S = j, Y = y | x) with the label y of the rate row. Without a group
-        model the group is known, and the base score is P(Y = 1 | x).
+        model the group is known, and the shifted base score is P(Y = 1 | x).
         """
         n_labels = 2 if self._constraint.needs_labels else 1
         if group_model is not None:
@@ -152,7 +153,7 @@ class PlugInRival(AwareRival):
         else:
             assert rows.group is not None
             known = (rows.group == np.arange(n_groups)[:, None]).astype(np.float64)
-            score = rows.base.scores
+            score = rows.scores_at_half
             table = np.stack([known * (1 - score), known * score] if n_labels > 1 else [known])
         return self._constraint.by_rate_row(table)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from commod._text import plural
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import ConstraintLike
 from commod.metrics._fairness import fairness_of
+from commod.rivals._half import at_half
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions, ReadRows
 
@@ -48,6 +50,14 @@ class DecisionRows(ReadRows):
 
     def __len__(self) -> int:
         return len(self.base.scores)
+
+    @cached_property
+    def scores_at_half(self) -> NDArray[np.float64]:
+        """Return the base scores, shape (n,), shifted on the logit scale to the threshold 0.5.
+
+        A rule that compares probabilities with one half reads these instead of `base.scores`.
+        """
+        return at_half(self.base.scores, self.base.threshold)
 
     @property
     def group_index(self) -> NDArray[np.intp]:

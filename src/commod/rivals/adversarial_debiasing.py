@@ -74,7 +74,9 @@ class AdversarialDebiasing(TrainedRival):
     min_group_size : int, default=30
         Fit rows that a group needs to be part of the constraint; smaller groups are reported.
     threshold : float, default=0.5
-        The decision is score > threshold, for the base model and the new one.
+        The decision is score > threshold, for the base model and the new one. The new model's score
+        estimates P(Y = 1 | x) and is not shifted. So the threshold has the same meaning for both
+        models only where the base score is calibrated.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None

@@ -30,11 +30,12 @@ ROUNDING = 1e-9  # a target counts as reached if it is missed by no more
 class BayesPlugIn(PlugInRival):
     """Decide by the Bayes-optimal score, with the smallest multipliers that reach the target.
 
-    The score has three parts: f − threshold, the fairness margin of `commod.bounds`, and
-    `lambda_ratio` in favour of the base decision. So a decision changes where accuracy and fairness
-    together speak against it by more than `lambda_ratio`. f counts as P(Y = 1 | x); a group model
-    gives P(S | x) or P(S, Y | x). The multipliers are the first on their path that reach the target
-    on the fit rows, measured with the true groups.
+    The score has three parts: f − 0.5, the fairness margin of `commod.bounds`, and `lambda_ratio`
+    in favour of the base decision. So a decision changes where accuracy and fairness together speak
+    against it by more than `lambda_ratio`. f counts as P(Y = 1 | x); at another threshold than 0.5,
+    f is the shifted score (see `threshold`). A group model gives P(S | x) or P(S, Y | x). The
+    multipliers are the first on their path that reach the target on the fit rows, measured with the
+    true groups.
 
     Parameters
     ----------
@@ -51,8 +52,8 @@ class BayesPlugIn(PlugInRival):
         included. None means a logistic regression on numbers, their bins, and categories.
         A model that overfits, such as a deep forest, reaches targets on the fit rows only.
     lambda_ratio : float, default=0.0
-        The cost of one changed decision, in units of the score: 0.1 equals a tenth of an error at
-        threshold 0.5. Larger values need larger multipliers for the same target.
+        The cost of one changed decision, in units of f: 0.1 equals a tenth of an error. Larger
+        values need larger multipliers for the same target.
     constraints : str, default="demographic_parity"
         "demographic_parity" (P-rule), "equalized_odds" (DM = ΔTPR + ΔFPR),
         "true_positive_rate_parity" or "false_positive_rate_parity" (one gap).
@@ -64,6 +65,8 @@ class BayesPlugIn(PlugInRival):
         Fit rows that a group needs to be part of the constraint.
     threshold : float, default=0.5
         The base decision is score > threshold.
+        The rule compares with 0.5. So the score and its threshold are shifted on the logit scale
+        until the threshold is 0.5: the rule decides alike if both are shifted together.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None

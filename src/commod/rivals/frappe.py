@@ -45,9 +45,10 @@ ARCHITECTURES = ("linear", "mlp", "concepts")
 class FRAPPE(TrainedRival):
     """Add a learned term T(x) to the base model's logit.
 
-    The new score is q = sigmoid(z + T(x) + logit(threshold)); z is the base model's margin, clipped
-    at ±10. T minimises mean KL(f ‖ q) + strength · MMD². The first part keeps q near the base
-    scores f. MMD² is the distance between the groups' distributions of scores, with a Gaussian
+    The new score is sigmoid(z + T(x) + logit(threshold)); z is the base model's margin, clipped at
+    ±10. T minimises mean KL(f ‖ q) + strength · MMD², with f = sigmoid(z) and q = sigmoid(z + T):
+    the scores before and after, shifted so that the threshold is 0.5. The first part keeps q near
+    f. MMD² is the distance between the groups' distributions of scores, with a Gaussian
     kernel. Only `fit` sees the sensitive features, and T reads only columns of X.
 
     Parameters
@@ -90,6 +91,8 @@ class FRAPPE(TrainedRival):
         Fit rows that a group needs to be part of the constraint; smaller groups are reported.
     threshold : float, default=0.5
         The base decision is score > threshold.
+        Both losses read scores that were shifted on the logit scale until their threshold was 0.5.
+        So T is the same if the score and its threshold are shifted together.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
@@ -285,7 +288,7 @@ class FRAPPE(TrainedRival):
         return np.where(term == 0, rows.base.decisions, edited > 0)
 
     def _scores(self, rows: DecisionRows, positive: Decisions) -> NDArray[np.float64]:
-        """Return q; rounding never moves it to the other side of the threshold."""
+        """Return the new score; rounding never moves it to the other side of the threshold."""
         term, threshold = self._term(rows.columns), rows.base.threshold
         edited = training_margins(rows.base.scores, threshold) + term + logit(threshold)
         score = on_their_side(expit(edited), positive.astype(np.bool_), threshold)
@@ -330,7 +333,6 @@ def _problem(table: TrainingTable, constraint: Constraint, kernel_length: float)
         cell=np.where(inside, cells.index, 0).astype(np.int32),
         weight=weight.astype(single),
         fairness_weight=(weight * inside).astype(single),
-        offset=float(logit(rows.base.threshold)),
         n_rate_rows=cells.shape[0],
         n_groups=cells.shape[1],
         kernel_length=kernel_length,

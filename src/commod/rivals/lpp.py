@@ -18,9 +18,9 @@ class LPP(PlugInRival):
 
     The base score f counts as P(Y = 1 | x). The groups' rates are predicted from P(S | x), or from
     P(S, Y | x) for constraints that compare errors. A linear programme gives a rule for new rows:
-    positive where f − threshold − Σ ψ_j γ_j > 0, with one multiplier ψ_j for each group and rate
-    row. Decisions are not randomised: where the authors break ties by noise, this class chooses
-    multipliers without ties.
+    positive where f − 0.5 − Σ ψ_j γ_j > 0, with one multiplier ψ_j for each group and rate row. At
+    another threshold than 0.5, f is the shifted score (see `threshold`). Decisions are not
+    randomised: where the authors break ties by noise, this class chooses multipliers without ties.
 
     Parameters
     ----------
@@ -48,6 +48,8 @@ class LPP(PlugInRival):
         Fit rows that a group needs to be part of the constraint.
     threshold : float, default=0.5
         The base decision is score > threshold.
+        The rule compares with 0.5. So the score and its threshold are shifted on the logit scale
+        until the threshold is 0.5: the rule decides alike if both are shifted together.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from commod._solvers.search.rates import count_cells
 from commod.bounds import fewest_changes, minimal_expected_changes
 from commod.exceptions import InputError
+from commod.rivals._half import middle
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
@@ -36,6 +37,8 @@ class MinimalFlip(AwareRival):
         Fit rows that a group needs; smaller groups keep their base decisions.
     threshold : float, default=0.5
         The base decision is score > threshold.
+        Only the order of the scores counts. Cuts lie between two scores, in the middle after the
+        score and its threshold were shifted on the logit scale until the threshold was 0.5.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
@@ -138,7 +141,9 @@ class MinimalFlip(AwareRival):
         assert required is not None  # the P-rule is 1 where everybody is positive
         for group in np.flatnonzero(required[0] != positives[0]):
             scores = rows.base.scores[rows.group == group]
-            self.cuts_[group], self.probabilities_[group, 0] = _cut(scores, int(required[0, group]))
+            self.cuts_[group], self.probabilities_[group, 0] = _cut(
+                scores, int(required[0, group]), rows.base.threshold
+            )
 
     def _learn_probabilities(self, rows: RivalFitRows) -> None:
         kept = rows.in_constraint
@@ -165,7 +170,7 @@ class MinimalFlip(AwareRival):
         return positive if self.randomised else positive.astype(np.bool_)
 
 
-def _cut(scores: NDArray[np.float64], n_positive: int) -> tuple[float, float]:
+def _cut(scores: NDArray[np.float64], n_positive: int, threshold: float) -> tuple[float, float]:
     """Return the cut above which scores are positive, and the probability of a score equal to it.
 
     The `n_positive` highest scores are positive; in expectation, where several rows share the last
@@ -173,11 +178,12 @@ def _cut(scores: NDArray[np.float64], n_positive: int) -> tuple[float, float]:
     """
     ordered = np.sort(scores)[::-1]
     if n_positive == 0:
-        return (float(ordered[0]) + 1) / 2, 0.0
+        return float(middle(ordered[0], np.asarray(1.0), threshold)), 0.0
     cut = float(ordered[n_positive - 1])
     above, equal = int((scores > cut).sum()), int((scores == cut).sum())
     if above + equal > n_positive:
         return cut, (n_positive - above) / equal
     # cut between two scores: the last bit of a score may depend on the batch
-    below = float(ordered[n_positive]) if n_positive < len(ordered) else -1.0
-    return (cut + below) / 2, 0.0
+    if n_positive == len(ordered):
+        return -0.5, 0.0  # below every score
+    return float(middle(ordered[n_positive], ordered[n_positive - 1], threshold)), 0.0

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from commod.metrics._constraint import Constraint
 from commod.rivals._curves import weight_above
+from commod.rivals._half import HALF
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
 
@@ -20,16 +21,17 @@ ROUNDING = 1e-12
 class RejectOption(AwareRival):
     """Decide rows near the threshold by their group, all other rows as the base model does.
 
-    Scores in (threshold − margin, threshold + margin] form the critical region. A group whose
-    positive rate under the base model is below the average is decided positively there, any other
-    group negatively.
+    Scores in (0.5 − margin, 0.5 + margin] form the critical region. At another threshold than 0.5,
+    these are the shifted scores (see `threshold`), so the region lies evenly around it. A group
+    whose positive rate under the base model is below the average is decided positively there, any
+    other group negatively.
 
     Parameters
     ----------
     estimator : fitted classifier or ScoreColumn
         The base model. It is never refitted.
     strength : float, default=0.1
-        The margin, in units of the score; 0 changes nothing.
+        The margin, in units of the (shifted) score; 0 changes nothing.
     search : bool, default=False
         Search threshold and margin on the fit rows instead, for the best balanced accuracy (this
         needs y). The groups' rates may then differ by at most (1 − strength) times the base model's
@@ -42,6 +44,8 @@ class RejectOption(AwareRival):
         Fit rows that a group needs; smaller groups keep their base decisions.
     threshold : float, default=0.5
         The base decision is score > threshold.
+        The rule compares with 0.5. So the score and its threshold are shifted on the logit scale
+        until the threshold is 0.5: the rule decides alike if both are shifted together.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
@@ -52,7 +56,8 @@ class RejectOption(AwareRival):
     raised_ : ndarray of shape (n_groups,)
         Whether each group is decided positively in the critical region.
     threshold_, margin_ : float
-        The middle and the half-width of the critical region.
+        The middle and the half-width of the critical region, in units of the (shifted) score. The
+        middle is 0.5 unless `search` finds another.
 
     Examples
     --------
@@ -104,14 +109,14 @@ class RejectOption(AwareRival):
         rates = rows.rates(self._constraint, rows.base.decisions).mean(axis=0)
         weights = rows.cells(self._constraint).totals(rows.weight).sum(axis=0)
         self.raised_ = np.asarray(rates < np.average(rates, weights=weights))
-        self.threshold_, self.margin_ = float(self.threshold), float(self.strength)
+        self.threshold_, self.margin_ = HALF, float(self.strength)
         if not np.ptp(rates) > 0:  # equal or undefined rates: no group is to be preferred
             self.margin_ = 0.0
         elif self.search and self.strength > 0:
             self.threshold_, self.margin_ = self._search(rows)
 
     def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
-        scores = rows.base.scores
+        scores = rows.scores_at_half
         low, high = self.threshold_ - self.margin_, self.threshold_ + self.margin_
         is_critical = (scores > low) & (scores <= high)
         by_group = self.raised_[rows.group_index]
@@ -136,7 +141,7 @@ class RejectOption(AwareRival):
                 inside = (labels == bool(label)) & (rows.group == group)
                 cuts = thresholds + np.where(self.raised_[group], -margins, margins)
                 weight = rows.weight[inside]
-                positives[label, group] = weight_above(rows.base.scores[inside], weight, cuts)
+                positives[label, group] = weight_above(rows.scores_at_half[inside], weight, cuts)
                 sizes[label, group] = weight.sum()
         gap = _gap(self._constraint, positives, sizes)
         totals = positives.sum(axis=1) / sizes.sum(axis=1)

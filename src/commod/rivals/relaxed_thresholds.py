@@ -15,6 +15,7 @@ from scipy.optimize import isotonic_regression, linprog
 
 from commod.metrics._constraint import Constraint
 from commod.rivals._curves import weight_above
+from commod.rivals._half import middle
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
@@ -46,6 +47,8 @@ class RelaxedThresholdOptimizer(AwareRival):
         Fit rows that a group needs; smaller groups keep their base decisions.
     threshold : float, default=0.5
         The base decision is score > threshold.
+        Only the order of the scores counts. Cuts lie between two scores, in the middle after the
+        score and its threshold were shifted on the logit scale until the threshold was 0.5.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
@@ -170,14 +173,17 @@ def _corners(rows: RivalFitRows, labels: NDArray[np.bool_], group: int) -> _Corn
     scores, label = rows.base.scores[inside], labels[inside]
     weight = rows.weight[inside] / rows.weight[rows.in_constraint].sum()
     weights = np.array([weight[~label].sum(), weight[label].sum()])
-    thresholds = np.append(_hull_thresholds(scores, label, weight), rows.base.threshold)
+    hull = _hull_thresholds(scores, label, weight, rows.base.threshold)
+    thresholds = np.append(hull, rows.base.threshold)
     positives = [weight_above(scores[m], weight[m], thresholds) for m in (~label, label)]
     rates = np.stack(positives) / np.where(weights > 0, weights, 1.0)[:, None]
     selected = weights @ rates
     return _Corners(thresholds, rates, np.abs(selected - selected[-1]), weights)
 
 
-def _hull_thresholds(scores: Floats, label: NDArray[np.bool_], weight: Floats) -> Floats:
+def _hull_thresholds(
+    scores: Floats, label: NDArray[np.bool_], weight: Floats, threshold: float
+) -> Floats:
     """Return the thresholds at the corners of the ROC curve's upper hull, the lowest first.
 
     The slopes of the hull are those of the isotonic regression of the label on the score. So its
@@ -188,7 +194,8 @@ def _hull_thresholds(scores: Floats, label: NDArray[np.bool_], weight: Floats) -
     shares = np.bincount(place, weight * label) / total
     blocks = isotonic_regression(shares, weights=total).blocks
     steps = np.append(values, 1.0)  # thresholds lie between scores
-    return np.concatenate([[-np.inf], (steps[blocks[1:] - 1] + steps[blocks[1:]]) / 2])
+    between = middle(steps[blocks[1:] - 1], steps[blocks[1:]], threshold)
+    return np.concatenate([[-np.inf], between])
 
 
 def _best_mix(

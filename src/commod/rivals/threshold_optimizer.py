@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from commod._data.parameters import check_choice
 from commod.exceptions import InputError
+from commod.rivals._half import from_half
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
 from commod.updates._interface import Decisions
@@ -37,6 +38,8 @@ class ThresholdOptimizer(AwareRival):
         Fit rows that a group needs; smaller groups keep their base decisions.
     threshold : float, default=0.5
         The base decision is score > threshold.
+        Only the order of the scores counts. Cuts lie between two scores, in the middle after the
+        score and its threshold were shifted on the logit scale until the threshold was 0.5.
     pos_label : label, default=None
         The label whose rates count; `classes_[1]` if None.
     favorable_label : label, default=None
@@ -141,13 +144,16 @@ class ThresholdOptimizer(AwareRival):
         self.probabilities_ = np.tile([1.0, 0.0], (rows.n_groups, 1))
         self.ignored_, self.constants_ = np.zeros(rows.n_groups), np.zeros(rows.n_groups)
         if self.strength > 0:
-            self._store_rule(_fairlearn_rule(self, rows, labels))
+            self._store_rule(_fairlearn_rule(self, rows, labels), rows.base.threshold)
 
-    def _store_rule(self, rule: dict[int, Any]) -> None:
+    def _store_rule(self, rule: dict[int, Any], threshold: float) -> None:
         """Store Fairlearn's rule as numbers, so that `predict` does not need Fairlearn."""
         for group, mix in rule.items():
             operations = mix.operation0, mix.operation1  # "score > threshold": flip=False
-            self.thresholds_[group] = [float(operation.threshold) for operation in operations]
+            cuts = np.array([float(operation.threshold) for operation in operations])
+            inside = np.isfinite(cuts)  # infinite: all rows or none
+            cuts[inside] = from_half(cuts[inside], threshold)
+            self.thresholds_[group] = cuts
             self.probabilities_[group] = mix.p0, mix.p1
             self.ignored_[group] = mix.get("p_ignore", 0.0)
             self.constants_[group] = mix.get("prediction_constant", 0.0)
@@ -197,7 +203,7 @@ def _fairlearn_rule(
     )
     kept = rows.in_constraint
     optimizer.fit(
-        rows.base.scores[kept][:, None],
+        rows.scores_at_half[kept][:, None],
         labels[kept].astype(np.int64),
         sensitive_features=rows.group[kept],
     )

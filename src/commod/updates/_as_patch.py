@@ -6,6 +6,8 @@ import datetime
 import math
 from typing import Any
 
+import numpy as np
+
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod.exceptions import InputError
@@ -24,9 +26,10 @@ from commod.patch.content import (
 )
 from commod.patch.fingerprint import columns_digest, model_digest
 from commod.patch.versions import PACKAGE, library_versions
+from commod.updates._interface import AllowedChanges
 
 
-def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
+def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
     """Return a fitted update with a scorecard as a patch."""
     labels = {name: plain(value) for name, value in _labels(update).items()}
     refused = [x for x in labels.values() if not isinstance(x, str | bool | int | float)]
@@ -50,10 +53,12 @@ def patch_of(update: Any, may_raise: bool, may_lower: bool) -> Patch:
             seen=_seen(update),
             ratio=ratio_of(
                 update.scorecard_,
-                may_raise=may_raise,
-                may_lower=may_lower,
-                reads_margin=bool(update.fitted_param("condition_on_logit")),
+                may_raise=allowed.may_raise,
+                may_lower=allowed.may_lower,
+                max_margin=_known(allowed.max_margin),
+                score_columns=tuple(c.name for c in update.score_columns(np.zeros(0))),
             ),
+            score_edit=update.fitted_param("score_edit"),
             left_out=_left_out(update),
             versions=versions,
         )

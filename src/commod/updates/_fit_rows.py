@@ -18,6 +18,7 @@ from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visib
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
+from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
 
 FEWEST_DECISIONS = 5  # of each kind, unless they are SMALLEST_SHARE of a small table
@@ -28,7 +29,8 @@ SMALLEST_SHARE = 0.01
 class FitRows:
     """The checked rows that an update is fitted on; `label` is None where y was not given.
 
-    `group_names` are the labels of the groups as different texts.
+    `group_names` are the labels of the groups as different texts. `change_cost` (n,) is what the
+    user says that a change of each row costs; None where nothing is said.
     """
 
     columns: list[Column]
@@ -38,6 +40,7 @@ class FitRows:
     in_constraint: NDArray[np.bool_]
     weight: NDArray[np.float64]
     group_names: tuple[str, ...]
+    change_cost: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -60,6 +63,16 @@ class FitRows:
         is_large = np.bincount(codes, self.in_constraint) > 0
         number = np.cumsum(is_large) - 1
         return np.where(self.in_constraint, number[codes], -1), int(is_large.sum())
+
+    @cached_property
+    def sides(self) -> Sides:
+        """Return the people of the constraint ranked by score, negative and positive decisions.
+
+        Positive decisions count as favourable; `turned` is for the other case.
+        """
+        codes, n_groups = self.large_groups
+        counted = np.where(self.weight > 0, codes, -1)
+        return Sides.of(self.base.scores, self.base.decisions, counted, n_groups)
 
     def accuracy(self, decisions: Decisions) -> float:
         """Return the weighted accuracy; NaN where true labels are unknown."""

@@ -28,13 +28,16 @@ def split_in_halves(
 
 def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
     """Return the rows `index` (m,)."""
-    base = type(rows.base)(rows.base.proba[index], rows.base.threshold)
-    groups = type(rows.groups)(rows.groups.codes[index], rows.groups.labels)
-    label = None if rows.label is None else rows.label[index]
-    columns = [column.take(index) for column in rows.columns]
-    weight = rows.weight[index]
-    in_constraint = rows.in_constraint[index]
-    return FitRows(columns, base, label, groups, in_constraint, weight, rows.group_names)
+    return FitRows(
+        columns=[column.take(index) for column in rows.columns],
+        base=type(rows.base)(rows.base.proba[index], rows.base.threshold),
+        label=None if rows.label is None else rows.label[index],
+        groups=type(rows.groups)(rows.groups.codes[index], rows.groups.labels),
+        in_constraint=rows.in_constraint[index],
+        weight=rows.weight[index],
+        group_names=rows.group_names,
+        change_cost=None if rows.change_cost is None else rows.change_cost[index],
+    )
 
 
 def fairest_first(problem: FitProblem, outcomes: Sequence[SearchOutcome]) -> list[SearchOutcome]:

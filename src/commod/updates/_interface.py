@@ -27,7 +27,7 @@ from commod._data.encoding import TermTable
 from commod._data.parameters import check_number_parameter
 from commod._text import shown
 from commod.exceptions import InputError, InputTypeError
-from commod.scorecard import Scorecard
+from commod.scorecard import Scorecard, is_within
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -97,15 +97,23 @@ class RowEvaluation:
 
 
 class AllowedChanges(NamedTuple):
-    """Whether an update may make decisions positive (raise), and negative (lower)."""
+    """Whether an update may make decisions positive (raise), and negative (lower).
+
+    `max_margin` is the largest |score − threshold| at which a decision may change; None: any.
+    """
 
     may_raise: bool = True
     may_lower: bool = True
+    max_margin: float | None = None
 
     def mask(self, base: BaseScores) -> Mask:
         """Return the rows whose decision may change, shape (n,); none with score = threshold."""
+        return np.asarray(self.is_open(base) & (base.scores != base.threshold))
+
+    def is_open(self, base: BaseScores) -> Mask:
+        """Return the rows on which r acts, shape (n,); elsewhere it is held at 1."""
         allowed = np.where(base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & (base.scores != base.threshold))
+        return np.asarray(allowed & is_within(base.scores, base.threshold, self.max_margin))
 
 
 class Candidate(Protocol):

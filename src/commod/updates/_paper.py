@@ -11,7 +11,7 @@ from commod.exceptions import InputError
 PAPER_SETTINGS: dict[str, Any] = {
     "architecture": "concepts",
     "adaptive_fairness": False,
-    "condition_on_logit": False,
+    "reads_score": False,
     "threshold": 0.5,
     "concepts_by_column": False,
     "init": "zero",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,9 @@ from commod._text import did_you_mean, list_names, shown
 from commod.bounds import fewest_changes
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
+from commod.scorecard import DISTANCE_COLUMN
 from commod.updates._fit_rows import FitRows
+from commod.updates._interface import AllowedChanges
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -41,6 +43,11 @@ class FitProblem:
     - `use_all`: search on all rows, however many they are.
     - `random_state`: draws the search sample.
     - `min_category_size`: people of a search sample that a term needs to get points from it.
+    - `raising_is_a_gain`: whether a decision that becomes positive is a gain for the person.
+    - `borderline`: extra changes, as a share of the fewest, for people whose change costs less.
+    - `change_cost` (n,): what a change of each row costs: the distance of its score from the
+      threshold (`cost_is_distance`), or what the user states. None where nothing is spent on it.
+    - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
     """
 
     rows: FitRows
@@ -56,6 +63,18 @@ class FitProblem:
     use_all: bool
     random_state: np.random.RandomState
     min_category_size: int
+    raising_is_a_gain: bool = True
+    borderline: float = 0.0
+    change_cost: Floats | None = None
+    cost_is_distance: bool = True
+    max_margin: float | None = None
+
+    def gated(self, *, raises: bool) -> FitProblem:
+        """Return the problem where decisions may only be raised, or only lowered."""
+        gated = replace(self, may_raise=raises, may_lower=not raises)
+        for name in ("cells", "is_weighted", "base_fairness", "moments", "is_distance"):
+            gated.__dict__[name] = getattr(self, name)  # none of these depends on the direction
+        return gated
 
     # -- counts and inequalities -------------------------------------------------------------------
 
@@ -122,9 +141,8 @@ class FitProblem:
     @cached_property
     def may_change(self) -> Mask:
         """Return the rows whose decision may change, shape (n,)."""
-        base = self.rows.base
-        allowed = np.where(base.decisions, self.may_lower, self.may_raise)
-        return np.asarray(allowed & (base.scores != base.threshold))
+        allowed = AllowedChanges(self.may_raise, self.may_lower, self.max_margin)
+        return allowed.mask(self.rows.base)
 
     @cached_property
     def effects(self) -> ChangeEffects:
@@ -157,6 +175,11 @@ class FitProblem:
         inequalities = self.inequalities(1.0, self.effects)  # only the caps are read: any target
         violations = inequalities.matrix @ self.effects.sums(changed) - inequalities.bound
         return bool((violations[inequalities.n_soft :] <= ROUNDING).all())
+
+    @cached_property
+    def is_distance(self) -> Mask:
+        """Return which terms are the distance of the score from the threshold, (n_terms,)."""
+        return np.array([name == DISTANCE_COLUMN for name in self.encoding.term_columns])
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:

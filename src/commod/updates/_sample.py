@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.annealing import SearchTask
-from commod._solvers.search.credibility import credibility
-from commod._solvers.search.design import Design
-from commod._solvers.search.quasi_newton import Bounds
 from commod.updates._problem import FitProblem
+from commod.updates._search_task import acting_rows, search_task, worth_changing
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Counts = NDArray[np.int64]
 
 MIN_ROWS = 12_000  # in a sample
 MIN_CHANGED_ROWS = 1_000  # of a sample: their number is then known to about 3 %
@@ -29,7 +27,6 @@ MIN_CELL_ROWS = 1_000  # of a sample from each cell, or all rows of the cell
 MIN_STRATUM_ROWS = 100  # of each cell and decision: rates near 0 and 1 stay measurable
 GROWTH = 4  # from one sample to the next
 MAX_SHARE = 0.5  # of all rows: a larger sample is hardly quicker than all rows
-MIN_ERROR_WEIGHT = 0.02  # of a row whose change would introduce an error, in initial directions
 
 # By which share an update may change more rows, or make less progress, on all rows than on its
 # sample, besides sampling error.
@@ -43,13 +40,22 @@ class SearchSample:
     """Rows on which a direction is searched for, and the task of a search on them.
 
     `index` (m,) are the rows. `people` (m,) is how many people each row stands for; None where
-    the sample is all rows. `task` is for one target; `task_for` returns that for another.
+    the sample is all rows. The tasks hold the rows at the positions `acting`, those whose decision
+    may change. `score_task` may read the distance from the threshold, `task` may not. They are for
+    one target; `task_for` returns the task for another.
     """
 
     problem: FitProblem
     index: NDArray[np.intp]
     people: Floats | None
-    task: SearchTask
+    acting: NDArray[np.intp]
+    score_task: SearchTask
+
+    @cached_property
+    def task(self) -> SearchTask:
+        """Return the task on the raw columns alone."""
+        assert self.score_task.reads is not None
+        return replace(self.score_task.select(~self.score_task.reads), reads=None)
 
     @property
     def is_all_rows(self) -> bool:
@@ -61,7 +67,7 @@ class SearchSample:
         return replace(
             self.task,
             inequalities=self.problem.inequalities(target, self.task.effects),
-            worth_changing=_worth_changing(self.problem, target, self.index),
+            worth_changing=worth_changing(self.problem, target, self.index[self.acting]),
             sparsity=self.task.sparsity if sparsity is None else sparsity,
         )
 
@@ -81,7 +87,9 @@ def search_samples(problem: FitProblem, target: float) -> Iterator[SearchSample]
         if size < n:
             decisions = problem.rows.base.decisions
             index, people = draw_sample(problem.cells.index, decisions, size, problem.random_state)
-        yield SearchSample(problem, index, people, _task(problem, target, index, people))
+        acting = acting_rows(problem, index)
+        task = search_task(problem, target, index, people, acting)
+        yield SearchSample(problem, index, people, acting, task)
 
 
 def sample_sizes(n: int, limit: float | None, *, use_all: bool, evenness: float = 1.0) -> list[int]:
@@ -152,119 +160,6 @@ def draw_sample(
     index = np.concatenate(drawn)
     order = np.argsort(index)
     return index[order], np.concatenate(people)[order]
-
-
-# ---------------------------------------------------------------------------------------------
-# The task of a search on a sample
-
-
-def _task(
-    problem: FitProblem, target: float, index: NDArray[np.intp], people: Floats | None
-) -> SearchTask:
-    """Return the task of a search on the rows `index` (m,)."""
-    rows, terms = problem.rows, problem.terms
-    design = Design.of(terms if people is None else terms.take(index), *problem.moments)
-    names = np.array(problem.encoding.term_columns, dtype=object)[design.terms]
-    position = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    weight = rows.weight[index] * (1.0 if people is None else people)
-    if problem.accuracy_weight and rows.label is not None:
-        is_right = rows.base.decisions[index] == rows.label[index]
-        error_weight = max(1 - problem.accuracy_weight, MIN_ERROR_WEIGHT)
-        weight = weight * np.where(is_right, error_weight, 1.0)
-    effects = problem.effects if people is None else problem.effects_on(index, people)
-    task = SearchTask(
-        design=design,
-        effects=effects,
-        inequalities=problem.inequalities(target, effects),
-        columns=np.array([position[name] for name in names], dtype=np.intp),
-        weight=weight,
-        worth_changing=_worth_changing(problem, target, index),
-        bounds=_bounds(problem, names),
-        sparsity=problem.sparsity,
-    )
-    return _with_credible_terms(problem, task, index)
-
-
-def _with_credible_terms(
-    problem: FitProblem, task: SearchTask, index: NDArray[np.intp]
-) -> SearchTask:
-    """Return the task without terms that too few rows `index` (m,) share, or that are not credible.
-
-    Points are fitted on these rows, so the bar for a category counts them and not all rows.
-    """
-    sample = problem.terms.take(index)
-    n_people = sample.n_people(problem.rows.weight[index])
-    categories = [
-        codes
-        for codes, first in zip(sample.codes.T, sample.code_terms, strict=True)
-        if _is_category(problem, int(first))
-    ]
-    kept = credibility(
-        categories,
-        sample.n_terms,
-        task.worth_changing,
-        problem.rows.base.decisions[index],
-        problem.may_change[index],
-    )
-    kept[n_people < problem.min_category_size] = 0.0
-    kept = kept[task.design.terms]
-    if (kept == 1).all():
-        return task
-    return replace(task, credibility=kept).select(kept > 0)
-
-
-def _is_category(problem: FitProblem, term: int) -> bool:
-    """Return whether a term is a category of a raw column, not a bin or a missing number."""
-    kinds = problem.encoding.kinds
-    return kinds[problem.encoding.term_columns[term]] == "category"
-
-
-def _bounds(problem: FitProblem, names: NDArray[np.object_]) -> Bounds | None:
-    """Return the signs that each weight of η = −r may have; None where all are free."""
-    if not problem.monotone:
-        return None
-    bounds = {1: (None, 0.0), -1: (0.0, None), 0: (None, None)}
-    return [bounds[problem.monotone.get(name, 0)] for name in names]
-
-
-def _worth_changing(problem: FitProblem, target: float, index: NDArray[np.intp]) -> list[Mask]:
-    """Return masks (m,) of the rows worth changing, one for each way to begin.
-
-    The exact limit says how many positives each cell should gain or lose. A row is worth changing
-    where its change moves its cell that way. The limit is computed with all changes, with raises
-    only and with lowerings only.
-    """
-    masks: list[Mask] = []
-    for may_raise, may_lower in ((True, True), (True, False), (False, True)):
-        if (may_raise and not problem.may_raise) or (may_lower and not problem.may_lower):
-            continue
-        fewest = problem.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
-        for moves in [] if fewest is None else _ways_to_begin(problem, fewest):
-            mask = _rows_to_move(problem, moves)[index]
-            if 0 < mask.sum() < len(mask) and not any((mask == other).all() for other in masks):
-                masks.append(mask)
-    return masks or [problem.may_change[index]]
-
-
-def _ways_to_begin(problem: FitProblem, moves: Counts) -> list[Counts]:
-    """Return the moves of all cells and, for three or more groups, the furthest moves alone.
-
-    One direction cannot separate three groups. Where one of them must change far more than the
-    others, a search for this group alone often begins better.
-    """
-    if moves.shape[1] == 2:
-        return [moves]
-    sizes, positives = problem.counts(problem.rows.base.decisions)
-    room = np.where(moves > 0, sizes - positives, positives)
-    share = np.abs(moves) / np.maximum(room, 1)
-    return [moves, np.where(share >= 0.5 * share.max(), moves, 0)]
-
-
-def _rows_to_move(problem: FitProblem, moves: Counts) -> Mask:
-    """Return the rows (n,) whose change moves the count of their cell the right way."""
-    move = np.append(moves.ravel(), 0)[problem.cells.index]  # −1 points at the added zero
-    decisions = problem.rows.base.decisions
-    return np.asarray(np.where(decisions, move < 0, move > 0) & problem.may_change)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Search for the update with the fewest changes: for one target, or along a path of targets.
+"""Search for the update with the fewest changes for one target.
 
 On large tables a search runs on a sample, and its result is verified on all rows:
 
@@ -12,23 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.encoding import TermTable
-from commod._solvers.search.offset import TIE, Direction, best_offset
-from commod._solvers.search.path import REFERENCE_POSITION as REFERENCE
-from commod._solvers.search.path import Progress, SearchSolution, SearchStep, solve, solve_path
-from commod._solvers.search.rates import Caps, fairness_inequalities
+from commod._solvers.search.annealing import SearchTask
+from commod._solvers.search.offset import best_offset
+from commod._solvers.search.path import SearchSolution, SearchStep, solve
 from commod._solvers.search.threads import single_blas_thread
 from commod.updates._problem import FitProblem
 from commod.updates._sample import (
     SampleComparison,
     SearchSample,
     agrees_with_sample,
-    path_agrees_with_samples,
     search_samples,
 )
 
@@ -38,8 +36,6 @@ Mask = NDArray[np.bool_]
 StoppedBy = Literal["parity", "budget", "columns"]
 
 N_HALVINGS = 6  # of the interval that holds the closest value to an unreachable target
-# Changes beyond those that a budget needs for parity up to one decision: a share, or a few rows.
-MORE_CHANGES_TO_PARITY, MORE_ROWS_TO_PARITY = 0.05, 5
 PRICING_WIDTHS = (0.01, 0.02, 0.04, 0.08)  # distances of targets whose costs are compared
 MIN_PRICED_ROWS = 40  # changes by which these costs should differ
 
@@ -56,6 +52,7 @@ class SearchOutcome:
     - `n_search_rows`: the size of the search sample.
     - `verified`: whether the update was compared with its sample and agrees with it.
     - `stopped_by`: what ended a search without a target; None for a search with one.
+    - `fewest`: the smallest share of changed rows that the search found, NaN where not counted.
     """
 
     weights: Floats
@@ -68,6 +65,7 @@ class SearchOutcome:
     n_search_rows: int
     verified: bool = False
     stopped_by: StoppedBy | None = None
+    fewest: float = float("nan")
 
     def eta(self, terms: TermTable) -> Floats:
         """Return η of any rows, before r is scaled, shape (n,)."""
@@ -89,15 +87,30 @@ def changed_rows(problem: FitProblem, outcome: SearchOutcome) -> Mask:
 # One target
 
 
-def fit_target(problem: FitProblem, target: float) -> SearchOutcome:
-    """Return the update for a target, or the update that comes closest to it within the caps."""
+class FoundUpdate(NamedTuple):
+    """An update that a search found: its sample, its solution there, and the update on all rows.
+
+    `value` is the target, or the closest value to it that the search reached.
+    """
+
+    sample: SearchSample
+    solution: SearchSolution
+    outcome: SearchOutcome
+    value: float
+
+
+def search_target(problem: FitProblem, target: float, starts: Sequence[Floats] = ()) -> FoundUpdate:
+    """Return the update for a target, or the update that comes closest to it within the caps.
+
+    `starts` are weights (n_terms,) of updates from which the search also begins.
+    """
     with single_blas_thread:
-        return next(_verified_updates(problem, target, closest=True))[-1]
+        return next(verified_updates(problem, target, closest=True, starts=starts))
 
 
-def _verified_updates(
-    problem: FitProblem, target: float, *, closest: bool
-) -> Iterator[tuple[SearchSample, SearchSolution, SearchOutcome]]:
+def verified_updates(
+    problem: FitProblem, target: float, *, closest: bool, starts: Sequence[Floats] = ()
+) -> Iterator[FoundUpdate]:
     """Yield verified updates, smallest sample first. The last one is fitted on all rows.
 
     If `closest`, an unreachable target is replaced by the closest value that can be reached.
@@ -109,7 +122,7 @@ def _verified_updates(
         if earlier is not None:
             earlier = _on_terms(earlier, terms, sample.task.design.terms)
         terms = sample.task.design.terms
-        solution = solve(sample.task, earlier)
+        solution = solve(sample.task, earlier, [weights[terms] for weights in starts])
         if closest and not solution.is_reached:
             solution, value = _closest(sample, target, solution, earlier, value)
         else:
@@ -117,11 +130,13 @@ def _verified_updates(
         earlier = solution
         if problem.use_all and not sample.is_all_rows:
             continue
-        outcome = _outcome(sample, solution, target)
+        outcome = outcome_of(sample, sample.task, solution, target)
         if sample.is_all_rows:
-            yield sample, solution, outcome
-        elif agrees_with_sample(_compare(sample, solution, outcome, target)):
-            yield sample, solution, replace(outcome, verified=True)
+            yield FoundUpdate(sample, solution, outcome, value)
+        elif agrees_with_sample(
+            compare_with_sample(sample, sample.task, solution, outcome, target)
+        ):
+            yield FoundUpdate(sample, solution, replace(outcome, verified=True), value)
 
 
 def _on_terms(
@@ -151,11 +166,13 @@ def _on_terms(
     )
 
 
-def _outcome(sample: SearchSample, solution: SearchSolution, target: float) -> SearchOutcome:
-    """Return a solution on a sample as an update with its exact offset on all rows."""
+def outcome_of(
+    sample: SearchSample, task: SearchTask, solution: SearchSolution, target: float
+) -> SearchOutcome:
+    """Return the solution of a task as an update with its exact offset on all rows."""
     problem, effects = sample.problem, sample.problem.effects
     weights = np.zeros(problem.terms.n_terms)
-    weights[sample.task.design.terms] = solution.direction.w
+    weights[task.design.terms] = solution.direction.w
     points = weights / problem.scale
     mean_total = float(points @ problem.moments[0])
     eta = problem.terms.total(points, 0.0)
@@ -173,16 +190,20 @@ def _outcome(sample: SearchSample, solution: SearchSolution, target: float) -> S
     )
 
 
-def _compare(
-    sample: SearchSample, solution: SearchSolution, outcome: SearchOutcome, target: float
+def compare_with_sample(
+    sample: SearchSample,
+    task: SearchTask,
+    solution: SearchSolution,
+    outcome: SearchOutcome,
+    target: float,
 ) -> SampleComparison:
-    """Return what an update does to its search sample and to all rows."""
-    problem, effects, w = sample.problem, sample.task.effects, solution.direction.w
-    eta = sample.task.design.times(w)
+    """Return what the solution of a task does to its search sample and to all rows."""
+    problem, effects, w = sample.problem, task.effects, solution.direction.w
+    eta = task.design.times(w)
     on_sample = best_offset(effects, problem.inequalities(target, effects), eta, w)
     changed = (eta + on_sample.offset > 0) & effects.may_change
     return SampleComparison(
-        share=float(np.average(changed, weights=sample.people)),
+        share=float(effects.people[changed].sum()),
         share_of_all=float(changed_rows(problem, outcome).mean()),
         n_changed=int(changed.sum()),
         distance=outcome.violation - on_sample.violation,
@@ -250,62 +271,6 @@ def _shorten(
 
 
 # ---------------------------------------------------------------------------------------------
-# A budget without a target
-
-
-def fit_budget(problem: FitProblem) -> SearchOutcome:
-    """Return the fairest update within the cap on changes; parity needs no further changes.
-
-    1. Search for parity up to about one decision of the smallest group (`parity_value`).
-    2. If that is reached, spend up to 5 % more changes, within the budget, on rates that are still
-       more equal.
-    """
-    outcome = fit_target(problem, parity_value(problem))
-    n_changed = int(changed_rows(problem, outcome).sum())
-    if outcome.violation > 0:
-        return replace(outcome, stopped_by=_why_not_parity(problem, outcome, n_changed))
-    if n_changed:
-        n_allowed = n_changed + max(MORE_ROWS_TO_PARITY, int(MORE_CHANGES_TO_PARITY * n_changed))
-        most = min(n_allowed / len(problem.rows), float(problem.caps.changes or 0.0))
-        fairest = _offset_within(problem, outcome, replace(problem.caps, changes=most))
-        outcome = replace(outcome, offset=fairest.offset + outcome.mean_total)
-    return replace(outcome, stopped_by="parity")
-
-
-def parity_value(problem: FitProblem) -> float:
-    """Return the fairness at which rates differ by about one decision of the smallest group.
-
-    It lies between `near_ideal` and a thousandth short of parity: equal rates are hardly ever
-    possible in whole people, and a sample cannot tell smaller differences.
-    """
-    effects, constraint = problem.effects, problem.constraint
-    steps = effects.smallest_step.reshape(len(constraint.rate_rows), -1).max(axis=1)
-    near, least = constraint.near_ideal, 0.001
-    if not constraint.is_ratio:
-        return float(np.clip(steps.sum(), least, near))
-    highest = float(effects.base_sums[: effects.n_cells].max())
-    return 1 - float(np.clip(steps[0] / max(highest, steps[0]), least, 1 - near))
-
-
-def _why_not_parity(problem: FitProblem, outcome: SearchOutcome, n_changed: int) -> StoppedBy:
-    """Return "budget" if more changes would help, "columns" if no fairer update was found."""
-    cap = float(problem.caps.changes or 0.0)
-    is_spent = n_changed + 1 > cap * len(problem.rows)
-    freed = _offset_within(problem, outcome, replace(problem.caps, changes=None))
-    kept = _offset_within(problem, outcome, problem.caps)
-    return "budget" if is_spent or freed.violation < kept.violation else "columns"
-
-
-def _offset_within(problem: FitProblem, outcome: SearchOutcome, caps: Caps) -> Direction:
-    """Return the offset closest to parity under other caps; the points stay as they are."""
-    inequalities = fairness_inequalities(
-        problem.constraint, problem.constraint.ideal, problem.effects, caps
-    )
-    eta = problem.terms.total(outcome.points, 0.0)
-    return best_offset(problem.effects, inequalities, eta, outcome.weights)
-
-
-# ---------------------------------------------------------------------------------------------
 # The price of the target
 
 
@@ -350,63 +315,3 @@ def _cheapest_at(
     inequalities = problem.inequalities(target, effects)
     direction = best_offset(effects, inequalities, eta, outcome.weights, exact=False)
     return None if direction.violation > 0 else (target, direction.cost)
-
-
-# ---------------------------------------------------------------------------------------------
-# A path of targets
-
-
-def fit_path(
-    problem: FitProblem,
-    targets: Sequence[float],
-    report: Progress = None,
-    shrinkages: Sequence[float | None] = (None,),
-) -> list[list[SearchOutcome]]:
-    """Return updates for each target, loosest first: one for each shrinkage.
-
-    A shrinkage of None lets the search choose. On large tables all updates are fitted on one
-    sample, which grows until the path agrees with it.
-    """
-    reference_target = targets[int(REFERENCE * len(targets))]
-    with single_blas_thread:
-        updates = _verified_updates(problem, reference_target, closest=False)
-        for sample, solution, _ in updates:
-            inequalities = [problem.inequalities(target, sample.task.effects) for target in targets]
-            path = solve_path(sample.task, inequalities, solution, report, shrinkages)
-            outcomes = [
-                [_outcome(sample, solution, target) for solution in solutions]
-                for solutions, target in zip(path, targets, strict=True)
-            ]
-            if sample.is_all_rows:
-                return outcomes
-            comparisons = [
-                _compare(sample, path[i][0], outcomes[i][0], target)
-                for i, target in enumerate(targets)
-            ]
-            if path_agrees_with_samples(comparisons):
-                break
-        return [
-            [replace(first, verified=agrees_with_sample(comparison)), *others]
-            for (first, *others), comparison in zip(outcomes, comparisons, strict=True)
-        ]
-
-
-def extend_past_target(problem: FitProblem, outcome: SearchOutcome, extra: float) -> SearchOutcome:
-    """Return the update with another offset, which changes a share `extra` more of the rows.
-
-    It goes past parity on the fit rows, for new rows that need more. The update is returned as it
-    is where there is no such offset within the caps.
-    """
-    eta = np.sort(outcome.eta(problem.terms)[problem.may_change])[::-1]
-    n_changed = int((eta > 0).sum())
-    if not n_changed:
-        return outcome
-    is_gap = eta[:-1] - eta[1:] > TIE * float(np.ptp(eta))
-    offsets = 1 + np.flatnonzero(is_gap)
-    offsets = offsets[offsets >= np.ceil(n_changed * (1 + extra))]
-    if not len(offsets):
-        return outcome
-    last_changed, first_unchanged = eta[offsets[0] - 1], eta[offsets[0]]
-    offset = outcome.offset - 0.5 * float(last_changed + first_unchanged)
-    extended = replace(outcome, offset=offset)
-    return extended if problem.is_within_caps(changed_rows(problem, extended)) else outcome

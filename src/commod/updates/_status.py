@@ -15,6 +15,7 @@ from commod._text import most_change_text, n_of, verb
 from commod.updates._held_out import PromiseTest
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
+from commod.updates._whom import outscoring_sentences
 
 KNOWING_METHOD = "even for a method that knows the sensitive features"
 
@@ -41,6 +42,7 @@ def sentences(
     if left_out:
         yield left_out
     yield update._figures_text("fit rows" if test is None else "held-out rows")
+    yield from outscoring_sentences(update.outscoring_)
     if outcome.n_search_rows < n_fit_rows:
         yield sample_text(outcome, n_fit_rows)
     yield from update._few_people_texts

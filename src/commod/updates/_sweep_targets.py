@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from commod.scorecard import Scorecard
 from commod.updates._interface import AllowedChanges, FittedCandidate
+from commod.updates._path import extend_past_target, fit_path
 from commod.updates._problem import FitProblem
-from commod.updates._search import SearchOutcome, changed_rows, extend_past_target, fit_path
+from commod.updates._search import SearchOutcome, changed_rows
 from commod.updates.ratio import RatioRows
 
 N_TARGETS = 28  # default targets between the base model and parity, denser towards parity
@@ -30,8 +31,10 @@ SweptOutcome = tuple[dict[str, float], SearchOutcome]
 
 def sweep_targets(
     problem: FitProblem, targets: Sequence[float] | None, stated: float, report: Report
-) -> list[SweptOutcome]:
+) -> tuple[FitProblem, list[SweptOutcome]]:
     """Return settings and update of each target, loosest target first.
+
+    The problem that is returned with them has the direction of changes that they all keep to.
 
     Without targets, the default sweep is returned: targets from the base model's fairness to near
     parity, each at every shrinkage, then updates past parity on the fit rows. `stated` is the
@@ -42,13 +45,15 @@ def sweep_targets(
     if targets is None:
         targets = _default_targets(problem.base_fairness, constraint.near_ideal, stated)
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
-    path = fit_path(problem, ordered, report, SHRINKAGES if use_default else (None,))
+    problem, path = fit_path(problem, ordered, report, SHRINKAGES if use_default else (None,))
     swept = [
         (_settings(target, outcome), outcome)
         for target, outcomes in zip(ordered, path, strict=True)
         for outcome in outcomes
     ]
-    return [*swept, *_past_parity(problem, path[-1])] if use_default else swept
+    if use_default:
+        swept += _past_parity(problem, path[-1])
+    return problem, swept
 
 
 def _default_targets(base_value: float, near_ideal: float, stated: float) -> list[float]:

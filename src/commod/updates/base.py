@@ -54,13 +54,14 @@ from commod.updates._left_out import GroupText, groups_left_out, left_out_text, 
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
 from commod.updates._params_of_fit import ParamsOfFit
 from commod.updates._saving import SavedWithoutNames
+from commod.updates._whom import outscoring_figures, outscoring_sentences
 
 READING_ATTRIBUTES = (
     *("classes_", "pos_label_", "favorable_label_", "n_features_in_", "feature_names_in_"),
-    *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest"),
+    *("_columns_seen", "_code_columns", "_n_fit_rows", "_scores_digest", "reads_score_"),
 )
 FLAGS = frozenset(  # parameters that are True or False; progress may be None
-    ("progress", "adaptive_fairness", "aware", "concepts_by_column", "condition_on_logit", "search")
+    ("progress", "adaptive_fairness", "aware", "concepts_by_column", "reads_score", "search")
 )
 LARGEST_WEIGHT = 1e9  # of a loss, a strength or a learning rate: beyond it, sums overflow
 MAX_CONCEPT_ROWS = 20_000  # on which columns are grouped into concepts
@@ -347,9 +348,11 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self.fairness_ = rows.fairness(self._constraint, positive)
         people = replace(rows, weight=rows.weight * counted)
         self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)
+        self.outscoring_ = outscoring_figures(rows, positive, self._raising_is_a_gain())
         text = self._store_left_out(rows, positive)
         self._group_texts = (text,)
-        sentences = most_change_text(self.change_rate_), self._sentence(), text.named
+        figures = self._sentence(), *outscoring_sentences(self.outscoring_)
+        sentences = most_change_text(self.change_rate_), *figures, text.named
         self.status_ = " ".join(filter(None, sentences))
 
     def _store_left_out(self, rows: FitRows, positive: Decisions, rows_text: str = "") -> GroupText:
@@ -495,6 +498,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     def allowed_changes(self) -> AllowedChanges:
         """Return in which directions the update may change decisions."""
         return AllowedChanges()
+
+    def score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
+        """Return the columns that the update computes from base scores: none by default."""
+        return []
 
     def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
         """Return decisions as labels of the base model, shape (n,)."""

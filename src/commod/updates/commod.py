@@ -119,9 +119,9 @@ class COMMOD(RatioUpdate):
         Where training starts; r = 1 either way. "balanced": equal v, and random concepts in pairs
         that cancel, so that every term can move at once. "zero": v = 0 and random concepts. An
         "mlp" ignores it.
-    condition_on_logit : bool, default=False
-        Let r also read the base model's margin. The changed rows then need not be a half-space
-        of X.
+    reads_score : bool, default=False
+        Let r also read the base model's margin, logit(score) − logit(threshold). The changed rows
+        then need not be a half-space of X.
     locked_features : collection of str, default=()
         Columns that r must not read; the base model still gets them.
     min_category_size : int, default=20
@@ -164,6 +164,8 @@ class COMMOD(RatioUpdate):
         Epochs done; less than `epochs` after a keyboard interrupt.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
         Figures of the update and of the base model on the fit rows.
+    outscoring_ : dict
+        For "gain" and "loss": how those who change score; see `metrics.outscoring_probability`.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of fit rows. Totals do
         not count people of groups left out with fewer than five rows.
@@ -225,7 +227,7 @@ class COMMOD(RatioUpdate):
         ramp_epochs: int = 20,
         concepts_by_column: bool = True,
         init: str = INITS[0],
-        condition_on_logit: bool = False,
+        reads_score: bool = False,
         locked_features: Collection[str] = (),
         min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
@@ -255,7 +257,7 @@ class COMMOD(RatioUpdate):
         self.ramp_epochs = ramp_epochs
         self.concepts_by_column = concepts_by_column
         self.init = init
-        self.condition_on_logit = condition_on_logit
+        self.reads_score = reads_score
         self.locked_features = locked_features
         self.min_category_size = min_category_size
         self.min_group_size = min_group_size
@@ -271,7 +273,7 @@ class COMMOD(RatioUpdate):
 
         The paper states these settings:
 
-        - r reads X (section 5; appendix C.1 also has the logit): `condition_on_logit=False`.
+        - r reads X (section 5; appendix C.1 also has the logit): `reads_score=False`.
         - r combines linear concepts linearly (section 5.2): `architecture="concepts"`; concepts
           are the trained weights: `concepts_by_column=False`.
         - The weight of L_S is a constant (the loss in section 5.3): `adaptive_fairness=False`.
@@ -448,6 +450,10 @@ class COMMOD(RatioUpdate):
             self.__dict__.pop(name, None)
 
     # -- applying -----------------------------------------------------------------------------
+
+    def _reads_margin(self) -> bool:
+        # Version 0.1 called the parameter condition_on_logit; stored updates have that name.
+        return bool(self.fitted_param("reads_score") or self.fitted_param("condition_on_logit"))
 
     def _ratio_function(self) -> RatioFunction:
         return super()._ratio_function() if self.network_ is None else self.network_

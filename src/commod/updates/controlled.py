@@ -12,23 +12,25 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.encoding import Encoding, learn_encoding
-from commod._data.parameters import check_choice
+from commod._data.encoding import Encoding
 from commod._record import Request
 from commod._solvers.concepts import Concepts
-from commod._solvers.search.rates import Caps
 from commod._statistics.promises import (
     fairness_interval,
     promised_fairness,
     rows_factor,
 )
 from commod._text import most_change_text
-from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, TargetWarning
-from commod.scorecard import decide
+from commod.scorecard import DISTANCE_COLUMN, decide
 from commod.updates import _status as status
+from commod.updates._budget import fit_budget
+from commod.updates._controlled_parameters import check_controlled_parameters, read_change_cost
+from commod.updates._controlled_problem import fit_problem
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
+from commod.updates._gates import fit_target
 from commod.updates._held_out import (
     PromiseTest,
     choose_update,
@@ -38,27 +40,19 @@ from commod.updates._held_out import (
 )
 from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
-from commod.updates._problem import FitProblem, check_monotone
+from commod.updates._path import fit_path
+from commod.updates._problem import FitProblem
 from commod.updates._progress import progress_bar
 from commod.updates._scaled_concepts import concepts_of
 from commod.updates._search import (
     SearchOutcome,
     changed_rows,
-    fit_budget,
-    fit_path,
-    fit_target,
     no_change,
     price_of_target,
 )
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
-from commod.updates.base import check_number
 from commod.updates.ratio import RatioUpdate
 
-CHOICES = {
-    "numeric": ("auto", "unit", "bins"),
-    "direction": DIRECTIONS,
-    "sample": ("auto", "all"),
-}
 N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
 
 
@@ -89,6 +83,20 @@ class ControlledDebiaser(RatioUpdate):
     direction : str, default="any"
         "gains_only": nobody loses the favourable outcome; r is held at 1 where the base decision
         is favourable already. "losses_only": the reverse. "any": r acts everywhere.
+    borderline : float, default=0.1
+        Extra changes on the fit rows, as a share of the fewest found, that may be spent on changing
+        people nearer to the threshold. 0: the fewest changes. 1: up to twice as many. Gains only
+        is kept where it needs no more than these extra changes.
+    max_margin : float, default=None
+        Only borderline decisions may change: r is held at 1 where |score − threshold| is larger,
+        on any row. In the unit of the score. None: no such gate.
+    reads_score : bool, default=True
+        Let r read the distance |score − threshold| where the request needs it. False: r reads
+        columns of X only.
+    score_edit : str, default="changed_only"
+        "changed_only": the base score stays, bit for bit, wherever the decision stays. A changed
+        score goes just beyond the threshold. "all": the continuous edit of the paper,
+        sigmoid(r·z + logit(threshold)), which moves every score.
     n_concepts : int, default=2
         Number of concepts that the scorecard is split into, by whole raw columns. The decisions do
         not depend on it.
@@ -151,6 +159,8 @@ class ControlledDebiaser(RatioUpdate):
     fairness_interval_ : tuple of float
         Two-sided interval of the fairness for people like these rows, at `confidence` (0.95 if
         None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
+    outscoring_ : dict
+        For "gain" and "loss": how those who change score; see `metrics.outscoring_probability`.
     n_gains_, n_losses_, n_rows_ : int
         People who gain and who lose the favourable outcome, and the number of rows. Totals do not
         count people of groups left out with fewer than five rows.
@@ -200,6 +210,7 @@ class ControlledDebiaser(RatioUpdate):
     """
 
     promised_: bool | None
+    reads_score_: bool = False
     _few_people_texts: tuple[str, ...]
 
     def __init__(
@@ -212,6 +223,10 @@ class ControlledDebiaser(RatioUpdate):
         max_accuracy_loss: float | None = None,
         max_volume_change: float | None = None,
         direction: str = "any",
+        borderline: float = 0.1,
+        max_margin: float | None = None,
+        reads_score: bool = True,
+        score_edit: str = "changed_only",
         n_concepts: int = 2,
         sparsity: float = 0.14,
         numeric: str = "auto",
@@ -235,6 +250,10 @@ class ControlledDebiaser(RatioUpdate):
         self.max_accuracy_loss = max_accuracy_loss
         self.max_volume_change = max_volume_change
         self.direction = direction
+        self.borderline = borderline
+        self.max_margin = max_margin
+        self.reads_score = reads_score
+        self.score_edit = score_edit
         self.n_concepts = n_concepts
         self.sparsity = sparsity
         self.numeric = numeric
@@ -258,6 +277,7 @@ class ControlledDebiaser(RatioUpdate):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
+        change_cost: Any = None,
     ) -> Self:
         """Fit the update, preferably on rows that are new to the base model.
 
@@ -272,28 +292,41 @@ class ControlledDebiaser(RatioUpdate):
         sample_weight : array-like of shape (n,), default=None
             Weight of each row in fairness and accuracy. Changes count people, whatever their
             weight. Not allowed with `confidence`: its promise counts every person once.
+        change_cost : array-like of shape (n,), default=None
+            What it costs to change the decision of each row, such as profit or expected loss;
+            finite and non-negative. The extra changes of `borderline` then go to people whose
+            change costs less. None: the distance of the score from the threshold.
 
         Returns
         -------
         self
         """
         with self._as_it_was_on_error():
-            problem = self._prepare(X, y, sensitive_features, sample_weight)
+            problem = self._prepare(X, y, sensitive_features, sample_weight, change_cost)
             if self.confidence is not None:
                 self._fit_promise(problem)
             elif self._is_budget:
-                self._store_fit(problem, fit_budget(problem))
+                self._store_fit(*fit_budget(problem))
             else:
-                self._store_fit(problem, fit_target(problem, self._target))
+                self._store_fit(*fit_target(problem, self._target))
         is_met = self.reached_ and self.promised_ is not False
         if not is_met or most_change_text(self.change_rate_):
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
         return self
 
-    def _prepare(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> FitProblem:
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        change_cost: Any = None,
+    ) -> FitProblem:
         """Check all input and return the problem of the fit."""
         self._record_params()
         self._check_parameters()
+        self.direction_ = str(self.direction)
+        self.reads_score_ = False
         if self.confidence is not None and sample_weight is not None:
             raise InputError(
                 "confidence and sample_weight cannot be used together: the promise counts "
@@ -302,6 +335,7 @@ class ControlledDebiaser(RatioUpdate):
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         self._check_labels_needed(rows)
         self._check_locked(rows.columns)
+        rows = replace(rows, change_cost=read_change_cost(X, change_cost, len(rows)))
         warn_about_group_columns(rows, self.locked_features)
         if not rows.weight.all():  # a row without weight counts as absent
             rows = take_fit_rows(rows, np.flatnonzero(rows.weight))
@@ -311,31 +345,7 @@ class ControlledDebiaser(RatioUpdate):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
-            if getattr(self, name) is not None:
-                check_number(self, name, low=0.0, high=1.0)
-        check_number(self, "sparsity", low=0.0)
-        check_number(self, "accuracy_weight", low=0.0, high=1.0)
-        for name in ("n_concepts", "min_category_size"):
-            check_number(self, name, low=1, whole=True)
-        if self.target is not None:
-            check_number(self, "target", low=0.0, high=self._constraint.largest)
-        for name, known in CHOICES.items():
-            check_choice(getattr(self, name), name, known)
-        if self.confidence is not None:
-            check_number(self, "confidence", low=0.5, high=0.9999, include="right")
-            if self._is_budget:
-                raise InputError(
-                    "confidence promises a target, but target is None and max_changes alone names "
-                    "none. Pass target= as well.",
-                    parameter="confidence",
-                )
-        if self.monotone is not None and not isinstance(self.monotone, Mapping):
-            raise InputError(
-                f"monotone={self.monotone!r} must map columns to 1 or -1, such as "
-                "{'age': 1}: r may only rise with age.",
-                parameter="monotone",
-            )
+        check_controlled_parameters(self)
 
     def _check_labels_needed(self, rows: FitRows) -> None:
         uses = {
@@ -372,7 +382,7 @@ class ControlledDebiaser(RatioUpdate):
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
-        direction = self.fitted_param("direction")
+        direction = self.direction_ if hasattr(self, "direction_") else self.direction
         if direction == "any":
             return True, True
         may_raise = self._raising_is_a_gain() == (direction == "gains_only")
@@ -380,43 +390,25 @@ class ControlledDebiaser(RatioUpdate):
 
     def _problem(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
         """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
-        if encoding is None:
-            encoding = learn_encoding(
-                rows.columns,
-                rows.weight,
-                min_category_size=self.min_category_size,
-                locked=self.locked_features,
-                numeric=self._numeric,
-            )
-        monotone = dict(self.monotone or {})
-        check_monotone(monotone, encoding, [c.name for c in rows.columns])
-        may_raise, may_lower = self._may_move()
-        problem = FitProblem(
-            rows=rows,
-            encoding=encoding,
-            terms=encoding.encode(rows.columns),
-            constraint=self._constraint,
-            caps=Caps(self.max_changes, self.max_accuracy_loss, self.max_volume_change),
-            may_raise=may_raise,
-            may_lower=may_lower,
-            sparsity=float(self.sparsity),
-            accuracy_weight=float(self.accuracy_weight),
-            monotone=monotone,
-            use_all=self.sample == "all",
-            random_state=check_random_state(0 if self.random_state is None else self.random_state),
-            min_category_size=self.min_category_size,
-        )
-        problem.check_cells()
-        return problem
+        return fit_problem(self, rows, encoding, numeric=self._numeric)
 
     # -- storing a fit ---------------------------------------------------------------------
 
     def _store_fit(self, problem: FitProblem, outcome: SearchOutcome) -> None:
         """Store an update and its figures on the rows of the problem."""
         self.promised_ = None
+        self._store_direction(problem)
         self._store_update(problem, outcome)
         self.multiplier_ = price_of_target(problem, outcome)
         self._store_figures(problem, outcome)
+
+    def _store_direction(self, problem: FitProblem) -> None:
+        """Store the direction of changes that was kept."""
+        if problem.may_raise and problem.may_lower:
+            self.direction_ = "any"
+        else:
+            is_gain = problem.may_raise == problem.raising_is_a_gain
+            self.direction_ = "gains_only" if is_gain else "losses_only"
 
     def _store_no_change(self, problem: FitProblem) -> None:
         """Store r = 1, so that rows can be read before a search."""
@@ -431,6 +423,7 @@ class ControlledDebiaser(RatioUpdate):
             concepts = concepts_of(problem, outcome, self.n_concepts)
             self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
         assert self.scorecard_ is not None
+        self.reads_score_ = DISTANCE_COLUMN in self.scorecard_.columns_used
         n_people = problem.terms.n_people(problem.rows.weight)
         self._few_people_texts = status.few_people_sentences(n_people, self.scorecard_.points)
         self.n_search_rows_ = outcome.n_search_rows
@@ -441,7 +434,7 @@ class ControlledDebiaser(RatioUpdate):
     def _decisions_on(self, problem: FitProblem) -> NDArray[np.bool_]:
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
         base = problem.rows.base
-        ratio = self._effective(base.decisions, self._ratio_function().evaluate(problem.terms))
+        ratio = self._effective(base, self._ratio_function().evaluate(problem.terms))
         return decide(base.scores, ratio, base.threshold)
 
     def _store_figures(
@@ -490,7 +483,9 @@ class ControlledDebiaser(RatioUpdate):
         tightest = constraint.ideal if is_strict else constraint.near_ideal
         targets = np.linspace(self._target, tightest, N_TESTED_TARGETS)
         with progress_bar("ControlledDebiaser", self.progress, "models") as report:
-            path = fit_path(fit_half, targets.tolist(), report)
+            fit_half, path = fit_path(fit_half, targets.tolist(), report)
+        self._store_direction(fit_half)
+        held_out = self._problem(held_out.rows, fit_half.encoding)  # in this direction
         tested = fairest_first(fit_half, [outcome for (outcome,) in path])
         tables = []
         for outcome in tested:
@@ -533,11 +528,11 @@ class ControlledDebiaser(RatioUpdate):
 
     # -- applying ---------------------------------------------------------------------
 
-    def _effective(
-        self, base: NDArray[np.bool_], ratio: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        may_raise, may_lower = self._may_move()
-        return np.where(np.where(base, may_lower, may_raise), ratio, 1.0)
+    def _effective(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(self.allowed_changes().is_open(base), ratio, 1.0)
+
+    def _reads_distance(self) -> bool:
+        return self.reads_score_
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
@@ -555,10 +550,12 @@ class ControlledDebiaser(RatioUpdate):
         for weight in weights:
             model = clone(self).set_params(accuracy_weight=weight, confidence=None)
             problem = model._prepare(*rows, None)
-            model._store_no_change(problem)  # lets the model read new rows
-            allowed = model.allowed_changes()
             with progress_bar("frontier", self.progress, "targets") as report:
-                swept = sweep_targets(problem, targets, model._target, report)
+                problem, swept = sweep_targets(problem, targets, model._target, report)
+            model._store_direction(problem)
+            model._store_no_change(problem)  # lets the model read new rows
+            model.reads_score_ = bool(problem.is_distance.any())
+            allowed = model.allowed_changes()
             for settings, outcome in swept:
                 if len(weights) > 1:
                     settings["accuracy_weight"] = weight
@@ -583,8 +580,10 @@ class ControlledDebiaser(RatioUpdate):
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
-        names = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
+        caps = ("max_changes", "max_accuracy_loss", "max_volume_change", "max_margin")
+        names = (*caps, "confidence")
         asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
         asked = {name: value if value is None else float(value) for name, value in asked.items()}
         asked["target"] = None if self._is_budget else float(self.target_)
+        asked["score_edit"] = self.fitted_param("score_edit")
         return replace(super().request(), direction=self.fitted_param("direction"), **asked)

@@ -19,7 +19,15 @@ from commod._solvers.concepts import Concepts
 from commod._solvers.problem import raw_scorecard
 from commod.exceptions import InputError
 from commod.patch import Patch
-from commod.scorecard import MARGIN_COLUMN, Scorecard, decide, edited_scores, margins
+from commod.scorecard import (
+    DISTANCE_COLUMN,
+    MARGIN_COLUMN,
+    Scorecard,
+    decide,
+    distances,
+    edited_scores,
+    margins,
+)
 from commod.updates._as_patch import patch_of
 from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
 from commod.updates.base import BaseUpdate, ChangedDecisions
@@ -67,7 +75,10 @@ class RatioUpdate(BaseUpdate):
     """
 
     scorecard_: Scorecard | None
-    condition_on_logit: bool = False
+    # Updates that version 0.1 stored lack these parameters; the values below are what they do.
+    reads_score: bool = False
+    score_edit: str = "all"
+    max_margin: float | None = None
 
     def _ratio_function(self) -> RatioFunction:
         """Return the function r."""
@@ -104,19 +115,40 @@ class RatioUpdate(BaseUpdate):
         return base, self._ratio_columns(base, self._features(columns))
 
     def _ratio_columns(self, base: BaseScores, columns: list[Column]) -> list[Column]:
-        """Return the columns that r reads: those of X, and the margin if `condition_on_logit`."""
-        if not self.fitted_param("condition_on_logit"):
-            return columns
-        if any(c.name == MARGIN_COLUMN for c in columns):
-            raise InputError(
-                f"X has a column {MARGIN_COLUMN!r}, the name that condition_on_logit gives to the "
-                "base model's margin. Rename the column."
-            )
-        return [*columns, Column(MARGIN_COLUMN, "numeric", margins(base.scores, base.threshold))]
+        """Return the columns that r reads: those of X, and one of the score if r reads it."""
+        of_score = self._score_columns(base)
+        names = {c.name for c in of_score}
+        for column in columns:
+            if column.name in names:
+                raise InputError(
+                    f"X has a column {column.name!r}, the name that reads_score gives to a column "
+                    "of the base model's score. Rename the column, or pass reads_score=False.",
+                    parameter="reads_score",
+                )
+        return [*columns, *of_score]
+
+    def _score_columns(self, base: BaseScores) -> list[Column]:
+        """Return the columns that r reads and that the base score determines."""
+        columns = []
+        if self._reads_margin():
+            margin = margins(base.scores, base.threshold)
+            columns.append(Column(MARGIN_COLUMN, "numeric", margin))
+        if self._reads_distance():
+            distance = distances(base.scores, base.threshold)
+            columns.append(Column(DISTANCE_COLUMN, "numeric", distance))
+        return columns
+
+    def _reads_margin(self) -> bool:
+        """Return whether r reads the signed margin, on the scale of the logit."""
+        return False
+
+    def _reads_distance(self) -> bool:
+        """Return whether r reads the distance |score − threshold|."""
+        return False
 
     def _base_and_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:
         base, ratio = self._base_and_raw_ratio(X)
-        return base, self._effective(base.decisions, ratio)
+        return base, self._effective(base, ratio)
 
     def _base_and_raw_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:
         """Return the base model's scores and the learned r, shape (n,), before any gate."""
@@ -126,14 +158,12 @@ class RatioUpdate(BaseUpdate):
         base, columns = self._read_rows(X, function)
         return base, function.evaluate(function.encoding.encode(columns))
 
-    def _effective(
-        self, base: NDArray[np.bool_], ratio: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return r for rows with these base decisions; a subclass may set it to 1 for some."""
+    def _effective(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return r for rows with these base scores; a subclass may set it to 1 for some."""
         return ratio
 
     def raw_ratio(self, X: Any) -> NDArray[np.float64]:
-        """Return the learned r(x), shape (n,), even where the direction forbids a change."""
+        """Return the learned r(x), shape (n,), even where the update must not change a row."""
         return self._base_and_raw_ratio(X)[1]
 
     def ratio(self, X: Any) -> NDArray[np.float64]:
@@ -162,11 +192,12 @@ class RatioUpdate(BaseUpdate):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
 
-        Where r is exactly 1, they are the base model's scores, bit for bit. They are not
+        Where r is exactly 1, they are the base model's scores, bit for bit. With
+        ``score_edit="changed_only"`` they are so wherever the decision stays. They are not
         calibrated probabilities.
         """
         base, ratio = self._base_and_ratio(X)
-        edited = edited_scores(base.scores, ratio, base.threshold)
+        edited = self._edited(base, ratio)
         is_same = edited == base.scores
         proba = np.column_stack([np.where(is_same, base.proba[:, 0], 1 - edited), edited])
         return proba if self.classes_[1] == self.pos_label_ else proba[:, ::-1]
@@ -174,10 +205,18 @@ class RatioUpdate(BaseUpdate):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
         base, ratio = self._base_and_ratio(X)
-        size = np.abs(ratio * margins(base.scores, base.threshold))
+        if self.fitted_param("score_edit") == "all":
+            size = np.abs(ratio * margins(base.scores, base.threshold))
+        else:
+            size = np.abs(margins(self._edited(base, ratio), base.threshold))
         positive = decide(base.scores, ratio, base.threshold)
         is_second_class = positive == (self.classes_[1] == self.pos_label_)
         return np.where(is_second_class, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
+
+    def _edited(self, base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the edited scores of rows with this effective ratio, shape (n,)."""
+        score_edit = self.fitted_param("score_edit")
+        return edited_scores(base.scores, ratio, base.threshold, score_edit)
 
     def decision_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of a positive decision, shape (n,): 0 or 1, never randomised."""
@@ -204,7 +243,7 @@ class RatioUpdate(BaseUpdate):
             An audit of this update. The patch carries its digest; see `Patch.with_audit`.
         """
         check_is_fitted(self)
-        patch = patch_of(self, *self._may_move())
+        patch = patch_of(self, self.allowed_changes())
         return patch if audit is None else patch.with_audit(audit)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
@@ -216,17 +255,17 @@ class RatioUpdate(BaseUpdate):
 
     def decide_rows(self, rows: RatioRows) -> NDArray[np.bool_]:
         """Return the decisions on rows that were read, shape (n,)."""
-        ratio = self._effective(rows.base.decisions, self._ratio_function().evaluate(rows.terms))
+        ratio = self._effective(rows.base, self._ratio_function().evaluate(rows.terms))
         return decide(rows.base.scores, ratio, rows.base.threshold)
 
     def evaluate_rows(self, rows: RatioRows) -> RowEvaluation:
         """Return decisions, edited scores and ratio on rows that were read."""
         base = rows.base
         raw_ratio = self._ratio_function().evaluate(rows.terms)
-        ratio = self._effective(base.decisions, raw_ratio)
+        ratio = self._effective(base, raw_ratio)
         return RowEvaluation(
             after=decide(base.scores, ratio, base.threshold),
-            scores=edited_scores(base.scores, ratio, base.threshold),
+            scores=self._edited(base, ratio),
             ratio=ratio,
             raw_ratio=raw_ratio,
         )
@@ -236,16 +275,22 @@ class RatioUpdate(BaseUpdate):
         return _as_fitted([column], self._ratio_function().encoding)[0]
 
     def allowed_changes(self) -> AllowedChanges:
-        """Return in which directions the update may change decisions."""
-        return AllowedChanges(*self._may_move())
+        """Return in which directions, and how far from the threshold, decisions may change."""
+        return AllowedChanges(*self._may_move(), self.fitted_param("max_margin"))
+
+    def score_columns(self, scores: NDArray[np.float64]) -> list[Column]:
+        """Return the columns that the base score determines, for rows whose scores are known."""
+        return self._score_columns(self._base_of(scores))
 
     def ratio_columns(self, X: Any, scores: NDArray[np.float64]) -> list[Column]:
         """Return the columns that the ratio reads, for rows whose base scores are known."""
         columns = read_columns(X, self._ratio_function().encoding.kinds, self._unread())
-        base = BaseScores(
-            np.column_stack([1 - scores, scores]), float(self.fitted_param("threshold"))
-        )
-        return self._ratio_columns(base, self._features(columns))
+        return self._ratio_columns(self._base_of(scores), self._features(columns))
+
+    def _base_of(self, scores: NDArray[np.float64]) -> BaseScores:
+        """Return known scores of the positive label as base scores."""
+        proba = np.column_stack([1 - scores, scores])
+        return BaseScores(proba, float(self.fitted_param("threshold")))
 
 
 def _as_fitted(columns: Sequence[Column], encoding: Encoding) -> list[Column]:

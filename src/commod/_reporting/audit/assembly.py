@@ -48,5 +48,6 @@ def make_audit(
         checks=checks_of(evidence),
         not_known=not_known_of(evidence),
         provenance=provenance_of(evidence, digest, explanation, ledger, created),
+        outscoring=evidence.outscoring,
         ledger=ledger,
     )

@@ -15,6 +15,7 @@ from commod._data.proxies import NEAR_COPY_AREA
 from commod._record import Check, Severity, State
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.group_prediction import predicts_no_group
+from commod._reporting.audit.outscoring import gainers_answer, losers_answer
 from commod._reporting.audit.sentences import MAX_LISTED, interval, metric_text, target_text
 from commod._reporting.audit.small_cells import small_cells_answer
 from commod._text import (
@@ -388,6 +389,15 @@ CHECKS = (
     Question("CM305", "No column of the update nearly determines the group", REASON, _no_near_copy),
     Question(
         "CM306", "Points of small categories do not predict the group", REASON, small_cells_answer
+    ),
+    Question(
+        "CM307",
+        "Those who gain score no lower than those who stay rejected",
+        REASON,
+        gainers_answer,
+    ),
+    Question(
+        "CM308", "Those who lose score no higher than those who do not", REASON, losers_answer
     ),
     Question("CM401", "Scores rank people as well as before", INFORMS, _ranking),
     Question("CM402", "Scores are as well calibrated as before", INFORMS, _calibration),

@@ -86,10 +86,10 @@ def audit_frame(
     -------
     Audit
         Frozen, as that of `commod.audit`. Figures that need rows are None or empty: areas under
-        the curve, calibration, rank correlation, segments, scorecard, subgroups within columns,
-        and the `ledger`. `provenance.data_digest` is the digest of the counts by group, true label
-        and decisions, and of the lowest and highest scores. It is the same in every engine, but
-        differs from that of `commod.audit`.
+        the curve, calibration, rank correlation, `outscoring`, segments, scorecard, subgroups
+        within columns, and the `ledger`. `provenance.data_digest` is the digest of the counts by
+        group, true label and decisions, and of the lowest and highest scores. It is the same in
+        every engine, but differs from that of `commod.audit`.
 
     Notes
     -----

@@ -21,6 +21,7 @@ from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
+from commod._reporting.audit.outscoring import outscoring_of
 from commod._reporting.audit.people import AuditedPeople, read_people
 from commod._reporting.audit.provenance import DataDigest
 from commod._reporting.audit.request import (
@@ -432,6 +433,7 @@ def _add_row_figures(
         small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
         n_in_small_cells=int(cells.is_inside.sum()),
         card=_read_card(explanation, shown_people),
+        outscoring=outscoring_of(people, evidence.is_compared, level),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,

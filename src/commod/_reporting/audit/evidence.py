@@ -58,6 +58,7 @@ class Evidence:
     slices: Sequence[Slice] = ()
     segments: _record.Segments | None = None
     stability: _record.StabilitySummary | None = None
+    outscoring: tuple[_record.Outscoring, ...] = ()
     unread_columns: tuple[str, ...] = ()
     reads_group: bool | None = None
     strongest_column: tuple[str, float] | None = None

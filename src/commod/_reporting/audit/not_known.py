@@ -36,8 +36,9 @@ def _left_out(evidence: Evidence) -> list[str]:
         texts.append(
             "The figures come from counts and sums made inside the dataframe engine. Figures that "
             "need single rows were not computed: areas under the curve, calibration and the rank "
-            "correlation of scores, rules that say who changes, subgroups within columns, and the "
-            "change ledger."
+            "correlation of scores, whether those who gain score higher than those who stay "
+            "rejected, rules that say who changes, subgroups within columns, and the change "
+            "ledger."
         )
     return texts
 
@@ -49,6 +50,8 @@ def _not_given(evidence: Evidence) -> list[str]:
         ),
         "Scores before and after were not both given: agreement, ranking and calibration of the "
         "scores are not known.": evidence.scores.agreement is None,
+        "Scores before were not given: whether those who gain score higher than those who stay "
+        "rejected is not known.": evidence.scores.mean_before is None and evidence.has_rows,
         "Raw columns were not given: which people change, and subgroups within columns, are not "
         "known.": evidence.segments is None and evidence.has_rows,
         "The ratio r is not known: how well the update predicts the group is measured on the "

@@ -18,8 +18,10 @@ from commod.bounds._counts import read_target
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError
 from commod.metrics._constraint import get_constraint, missing_labels
+from commod.scorecard import SCORE_EDITS
 
 SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")
+NON_NEGATIVE = ("max_margin",)
 FACTS = ("pos_label", "favorable_label", "threshold")  # of the update, not wishes of the user
 
 
@@ -79,6 +81,12 @@ def read_request(
         value = getattr(request, name)
         if value is not None and not 0 <= value <= 1:
             raise InputError(f"request: {name}={value!r} is a share and lies between 0 and 1.")
+    for name in NON_NEGATIVE:
+        value = getattr(request, name)
+        if value is not None and value < 0:
+            raise InputError(f"request: {name}={value!r} must be a number ≥ 0, or None.")
+    if request.score_edit is not None:
+        check_choice(request.score_edit, "score_edit", SCORE_EDITS)
     if constraint.needs_labels and not has_labels:
         raise missing_labels(constraint)
     named = zip(("pos_label", "favorable_label"), labels, strict=True)

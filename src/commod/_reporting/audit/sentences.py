@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._record import SmallGroup
 from commod._reporting.audit.evidence import Evidence
+from commod._reporting.audit.outscoring import outscoring_sentences
 from commod._text import (
     MAX_LISTED_GROUPS,
     at_bound,
@@ -74,6 +75,7 @@ def answer_of(evidence: Evidence) -> tuple[str, ...]:
         _how_decided(evidence),
         _fairness(evidence),
         _left_out(evidence),
+        *outscoring_sentences(evidence),
         _distance_to_limit(evidence),
         _accuracy(evidence),
     )

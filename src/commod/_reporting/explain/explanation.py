@@ -37,7 +37,7 @@ from commod._reporting.explain.source import FrameColumns
 from commod._reporting.explain.summary import card_lines, card_tables, segment_lines, segment_tables
 from commod._text import n_of, shown, snippet, visible
 from commod.exceptions import InputError
-from commod.scorecard import MARGIN_COLUMN, Scorecard
+from commod.scorecard import DISTANCE_COLUMN, Scorecard, is_within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,6 +140,7 @@ def explain(
         max_conditions=max_conditions,
         random_state=random_state,
         skip=decisions.unread_columns,
+        added=_added_columns(update, decisions),
     )
     return Explanation(
         **vars(decisions),
@@ -153,6 +154,14 @@ def explain(
         _update=update,
         _X=X,
     )
+
+
+def _added_columns(update: Any, decisions: ExplainedDecisions) -> list[Column]:
+    """Return the distance from the threshold where r reads it; segments may then use it, too."""
+    if update is None or decisions.scores_before is None:
+        return []
+    columns = update.score_columns(decisions.scores_before)
+    return [column for column in columns if column.name == DISTANCE_COLUMN]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -348,7 +357,7 @@ class Explanation(ExplainedDecisions):
             scorecard,
             columns,
             self._range_of,
-            fixed=(MARGIN_COLUMN,),
+            fixed=[c.name for c in self._update.score_columns(self.scores_before[:0])],
             trial=None if is_given else partial(self._try, row),
         )
 
@@ -471,12 +480,18 @@ class Explanation(ExplainedDecisions):
     def _why_closed(self, row: int) -> str | None:
         """Return why a decision could not change; None where it could."""
         assert self.scores_before is not None
-        may_raise, may_lower = self._update.allowed_changes()
-        if not (may_lower if self.before[row] else may_raise):
+        allowed = self._update.allowed_changes()
+        if not (allowed.may_lower if self.before[row] else allowed.may_raise):
             is_favorable = self.y_before[row] == self.favorable_label
             label, only = ("favourable", "gains") if is_favorable else ("unfavourable", "losses")
             return f"this update makes {only} only, and the decision is already the {label} one"
-        if self.scores_before[row] == self._update.fitted_param("threshold"):
+        score, threshold = self.scores_before[row : row + 1], self._update.fitted_param("threshold")
+        if not is_within(score, threshold, allowed.max_margin).all():
+            return (
+                "a change is not allowed, because its score is further than "
+                f"{allowed.max_margin:g} from the threshold"
+            )
+        if score[0] == threshold:
             return "its score equals the threshold, and such a decision never changes"
         return None
 

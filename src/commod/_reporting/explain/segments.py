@@ -49,6 +49,7 @@ def find_segments(
     max_conditions: int = 3,
     random_state: Any = 0,
     skip: Collection[str] = (),
+    added: Sequence[Column] = (),
 ) -> tuple[Segments, Index]:
     """Return a few rules that describe who changes, and the rule of each changed row.
 
@@ -66,6 +67,8 @@ def find_segments(
         Seeds the sample on which rules are learned where there are many rows.
     skip : collection of str, default=()
         Columns that are in no rule.
+    added : sequence of Column, default=()
+        Columns with n rows that rules may use beside those of X.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def find_segments(
     ('x0 < 25', 28)
     """
     gain, loss, before = (np.asarray(a, dtype=bool) for a in (gain, loss, favorable_before))
-    source = FrameColumns(X, skip)
+    source = FrameColumns(X, skip, added)
     for name, mask in {"gain": gain, "loss": loss, "favorable_before": before}.items():
         check_length(mask, name, len(source))
     if (gain & before).any() or (loss & ~before).any():

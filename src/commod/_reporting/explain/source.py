@@ -37,7 +37,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """A raw table of any kind; columns in `skip` are not read.
+    """A raw table of any kind; columns in `skip` are not read, those in `added` are beside it.
 
     Columns of dates, of nested or of infinite values cannot be read and are left out. Segments may
     use other columns than the update.
@@ -45,6 +45,7 @@ class FrameColumns:
 
     X: Any
     skip: Collection[str] = ()
+    added: Sequence[Column] = ()
     _kinds: dict[str, Kind] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
@@ -56,11 +57,12 @@ class FrameColumns:
         columns = list(self._readable(X, None))
         # A few rows of a column with numbers and text may hold numbers only.
         self._kinds.update({column.name: column.kind for column in columns})
-        return columns
+        return [*columns, *(column.take(rows) for column in self.added)]
 
     def read_columns(self, names: Collection[str]) -> Iterator[Column]:
         """Yield the named columns with all rows, one after the other."""
-        return self._readable(self.X, names)
+        yield from self._readable(self.X, names)
+        yield from (column for column in self.added if column.name in names)
 
     def _readable(self, X: Any, names: Collection[str] | None) -> Iterator[Column]:
         for name, table in _single_columns(X):

@@ -125,7 +125,10 @@ def steps(trade_off: TradeOff) -> ReportTable:
         "steps",
         f"Every step of the trade-off ({shorten(trade_off.method)}), measured on the "
         f"{count(trade_off.n_rows)} {shorten(trade_off.rows, 60)}. “Fewest possible” is the "
-        "smallest share of changes that reaches the same fairness, even with each person's group.",
+        "smallest share of changes that reaches the same fairness, even with each person's group. "
+        "“Gainers outscore” is the share of pairs of the same group in which a person who gains "
+        "has a higher base score than a person who stays rejected. “Losers outscored” is the share "
+        "in which a person who loses has a lower one than a person who does not.",
         enumerate(trade_off.steps, start=1),
         (
             ("Step", lambda row: figure(row[0])),
@@ -136,6 +139,11 @@ def steps(trade_off: TradeOff) -> ReportTable:
             ("Losses", lambda row: figure(row[1].n_losses)),
             ("Fewest possible", lambda row: figure(row[1].limit, percent)),
             ("Accuracy", lambda row: figure(row[1].accuracy, percent, "no labels")),
+            ("Gainers outscore", lambda row: _outscoring(row[1].outscoring, row[1].n_gains)),
+            (
+                "Losers outscored",
+                lambda row: _outscoring(row[1].outscoring_losses, row[1].n_losses),
+            ),
             (
                 "Who changes",
                 lambda row: Cell(_rules(row[1].segments), settings(row[1].settings), limit=160),
@@ -152,8 +160,14 @@ def steps(trade_off: TradeOff) -> ReportTable:
         Cell(""),
         figure(trade_off.base_accuracy, percent, "no labels"),
         Cell(""),
+        Cell(""),
+        Cell(""),
     )
     return replace(table, rows=(base, *table.rows))
+
+
+def _outscoring(share: float | None, n_changed: float) -> Cell:
+    return figure(share, percent, "" if n_changed else "nobody")
 
 
 def settings(values: dict[str, float | None]) -> str:

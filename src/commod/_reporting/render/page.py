@@ -86,6 +86,7 @@ def step_fields(trade_off: TradeOff, step: Step, names: ShortNames) -> dict[str,
         "losses": count(step.n_losses),
         "limit": percent(step.limit),
         "accuracy": percent(step.accuracy),
+        "outscoring": percent(step.outscoring),
         "settings": names(settings, 160) if settings else "",
     }
 

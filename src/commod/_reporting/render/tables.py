@@ -167,6 +167,51 @@ def _omitted_groups(n: int) -> str:
     return f"{count(n_more)} more groups are in the audit's JSON." if n_more > 0 else ""
 
 
+# Who changes --------------------------------------------------------------------------------------
+
+
+def outscoring(audit: Audit) -> ReportTable:
+    """Return how those who change score beside those who do not, in all groups and by group."""
+    records = []
+    for figures in audit.outscoring:
+        total = "all pairs of the same group", figures.n_changed, figures.n_others
+        records.append((figures, *total, figures.same_group))
+        for g in figures.groups[:MOST_GROUPS]:
+            records.append((figures, g.name, g.n_changed, g.n_others, g.probability))
+    return table_of(
+        "outscoring",
+        "How often, in pairs of one who changes and one who does not, the base score of the one "
+        "who gains is higher, or the base score of the one who loses is lower. 50% means chance. "
+        f"{texts.measured(audit)}",
+        records,
+        (
+            ("Change", lambda row: text("▲ gain" if row[0].change == "gain" else "▼ loss")),
+            ("Group", lambda row: text(row[1])),
+            ("People", lambda row: figure(row[2])),
+            ("Others", lambda row: figure(row[3])),
+            ("Share of pairs", lambda row: interval(row[4], reason="too few people")),
+        ),
+        sortable=False,
+        more=_omitted_groups(max((len(f.groups) for f in audit.outscoring), default=0)),
+    )
+
+
+def true_shares(audit: Audit) -> ReportTable:
+    """Return how often the true label is favourable, for those who change and the others."""
+    return table_of(
+        "true-shares",
+        "Share of people whose true label is favourable: those who change, and those with the "
+        f"same decision before who do not. {texts.measured(audit)}",
+        audit.outscoring,
+        (
+            ("Change", lambda f: text("▲ gain" if f.change == "gain" else "▼ loss")),
+            ("Those who change", lambda f: interval(f.true_share_changed)),
+            ("Those who do not", lambda f: interval(f.true_share_others)),
+        ),
+        sortable=False,
+    )
+
+
 # Metrics and checks -------------------------------------------------------------------------------
 
 

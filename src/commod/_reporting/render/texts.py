@@ -184,6 +184,21 @@ def target_number(value: float | None) -> str:
     return "none" if value is None else f"{round(value, 3):g}"
 
 
+def _score_pairs(request: Request) -> list[tuple[str, str]]:
+    """Return what was asked about scores as (name, value); nothing where it is not known."""
+    pairs = []
+    if request.max_margin is not None:
+        text = f"at most {request.max_margin:g} from the threshold"
+        pairs.append(("Decisions that may change", text))
+    edited = {
+        "changed_only": "only where the decision changes",
+        "all": "everywhere, by the ratio",
+    }
+    if request.score_edit is not None:
+        pairs.append(("Scores that are edited", edited[request.score_edit]))
+    return pairs
+
+
 def request_pairs(audit: Audit) -> list[tuple[str, str]]:
     """Return every part of the request as (name, value); parts that were not stated say so."""
     request = audit.request
@@ -196,6 +211,7 @@ def request_pairs(audit: Audit) -> list[tuple[str, str]]:
         ("Constraint", request.constraints.replace("_", " ")),
         ("Target", target_text(audit) or "none was stated"),
         ("Direction", allowed_direction(request)),
+        *_score_pairs(request),
         *((f"Cap on {what}", percent(cap, 2)) for what, cap in caps.items() if cap is not None),
     ]
     uncapped = [what for what, cap in caps.items() if cap is None]

@@ -48,6 +48,9 @@ class SearchTask:
     - `bounds`: the bounds of each of the d weights, or None.
     - `sparsity`: extra changes allowed for a shorter scorecard, as a share of the fewest.
     - `credibility` (d,): the share of its weight that each term keeps after the search; None for 1.
+    - `limit`: the smallest share of changes that any method needs; 0 where it is not known.
+    - `reads` (d,): which columns read the score; None for none of them. Initial directions are
+      learned without these columns, which then get the weight `read_weight`.
     """
 
     design: Design
@@ -59,13 +62,20 @@ class SearchTask:
     bounds: Bounds | None
     sparsity: float
     credibility: Floats | None = None
+    limit: float = 0.0
+    reads: Mask | None = None
+    read_weight: float = 0.0
 
     def select(self, support: Mask) -> SearchTask:
         """Return the task with the columns of the design where `support` (d,) is true."""
-        bounds = self.bounds and list(compress(self.bounds, support))
-        kept = None if self.credibility is None else self.credibility[support]
-        design, columns = self.design.select(support), self.columns[support]
-        return replace(self, design=design, columns=columns, bounds=bounds, credibility=kept)
+        return replace(
+            self,
+            design=self.design.select(support),
+            columns=self.columns[support],
+            bounds=self.bounds and list(compress(self.bounds, support)),
+            credibility=None if self.credibility is None else self.credibility[support],
+            reads=None if self.reads is None else self.reads[support],
+        )
 
     def with_offset(self, w: Floats) -> Direction:
         """Return the direction `w` (d,) with its best offset."""
@@ -74,6 +84,12 @@ class SearchTask:
 
     def initial_direction(self, i: int, start: Floats | None = None) -> Floats:
         """Return the initial direction for the i-th way to begin, shape (d,)."""
+        if self.reads is not None:
+            direction = np.where(self.reads, self.read_weight, 0.0)
+            others = replace(self.select(~self.reads), reads=None)
+            start = None if start is None else start[~self.reads]
+            direction[~self.reads] = others.initial_direction(i, start)
+            return direction
         mask = self.worth_changing[i]
         return initial_direction(self.design, mask, self.weight, bounds=self.bounds, start=start)
 

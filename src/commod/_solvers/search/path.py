@@ -45,6 +45,9 @@ REFERENCE_POSITION = 0.6  # the target whose columns all targets share
 CHECKED_POSITIONS = (1.0, 0.3)  # targets at which these columns must be enough
 MAX_COST_OF_SUPPORT = 1.6  # times the changes with all columns; at a higher cost, add columns
 
+RESTART_FACTOR = 2.0  # times the exact limit: with more changes, the search begins again
+N_RESTARTS = 3  # from the raw columns whose parts come closest by themselves
+
 rank = attrgetter("rank")
 
 
@@ -105,22 +108,23 @@ def _expand(w: Floats, support: Mask) -> Floats:
 # One target
 
 
-def solve(task: SearchTask, earlier: SearchSolution | None = None) -> SearchSolution:
+def solve(
+    task: SearchTask, earlier: SearchSolution | None = None, starts: Sequence[Floats] = ()
+) -> SearchSolution:
     """Return the solution of a task; it may miss the target, see its violation.
 
-    The search begins from `earlier`: a solution on fewer rows, or for another target.
+    The search begins from `earlier`: a solution on fewer rows, or for another target. Without it,
+    the search begins from the initial directions, and also from `starts` (d,).
     """
-    return _shrink_small(task, _solve(task, earlier))
+    return _shrink_small(task, _solve(task, earlier, starts))
 
 
-def _solve(task: SearchTask, earlier: SearchSolution | None) -> SearchSolution:
+def _solve(
+    task: SearchTask, earlier: SearchSolution | None, starts: Sequence[Floats]
+) -> SearchSolution:
     """Return the solution before the weights of small categories are shrunk."""
     all_columns = np.ones(task.design.width, dtype=bool)
-    if earlier is None:
-        starts = [task.initial_direction(i) for i in range(len(task.worth_changing))]
-        best = min((anneal(task, w, is_short=False) for w in starts), key=rank)
-    else:
-        best = anneal(task, earlier.dense)
+    best = _fewest(task, starts) if earlier is None else anneal(task, earlier.dense)
     solution = SearchSolution(best, all_columns, 0.0, (), best.w)
     solution = solution.then("all columns", best, all_columns)
     if not task.sparsity or best.violation > 0 or not best.cost:
@@ -137,6 +141,24 @@ def _solve(task: SearchTask, earlier: SearchSolution | None) -> SearchSolution:
     for max_cost in max_costs[1:]:
         solution = _drop_terms(task, solution, max_cost)
     return _shrink(task, solution, max_costs[-1])
+
+
+def _fewest(task: SearchTask, starts: Sequence[Floats]) -> Direction:
+    """Return the direction of all columns with the fewest changes.
+
+    Where it needs far more changes than the exact limit, the search begins again from each raw
+    column's part of the best direction.
+    """
+    initial = [task.initial_direction(i) for i in range(len(task.worth_changing))]
+    best = min((anneal(task, w, is_short=False) for w in initial), key=rank)
+    best = min([best, *(anneal(task, w) for w in starts if w.any())], key=rank)
+    if best.violation > 0 or best.cost <= RESTART_FACTOR * task.limit:
+        return best
+    columns = [task.columns == column for column in np.unique(task.columns)]
+    parts = [np.where(column, w, 0.0) for w in initial for column in columns]
+    by_itself = sorted((task.with_offset(w) for w in parts if w.any()), key=rank)
+    others = [anneal(task, direction.w, is_short=False) for direction in by_itself[:N_RESTARTS]]
+    return min([best, *others], key=rank)
 
 
 def _drop_columns(

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 N_CAPPED_SUMS = 3  # share of changes, gain of accuracy, change of volume
+TIE_BREAK = 1e-9  # weight of an error beside a change: of equal numbers, the most accurate changes
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class ChangeEffects:
     that may not change has a cost and steps of zero.
 
     - `may_change` (n,): whether the decision of the row may change.
+    - `people` (n,): the share of all people that the row stands for.
     - `cost` (n,): the cost of the change, 1/n for a plain count.
     - `cell` (n,): the cell of the row; the number of cells for a row in no cell.
     - `step` (n,): by how much the change moves the rate of that cell.
@@ -95,6 +97,7 @@ class ChangeEffects:
     """
 
     may_change: Mask
+    people: Floats
     cost: Floats
     cell: NDArray[np.integer]
     step: Floats
@@ -116,6 +119,18 @@ class ChangeEffects:
         All rows have the same η then, and the only other update would change everybody.
         """
         return replace(self, may_change=np.zeros_like(self.may_change))
+
+    def take(self, rows: NDArray[np.intp]) -> ChangeEffects:
+        """Return the effects of `rows` (m,) alone; the sums before any change stay those of all."""
+        return replace(
+            self,
+            may_change=self.may_change[rows],
+            people=self.people[rows],
+            cost=self.cost[rows],
+            cell=self.cell[rows],
+            step=self.step[rows],
+            extra=self.extra[:, rows],
+        )
 
     def added(self, shares: Floats, rows: slice = slice(None)) -> Floats:
         """Return what changes of `rows` by `shares` (m,) add to the sums, shape (K,)."""
@@ -173,7 +188,8 @@ def change_effects(
         base_sums = np.concatenate([base_sums, np.zeros(N_CAPPED_SUMS)])
     return ChangeEffects(
         may_change=may_change,
-        cost=person * (1 - accuracy_weight * gain) * may_change,
+        people=person,
+        cost=person * (1 - max(accuracy_weight, TIE_BREAK) * gain) * may_change,
         cell=cell,
         step=step * may_change,
         extra=extra,

@@ -121,6 +121,10 @@ class Comparison:
         - `fairness`, `accuracy`, `change_rate`, `n_changes`, `n_gains`, `n_losses`: expected
           figures where the update is randomised;
         - `limit`: the fewest changes for the same fairness, as a share;
+        - `accuracy_loss`: the base model's accuracy minus `accuracy`;
+        - `outscoring`, `outscoring_losses`: the share of pairs of the same group in which a person
+          who gains has a higher base score than one who stays rejected, and in which a person who
+          loses has a lower one than one who does not; see `Frontier.frame`;
         - `needs_sensitive_features`: whether deciding needs the group;
         - `randomised`;
         - `collapsed`: fairness is undefined because nobody is decided positively;
@@ -267,6 +271,8 @@ def _frame_of(name: str, curve: Frontier) -> pd.DataFrame:
     columns = ["fairness", "accuracy", "change_rate", "n_changes", "n_gains", "n_losses", "limit"]
     strength = next(c for c in ("strength", "lambda_fair", "target") if c in figures)
     frame = figures[columns].copy()
+    frame["accuracy_loss"] = curve.base_accuracy - figures["accuracy"]
+    frame[["outscoring", "outscoring_losses"]] = figures[["outscoring", "outscoring_losses"]]
     frame.insert(0, "strength", figures[strength])
     frame.insert(0, "method", name)
     frame["needs_sensitive_features"] = curve.needs_sensitive_features

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import plain
-from commod._data.parameters import check_number_parameter
+from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import Card, Segments, Step, TradeOff
 from commod._study.evaluation import ANY_CHANGE, EvaluationRows
-from commod._study.frontier.plot import draw_frontier
+from commod._study.frontier.plot import COLOR_LABELS, draw_frontier, first_known
 from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
@@ -36,6 +36,8 @@ FIGURES = (
     "n_gains",
     "n_losses",
     "limit",
+    "outscoring",
+    "outscoring_losses",
 )
 
 
@@ -140,12 +142,13 @@ class Frontier:
                 percent(line["limit"]),
                 count(line["n_gains"]),
                 count(line["n_losses"]),
+                percent(line["outscoring"]),
                 *(_setting_text(line.get(name)) for name in settings),
             )
             for line in self._figures
         ]
         figures = ("target", metric, "accuracy", "changed", "fewest possible", "gains", "losses")
-        header = (*figures, *settings)
+        header = (*figures, "gainers outscore", *settings)
         measured = f"Measured on {self._rows.name_with_left_out(self.rows_word)}"
         table = first_rows(measured, header, rows, most=MAX_SHOWN, all_in="frame()")
         sentence = f"The base model has {before}. plot() draws the trade-off."
@@ -155,9 +158,13 @@ class Frontier:
         """Return one line per update as a pandas frame.
 
         Columns: `target` (NaN where an update has none), `fairness`, `accuracy`, `change_rate`,
-        `n_changes`, `n_gains`, `n_losses`, `limit`, then the settings that differ between updates.
-        `limit` is the fewest changes, as a share, that reach the same fairness in the same
-        direction with the sensitive features in hand.
+        `n_changes`, `n_gains`, `n_losses`, `limit`, `outscoring`, `outscoring_losses`, then the
+        settings that differ between updates. `limit` is the fewest changes, as a share, that reach
+        the same fairness in the same direction with the sensitive features in hand. `outscoring` is
+        the share of pairs of the same group in which a person who gains has a higher base score
+        than a person who stays rejected; `outscoring_losses` is the share in which a person who
+        loses has a lower one than a person who keeps the favourable decision. Both are NaN where
+        nobody gains, or loses; see `commod.metrics.outscoring_probability`.
         """
         import pandas as pd
 
@@ -178,21 +185,31 @@ class Frontier:
         self._describe = None
         return trade_off
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw changes against fairness, accuracy as colour, and the exact limit; return the axes.
+    def plot(self, ax: Axes | None = None, *, color: str | None = None) -> Axes:
+        """Draw changes against fairness, whom the updates change as colour, and the exact limit.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
+        color : {"outscoring", "outscoring_losses", "accuracy"}, default=None
+            The column of `frame` that the colour of a dot shows. If None, the first one that is
+            known: `outscoring`, `outscoring_losses` or `accuracy`. A dot whose value is undefined
+            is hollow.
+
+        Returns
+        -------
+        matplotlib Axes
         """
         frame = self.frame()
+        color = first_known(frame) if color is None else check_choice(color, "color", COLOR_LABELS)
         return draw_frontier(
             frame,
             self._limit_curve(frame["fairness"].dropna()),
             base_fairness=self.base_fairness,
             constraint=self._constraint,
             rows_text=self._rows.name_with_left_out(self.rows_word),
+            color=color,
             ax=ax,
         )
 

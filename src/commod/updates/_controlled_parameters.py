@@ -1,0 +1,86 @@
+"""Check the parameters of a `ControlledDebiaser`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.parameters import check_choice, check_flag
+from commod._data.tables import check_same_rows
+from commod.bounds._tables import DIRECTIONS
+from commod.exceptions import InputError
+from commod.scorecard import SCORE_EDITS
+from commod.updates.base import check_number
+
+CHOICES = {
+    "numeric": ("auto", "unit", "bins"),
+    "direction": DIRECTIONS,
+    "sample": ("auto", "all"),
+    "score_edit": SCORE_EDITS,
+}
+
+
+def check_controlled_parameters(update: Any) -> None:
+    """Raise InputError for a parameter that cannot be used."""
+    for name in ("max_changes", "max_accuracy_loss", "max_volume_change"):
+        if getattr(update, name) is not None:
+            check_number(update, name, low=0.0, high=1.0)
+    if update.max_margin is not None:
+        check_number(update, "max_margin", low=0.0)
+    for name in ("sparsity", "borderline"):
+        check_number(update, name, low=0.0)
+    check_flag(update.reads_score, "reads_score")
+    check_number(update, "accuracy_weight", low=0.0, high=1.0)
+    for name in ("n_concepts", "min_category_size"):
+        check_number(update, name, low=1, whole=True)
+    if update.target is not None:
+        check_number(update, "target", low=0.0, high=update._constraint.largest)
+    for name, known in CHOICES.items():
+        check_choice(getattr(update, name), name, known)
+    _check_confidence(update)
+    if update.monotone is not None and not isinstance(update.monotone, Mapping):
+        raise InputError(
+            f"monotone={update.monotone!r} must map columns to 1 or -1, such as "
+            "{'age': 1}: r may only rise with age.",
+            parameter="monotone",
+        )
+
+
+def _check_confidence(update: Any) -> None:
+    if update.confidence is None:
+        return
+    check_number(update, "confidence", low=0.5, high=0.9999, include="right")
+    if update._is_budget:
+        raise InputError(
+            "confidence promises a target, but target is None and max_changes alone names none. "
+            "Pass target= as well.",
+            parameter="confidence",
+        )
+
+
+def read_change_cost(X: Any, change_cost: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Return what a change of each row costs, (n,); None where nothing is stated."""
+    if change_cost is None:
+        return None
+    check_same_rows({"X": X, "change_cost": change_cost})
+    try:
+        cost = np.asarray(change_cost, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "change_cost must be numbers, one for each row of X.", parameter="change_cost"
+        ) from error
+    if cost.shape != (n_rows,):
+        raise InputError(
+            f"change_cost has shape {cost.shape}; expected ({n_rows},), one number for each row.",
+            parameter="change_cost",
+        )
+    if not (np.isfinite(cost).all() and (cost >= 0).all()):
+        raise InputError(
+            "change_cost has values that are negative, infinite or missing. Pass a finite cost of "
+            "0 or more for each row.",
+            parameter="change_cost",
+        )
+    return cost

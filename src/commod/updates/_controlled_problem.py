@@ -1,0 +1,79 @@
+"""Turn the parameters of a `ControlledDebiaser` and its fit rows into the problem of a fit."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from commod._data.columns import Column
+from commod._data.encoding import Encoding, learn_encoding
+from commod._solvers.search.rates import Caps
+from commod.scorecard import DISTANCE_COLUMN, distances
+from commod.updates._fit_rows import FitRows
+from commod.updates._problem import FitProblem, check_monotone
+
+
+def fit_problem(
+    update: Any, rows: FitRows, encoding: Encoding | None, *, numeric: Literal["unit", "bins"]
+) -> FitProblem:
+    """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
+    distance = distances(rows.base.scores, rows.base.threshold)
+    columns = list(rows.columns)
+    spends = bool(update.borderline)
+    if spends and update.reads_score:
+        columns.append(Column(DISTANCE_COLUMN, "numeric", distance))
+    if encoding is None:
+        encoding = _learn(update, rows, columns, numeric)
+    monotone = dict(update.monotone or {})
+    check_monotone(monotone, encoding, [c.name for c in rows.columns])
+    may_raise, may_lower = update._may_move()
+    problem = FitProblem(
+        rows=rows,
+        encoding=encoding,
+        terms=encoding.encode(columns),
+        constraint=update._constraint,
+        caps=Caps(update.max_changes, update.max_accuracy_loss, update.max_volume_change),
+        may_raise=may_raise,
+        may_lower=may_lower,
+        sparsity=float(update.sparsity),
+        accuracy_weight=float(update.accuracy_weight),
+        monotone=monotone,
+        use_all=update.sample == "all",
+        random_state=check_random_state(0 if update.random_state is None else update.random_state),
+        min_category_size=update.min_category_size,
+        max_margin=update.max_margin,
+        raising_is_a_gain=update._raising_is_a_gain(),
+        borderline=float(update.borderline),
+        change_cost=_cost(rows, distance) if spends else None,
+        cost_is_distance=rows.change_cost is None,
+    )
+    problem.check_cells()
+    return problem
+
+
+def _cost(rows: FitRows, distance: np.ndarray) -> np.ndarray:
+    """Return what a change of each row costs, (n,): what the user states, else the distance."""
+    return distance if rows.change_cost is None else rows.change_cost
+
+
+def _learn(
+    update: Any, rows: FitRows, columns: list[Column], numeric: Literal["unit", "bins"]
+) -> Encoding:
+    """Return the terms of the columns; the distance from the threshold is always per unit."""
+
+    def learn(some: list[Column], kind: Literal["unit", "bins"]) -> Encoding:
+        return learn_encoding(
+            some,
+            rows.weight,
+            min_category_size=update.min_category_size,
+            locked=update.locked_features,
+            numeric=kind,
+        )
+
+    encoding = learn([c for c in columns if c.name != DISTANCE_COLUMN], numeric)
+    of_score = [c for c in columns if c.name == DISTANCE_COLUMN and np.ptp(c.values) > 0]
+    if not of_score:
+        return encoding
+    return Encoding((*encoding.columns, *learn(of_score, "unit").columns))

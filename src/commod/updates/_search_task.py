@@ -1,0 +1,144 @@
+"""Build the task of a search: who may change, who is worth changing, and which terms count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._solvers.search.annealing import SearchTask
+from commod._solvers.search.credibility import credibility
+from commod._solvers.search.design import Design
+from commod._solvers.search.quasi_newton import Bounds
+from commod.updates._problem import FitProblem
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+Counts = NDArray[np.int64]
+
+MIN_ERROR_WEIGHT = 0.02  # of a row whose change would introduce an error, in initial directions
+
+
+def acting_rows(problem: FitProblem, index: Rows) -> Rows:
+    """Return the positions in `index` (m,) of the rows whose decision may change.
+
+    Only these rows move a rate or cost anything, so a search does not look at the others. Where no
+    row may change, all positions are returned: a search needs rows.
+    """
+    may_change = problem.may_change[index]
+    return np.flatnonzero(may_change) if may_change.any() else np.arange(len(index))
+
+
+def search_task(
+    problem: FitProblem, target: float, index: Rows, people: Floats | None, acting: Rows
+) -> SearchTask:
+    """Return the task of a search on the rows `index` (m,), of which those at `acting` may change.
+
+    The columns of its design include the distance from the threshold where the problem has it.
+    """
+    rows, acting_index = problem.rows, index[acting]
+    everyone = len(acting_index) == len(rows)
+    terms = problem.terms if everyone else problem.terms.take(acting_index)
+    design = Design.of(terms, *problem.moments)
+    names = np.array(problem.encoding.term_columns, dtype=object)[design.terms]
+    position = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    weight = rows.weight[acting_index] * (1.0 if people is None else people[acting])
+    if problem.accuracy_weight and rows.label is not None:
+        is_right = rows.base.decisions[acting_index] == rows.label[acting_index]
+        error_weight = max(1 - problem.accuracy_weight, MIN_ERROR_WEIGHT)
+        weight = weight * np.where(is_right, error_weight, 1.0)
+    effects = problem.effects if people is None else problem.effects_on(index, people)
+    limit = problem.limit(target)
+    task = SearchTask(
+        design=design,
+        effects=effects.take(acting),
+        inequalities=problem.inequalities(target, effects),
+        columns=np.array([position[name] for name in names], dtype=np.intp),
+        weight=weight,
+        worth_changing=worth_changing(problem, target, acting_index),
+        bounds=_bounds(problem, names),
+        sparsity=problem.sparsity,
+        limit=limit if np.isfinite(limit) else 0.0,
+        reads=problem.is_distance[design.terms],
+    )
+    kept = _credibility(problem, target, index)[design.terms]
+    return task if (kept == 1).all() else replace(task, credibility=kept).select(kept > 0)
+
+
+def _credibility(problem: FitProblem, target: float, index: Rows) -> Floats:
+    """Return the share of its weight that each term keeps, (n_terms,); 0 for terms left out.
+
+    Points are fitted on the rows `index` (m,), so the bar for a category counts these rows.
+    """
+    sample = problem.terms.take(index)
+    n_people = sample.n_people(problem.rows.weight[index])
+    categories = [
+        codes
+        for codes, first in zip(sample.codes.T, sample.code_terms, strict=True)
+        if _is_category(problem, int(first))
+    ]
+    kept = credibility(
+        categories,
+        sample.n_terms,
+        worth_changing(problem, target, index),
+        problem.rows.base.decisions[index],
+        problem.may_change[index],
+    )
+    kept[n_people < problem.min_category_size] = 0.0
+    return kept
+
+
+def _is_category(problem: FitProblem, term: int) -> bool:
+    """Return whether a term is a category of a raw column, not a bin or a missing number."""
+    kinds = problem.encoding.kinds
+    return kinds[problem.encoding.term_columns[term]] == "category"
+
+
+def _bounds(problem: FitProblem, names: NDArray[np.object_]) -> Bounds | None:
+    """Return the signs that each weight of η = −r may have; None where all are free."""
+    if not problem.monotone:
+        return None
+    bounds = {1: (None, 0.0), -1: (0.0, None), 0: (None, None)}
+    return [bounds[problem.monotone.get(name, 0)] for name in names]
+
+
+def worth_changing(problem: FitProblem, target: float, index: NDArray[np.intp]) -> list[Mask]:
+    """Return masks (m,) of the rows worth changing, one for each way to begin.
+
+    The exact limit says how many positives each cell should gain or lose. A row is worth changing
+    where its change moves its cell that way. The limit is computed with all changes, with raises
+    only and with lowerings only.
+    """
+    masks: list[Mask] = []
+    for may_raise, may_lower in ((True, True), (True, False), (False, True)):
+        if (may_raise and not problem.may_raise) or (may_lower and not problem.may_lower):
+            continue
+        fewest = problem.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
+        for moves in [] if fewest is None else _ways_to_begin(problem, fewest):
+            mask = _rows_to_move(problem, moves)[index]
+            if 0 < mask.sum() < len(mask) and not any((mask == other).all() for other in masks):
+                masks.append(mask)
+    return masks or [problem.may_change[index]]
+
+
+def _ways_to_begin(problem: FitProblem, moves: Counts) -> list[Counts]:
+    """Return the moves of all cells and, for three or more groups, the furthest moves alone.
+
+    One direction cannot separate three groups. Where one of them must change far more than the
+    others, a search for this group alone often begins better.
+    """
+    if moves.shape[1] == 2:
+        return [moves]
+    sizes, positives = problem.counts(problem.rows.base.decisions)
+    room = np.where(moves > 0, sizes - positives, positives)
+    share = np.abs(moves) / np.maximum(room, 1)
+    return [moves, np.where(share >= 0.5 * share.max(), moves, 0)]
+
+
+def _rows_to_move(problem: FitProblem, moves: Counts) -> Mask:
+    """Return the rows (n,) whose change moves the count of their cell the right way."""
+    move = np.append(moves.ravel(), 0)[problem.cells.index]  # −1 points at the added zero
+    decisions = problem.rows.base.decisions
+    return np.asarray(np.where(decisions, move < 0, move > 0) & problem.may_change)

@@ -1,0 +1,161 @@
+"""Those who gain against those who stay rejected: shares of pairs, counted by brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commod._reporting.audit.areas import RankedScores
+from commod.exceptions import InputError
+from commod.metrics import outscoring_probability
+from commod.metrics._outscoring import Sides
+
+PERSON = st.tuples(
+    st.sampled_from([0.0, 0.1, 0.3, 0.3001, 0.5, 0.9]),  # score
+    st.booleans(),  # decision before
+    st.booleans(),  # decision after
+    st.sampled_from("abc"),  # group
+    st.booleans(),  # true label
+)
+
+
+def share_of_pairs(people, change):
+    """Compare every changed person with every other one who had the same decision."""
+    wins = []
+    for score, before, after, group, _ in people:
+        if before == (change == "loss") and after != before:
+            for other, other_before, other_after, other_group, _ in people:
+                if other_before == other_after == before and other_group == group:
+                    distance = score - other if change == "gain" else other - score
+                    wins.append(0.5 + 0.5 * np.sign(distance))
+    return np.mean(wins) if wins else math.nan
+
+
+def true_share(people, before, after):
+    labels = [person[4] for person in people if (person[1], person[2]) == (before, after)]
+    return np.mean(labels) if labels else math.nan
+
+
+@settings(max_examples=150, deadline=None)
+@given(people=st.lists(PERSON, min_size=1, max_size=25), change=st.sampled_from(["gain", "loss"]))
+def test_the_probability_is_the_share_of_pairs_of_the_same_group(people, change):
+    scores, before, after, groups, label = (
+        np.array(values) for values in zip(*people, strict=True)
+    )
+    found = outscoring_probability(
+        scores,
+        before * 1,
+        after * 1,
+        sensitive_features=groups,
+        change=change,
+        y_true=label * 1,
+    )
+    assert found.value == pytest.approx(share_of_pairs(people, change), nan_ok=True)
+    everybody = [(*person[:3], "all", person[4]) for person in people]
+    assert found.overall.value == pytest.approx(share_of_pairs(everybody, change), nan_ok=True)
+    for group, figure in found.by_group.items():
+        members = [person for person in people if person[3] == group]
+        assert figure.value == pytest.approx(share_of_pairs(members, change), nan_ok=True)
+    start = change == "loss"
+    assert found.n_changed == int(((before == start) & (after != start)).sum())
+    expected = [true_share(people, start, end) for end in (not start, start)]
+    measured = [found.true_share_changed, found.true_share_others]
+    assert measured == pytest.approx(expected, nan_ok=True)
+    if not math.isnan(found.low):
+        assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+def test_scores_of_the_other_label_give_the_same_probability():
+    scores = np.random.default_rng(0).random(200)
+    before = (scores > 0.5) * 1
+    after = np.where(np.arange(200) % 5 == 0, 1 - before, before)
+    for change in ("gain", "loss"):
+        straight = outscoring_probability(scores, before, after, change=change)
+        turned = outscoring_probability(1 - scores, before, after, pos_label=0, change=change)
+        assert turned == straight
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    people=st.lists(
+        st.tuples(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([0.0, 0.25, 1.0])),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_a_randomised_update_has_expected_pairs(people):
+    scores, proba = (np.array(values) for values in zip(*people, strict=True))
+    n = len(people)
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    total = sum(proba[i] * (1 - proba[j]) for i, j in pairs)
+    wins = sum(
+        proba[i] * (1 - proba[j]) * (0.5 + 0.5 * np.sign(scores[i] - scores[j])) for i, j in pairs
+    )
+    sides = Sides.of(scores, np.zeros(n, bool), np.zeros(n, np.intp), 1)
+    expected = wins / total if total > 1e-12 else math.nan
+    assert sides.share(proba, "gain") == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_interval_of_one_group_is_delongs():
+    rng = np.random.default_rng(1)
+    scores, after = rng.random(300).round(2), rng.random(300) < 0.2
+    found = outscoring_probability(scores, np.zeros(300), after * 1.0, favorable_label=1.0)
+    area = RankedScores.of(scores).area(after, 0.95)
+    assert (found.value, found.low, found.high) == pytest.approx((area.value, area.low, area.high))
+
+
+def test_the_interval_over_groups_covers_the_truth():
+    """In 95 of 100 draws, about: gainers are as good as the others, groups differ much."""
+    rng = np.random.default_rng(2)
+    n_draws, covered = 300, 0
+    for _ in range(n_draws):
+        groups = rng.integers(0, 3, 240)
+        scores = (rng.random(240) + groups) / 4
+        after = rng.random(240) < np.array([0.05, 0.2, 0.5])[groups]
+        found = outscoring_probability(
+            scores, np.zeros(240, int), after * 1, sensitive_features=groups
+        )
+        covered += found.low <= 0.5 <= found.high
+    assert 0.915 <= covered / n_draws <= 0.985
+
+
+def test_groups_hide_or_reverse_what_all_pairs_show():
+    """Gainers come from the group that scores lower, and are the best of it."""
+    scores = [0.1, 0.2, 0.3, 0.35, 0.4, 0.45]
+    after = [0, 0, 1, 0, 0, 0]
+    groups = ["a", "a", "a", "b", "b", "b"]
+    found = outscoring_probability(scores, [0] * 6, after, sensitive_features=groups)
+    assert (found.value, found.overall.value) == (1.0, 0.4)
+    assert math.isnan(found.by_group["b"].value)
+
+
+def test_separated_scores_have_an_interval_that_is_no_point():
+    found = outscoring_probability([0.1] * 10 + [0.4] * 4, [0] * 14, [0] * 10 + [1] * 4)
+    assert found.value == 1.0
+    assert 0.4 < found.low < 0.6
+    assert found.high == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"change": "gains"}, "Did you mean 'gain'"),
+        ({"pos_label": 2}, "not among the labels"),
+        ({"level": 0.3}, "level"),
+        ({"scores": [0.1, 7.0]}, "outside"),
+    ],
+)
+def test_wrong_parameters_are_named(settings, message):
+    arguments = {"scores": [0.1, 0.7], "y_before": [0, 1], "y_after": [1, 1], **settings}
+    with pytest.raises(InputError, match=message) as raised:
+        outscoring_probability(
+            arguments.pop("scores"),
+            arguments.pop("y_before"),
+            arguments.pop("y_after"),
+            **arguments,
+        )
+    assert raised.value.parameter == next(iter(settings))
