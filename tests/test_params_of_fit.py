@@ -37,7 +37,9 @@ pytestmark = [
 ERRORS = "equalized_odds"
 UPDATES = {
     **lineup(SCORED, random_state=0),
-    "gains only": ControlledDebiaser(SCORED, direction="gains_only", favorable_label=0),
+    "gains only": ControlledDebiaser(
+        SCORED, direction="gains_only", pos_label=1, favorable_label=0
+    ),
     "budget": ControlledDebiaser(SCORED, max_changes=0.05, threshold=0.4),
     "promise": ControlledDebiaser(SCORED, confidence=0.9, random_state=0),
     "margin": COMMOD(SCORED, reads_score=True, random_state=0, lambda_fair=20),

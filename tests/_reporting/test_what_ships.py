@@ -161,7 +161,7 @@ def test_the_gap_is_the_figure_on_test_rows_minus_that_on_fit_rows(pair):
     reached = pair.patch.content.reached
     gaps = {gap.name: gap for gap in shipped.gaps}
     after = pair.audit.fairness[0].after.value
-    assert gaps["P-rule"].difference == pytest.approx(after - reached.fairness_after)
+    assert gaps["P-rule of label 1"].difference == pytest.approx(after - reached.fairness_after)
     accuracy = pair.audit.quality.accuracy_after.value
     assert gaps["accuracy"].difference == pytest.approx(accuracy - reached.accuracy_after)
     assert gaps["changed decisions"].test == pair.audit.changes.rate.value

@@ -375,7 +375,7 @@ def test_mistakes_are_explained(rows, model, settings, message):
 
 def test_a_mirrored_label_gives_mirrored_directions(rows, model):
     X, y, groups = rows
-    update = BayesPlugIn(model, strength=0.5, favorable_label=0)
+    update = BayesPlugIn(model, strength=0.5, pos_label=1, favorable_label=0)
     update.fit(X, y, sensitive_features=groups)
     plain = BayesPlugIn(model, strength=0.5).fit(X, y, sensitive_features=groups)
     assert (update.predict(X) == plain.predict(X)).all()

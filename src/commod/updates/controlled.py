@@ -24,7 +24,7 @@ from commod._statistics.promises import (
 )
 from commod._text import most_change_text
 from commod.exceptions import InputError, TargetWarning
-from commod.scorecard import DISTANCE_COLUMN, decide
+from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_parameters import check_controlled_parameters, read_change_cost
@@ -132,9 +132,10 @@ class ControlledDebiaser(RatioUpdate):
         Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
         `groups_left_out_`.
     threshold : float, default=0.5
-        The base decision is score > threshold.
+        The base decision is `classes_[1]` where score > threshold; see `ScoreColumn` for a score
+        of the other label.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None.
     progress : bool, default=None
@@ -441,7 +442,7 @@ class ControlledDebiaser(RatioUpdate):
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
         base = problem.rows.base
         ratio = self._effective(base, self._ratio_function().evaluate(problem.terms))
-        return decide(base.scores, ratio, base.threshold)
+        return new_decisions(base, ratio)
 
     def _store_figures(
         self, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None = None

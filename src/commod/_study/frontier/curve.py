@@ -121,13 +121,13 @@ class Frontier:
 
     def __repr__(self) -> str:
         return (
-            f"Frontier of {len(self)} updates, {self._constraint.metric} "
+            f"Frontier of {len(self)} updates, {self._rows.metric} "
             f"{self.base_fairness:.3f} before, measured on "
             f"{self._rows.name_with_left_out(self.rows_word)}"
         )
 
     def _repr_html_(self) -> str:
-        metric = self._constraint.metric
+        metric = self._rows.metric
         before = f"{metric} {number(self.base_fairness, 3)}"
         if not np.isnan(self.base_accuracy):
             before += f" and accuracy {number(self.base_accuracy, 3)}"
@@ -208,6 +208,7 @@ class Frontier:
             self._limit_curve(frame["fairness"].dropna()),
             base_fairness=self.base_fairness,
             constraint=self._constraint,
+            metric=self._rows.metric,
             rows_text=self._rows.name_with_left_out(self.rows_word),
             color=color,
             ax=ax,
@@ -252,7 +253,8 @@ class Frontier:
         is_good = is_within & (fairness == fairest)
         if target is not None:
             warnings.warn(
-                f"No update reaches {self._constraint.metric} {target:g} on the {self.rows_word}. "
+                f"No update reaches {self._rows.metric} {self._constraint.sign} {target:g} on the "
+                f"{self.rows_word}. "
                 f"The closest one is returned: {fairest:.3f} with {changes[is_good].min():.1%} "
                 "changed.",
                 TargetWarning,
@@ -267,7 +269,7 @@ class Frontier:
         known = fairness[~np.isnan(fairness)]
         if not len(known):
             raise InputError(
-                f"No update of this frontier has a defined {self._constraint.metric}: nobody is "
+                f"No update of this frontier has a defined {self._rows.metric}: nobody is "
                 "decided positively, or a group has no row with the label it is measured on."
             )
         return float(known.max() if self._constraint.higher_is_fairer else known.min())
@@ -294,7 +296,7 @@ class Frontier:
             steps.append(Step(**figures, settings=settings, segments=segments, card=card))
         return TradeOff(
             constraints=self._constraint.name,
-            metric=self._constraint.metric,
+            metric=self._rows.metric,
             method=self._method,
             rows=self.rows_word,
             n_rows=len(self._rows),

@@ -34,6 +34,7 @@ def draw_frontier(
     *,
     base_fairness: float,
     constraint: Constraint,
+    metric: str,
     rows_text: str,
     color: str | None,
     ax: Axes | None = None,
@@ -50,7 +51,7 @@ def draw_frontier(
     _draw_dots(frame, color, ax)
     ax.plot(*limit_curve, color="black", lw=1.2, label="fewest possible changes")
     ax.plot([base_fairness], [0], "x", color="tab:red", label="base model")
-    ax.set_xlabel(f"{constraint.metric} on the {rows_text}")
+    ax.set_xlabel(f"{metric} on the {rows_text}")
     ax.set_ylabel("share of decisions changed")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     if not constraint.higher_is_fairer:
