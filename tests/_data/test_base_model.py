@@ -475,7 +475,7 @@ def test_the_same_score_for_everybody_is_said():
     table = SCORED.assign(score=0.6)
     with (
         pytest.warns(BaseModelWarning, match=r"every row the same score \(0\.6\)"),
-        pytest.warns(BaseModelWarning, match="Only 0 of the 150 base decisions are 0"),
+        pytest.warns(BaseModelWarning, match="None of the 150 base decisions are 0"),
     ):
         untrained(ScoreColumn("score"), table)
 

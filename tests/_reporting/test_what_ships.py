@@ -289,7 +289,7 @@ def test_a_report_without_a_patch_or_a_patch_without_an_audit_is_told(pair, file
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_byte_of_either_file_can_be_changed_unseen(seed, pair, tmp_path_factory):
     random, folder = Random(seed), tmp_path_factory.mktemp("pair")

@@ -291,12 +291,15 @@ def test_the_scorecard_is_what_predicts(model, rows):
         elif " = " in name:
             column, value = name.split(" = ")
             r += points * (table[column].astype(object).astype(str) == value)
+        elif name == "distance from the threshold":
+            r += points * (table["score"] - 0.5).abs()
         else:
             filled = table[name].fillna(table[name].mean())
             r += points * filled
     np.testing.assert_allclose(update.raw_ratio(table), r, atol=1e-9)
     base = table["score"] > 0.5
-    assert np.array_equal(update.predict(table) == 1, base ^ (r < 0))
+    acts = {"any": True, "gains_only": ~base, "losses_only": base}[update.direction_]
+    assert np.array_equal(update.predict(table) == 1, base ^ ((r < 0) & acts))
 
 
 def test_compas_with_its_hundreds_of_categories(compas):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from commod._data.columns import Column
@@ -53,7 +54,29 @@ def fit_problem(
     return problem
 
 
-def _cost(rows: FitRows, distance: np.ndarray) -> np.ndarray:
+class ChangeCosts(NamedTuple):
+    """The smallest share of changes, the cost of an update, and the smallest cost."""
+
+    limit: float
+    cost: float
+    cost_limit: float
+
+
+def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: float) -> ChangeCosts:
+    """Return the exact limits for a fairness, and what decisions (n,) cost; NaN if not known."""
+    unknown = float("nan")
+    changed = decisions != problem.rows.base.decisions
+    cost = unknown
+    if problem.change_cost is not None:
+        cost = float(problem.change_cost[changed].sum()) / len(changed)
+    if problem.is_weighted or not fairness > 0:
+        return ChangeCosts(unknown, cost, unknown)
+    limits = problem.limit(fairness), problem.cost_limit(fairness)
+    limit, cost_limit = (unknown if np.isinf(value) else value for value in limits)
+    return ChangeCosts(limit, cost, cost_limit)
+
+
+def _cost(rows: FitRows, distance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what a change of each row costs, (n,): what the user states, else the distance."""
     return distance if rows.change_cost is None else rows.change_cost
 

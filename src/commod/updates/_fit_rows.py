@@ -126,8 +126,9 @@ def check_both_decisions(
     for is_positive, n in ((False, n_rows - n_positive), (True, n_positive)):
         if n >= FEWEST_DECISIONS or n >= SMALLEST_SHARE * n_rows:
             continue
+        share = f"Only {n} of" if n else "None of"
         text = (
-            f"Only {n} of the {n_rows:,} base decisions {verb(n, 'be')} {labels[is_positive]!r} at "
+            f"{share} the {n_rows:,} base decisions {verb(n, 'be')} {labels[is_positive]!r} at "
             f"threshold={rows.base.threshold:g}."
         )
         way_out = "Check the threshold, and which label a high score predicts."

@@ -76,7 +76,11 @@ def gated_problems(problem: FitProblem) -> list[FitProblem]:
     if not (problem.may_raise and problem.may_lower):
         return [problem]
     gains = problem.raising_is_a_gain
-    return [problem.gated(raises=gains), problem.gated(raises=not gains), problem]
+    return [
+        problem.with_direction(gains, not gains),
+        problem.with_direction(not gains, gains),
+        problem,
+    ]
 
 
 def _search_gates(problem: FitProblem, target: float) -> list[GatedUpdate]:
@@ -120,11 +124,7 @@ def _prefer_gains(
 ) -> GatedUpdate:
     """Return the update with gains only where its extra changes are allowed, else the fewest."""
     for gate in gates:
-        problem = gate.found.sample.problem
-        is_gains = (problem.may_raise, problem.may_lower) == (
-            problem.raising_is_a_gain,
-            not problem.raising_is_a_gain,
-        )
+        is_gains = gate.found.sample.problem.direction == "gains_only"
         is_as_close = gate.rank[0] == fewest.rank[0]
         if is_gains and is_as_close and gate.n_changed <= (1 + borderline) * fewest.n_changed:
             return gate
@@ -169,13 +169,12 @@ def cheaper_solutions(found: FoundUpdate, max_factor: float) -> list[CheaperSolu
     problem, task = sample.problem, sample.score_task
     if problem.change_cost is None or not problem.borderline:
         return []
-    assert task.reads is not None
     eta = sample.task.design.times(solution.direction.w) + solution.direction.offset
     share = float(task.effects.people[(eta > 0) & task.effects.may_change].sum())
     return nearest_first(
         replace(task, inequalities=problem.inequalities(value, task.effects)),
         problem.change_cost[sample.index[sample.acting]],
-        _with_columns(solution, ~task.reads),
+        _with_columns(solution, ~task.reads_score),
         share * max_factor,
         is_distance=problem.cost_is_distance,
     )

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
 
 from commod._data.encoding import BinTerms, Encoding, TermTable
 from commod._data.labels import is_label_in
@@ -23,6 +24,7 @@ from commod._solvers.search.rates import (
 )
 from commod._text import did_you_mean, list_names, shown
 from commod.bounds import fewest_changes
+from commod.bounds._cheapest import cheapest_cost
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.scorecard import DISTANCE_COLUMN
@@ -69,12 +71,19 @@ class FitProblem:
     cost_is_distance: bool = True
     max_margin: float | None = None
 
-    def gated(self, *, raises: bool) -> FitProblem:
-        """Return the problem where decisions may only be raised, or only lowered."""
-        gated = replace(self, may_raise=raises, may_lower=not raises)
+    @property
+    def direction(self) -> str:
+        """Return the direction of changes by the name that users give it."""
+        if self.may_raise and self.may_lower:
+            return "any"
+        return "gains_only" if self.may_raise == self.raising_is_a_gain else "losses_only"
+
+    def with_direction(self, may_raise: bool, may_lower: bool) -> FitProblem:
+        """Return the problem where decisions may only change in the given directions."""
+        problem = replace(self, may_raise=may_raise, may_lower=may_lower)
         for name in ("cells", "is_weighted", "base_fairness", "moments", "is_distance"):
-            gated.__dict__[name] = getattr(self, name)  # none of these depends on the direction
-        return gated
+            problem.__dict__[name] = getattr(self, name)  # none of these depends on the direction
+        return problem
 
     # -- counts and inequalities -------------------------------------------------------------------
 
@@ -120,10 +129,49 @@ class FitProblem:
         The shape is (n_rate_rows, n_groups). None where no decisions reach the target.
         """
         sizes, positives = self.counts(self.rows.base.decisions)
+        n_raisable, n_lowerable = self._n_changeable
         best = fewest_changes(
-            self.constraint, sizes, positives, target, may_raise=may_raise, may_lower=may_lower
+            self.constraint,
+            sizes,
+            positives,
+            target,
+            may_raise=may_raise,
+            may_lower=may_lower,
+            n_raisable=n_raisable,
+            n_lowerable=n_lowerable,
         )
         return None if best is None else best - positives
+
+    @cached_property
+    def _n_changeable(self) -> tuple[Counts, Counts]:
+        """Return how many rows of each cell could be raised, and lowered, if both were allowed."""
+        decisions = self.rows.base.decisions
+        open_rows = AllowedChanges(max_margin=self.max_margin).mask(self.rows.base)
+        raisable, lowerable = (
+            self.cells.totals((open_rows & rows).astype(np.float64))
+            for rows in (~decisions, decisions)
+        )
+        return raisable.astype(np.int64), lowerable.astype(np.int64)
+
+    def cost_limit(self, target: float) -> float:
+        """Return the least mean cost of changes that reach a target, over all rows.
+
+        NaN where changes have no cost; infinite where no changes reach the target.
+        """
+        if self.change_cost is None:
+            return float("nan")
+        cost = cheapest_cost(
+            self.constraint,
+            self.cells.index,
+            self.cells.shape,
+            self.rows.base.decisions,
+            self.change_cost,
+            self.may_change,
+            target,
+            may_raise=self.may_raise,
+            may_lower=self.may_lower,
+        )
+        return cost / len(self.rows)
 
     def limit(self, target: float, *, raise_only: bool | None = None) -> float:
         """Return the smallest share of changes that reaches a target; infinite where none does.
@@ -163,8 +211,22 @@ class FitProblem:
             people=people,
             label=None if label is None else label[index],
             accuracy_weight=self.accuracy_weight,
+            expected_gain=self.expected_gain[index] if self.accuracy_weight else None,
             with_caps=self.caps.any(),
         )
+
+    @cached_property
+    def expected_gain(self) -> Floats:
+        """Return the accuracy that the change of each row is expected to gain, (n,), in [−1, 1].
+
+        A person's own label is mostly chance, and new people have other labels. So the expectation
+        follows from the score: P(label | score) is fitted to the labels of all rows.
+        """
+        rows = self.rows
+        assert rows.label is not None
+        fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+        probability = fitted.fit_transform(rows.base.scores, rows.label.astype(float), rows.weight)
+        return np.asarray(np.where(rows.base.decisions, 1 - 2 * probability, 2 * probability - 1))
 
     def inequalities(self, target: float, effects: ChangeEffects) -> SumInequalities:
         """Return the target and the caps as inequalities on the sums of `effects`."""

@@ -54,8 +54,7 @@ class SearchSample:
     @cached_property
     def task(self) -> SearchTask:
         """Return the task on the raw columns alone."""
-        assert self.score_task.reads is not None
-        return replace(self.score_task.select(~self.score_task.reads), reads=None)
+        return replace(self.score_task.select(~self.score_task.reads_score), reads=None)
 
     @property
     def is_all_rows(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._solvers.search.path import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
 from commod._text import most_change_text, n_of, verb
 from commod.updates._held_out import PromiseTest
@@ -43,16 +44,24 @@ def sentences(
         yield left_out
     yield update._figures_text("fit rows" if test is None else "held-out rows")
     yield from outscoring_sentences(update.outscoring_)
+    if test is None and update.change_rate_:
+        yield from whom_texts(update, problem)
     if outcome.n_search_rows < n_fit_rows:
         yield sample_text(outcome, n_fit_rows)
     yield from update._few_people_texts
+    yield from limit_texts(update, problem, goal, is_test=test is not None)
+
+
+def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -> Iterator[str]:
+    """Yield how close the update came to the fewest changes possible, and why a goal is missed."""
     if problem.is_weighted:
         yield "With sample weights the limit is not given, because it counts people."
         return
     if update.limit_ >= 0 and update.change_rate_:
-        yield limit_text(update.limit_)
-    if not update.reached_ and test is None:
-        yield missed_text(goal, problem.limit(update.target_), update.direction, problem.caps)
+        yield limit_text(update.limit_, update.change_rate_)
+    if not update.reached_ and not is_test:
+        asked = problem.with_direction(*update._moves(update.direction))
+        yield missed_text(goal, asked.limit(update.target_), update.direction, problem.caps)
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
         raise_only = update._raising_is_a_gain()
         yield gains_text(problem.limit(update.fairness_, raise_only=raise_only))
@@ -128,9 +137,33 @@ def sample_text(outcome: SearchOutcome, n_fit_rows: int) -> str:
     return f"{text} On all of them, {agreement}"
 
 
-def limit_text(limit: float) -> str:
-    """Return the smallest share of changes for the same fairness."""
-    return f"The same fairness needs at least {limit:.1%} changed, {KNOWING_METHOD}."
+def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
+    """Yield which direction was kept, the fewest changes found, and what borderline was spent on.
+
+    Nothing is said where the update is the one with the fewest changes in the direction asked for.
+    """
+    if update.direction_ != update.direction:
+        kept = "gains" if update.direction_ == "gains_only" else "losses"
+        yield f"Of the directions that were searched, {kept} only was kept."
+    fewest = update.fewest_change_rate_
+    if not update.change_rate_ > fewest:
+        return
+    text = f"The fewest changes found are {fewest:.1%} of the decisions"
+    if update.reads_score_:
+        whom = "near the threshold" if problem.cost_is_distance else "whose change costs less"
+        text += f"; the others were allowed for people {whom} and for a short scorecard"
+    yield f"{text}."
+
+
+def limit_text(limit: float, change_rate: float = 0.0) -> str:
+    """Return the smallest share of changes for the same fairness, and how far off the update is."""
+    text = f"The same fairness needs at least {limit:.1%} changed, {KNOWING_METHOD}."
+    if limit and change_rate > RESTART_FACTOR * limit:
+        text += (
+            f" The update changes {change_rate / limit:.1f} times as many; further starts of the "
+            "search found nothing better."
+        )
+    return text
 
 
 def missed_text(goal: str, limit: float, direction: str, caps: Caps) -> str:

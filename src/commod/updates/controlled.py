@@ -28,7 +28,7 @@ from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_parameters import check_controlled_parameters, read_change_cost
-from commod.updates._controlled_problem import fit_problem
+from commod.updates._controlled_problem import fit_problem, whom_costs
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._gates import fit_target
 from commod.updates._held_out import (
@@ -170,6 +170,18 @@ class ControlledDebiaser(RatioUpdate):
         `rate_after`, on all rows that `fit` got. A saved update keeps `n` alone.
     n_search_rows_ : int
         Size of the search sample; the number of fit rows where the search ran on all of them.
+    direction_ : str
+        The direction of changes that was kept: "any", "gains_only" or "losses_only". It may be
+        narrower than `direction`, because a search in both directions tries each one alone, too.
+    reads_score_ : bool
+        Whether r reads the distance of the score from the threshold.
+    fewest_change_rate_ : float
+        The smallest share of changes that the search found on the fit rows, before `sparsity` and
+        `borderline` spend more. NaN with `confidence` and on a frontier.
+    cost_, cost_limit_ : float
+        Cost of all changes, over the number of rows: the distance of the score from the threshold,
+        or `change_cost`. `cost_limit_` is the smallest that reaches the same fairness, for a method
+        that knows the sensitive features. NaN where `borderline` is 0 and with sample weights.
     limit_ : float
         The smallest share of changes that reaches the same fairness in the same direction, for a
         method that knows the sensitive features. NaN with sample weights.
@@ -383,7 +395,9 @@ class ControlledDebiaser(RatioUpdate):
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
-        direction = self.direction_ if hasattr(self, "direction_") else self.direction
+        return self._moves(self.direction_ if hasattr(self, "direction_") else self.direction)
+
+    def _moves(self, direction: str) -> tuple[bool, bool]:
         if direction == "any":
             return True, True
         may_raise = self._raising_is_a_gain() == (direction == "gains_only")
@@ -398,18 +412,10 @@ class ControlledDebiaser(RatioUpdate):
     def _store_fit(self, problem: FitProblem, outcome: SearchOutcome) -> None:
         """Store an update and its figures on the rows of the problem."""
         self.promised_ = None
-        self._store_direction(problem)
+        self.direction_ = problem.direction
         self._store_update(problem, outcome)
         self.multiplier_ = price_of_target(problem, outcome)
         self._store_figures(problem, outcome)
-
-    def _store_direction(self, problem: FitProblem) -> None:
-        """Store the direction of changes that was kept."""
-        if problem.may_raise and problem.may_lower:
-            self.direction_ = "any"
-        else:
-            is_gain = problem.may_raise == problem.raising_is_a_gain
-            self.direction_ = "gains_only" if is_gain else "losses_only"
 
     def _store_no_change(self, problem: FitProblem) -> None:
         """Store r = 1, so that rows can be read before a search."""
@@ -450,14 +456,15 @@ class ControlledDebiaser(RatioUpdate):
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
         self.reached_ = self._is_budget or bool(is_met)
-        self.limit_ = float("nan")
-        self.fairness_interval_ = (self.limit_, self.limit_)
+        self.fairness_interval_ = (float("nan"), float("nan"))
         if not problem.is_weighted:
             level = float(self.confidence or 0.95)
             counts = problem.counts(decisions)
             self.fairness_interval_ = fairness_interval(self.constraints, *counts, level)
-            if self.fairness_ > 0 and np.isfinite(limit := problem.limit(self.fairness_)):
-                self.limit_ = limit
+        asked = problem.with_direction(*self._moves(self.fitted_param("direction")))
+        costs = whom_costs(asked, decisions, self.fairness_)
+        self.limit_, self.cost_, self.cost_limit_ = costs
+        self.fewest_change_rate_ = float(outcome.fewest)
         (left_out,), covered = self._group_texts, covered_text(problem.rows)
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
@@ -485,7 +492,7 @@ class ControlledDebiaser(RatioUpdate):
         targets = np.linspace(self._target, tightest, N_TESTED_TARGETS)
         with progress_bar("ControlledDebiaser", self.progress, "models") as report:
             fit_half, path = fit_path(fit_half, targets.tolist(), report)
-        self._store_direction(fit_half)
+        self.direction_ = fit_half.direction
         held_out = self._problem(held_out.rows, fit_half.encoding)  # in this direction
         tested = fairest_first(fit_half, [outcome for (outcome,) in path])
         tables = []
@@ -553,7 +560,7 @@ class ControlledDebiaser(RatioUpdate):
             problem = model._prepare(*rows, None)
             with progress_bar("frontier", self.progress, "targets") as report:
                 problem, swept = sweep_targets(problem, targets, model._target, report)
-            model._store_direction(problem)
+            model.direction_ = problem.direction
             model._store_no_change(problem)  # lets the model read new rows
             model.reads_score_ = bool(problem.is_distance.any())
             allowed = model.allowed_changes()

@@ -202,8 +202,9 @@ def outscoring(audit: Audit) -> ReportTable:
     """Return how those who change score beside those who do not, in all groups and by group."""
     records = []
     for figures in audit.outscoring:
-        total = "all pairs of the same group", figures.n_changed, figures.n_others
-        records.append((figures, *total, figures.same_group))
+        people = figures.n_changed, figures.n_others
+        records.append((figures, "all pairs of the same group", *people, figures.same_group))
+        records.append((figures, "all pairs", *people, figures.overall))
         for g in figures.groups[:MOST_GROUPS]:
             records.append((figures, g.name, g.n_changed, g.n_others, g.probability))
     return table_of(

@@ -66,6 +66,11 @@ class SearchTask:
     reads: Mask | None = None
     read_weight: float = 0.0
 
+    @property
+    def reads_score(self) -> Mask:
+        """Return which columns read the score, (d,)."""
+        return np.zeros(self.design.width, dtype=bool) if self.reads is None else self.reads
+
     def select(self, support: Mask) -> SearchTask:
         """Return the task with the columns of the design where `support` (d,) is true."""
         return replace(

@@ -24,6 +24,7 @@ from commod._solvers.search.annealing import SearchTask, anneal
 from commod._solvers.search.design import unit_spread
 from commod._solvers.search.offset import Direction
 from commod._solvers.search.path import SearchSolution
+from commod._solvers.search.quasi_newton import Bounds
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -85,10 +86,9 @@ def nearest_first(
     changes. If the cost `is_distance`, r may only rise with the columns that read the score:
     nobody changes because the score is further away.
     """
-    assert task.reads is not None
     if is_distance:
-        task = replace(task, bounds=_bounds(task, task.reads))
-    support = solution.support | task.reads
+        task = replace(task, bounds=_bounds(task))
+    support = solution.support | task.reads_score
     part = task.select(support)
     w = unit_spread(part.design, solution.direction.w[support])
     first = _costed(part, part.with_offset(w), change_cost)
@@ -122,7 +122,7 @@ def _candidates(
     Behind the first level that changes too many people, the interval to it is halved.
     """
     relative_cost = change_cost / first.mean
-    start = np.where(part.reads, -START, first.direction.w)
+    start = np.where(part.reads_score, -START, first.direction.w)
     last_level, too_high = 0.0, None
     levels = list(LEVELS)
     while levels:
@@ -163,7 +163,7 @@ def _shrunk(
 
 def _unit_columns(task: SearchTask, w: Floats) -> Floats:
     """Return `w` (d,) scaled so that the columns that do not read the score have spread 1."""
-    spread = float(task.design.times(np.where(task.reads, 0.0, w)).std())
+    spread = float(task.design.times(np.where(task.reads_score, 0.0, w)).std())
     return w / spread if spread > 0 else w
 
 
@@ -172,9 +172,8 @@ def _reading(task: SearchTask, support: Mask, direction: Direction) -> SearchTas
 
     The direction has weights for the columns in `support` (d,).
     """
-    assert task.reads is not None
     w = _unit_columns(task.select(support), direction.w)
-    read = w[task.reads[support]]
+    read = w[task.reads_score[support]]
     return replace(task, read_weight=float(read[0]) if len(read) else 0.0)
 
 
@@ -196,7 +195,8 @@ def _costed(
     )
 
 
-def _bounds(task: SearchTask, reads: Mask) -> list[tuple[float | None, float | None]]:
+def _bounds(task: SearchTask) -> Bounds:
     """Return bounds with which nobody changes because of a greater distance."""
-    bounds = task.bounds or [(None, None)] * len(reads)
-    return [(None, 0.0) if is_read else bound for is_read, bound in zip(reads, bounds, strict=True)]
+    bounds = task.bounds or [(None, None)] * task.design.width
+    pairs = zip(task.reads_score, bounds, strict=True)
+    return [(None, 0.0) if reads_score else bound for reads_score, bound in pairs]

@@ -15,7 +15,7 @@ from commod._data.codes import plain
 from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import Card, Segments, Step, TradeOff
 from commod._study.evaluation import ANY_CHANGE, EvaluationRows
-from commod._study.frontier.plot import COLOR_LABELS, draw_frontier, first_known
+from commod._study.frontier.plot import COLOR_LABELS, default_color, draw_frontier
 from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
@@ -193,16 +193,16 @@ class Frontier:
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         color : {"outscoring", "outscoring_losses", "accuracy"}, default=None
-            The column of `frame` that the colour of a dot shows. If None, the first one that is
-            known: `outscoring`, `outscoring_losses` or `accuracy`. A dot whose value is undefined
-            is hollow.
+            The column of `frame` that the colour of a dot shows. If None, `outscoring` or
+            `outscoring_losses`, depending on whether gains or losses are more; `accuracy` where
+            base scores are not known. A dot whose value is undefined is hollow.
 
         Returns
         -------
         matplotlib Axes
         """
         frame = self.frame()
-        color = first_known(frame) if color is None else check_choice(color, "color", COLOR_LABELS)
+        color = check_choice(color, "color", COLOR_LABELS) if color else default_color(frame)
         return draw_frontier(
             frame,
             self._limit_curve(frame["fairness"].dropna()),

@@ -18,9 +18,14 @@ COLOR_LABELS = {
 }
 
 
-def first_known(frame: pd.DataFrame) -> str | None:
-    """Return the first column for the colour of dots that has a value; None if none has."""
-    return next((name for name in COLOR_LABELS if frame[name].notna().any()), None)
+def default_color(frame: pd.DataFrame) -> str | None:
+    """Return the column for the colour of dots; None if no column has a value.
+
+    It is that of gains or of losses, whichever are more, and else the accuracy.
+    """
+    mostly_gains = frame["n_gains"].sum() >= frame["n_losses"].sum()
+    names = "outscoring" if mostly_gains else "outscoring_losses", "accuracy"
+    return next((name for name in names if frame[name].notna().any()), None)
 
 
 def draw_frontier(
