@@ -540,7 +540,10 @@ class ControlledDebiaser(RatioUpdate):
         return np.where(self.allowed_changes().is_open(base), ratio, 1.0)
 
     def _reads_distance(self) -> bool:
-        return self.reads_score_
+        # the encoding may have the column where no term of it has points
+        card = getattr(self, "scorecard_", None)
+        in_encoding = card is not None and DISTANCE_COLUMN in card.encoding.kinds
+        return self.reads_score_ or in_encoding
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
