@@ -162,6 +162,7 @@ def gains_only() -> None:
             update = ControlledDebiaser(
                 model,
                 direction="gains_only",
+                pos_label=1,
                 favorable_label=favorable,
                 random_state=0,
                 progress=False,

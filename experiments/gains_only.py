@@ -37,7 +37,11 @@ def compute(table: str, direction: str, split: int) -> list[dict[str, Any]]:
     with quietly():
         curve = frontier(update, **rows.fit_rows, **rows.test_rows, targets=TARGETS, describe=False)
     frame = curve.frame()
-    request = {"sensitive_features": rows.test.s, "favorable_label": FAVORABLE[table]}
+    request = {
+        "sensitive_features": rows.test.s,
+        "pos_label": 1,  # as in the paper, also where label 0 is favourable
+        "favorable_label": FAVORABLE[table],
+    }
     records = []
     for level in LEVELS:
         limit = bounds.minimal_changes(rows.before, target=level, direction=direction, **request)

@@ -42,7 +42,9 @@ def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
 
     `AS_IN_PAPER` is COMMOD with the paper's other settings, too.
     """
-    shared = {"constraints": notion, "favorable_label": FAVORABLE[split.name]}
+    # as in the paper, rates count label 1, also where label 0 is favourable
+    favorable = FAVORABLE[split.name]
+    shared = {"constraints": notion, "pos_label": 1, "favorable_label": favorable}
     if method in (FEWER, WEIGHED):
         weight = 1.0 if method == WEIGHED else 0.0
         update: Any = ControlledDebiaser(

@@ -77,7 +77,8 @@ def _glossary() -> str:
     meanings = {
         "black box": "the paper's word for the base model",
         "P-rule": "lowest selection rate over the highest; higher is fairer (DP, demographic "
-        "parity)",
+        "parity). As in the paper, rates are those of label 1, also on COMPAS, where label 0 is "
+        "favourable (`pos_label=1`)",
         "DM": "disparate mistreatment: gap of true positive rates plus gap of false positive "
         "rates; lower is fairer (EO, equalized odds)",
         "notion": "demographic parity or equalized odds",

@@ -14,7 +14,10 @@ from hypothesis import settings
 from commod.datasets import fetch_law_school, load_compas
 
 # A busy machine may take any time for an example, so no test has a deadline.
-settings.register_profile("commod", deadline=None)
+# Properties run in every `make test`, so each has few examples at a time. For many:
+# `pytest --hypothesis-profile=thorough`.
+settings.register_profile("commod", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("commod")
 
 SLOW_FIXTURES = {"spark", "postgres", "browser", "demo"}
@@ -29,9 +32,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_programs(tmp_path_factory):
-    """Keep compiled programs of the tests apart from the user's."""
+    """Keep compiled programs of the tests apart from the user's; all workers share them."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of the whole run
+    (folder / "programs").mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COMMOD_CACHE_HOME", str(tmp_path_factory.mktemp("programs")))
+        patch.setenv("COMMOD_CACHE_HOME", str(folder / "programs"))
         yield
 
 
@@ -168,16 +175,19 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
+def call(monkeypatch, capsys, pytestconfig):
     """Return what runs the command in this process: exit code, standard output and error."""
     from commod.cli import main
+
+    # `make test-lowest` lets old packages warn about each other
+    action = "error" if "error" in pytestconfig.getini("filterwarnings") else "default"
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["commod", *map(str, arguments)])
         capsys.readouterr()
         code = 0
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter(action)
             try:
                 main()
             except SystemExit as stop:

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import ControlledDebiaser, ScoreColumn, audit, explain, frontier, stability
 from commod.exceptions import InputError
 from commod.rivals import lineup
+from scored_people import GROUP, SCORED, N, X, Y, quick
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning"),
     pytest.mark.usefixtures("quick_compilation"),
 ]
 
-N = 240
-RNG = np.random.default_rng(0)
-GROUP = np.where(RNG.random(N) < 0.5, "a", "b")
-AGE = RNG.normal(45 - 8 * (GROUP == "a"), 10)
-X = pd.DataFrame({"age": AGE, "pay": RNG.normal(size=N), "score": 1 / (1 + np.exp(45 - AGE))})
-Y = (RNG.random(N) < X["score"]).astype(int).to_numpy()
+NUMBERS = X[["age", "pay", "score"]]
 UPDATES = {
     name: update
-    for name, update in lineup(ScoreColumn("score"), random_state=0).items()
+    for name, update in lineup(SCORED, random_state=0).items()
     if "locked_features" in update.get_params()
 }
-
-
-def quick(update, **parameters):
-    if "epochs" in update.get_params():
-        parameters["epochs"] = 1
-    return update.set_params(**parameters)
 
 
 @pytest.mark.parametrize(
@@ -53,35 +42,37 @@ def test_a_locked_column_of_scores_decides_as_an_unlocked_one(name):
 
 
 def test_a_locked_score_works_in_every_function():
-    update = ControlledDebiaser(ScoreColumn("score"), locked_features=["score", "pay"])
-    update.fit(X, Y, sensitive_features=GROUP)
+    update = ControlledDebiaser(SCORED, locked_features=["score", "pay"])
+    update.fit(NUMBERS, Y, sensitive_features=GROUP)
     assert update.unread_columns() == {"score", "pay"}
     assert update.scorecard_.columns_used == ["age"]
-    np.testing.assert_array_equal(update.read_base(X).scores, X["score"])
+    np.testing.assert_array_equal(update.read_base(NUMBERS).scores, NUMBERS["score"])
     rows = {"sensitive_features": GROUP}
     found = audit(
-        (X["score"] > 0.5).astype(int),
-        update.predict(X),
-        X=X,
-        explanation=explain(update, X),
+        (NUMBERS["score"] > 0.5).astype(int),
+        update.predict(NUMBERS),
+        X=NUMBERS,
+        explanation=explain(update, NUMBERS),
         **rows,
     )
-    assert found.changes.n_changes == update.changes(X).n_changes
-    assert len(frontier(update, X, Y, targets=[0.9], **rows)) == 1
-    assert stability(update, X, Y, n_refits=2, random_state=0, **rows).n_refits == 2
+    assert found.changes.n_changes == update.changes(NUMBERS).n_changes
+    assert len(frontier(update, NUMBERS, Y, targets=[0.9], **rows)) == 1
+    assert stability(update, NUMBERS, Y, n_refits=2, random_state=0, **rows).n_refits == 2
     assert update.to_patch().content.base.score == "score"
 
 
 def test_a_locked_position_of_an_array_is_the_score():
-    expected = ControlledDebiaser(ScoreColumn(2)).fit(X.to_numpy(), Y, sensitive_features=GROUP)
+    table = NUMBERS.to_numpy()
+    expected = ControlledDebiaser(ScoreColumn(2)).fit(table, Y, sensitive_features=GROUP)
     locked = ControlledDebiaser(ScoreColumn(2), locked_features=["x2"])
-    locked.fit(X.to_numpy(), Y, sensitive_features=GROUP)
-    np.testing.assert_array_equal(locked.predict(X.to_numpy()), expected.predict(X.to_numpy()))
+    locked.fit(table, Y, sensitive_features=GROUP)
+    np.testing.assert_array_equal(locked.predict(table), expected.predict(table))
 
 
 @pytest.mark.parametrize("locked", [["age"], ["age", "pay"]])
 def test_locking_what_a_model_reads_leaves_its_scores_alone(locked):
-    table = X.drop(columns="score").assign(other=AGE + RNG.normal(size=N))
+    noise = np.random.default_rng(1).normal(size=N)
+    table = NUMBERS[["age", "pay"]].assign(other=X["age"] + noise)
     model = LogisticRegression().fit(table, Y)
     update = ControlledDebiaser(model, locked_features=locked)
     update.fit(table, Y, sensitive_features=GROUP)
@@ -91,6 +82,6 @@ def test_locking_what_a_model_reads_leaves_its_scores_alone(locked):
 
 def test_a_locked_column_that_x_does_not_have_is_still_refused():
     with pytest.raises(InputError, match="names columns that X does not have"):
-        ControlledDebiaser(ScoreColumn("score"), locked_features=["scores"]).fit(
-            X, Y, sensitive_features=GROUP
+        ControlledDebiaser(SCORED, locked_features=["scores"]).fit(
+            NUMBERS, Y, sensitive_features=GROUP
         )

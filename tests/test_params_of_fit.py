@@ -8,7 +8,6 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -28,25 +27,19 @@ from commod.rivals import (
     ThresholdOptimizer,
     lineup,
 )
+from scored_people import GROUP, SCORED, X, Y, quick
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning"),
     pytest.mark.usefixtures("quick_compilation"),
 ]
 
-N = 240
-RNG = np.random.default_rng(0)
-GROUP = np.where(RNG.random(N) < 0.5, "a", "b")
-AGE = RNG.normal(45 - 8 * (GROUP == "a"), 10)
-X = pd.DataFrame({"age": AGE, "town": RNG.choice(["Oslo", "Rome"], N), "pay": RNG.normal(size=N)})
-X["score"] = 1 / (1 + np.exp((45 - AGE) / 8))
-X["other"] = 1 - X["score"]
-Y = (RNG.random(N) < X["score"]).astype(int).to_numpy()
-SCORED = ScoreColumn("score")
 ERRORS = "equalized_odds"
 UPDATES = {
     **lineup(SCORED, random_state=0),
-    "gains only": ControlledDebiaser(SCORED, direction="gains_only", favorable_label=0),
+    "gains only": ControlledDebiaser(
+        SCORED, direction="gains_only", pos_label=1, favorable_label=0
+    ),
     "budget": ControlledDebiaser(SCORED, max_changes=0.05, threshold=0.4),
     "promise": ControlledDebiaser(SCORED, confidence=0.9, random_state=0),
     "margin": COMMOD(SCORED, reads_score=True, random_state=0, lambda_fair=20),
@@ -151,9 +144,7 @@ NAMES = [
 
 @pytest.fixture(scope="module", params=NAMES)
 def fitted(request, quick_compilation):
-    update = clone(UPDATES[request.param])
-    if "epochs" in update.get_params():
-        update.set_params(epochs=2)
+    update = quick(clone(UPDATES[request.param]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
         return update.fit(X, Y, sensitive_features=GROUP)

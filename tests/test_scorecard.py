@@ -16,7 +16,7 @@ from commod._data.columns import Column, read_columns
 from commod._data.encoding import BinTerms, CategoryTerms, Encoding, NumericTerms
 from commod.scorecard import Scorecard, decide, edited_scores, margins
 
-quick = settings(deadline=None, max_examples=150)
+quick = settings(deadline=None, max_examples=60)
 thresholds = st.one_of(st.just(0.5), st.floats(0.01, 0.99))
 ratios = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e6, -1e6, 1e-300, -1e-300]),

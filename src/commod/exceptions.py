@@ -64,6 +64,10 @@ class BaseModelWarning(CommodWarning):
     """The base model can be updated, but its owner should check something about it."""
 
 
+class ScoreOrderWarning(BaseModelWarning):
+    """Scores order the labels backwards; nothing was inverted, so figures may be of no use."""
+
+
 class DataWarning(CommodWarning):
     """The rows can be used, but should be checked: for small groups or proxies, for example."""
 

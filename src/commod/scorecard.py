@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.encoding import (
     BinTerms,
@@ -39,6 +40,7 @@ __all__ = [
     "edited_scores",
     "is_within",
     "margins",
+    "new_decisions",
     "on_their_side",
 ]
 
@@ -289,6 +291,19 @@ def decide(
     """
     changed = (ratio < 0) & (scores != threshold)
     return np.asarray((scores > threshold) ^ changed)
+
+
+def new_decisions(base: BaseScores, ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return whether each new decision is `pos_label`, shape (n,), whatever the score's label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> base = BaseScores(np.array([[0.8, 0.2], [0.5, 0.5]]), 0.5, is_for_positive=False)
+    >>> base.decisions, new_decisions(base, np.array([-1.0, -1.0]))
+    (array([ True,  True]), array([False,  True]))
+    """
+    return decide(base.scores, ratio, base.threshold) == base.is_for_positive
 
 
 def edited_scores(

@@ -29,6 +29,7 @@ from commod._data.base_model import BaseScores, base_classes, warn_about_base_mo
 from commod.datasets import make_biased
 from commod.exceptions import BaseModelError, BaseModelWarning, InputError
 
+CLASSES = np.array([0, 1])
 N = 150  # rows for the base model and, others, for the update
 DATA = make_biased(2 * N, random_state=0)
 X_TRAIN, Y_TRAIN = DATA.data[:N], DATA.target[:N]
@@ -267,8 +268,8 @@ def test_text_labels_match_whatever_holds_them(y):
 @pytest.mark.filterwarnings("ignore:The base model's own predict")
 def test_the_first_class_may_be_the_positive_label():
     update = untrained(MODEL, pos_label=0, threshold=0.3)
-    positive = MODEL.predict_proba(X)[:, 0] > 0.3
-    assert np.array_equal(update.predict(X) == 0, positive)
+    # the threshold is on the deployed score, that of label 1, whichever label is counted
+    assert np.array_equal(update.predict(X) == 1, MODEL.predict_proba(X)[:, 1] > 0.3)
     assert np.array_equal(update.predict_proba(X), MODEL.predict_proba(X))
 
 
@@ -291,7 +292,7 @@ def test_a_favourable_label_that_is_not_the_positive_one_swaps_gains_and_losses(
 
 @pytest.mark.slow
 def test_the_favourable_label_changes_no_prediction():
-    named = COMMOD(MODEL, epochs=3, favorable_label=0, random_state=0)
+    named = COMMOD(MODEL, epochs=3, pos_label=1, favorable_label=0, random_state=0)
     plain = COMMOD(MODEL, epochs=3, random_state=0)
     for update in (named, plain):
         update.fit(X, Y, sensitive_features=GROUP)
@@ -474,7 +475,7 @@ def test_the_same_score_for_everybody_is_said():
     table = SCORED.assign(score=0.6)
     with (
         pytest.warns(BaseModelWarning, match=r"every row the same score \(0\.6\)"),
-        pytest.warns(BaseModelWarning, match="Only 0 of the 150 base decisions are 0"),
+        pytest.warns(BaseModelWarning, match="None of the 150 base decisions are 0"),
     ):
         untrained(ScoreColumn("score"), table)
 
@@ -501,7 +502,7 @@ def deployed(monkeypatch):
 
 def test_of_many_rows_some_are_asked_for_the_models_own_decisions(deployed):
     model, X, base = deployed
-    warn_about_base_model(model, X, base, pos_label=1, label=None)
+    warn_about_base_model(model, X, base, classes=CLASSES, pos_label=1, label=None)
     assert 500 <= Deployed.asked <= 1_000
 
 
@@ -514,4 +515,4 @@ def test_another_threshold_is_noticed_among_many_rows(deployed, monkeypatch, ran
     different = int((base.decisions != (base.scores > in_order[first + rank])).sum())
     assert 4 <= different <= 6
     with pytest.warns(BaseModelWarning, match=rf"own predict differs .* {different} of 30000 rows"):
-        warn_about_base_model(model, X, base, pos_label=1, label=None)
+        warn_about_base_model(model, X, base, classes=CLASSES, pos_label=1, label=None)

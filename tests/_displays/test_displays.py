@@ -45,7 +45,7 @@ def model(data):
 
 @pytest.fixture(scope="module")
 def update(model, data):
-    fitted = ControlledDebiaser(model, target=0.8, favorable_label=0)
+    fitted = ControlledDebiaser(model, target=0.8, pos_label=1, favorable_label=0)
     return fitted.fit(data.data, data.target, sensitive_features=data.sensitive_features)
 
 

@@ -346,6 +346,8 @@ def step(i, n_steps, n_lines=7):
         n_gains=float(n_gains),
         n_losses=float(n_changes - n_gains),
         limit=round(n_changes / 2164 / 1.17, 4),
+        outscoring=round(0.5132 - 0.2217 * share, 4),
+        outscoring_losses=round(0.6018 - 0.3719 * share, 4),
         settings={},
         segments=replace(
             segments(),

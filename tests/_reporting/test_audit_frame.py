@@ -106,7 +106,12 @@ ASKED = {
     "decisions": {**COLUMNS},
     "scores": {**SCORED, "request": {"target": 0.8, "threshold": 0.5, "max_changes": 0.2}},
     "errors": {**SCORED, "request": {"constraints": "equalized_odds", "target": 0.1}},
-    "risk": {**SCORED, "favorable_label": 0, "label_names": {0: "low risk", 1: "high risk"}},
+    "risk": {
+        **SCORED,
+        "pos_label": 1,
+        "favorable_label": 0,
+        "label_names": {0: "low risk", 1: "high risk"},
+    },
     "small groups": {**COLUMNS, "scores_after": "edited", "level": 0.9, "min_group_size": 190},
     "intersections": {**COLUMNS, "sensitive_features": ["race", "sex"], "y_true": "truth"},
     "no change": {**COLUMNS, "after": "old", "min_subgroup_size": 10, "rows": "x", "title": "T"},
@@ -208,7 +213,7 @@ def test_a_group_that_fares_worse_than_everybody_else_is_counted_by_hand():
     ]
     rows = [line[:4] for line in cells for _ in range(line[4])]
     data = pd.DataFrame(rows, columns=["race", "truth", "old", "new"])
-    asked = {"constraints": "false_positive_rate_parity", "favorable_label": 0}
+    asked = {"constraints": "false_positive_rate_parity", "pos_label": 1, "favorable_label": 0}
     (worst,) = of_frame(data, **COLUMNS, y_true="truth", request=asked).subgroups.listed
     assert (worst.name, worst.n, worst.rate.value, worst.rate_before) == ("b", 200, 80 / 200, 1.0)
     assert (worst.n_others, worst.others) == (200, 1.0)
@@ -458,7 +463,7 @@ def test_one_group_is_compared_with_nobody(engine):
 
 def test_scores_of_the_other_label_are_noticed(engine):
     data = people().assign(score=lambda d: 1 - d.score)
-    with pytest.warns(DataWarning, match="scores_before are lower where the decision is 1"):
+    with pytest.warns(DataWarning, match="scores_before are read as scores of the label 1, but"):
         of_frame(engine(data), **COLUMNS, scores_before="score")
 
 

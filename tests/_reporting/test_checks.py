@@ -149,7 +149,7 @@ def assert_failing_figures_differ(code, figures):
     return value, bar, check
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(BARS, NEAR, st.sampled_from(["demographic_parity", "equalized_odds"]))
 def test_a_missed_target_reads_as_missed(target, distance, name):
     is_floor = name == "demographic_parity"
@@ -168,7 +168,7 @@ def test_a_missed_target_reads_as_missed(target, distance, name):
     assert high < bar if is_floor else low > bar, check.sentence
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(BARS, NEAR)
 def test_a_cap_that_is_exceeded_reads_as_exceeded(cap, distance):
     n = cap + distance  # of a share, with one person
@@ -184,7 +184,7 @@ def test_a_cap_that_is_exceeded_reads_as_exceeded(cap, distance):
         assert value > bar
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(NEAR)
 def test_figures_just_beyond_the_bars_of_commod_read_as_beyond(distance):
     quality = SimpleNamespace(
@@ -207,7 +207,7 @@ def test_figures_just_beyond_the_bars_of_commod_read_as_beyond(distance):
     assert value > bar
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(2, 10**6))
 def test_counts_just_beyond_the_bars_of_commod_read_as_beyond(n):
     limit = SimpleNamespace(n_changes=3 * n // 2 + 1, n_fewest=n)

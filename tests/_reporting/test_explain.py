@@ -76,7 +76,12 @@ WAYS = {
     "per unit": {"target": 0.9},
     "bins": {"target": 0.9, "numeric": "bins"},
     "gains only": {"target": 0.85, "direction": "gains_only"},
-    "losses only": {"target": 0.8, "direction": "losses_only", "favorable_label": 0},
+    "losses only": {
+        "target": 0.8,
+        "direction": "losses_only",
+        "pos_label": 1,
+        "favorable_label": 0,
+    },
     "confidence": {"target": 0.8, "confidence": 0.6, "numeric": "bins"},
     "odds": {"constraints": "equalized_odds", "target": 0.1},
     "three concepts": {"target": 0.95, "n_concepts": 3, "sparsity": 0},

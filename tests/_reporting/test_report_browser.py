@@ -227,6 +227,8 @@ def expected_step(step):
         "losses": f"{step.n_losses:.0f}",
         "limit": f"{step.limit:.1%}",
         "accuracy": f"{step.accuracy:.1%}",
+        "outscoring": f"{step.outscoring:.1%}",
+        "outscoring_losses": f"{step.outscoring_losses:.1%}",
     }
 
 

@@ -40,7 +40,8 @@ def test_the_answer_names_small_groups_with_sizes_and_rates():
     assert sentence == (
         "2 groups of fewer than 30 people are not compared: small (25 people, rate 0.0% → 8.0%), "
         "tiny (3 people, rate not shown). 3 people in groups of fewer than 5 are in no figure and "
-        f"no total. Over the 3 groups whose rates can be shown, the P-rule is {value:.1%}."
+        "no total. Over the 3 groups whose rates can be shown, the P-rule of label 1 is "
+        f"{value:.1%}."
     )
     assert result.fairness[0].after.value > 0.5 > value
     small, tiny = result.small_groups
@@ -52,7 +53,9 @@ def test_the_answer_names_small_groups_with_sizes_and_rates():
 def test_with_five_people_in_every_group_the_metric_is_over_all_groups():
     table = decided(n_tiny=0)
     value = p_rule(None, table["after"], sensitive_features=table["group"].to_numpy())
-    assert f"Over all 3 groups, the P-rule is {value:.1%}." in " ".join(audit_of(table).answer)
+    assert f"Over all 3 groups, the P-rule of label 1 is {value:.1%}." in " ".join(
+        audit_of(table).answer
+    )
 
 
 def test_nothing_is_said_where_every_group_is_large():

@@ -408,7 +408,7 @@ def test_a_column_of_scores_and_another_favourable_label(rows, model):
     X, y, group = rows
     X = X.assign(score=model.predict_proba(X)[:, 1])
     base = ScoreColumn("score")
-    found = run([MinimalFlip(base, favorable_label=0), Constant(1)], (X, y, group))
+    found = run([MinimalFlip(base, pos_label=1, favorable_label=0), Constant(1)], (X, y, group))
     frame = found.frame()
     assert frame.query("method == 'Constant'")["n_losses"].item() == (X["score"] <= 0.5).sum()
     assert isinstance(found.frame(), pd.DataFrame)

@@ -27,7 +27,7 @@ constraints = st.sampled_from(["demographic_parity", "equalized_odds", "true_pos
 
 @pytest.mark.slow
 @given(decisions, decisions, constraints, st.sampled_from([2, 3]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_decisions_whatever_are_below_their_limit(before, after, constraint, n_groups):
     figures = rows(before, constraint, n_groups).measure(after)
     assert figures["n_changes"] == (before != after).sum()
@@ -36,7 +36,7 @@ def test_no_decisions_whatever_are_below_their_limit(before, after, constraint, 
 
 @pytest.mark.slow
 @given(decisions, chances, constraints, st.sampled_from([2, 3]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_chances_whatever_are_below_theirs(before, after, constraint, n_groups):
     figures = rows(before, constraint, n_groups).measure(after)
     expected = np.where(before, 1 - after, after)
@@ -46,7 +46,7 @@ def test_no_chances_whatever_are_below_theirs(before, after, constraint, n_group
 
 
 @given(decisions, decisions)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_limit_is_the_fewest_changes_at_exactly_this_fairness(before, after):
     figures = rows(before).measure(after)
     value = metrics.p_rule(None, after, sensitive_features=GROUP, pos_label=True)

@@ -307,7 +307,9 @@ def test_select_with_both_warns_where_none_reaches_both(curve, new):
     frame = curve.frame()
     cheapest = float(frame.loc[frame["fairness"] >= 0.8, "change_rate"].min())
     assert change_rate_of(curve.select(target=0.8, max_changes=cheapest), X) == cheapest
-    with pytest.warns(TargetWarning, match=r"No update reaches P-rule 0.8 on the evaluated rows"):
+    with pytest.warns(
+        TargetWarning, match=r"No update reaches P-rule of label 1 ≥ 0.8 on the evaluated rows"
+    ):
         update = curve.select(target=0.8, max_changes=cheapest / 2)
     assert change_rate_of(update, X) <= cheapest / 2
 
@@ -342,7 +344,7 @@ def test_the_plot_has_the_models_the_limit_and_the_base_model(curve):
     assert np.all(np.diff(y) >= 0)
     for fairness, changed in np.asarray(dots):
         assert changed >= np.interp(fairness, x, y) - 2 / N
-    assert "P-rule on the 300 evaluated rows" in ax.get_xlabel()
+    assert "P-rule of label 1 on the 300 evaluated rows" in ax.get_xlabel()
     matplotlib.pyplot.close(ax.figure)
 
 
@@ -457,7 +459,7 @@ def check_steps(curve, sign=1):
 
 def test_the_trade_off_has_the_updates_that_no_other_beats(curve):
     found = check_steps(curve)
-    assert (found.constraints, found.metric) == ("demographic_parity", "P-rule")
+    assert (found.constraints, found.metric) == ("demographic_parity", "P-rule of label 1")
     assert (found.method, found.rows, found.n_rows) == (
         "ControlledDebiaser",
         "evaluated rows",
@@ -475,7 +477,7 @@ def test_the_trade_off_has_the_updates_that_no_other_beats(curve):
 
 
 def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new):
-    update = ControlledDebiaser(model, favorable_label=0, random_state=0)
+    update = ControlledDebiaser(model, pos_label=1, favorable_label=0, random_state=0)
     found = check_steps(trace(update, rows, new, targets=[0.6, 0.8, 0.95]))
     assert max(step.n_losses for step in found.steps) > 0
 

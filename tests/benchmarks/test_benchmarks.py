@@ -193,11 +193,15 @@ def test_the_page_shows_no_verdict_that_is_not_due():
     assert "**MISSED**" not in text.split("## ", 1)[1]
 
 
+@pytest.fixture(scope="module")
+def quick_cases(tmp_path_factory):
+    return bench.list_cases(Place(tmp_path_factory.mktemp("quick"), True))
+
+
 @pytest.mark.slow
-def test_every_figure_is_about_something_that_is_measured(tmp_path):
-    for settings, quick in ((FULL, False), (QUICK, True)):
-        place = Place(tmp_path, quick)
-        names = {(case.part, case.group, case.name) for case in bench.list_cases(place)}
+def test_every_figure_is_about_something_that_is_measured(tmp_path, quick_cases):
+    for settings, cases in ((FULL, bench.list_cases(Place(tmp_path, False))), (QUICK, quick_cases)):
+        names = {(case.part, case.group, case.name) for case in cases}
         for figure in figures(settings):
             values = [value for value in (figure.top, figure.bottom) if value is not None]
             missing = [v for v in values if (figure.part, v.group, v.name) not in names]
@@ -264,8 +268,8 @@ def test_an_answer_of_pytest_benchmark_is_read_as_a_turn():
 
 
 @pytest.mark.slow
-def test_a_benchmark_runs_in_a_process_of_its_own(tmp_path):
-    (case,) = [c for c in bench.list_cases(Place(tmp_path, True)) if c.name == "python"]
+def test_a_benchmark_runs_in_a_process_of_its_own(tmp_path, quick_cases):
+    (case,) = [c for c in quick_cases if c.name == "python"]
     turn = run_step(Step(case, 0), Place(tmp_path, True), Processes())
     assert "failed" not in turn, turn
     assert turn["seconds"] > 0

@@ -42,7 +42,7 @@ FLOORS = (0.3, 0.5, 2 / 3, 0.8, 0.9, 1.0, Fraction(4, 5), 1)
 CEILINGS = (0.0, 0.1, 0.25, 0.3, 1 / 3, 0.5, 0.8, Fraction(1, 3), 0)
 TWO_GROUPS = [1] * 20 + [0] * 80 + [1] * 25 + [0] * 25, ["a"] * 100 + ["b"] * 50
 
-quick = settings(deadline=None, max_examples=80)
+quick = settings(deadline=None, max_examples=35)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ directions, favorables = st.sampled_from(DIRECTIONS), st.integers(0, 1)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(tables(), st.data(), directions, favorables)
 def test_minimal_changes_are_the_fewest_of_all_decisions(table, data, direction, favorable):
     constraints, y_true, y_pred, group = table
@@ -149,7 +149,7 @@ def test_minimal_changes_are_the_fewest_of_all_decisions(table, data, direction,
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(tables(), st.data(), directions, favorables)
 def test_minimal_changes_can_be_carried_out(table, data, direction, favorable):
     constraints, y_true, y_pred, group = table
@@ -174,7 +174,7 @@ def test_minimal_changes_can_be_carried_out(table, data, direction, favorable):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(tables(), st.integers(0, 8), directions, favorables)
 def test_best_fairness_is_the_best_of_all_decisions(table, budget, direction, favorable):
     constraints, y_true, y_pred, group = table
@@ -195,7 +195,7 @@ def test_best_fairness_is_the_best_of_all_decisions(table, budget, direction, fa
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(tables(), st.data(), st.none() | st.integers(0, 8), directions, favorables)
 def test_most_accurate_is_the_best_of_all_decisions(table, data, budget, direction, favorable):
     constraints, y_true, y_pred, group = table
@@ -833,7 +833,7 @@ def test_one_expected_gap_takes_the_cheapest_cell(table, target):
     assert found.rate == pytest.approx(found.n_changes / len(y_true))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(full_tables(), st.sampled_from([0.0, 0.1, 0.3]), directions)
 def test_both_expected_gaps_are_closed_and_no_grid_of_shares_is_cheaper(table, target, direction):
     y_true, y_pred, group = table

@@ -2,7 +2,6 @@
 
 import os
 import pty
-import random
 import signal
 import subprocess
 import sys
@@ -44,12 +43,32 @@ def home(tmp_path_factory):
 APPLY = ("apply", "p.json", "many.parquet", "out.parquet", "--score", "f", "--force")
 
 
-def started(folder, *arguments, **options):
-    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "COLUMNS": "80"}
-    (folder / "tmp").mkdir(exist_ok=True)
-    return subprocess.Popen(
-        [COMMAND, *arguments], cwd=folder, env=environment, start_new_session=True, **options
-    )
+@pytest.fixture
+def start():
+    """Return what starts a process; one that a failed test leaves is killed."""
+    children = []
+
+    def start(command, **options):
+        children.append(subprocess.Popen(command, **options))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.kill()
+        child.communicate()
+
+
+@pytest.fixture
+def apply(start, home):
+    """Return what starts `commod apply` on the large table."""
+
+    def apply(**options):
+        environment = {**os.environ, "TMPDIR": str(home / "tmp"), "COLUMNS": "80"}
+        (home / "tmp").mkdir(exist_ok=True)
+        command = [COMMAND, *APPLY]
+        return start(command, cwd=home, env=environment, start_new_session=True, **options)
+
+    return apply
 
 
 def hidden_files(folder):
@@ -65,12 +84,11 @@ def wait_until_it_writes(child, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_command_that_is_stopped_at_any_moment_ends_with_the_signals_code(home, number):
-    moments = random.Random(0)
-    for _ in range(6):
-        child = started(home, *APPLY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def test_a_command_that_is_stopped_at_any_moment_ends_with_the_signals_code(home, apply, number):
+    for seconds in (0, 0.2):  # at once, and in the middle of it
+        child = apply(stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         wait_until_it_writes(child, home)
-        time.sleep(moments.random() * 0.4)
+        time.sleep(seconds)
         child.send_signal(number)
         out, err = child.communicate(timeout=GRACE)
         if child.returncode == 0:  # it had ended
@@ -110,9 +128,9 @@ main()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_query_that_ignores_its_interrupt_does_not_hold_the_command(home, number):
+def test_a_query_that_ignores_its_interrupt_does_not_hold_the_command(home, start, number):
     (home / "tmp").mkdir(exist_ok=True)
-    child = subprocess.Popen(
+    child = start(
         [sys.executable, "-c", HUNG, *APPLY],
         cwd=home,
         env={**os.environ, "TMPDIR": str(home / "tmp")},
@@ -145,8 +163,8 @@ cli.main()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="uses pthread_mutex_lock")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_call_that_never_returns_does_not_hold_the_command(tmp_path, number):
-    child = subprocess.Popen(
+def test_a_call_that_never_returns_does_not_hold_the_command(tmp_path, start, number):
+    child = start(
         [sys.executable, "-c", BLOCKED],
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -210,9 +228,9 @@ def _code_of_main():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_the_cursor_comes_back(home, number):
+def test_the_cursor_comes_back(apply, number):
     ours, theirs = pty.openpty()
-    child = started(home, *APPLY, stderr=theirs, stdout=theirs)
+    child = apply(stderr=theirs, stdout=theirs)
     os.close(theirs)
     shown, is_sent = b"", False
     while True:
@@ -233,14 +251,14 @@ def test_the_cursor_comes_back(home, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_an_onnx_model_that_never_ends_can_be_stopped(tmp_path, number):
+def test_an_onnx_model_that_never_ends_can_be_stopped(tmp_path, start, number):
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     people(200, 0)[["income", "f", "y", "race"]].to_csv(tmp_path / "train.csv", index=False)
     (tmp_path / "endless.onnx").write_bytes(endless_model(onnx).SerializeToString())
     code = "import sys; from commod.cli import main; print('starts', flush=True); main()"
     named = ("--label", "y", "--sensitive", "race", "--features", "income", "--at-least", "0.8")
-    child = subprocess.Popen(
+    child = start(
         [sys.executable, "-c", code, "debias", "train.csv", *named, "--model", "endless.onnx"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
@@ -248,7 +266,7 @@ def test_an_onnx_model_that_never_ends_can_be_stopped(tmp_path, number):
         text=True,
     )
     assert child.stdout.readline() == "starts\n"
-    time.sleep(6)  # any moment will do; most of them are in the loop
+    time.sleep(4)  # any moment will do; most of them are in the loop
     assert child.poll() is None, child.stderr.read()
     child.send_signal(number)
     _, err = child.communicate(timeout=GRACE)

@@ -41,7 +41,7 @@ FAIRNESS = {
 every_fairness_metric = pytest.mark.parametrize("metric", FAIRNESS.values())
 every_gap = pytest.mark.parametrize("metric", list(FAIRNESS.values())[1:])
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=30)
 binary = st.integers(0, 1)
 counts = st.integers(0, 3)
 score = st.integers(0, 8).map(lambda v: v / 8)  # few values, so that ties are common
@@ -117,7 +117,7 @@ def test_differences_are_the_correctly_rounded_exact_gaps(table):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(tables(weight=st.floats(0.01, 100), fill_cells=True))
 def test_values_equal_fairlearn_where_every_cell_has_rows(table):
     y_true, y_pred, group, weight = table

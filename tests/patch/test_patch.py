@@ -270,7 +270,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 @pytest.mark.slow
-@settings(max_examples=250, **SLOW)
+@settings(max_examples=80, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_is_refused_or_the_same_patch(seed):
     random = Random(seed)
@@ -285,7 +285,7 @@ def test_a_mutated_file_is_refused_or_the_same_patch(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=250, **SLOW)
+@settings(max_examples=80, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed):
     random, accepted = Random(seed), []
@@ -302,7 +302,7 @@ def test_a_mutated_file_with_a_new_digest_is_refused_or_a_patch_that_works(seed)
         ), "what differs is said"
 
 
-@settings(max_examples=60, **SLOW)
+@settings(max_examples=30, **SLOW)
 @given(SEEDS)
 def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
     try:
@@ -318,7 +318,7 @@ def test_a_mutated_file_that_is_accepted_decides_by_its_own_rule(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=800, **SLOW)
+@settings(max_examples=250, **SLOW)
 @given(st.data())
 def test_damaged_bytes_are_refused_or_the_same_patch(data):
     raw = bytearray(TEXT.encode())
@@ -470,7 +470,7 @@ def test_many_columns_and_bins_are_no_trouble():
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_frames_of_all_kinds_agree_with_the_scorecard(data):
     from commod._data.columns import read_columns

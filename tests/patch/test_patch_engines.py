@@ -56,8 +56,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
 ]
 
-N_ROWS = 100_000
-N_TOWNS = 5_000
+N_ROWS = 10_000
+N_TOWNS = 1_000
 THRESHOLD = 0.3
 
 # ---------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_the_large_table_holds_what_it_should(large):
 
 
 @every_engine
-def test_every_engine_decides_alike_on_100_000_rows(large, engine, request):
+def test_every_engine_decides_alike_on_a_large_table(large, engine, request):
     check_engine(large, engine, request)
 
 
@@ -449,7 +449,7 @@ def _arrow_type(column):
 
 
 @given(cases())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_odd_names_and_values_are_read_alike(case):
     for engine in (in_pandas, in_polars, in_duckdb, in_duckdb_sql):
         found = engine(case.patch, case.table, None)
@@ -491,7 +491,7 @@ def test_odd_names_and_values_are_read_alike_in_databases(engine, request):
 
 
 def test_spark_applies_a_patch_in_several_processes(tmp_path, spark):
-    """`local-cluster` starts a master and two workers, each a process of its own."""
+    """`local-cluster` starts an executor in a process of its own, beside the driver's."""
     case = small_case("gains only, text labels")
     pq.write_table(case.table, tmp_path / "people.parquet")
     case.patch.save(tmp_path / "patch.json")
@@ -510,7 +510,7 @@ def test_spark_applies_a_patch_in_several_processes(tmp_path, spark):
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.codegen.wholeStage": "false",
         }
-        builder = SparkSession.builder.master("local-cluster[2,1,512]").config(map=settings)
+        builder = SparkSession.builder.master("local-cluster[1,2,512]").config(map=settings)
         session = builder.getOrCreate()
         people = session.read.parquet("people.parquet").repartition(2)
         edited = Patch.load("patch.json").apply(people)
@@ -537,7 +537,8 @@ def test_spark_applies_a_patch_in_several_processes(tmp_path, spark):
 
 
 def test_duckdb_applies_a_patch_to_more_rows_than_memory_holds(tmp_path):
-    n_rows = 3_000_000
+    n_cycles = 100_000
+    n_rows = 21 * n_cycles  # x and town come together in 21 ways
     content = content_of(number("x", -2.0), category("town", {"a": 0.5, "b": -0.25}))
     with duckdb.connect(config={"threads": 2, "memory_limit": "100MB"}) as connection:
         connection.execute("SET preserve_insertion_order = false")
@@ -550,7 +551,7 @@ def test_duckdb_applies_a_patch_to_more_rows_than_memory_holds(tmp_path):
             ) TO '{folder}' (FORMAT parquet, PER_THREAD_OUTPUT, COMPRESSION uncompressed)"""
         )
         size = sum(file.stat().st_size for file in folder.iterdir())
-        assert size > 150e6
+        assert size > 110e6
         people = connection.read_parquet(f"{folder}/*.parquet")
         Patch(content).apply(people).write_parquet(str(edited))
         found = connection.sql(
@@ -558,5 +559,5 @@ def test_duckdb_applies_a_patch_to_more_rows_than_memory_holds(tmp_path):
         ).fetchall()
     # r = 1 − 2·x + points, x in quarters of 0 to 6 and three towns, all equally often
     rule = {"a": 0.5, "b": -0.25, "c": 0.0}
-    expected = sum(1 - 2 * (i % 7 / 4) + rule["abc"[i % 3]] < 0 for i in range(n_rows))
-    assert found == [(n_rows, expected)]
+    expected = sum(1 - 2 * (i % 7 / 4) + rule["abc"[i % 3]] < 0 for i in range(21))
+    assert found == [(n_rows, n_cycles * expected)]

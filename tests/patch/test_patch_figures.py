@@ -23,7 +23,7 @@ ODDS = {"constraints": "equalized_odds", "metric": get_constraint("equalized_odd
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"fairness_after": 0.1}, r"target_met = true for P-rule ≥ 0.8, but .* is 0.1"),
+        ({"fairness_after": 0.1}, r"target_met = true for P-rule of label \w+ ≥ 0.8, but .* 0.1"),
         ({"fairness_after": None}, "target_met = true .* not known"),
         ({**ODDS, "target": 0.1}, "target_met = true"),
         ({"n_losses": -10.0, "n_gains": 60.0}, "0"),

@@ -95,7 +95,7 @@ def lagrangian(update, points, mass, decisions):
     return risk + (update.multipliers_ * rates).sum(axis=(1, 2)) + update.lambda_ratio * changes
 
 
-@pytest.mark.filterwarnings("ignore:Only . of the .* base decisions are")
+@pytest.mark.filterwarnings("ignore:(Only .|None) of the .* base decisions are")
 @pytest.mark.filterwarnings("ignore:Column 'p.' of X nearly determines")
 @pytest.mark.slow
 @given(
@@ -105,7 +105,7 @@ def lagrangian(update, points, mass, decisions):
     st.sampled_from([0.3, 0.8, 1.0]),
     st.sampled_from([0.5, 0.4]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_classifier_has_a_smaller_lagrangian(seed, constraints, ratio, strength, threshold):
     n_classes = 2 if constraints == "demographic_parity" else 4
     points, mass, X, classes = finite_population(seed, 7, n_classes)
@@ -218,7 +218,7 @@ def test_the_base_model_may_be_fair_already(rows, model):
     X, y, groups = rows
     everybody = BayesPlugIn(ScoreColumn("score"), strength=1.0)
     high = np.linspace(0.6, 0.9, N)
-    with pytest.warns(BaseModelWarning, match="Only 0 of"):
+    with pytest.warns(BaseModelWarning, match="None of"):
         everybody.fit(X.assign(score=high), y, sensitive_features=groups)
     assert everybody.change_rate_ == 0
     assert everybody.fairness_ == everybody.target_ == 1.0
@@ -375,7 +375,7 @@ def test_mistakes_are_explained(rows, model, settings, message):
 
 def test_a_mirrored_label_gives_mirrored_directions(rows, model):
     X, y, groups = rows
-    update = BayesPlugIn(model, strength=0.5, favorable_label=0)
+    update = BayesPlugIn(model, strength=0.5, pos_label=1, favorable_label=0)
     update.fit(X, y, sensitive_features=groups)
     plain = BayesPlugIn(model, strength=0.5).fit(X, y, sensitive_features=groups)
     assert (update.predict(X) == plain.predict(X)).all()

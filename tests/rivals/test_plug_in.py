@@ -83,7 +83,7 @@ def test_the_hand_example_of_the_method():
 
 
 @given(SEEDS, st.integers(2, 60), st.floats(0, 0.9), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_sorting_solves_the_linear_programme(seed, n, part, ties):
     programme = random_programme(seed, n, ties=ties)
     first, second = programme.effects[0]
@@ -109,7 +109,7 @@ def test_sorting_solves_the_linear_programme(seed, n, part, ties):
 
 
 @given(SEEDS, st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_smaller_tolerance_never_gives_a_larger_gap(seed, ties):
     programme = random_programme(seed, 40, ties=ties)
     base = programme.gap(programme.gain > 0)
@@ -157,7 +157,7 @@ def test_nothing_is_to_be_done_within_the_tolerance():
     st.booleans(),
     st.floats(0, 0.9),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_multipliers_are_those_of_the_linear_programme(seed, n, shape, aware, part):
     programme = random_programme(seed, n, rate_rows=shape[0], groups=shape[1], aware=aware)
     tolerance = part * programme.gap(programme.gain > 0)
@@ -268,7 +268,7 @@ def counted_fairness(programme, multipliers, cells, weight, as_ratio):
 
 
 @given(SEEDS, st.sampled_from([(1, 2), (1, 3), (2, 2)]), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_traced_path_sees_every_change_of_decisions(seed, shape, ties):
     rng = np.random.default_rng(seed)
     n = 60
@@ -293,7 +293,7 @@ def test_a_traced_path_sees_every_change_of_decisions(seed, shape, ties):
 
 
 @given(SEEDS, st.floats(0.5, 1.0))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_first_multipliers_that_are_fair_enough_are_taken(seed, target):
     programme = random_programme(seed, 80)
     rng = np.random.default_rng(seed)

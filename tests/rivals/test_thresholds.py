@@ -60,7 +60,7 @@ def test_the_reject_option_of_the_hand_example():
 
 
 @given(st.integers(0, 10**6), st.floats(0, 0.5), st.floats(0, 0.5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_wider_margin_never_changes_fewer(seed, a, b):
     X, y, group = draw(seed, 60)
     narrow, wide = (fitted(RejectOption, X, y, group, strength=m) for m in sorted([a, b]))
@@ -159,11 +159,11 @@ def test_a_row_alone_is_decided_as_in_a_batch(kind, constraints):
         update = kind(model, strength=strength, constraints=constraints, random_state=0)
         update.fit(data.data, data.target, sensitive_features=group)
         whole = update.predict(data.data, sensitive_features=group)
+        some = range(0, 400, 7)
         alone = [
-            update.predict(data.data.iloc[[i]], sensitive_features=group[[i]])[0]
-            for i in range(400)
+            update.predict(data.data.iloc[[i]], sensitive_features=group[[i]])[0] for i in some
         ]
-        assert (whole == alone).all()
+        assert (whole[some] == alone).all()
 
 
 def test_fairlearn_relaxes_no_equalized_odds():
@@ -219,7 +219,7 @@ def test_the_common_point_of_the_hand_example():
          "false_positive_rate_parity"]
     ),
 )  # fmt: skip
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_no_other_mix_of_thresholds_is_more_accurate(seed, strength, n_groups, ties, constraints):
     X, y, group = draw(seed, 80, n_groups, ties)
     if any(len(np.unique(y[group == g])) < 2 for g in range(n_groups)):
@@ -313,7 +313,7 @@ def test_the_weight_above_each_cut():
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(0.01, 0.99), st.sampled_from([2, 3]), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_minimal_flips_equal_the_exact_limit(seed, strength, n_groups, ties):
     X, _, group = draw(seed, 90, n_groups, ties)
     update = fitted(MinimalFlip, X, None, group, strength=strength)
@@ -329,7 +329,7 @@ def test_minimal_flips_equal_the_exact_limit(seed, strength, n_groups, ties):
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(0.01, 1.0))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_minimal_flips_under_equalized_odds_reach_the_limit_without_labels(seed, strength):
     X, y, group = draw(seed, 120)
     how = {"constraints": "equalized_odds", "strength": strength}

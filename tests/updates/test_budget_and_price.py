@@ -68,7 +68,10 @@ def test_a_small_budget_is_used_and_says_so(rows):
     model, people = rows
     update = fit(model, people, max_changes=0.02)
     assert 0.018 <= update.change_rate_ <= 0.02
-    assert "The budget ended the search: more changes would improve the P-rule." in update.status_
+    assert (
+        "The budget ended the search: more changes would improve the P-rule of label 1."
+        in update.status_
+    )
 
 
 @pytest.mark.slow

@@ -347,7 +347,7 @@ def test_the_favourable_label_names_gains_and_losses(model, rows):
     X = rows[0]
     plain, mirrored = (
         small(model, rows, epochs=100),
-        small(model, rows, epochs=100, favorable_label=0),
+        small(model, rows, epochs=100, pos_label=1, favorable_label=0),
     )
     assert plain.n_gains_ > 0
     assert (plain.n_gains_, plain.n_losses_) == (mirrored.n_losses_, mirrored.n_gains_)
@@ -356,7 +356,7 @@ def test_the_favourable_label_names_gains_and_losses(model, rows):
 
 def test_mostly_losses_are_said_in_the_status(model, rows):
     update = small(model, rows, epochs=100)
-    mirrored = small(model, rows, epochs=100, favorable_label=0)
+    mirrored = small(model, rows, epochs=100, pos_label=1, favorable_label=0)
     texts = {u.n_losses_ > u.n_gains_: u.status_ for u in (update, mirrored)}
     assert "Most of the changes are losses" in texts[True]
     assert "Most of the changes are losses" not in texts[False]

@@ -216,7 +216,7 @@ def test_other_labels_as_positive_and_favourable(model, rows):
     update = fit(model, rows, pos_label=0, target=0.8)
     assert check_against_decisions(update, rows, pos_label=0) >= 0.8
     assert p_rule(None, update.predict(X), sensitive_features=s, pos_label=0) >= 0.8
-    turned = fit(model, rows, favorable_label=0)
+    turned = fit(model, rows, pos_label=1, favorable_label=0)
     plain = fit(model, rows)
     assert (turned.n_gains_, turned.n_losses_) == (plain.n_losses_, plain.n_gains_)
 
@@ -310,7 +310,7 @@ def test_compas_with_its_hundreds_of_categories(compas):
     base = make_pipeline(make_column_transformer(("passthrough", numbers)), LogisticRegression())
     base.fit(X[:600], y[:600])
     rows = X[600:], y[600:], s[600:]
-    update = fit(base, rows, favorable_label=0, min_group_size=100, target=0.9)
+    update = fit(base, rows, pos_label=1, favorable_label=0, min_group_size=100, target=0.9)
     assert check_against_decisions(update, rows) >= 0.9
     assert update.scorecard_.n_terms_used <= 40
     assert len(update.scorecard_.columns_used) <= 8
@@ -323,7 +323,9 @@ def test_compas_with_its_hundreds_of_categories(compas):
 @pytest.mark.parametrize("favorable", [0, 1])
 def test_nobody_is_moved_the_other_way(model, rows, new_rows, direction, favorable):
     X = rows[0]
-    update = fit(model, rows, direction=direction, favorable_label=favorable, target=0.7)
+    update = fit(
+        model, rows, direction=direction, favorable_label=favorable, pos_label=1, target=0.7
+    )
     assert update.reached_
     check_against_decisions(update, rows)
     for table in (X, new_rows):
@@ -360,7 +362,7 @@ def test_the_limit_is_that_of_the_direction(model, rows):
 
 def test_mostly_losses_is_said_with_the_limit_of_gains_only(model, rows):
     X, _, s = rows
-    update = fit(model, rows, favorable_label=0)
+    update = fit(model, rows, pos_label=1, favorable_label=0)
     assert update.n_losses_ > update.n_gains_
     assert "Most of the changes are losses" in update.status_
     limit = bounds.minimal_changes(
@@ -368,6 +370,7 @@ def test_mostly_losses_is_said_with_the_limit_of_gains_only(model, rows):
         sensitive_features=s,
         target=update.fairness_,
         direction="gains_only",
+        pos_label=1,
         favorable_label=0,
     )
     words = f"With gains only the same fairness needs at least {limit.rate:.1%} changed."
@@ -442,7 +445,9 @@ def test_a_budget_without_a_target_buys_fairness(model, rows):
     for budget in (0.02, 0.06):
         update = fit(model, rows, max_changes=budget, sparsity=0)
         assert update.change_rate_ <= budget
-        assert f"the best P-rule found with at most {budget:.1%} of the" in update.status_
+        assert (
+            f"the best P-rule of label 1 found with at most {budget:.1%} of the" in update.status_
+        )
         best = bounds.best_fairness(
             model.predict(X), sensitive_features=s, max_changes=int(budget * N)
         ).fairness
@@ -765,7 +770,10 @@ def promised(many):
 
 def test_a_promise_is_given_with_its_condition(promised, many):
     assert promised.promised_ is True
-    assert "P-rule ≥ 0.75 is promised for new people with confidence 0.95" in promised.status_
+    assert (
+        "P-rule of label 1 ≥ 0.75 is promised for new people with confidence 0.95"
+        in promised.status_
+    )
     assert "if the rows are new to the base model" in promised.status_
     assert "held-out rows" in promised.status_
     assert "fit rows" not in promised.status_

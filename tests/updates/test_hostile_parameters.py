@@ -218,8 +218,16 @@ def test_columns_with_the_largest_floats_work(column, numeric):
     assert (decided["commod_decision"].to_numpy() == update.predict(table)).all()
 
 
-@pytest.mark.parametrize("where", ["category", "name", "label", "group"])
-def test_lone_surrogates_are_refused_where_they_come_in(where):
+@pytest.mark.parametrize(
+    ("where", "place"),
+    [
+        ("category", "column 't'"),
+        ("name", "the names of the columns of X"),
+        ("label", "y"),
+        ("group", "sensitive_features"),
+    ],
+)
+def test_lone_surrogates_are_refused_where_they_come_in(where, place):
     bad = np.where(np.arange(N) % 2 == 0, "\ud800", "b").astype(object)
     table, labels, groups = X, Y, GROUP
     if where == "category":
@@ -231,7 +239,7 @@ def test_lone_surrogates_are_refused_where_they_come_in(where):
     else:
         groups = bad
     update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, progress=False)
-    with pytest.raises(InputError, match="lone surrogate"):
+    with pytest.raises(InputError, match=f"in {place} has a lone surrogate"):
         update.fit(table, labels, sensitive_features=groups)
 
 

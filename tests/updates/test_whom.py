@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from commod import ControlledDebiaser, ScoreColumn, compare, frontier
+from commod._study.frontier.plot import default_color
 from commod.exceptions import InputError
 from commod.metrics import outscoring_probability
 from commod.rivals import LPP, MinimalFlip, RejectOption
@@ -134,6 +135,14 @@ def test_the_plot_shows_whom_the_updates_change_as_colour(curve):
         plt.close(figure)
     with pytest.raises(InputError, match="accuracy"):
         curve.plot(color="acuracy")
+
+
+def test_the_colour_is_that_of_the_direction_with_more_changes():
+    frame = pd.DataFrame({"n_gains": [1, 2], "n_losses": [9, 0], "accuracy": 0.5})
+    frame[["outscoring", "outscoring_losses"]] = 0.3
+    assert default_color(frame) == "outscoring_losses"
+    assert default_color(frame[1:]) == "outscoring"
+    assert default_color(frame.assign(outscoring_losses=np.nan)) == "accuracy"
 
 
 def test_a_comparison_has_the_columns_for_every_method(rows):

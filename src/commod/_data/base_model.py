@@ -15,16 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from scipy.stats import rankdata
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from commod._data.columns import Column
-from commod._data.labels import distinct_labels
+from commod._data.labels import distinct_labels, is_label_in
 from commod._data.tables import take_rows
 from commod._text import did_you_mean, list_names, shown
-from commod.exceptions import BaseModelError, BaseModelWarning
+from commod.exceptions import BaseModelError, BaseModelWarning, InputError, ScoreOrderWarning
 
 DEFAULT_THRESHOLD = 0.5  # of every update
+BACKWARD_AREA = 0.4  # an area under the curve below it, and below chance: scores in wrong order
+MOST_RANKED = 50_000  # rows on which the order of the scores is checked
 MOST_COMPARED = 1_000  # rows of the first comparison with the decisions of the model itself
 
 
@@ -37,15 +40,25 @@ class ScoreColumn:
     column : str or int
         Name of the column that holds f(x) in [0, 1]; a position for NumPy arrays. The column
         never becomes part of the scorecard.
+    score_is_for : label, default=None
+        The label that a high score predicts: the base decision is this label where score >
+        threshold. None: the larger of the two labels, as in scikit-learn's `predict_proba`.
 
     Examples
     --------
     >>> from commod import COMMOD, ScoreColumn
     >>> COMMOD(ScoreColumn("score")).estimator
     ScoreColumn(column='score')
+    >>> ScoreColumn("probability of default", score_is_for="default")
+    ScoreColumn(column='probability of default', score_is_for='default')
     """
 
     column: str | int
+    score_is_for: Any = None
+
+    def __repr__(self) -> str:
+        stated = "" if self.score_is_for is None else f", score_is_for={self.score_is_for!r}"
+        return f"{type(self).__name__}(column={self.column!r}{stated})"
 
     @property
     def name(self) -> str:
@@ -55,20 +68,89 @@ class ScoreColumn:
 
 @dataclass(frozen=True)
 class BaseScores:
-    """The scores of n rows: `proba` (n, 2), whose second column belongs to `pos_label`."""
+    """The scores of n rows in the unit that is deployed, and the base decisions that they mean.
+
+    `proba` has shape (n, 2). Its second column is the score, which predicts the *score's label*:
+    the base decision is that label where score > threshold, and the other label elsewhere, so
+    also where the score equals the threshold. Rates count `pos_label`; `is_for_positive` says
+    whether the score's label is `pos_label`.
+
+    Examples
+    --------
+    >>> default = BaseScores(np.array([[0.1, 0.9], [0.6, 0.4]]), 0.5, is_for_positive=False)
+    >>> default.scores, default.decisions  # a high probability of default is no approval
+    (array([0.9, 0.4]), array([False,  True]))
+    """
 
     proba: NDArray[np.float64]
     threshold: float
+    is_for_positive: bool = True
+    mirrored_from: BaseScores | None = None
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """Return f(x), the score of `pos_label`, shape (n,)."""
+        """Return the score of each row, shape (n,)."""
         return self.proba[:, 1]
 
     @cached_property
     def decisions(self) -> NDArray[np.bool_]:
-        """Return the base decision, score > threshold, shape (n,)."""
-        return self.scores > self.threshold
+        """Return whether the base decision is `pos_label`, shape (n,)."""
+        return (self.scores > self.threshold) == self.is_for_positive
+
+    @property
+    def at_threshold(self) -> NDArray[np.bool_]:
+        """Return where the score equals the threshold, shape (n,); no update changes these rows."""
+        return self.deployed.scores == self.deployed.threshold
+
+    @property
+    def deployed(self) -> BaseScores:
+        """Return the scores as they are deployed: of a mirrored score, the original."""
+        return self if self.mirrored_from is None else self.mirrored_from
+
+    @cached_property
+    def for_positive(self) -> BaseScores:
+        """Return the scores of `pos_label`: decisions are score > threshold in every row.
+
+        A score of the other label is mirrored: 1 − score and 1 − threshold. A mirrored score on
+        the wrong side of its threshold, by rounding or because the score equals the threshold,
+        becomes the nearest number on the right side.
+        """
+        if self.is_for_positive:
+            return self
+        threshold = 1.0 - self.threshold
+        above, below = np.nextafter(threshold, [2.0, -1.0])
+        scores = np.where(
+            self.decisions,
+            np.maximum(self.proba[:, 0], above),
+            np.minimum(self.proba[:, 0], below),
+        )
+        return BaseScores(np.column_stack([self.scores, scores]), threshold, True, self)
+
+    def take(self, rows: Any) -> BaseScores:
+        """Return the scores of some rows: an index, a mask or a slice."""
+        original = None if self.mirrored_from is None else self.mirrored_from.take(rows)
+        return BaseScores(self.proba[rows], self.threshold, self.is_for_positive, original)
+
+
+def score_label(estimator: Any, classes: NDArray[Any]) -> Any:
+    """Return the label that a high score predicts: `classes[1]` unless a ScoreColumn states it.
+
+    Examples
+    --------
+    >>> score_label(ScoreColumn("pd", score_is_for=0), np.array([0, 1]))
+    np.int64(0)
+    """
+    stated = estimator.score_is_for if isinstance(estimator, ScoreColumn) else None
+    if stated is None:
+        return classes[1]
+    if not is_label_in(stated, classes.tolist()):
+        raise InputError(
+            f"score_is_for={shown(stated)} of {estimator!r} is not one of the labels: "
+            f"{classes.tolist()}.{did_you_mean(stated, classes.tolist())} Pass the label that a "
+            "high score predicts.",
+            parameter="score_is_for",
+        )
+    return classes[classes == stated][0]
 
 
 def base_classes(estimator: Any, y: NDArray[Any] | None) -> NDArray[Any]:
@@ -140,14 +222,14 @@ def base_scores(
     if isinstance(estimator, ScoreColumn):
         proba = _proba_of_column(estimator, columns)
     elif hasattr(estimator, "predict_proba"):
-        proba = _proba_of_model(estimator, X, int(np.flatnonzero(classes == pos_label)[0]))
+        proba = _proba_of_model(estimator, X)
     else:
-        proba = _proba_of_decision(estimator, X, flip=bool(classes[0] == pos_label))
+        proba = _proba_of_decision(estimator, X)
     n_rows = len(columns[0])
     if len(proba) != n_rows:
         raise BaseModelError(f"The base model gave {len(proba)} scores for {n_rows} rows.")
     _check_scores(proba[:, 1], estimator)
-    return BaseScores(proba, threshold)
+    return BaseScores(proba, threshold, bool(score_label(estimator, classes) == pos_label))
 
 
 def _proba_of_column(estimator: ScoreColumn, columns: Sequence[Column]) -> NDArray[np.float64]:
@@ -178,7 +260,7 @@ def _two_columns(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.column_stack([1 - scores, scores])
 
 
-def _proba_of_model(estimator: Any, X: Any, positive: int) -> NDArray[np.float64]:
+def _proba_of_model(estimator: Any, X: Any) -> NDArray[np.float64]:
     proba = _real_numbers(estimator.predict_proba(X), f"predict_proba of {_name(estimator)}")
     if proba.ndim == 1:  # some wrappers return the score of classes_[1] alone
         proba = _two_columns(proba)
@@ -186,17 +268,17 @@ def _proba_of_model(estimator: Any, X: Any, positive: int) -> NDArray[np.float64
         raise BaseModelError(
             f"predict_proba of {_name(estimator)} gave shape {proba.shape}; expected (n_rows, 2)."
         )
-    return proba[:, [1 - positive, positive]]
+    return proba
 
 
-def _proba_of_decision(estimator: Any, X: Any, *, flip: bool) -> NDArray[np.float64]:
+def _proba_of_decision(estimator: Any, X: Any) -> NDArray[np.float64]:
     source = f"decision_function of {_name(estimator)}"
     decision = _real_numbers(estimator.decision_function(X), source)
     if decision.ndim == 2 and decision.shape[1] == 1:
         decision = decision[:, 0]
     if decision.ndim != 1:
         raise BaseModelError(f"{source} gave shape {decision.shape}; expected (n_rows,).")
-    return _two_columns(expit(-decision if flip else decision))
+    return _two_columns(expit(decision))
 
 
 def _name(estimator: Any) -> str:
@@ -247,16 +329,18 @@ def warn_about_base_model(
     X: Any,
     base: BaseScores,
     *,
+    classes: NDArray[Any],
     pos_label: Any,
     label: NDArray[np.bool_] | None,
 ) -> None:
-    """Warn of equal scores, of a `predict` that differs, and of fit rows used in training."""
+    """Warn of equal or backward scores, of a `predict` that differs, and of training rows."""
     scores = base.scores
     if np.ptp(scores) == 0:
         _warn(
             f"The base model gives every row the same score ({scores[0]:.4g}), so its scores do "
             "not distinguish people, and an update can only invert decisions."
         )
+    _warn_about_order(estimator, base, classes, pos_label, label)
     if not isinstance(estimator, ScoreColumn) and hasattr(estimator, "predict"):
         _warn_about_own_decisions(estimator, X, base, pos_label)
     extreme = float(np.mean((scores < 1e-6) | (scores > 1 - 1e-6)))
@@ -270,6 +354,68 @@ def warn_about_base_model(
             f"The fit rows look like rows the base model was trained on ({', '.join(signs)}). Its "
             "scores of these rows are too good: fit the update on held-out rows."
         )
+
+
+def _warn_about_order(
+    estimator: Any,
+    base: BaseScores,
+    classes: NDArray[Any],
+    pos_label: Any,
+    label: NDArray[np.bool_] | None,
+) -> None:
+    """Warn of scores that order the labels backwards, and where nobody can tell.
+
+    Scores are never inverted here: only the user knows which label they predict.
+    """
+    predicted = score_label(estimator, classes)
+    other = classes[classes != predicted][0]
+    stated = f"{predicted!r}" if isinstance(predicted, str) else f"{predicted}"
+    opposite = f"{other!r}" if isinstance(other, str) else f"{other}"
+    if isinstance(estimator, ScoreColumn):
+        way_out = (
+            f"pass ScoreColumn({estimator.column!r}, score_is_for={opposite}) (on the command "
+            f"line: --score-is-for {other})"
+        )
+        is_silent = estimator.score_is_for is None and predicted != pos_label
+        if label is None and is_silent:
+            _warn(
+                f"The column {estimator.name!r} is read as the score of label {stated}, and y is "
+                f"None, so its order cannot be checked. If it is the score of label {opposite}, "
+                f"{way_out}; else state score_is_for={stated}."
+            )
+    else:
+        way_out = "check the model's classes_ and the coding of y"
+    if label is None:
+        return
+    area, error = _area_under_curve(base.scores, label == base.is_for_positive)
+    if area < BACKWARD_AREA and area + 2 * error < 0.5:
+        _warn(
+            f"The scores order the labels backwards: they are read as scores of label {stated}, "
+            f"but people with that label have the lower scores (area under the curve {area:.3f}, "
+            f"where 0.5 is chance). If they are scores of label {opposite}, {way_out}. Nothing "
+            "was inverted.",
+            category=ScoreOrderWarning,
+        )
+
+
+def _area_under_curve(
+    scores: NDArray[np.float64], positive: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return the area under the curve on at most MOST_RANKED rows, and its standard error.
+
+    The error is that of Hanley and McNeil. Both are NaN where all labels are equal.
+    """
+    step = -(-len(scores) // MOST_RANKED)
+    scores, positive = scores[::step], positive[::step]
+    n_high = int(positive.sum())
+    n_low = len(positive) - n_high
+    if not n_high or not n_low:
+        return float("nan"), float("nan")
+    area = (rankdata(scores)[positive].sum() - n_high * (n_high + 1) / 2) / (n_high * n_low)
+    both_high, both_low = area / (2 - area), 2 * area**2 / (1 + area)
+    variance = area * (1 - area) + (n_high - 1) * (both_high - area**2)
+    variance += (n_low - 1) * (both_low - area**2)
+    return float(area), float(np.sqrt(max(variance, 0.0) / (n_high * n_low)))
 
 
 def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_label: Any) -> None:
@@ -326,5 +472,7 @@ def _comparison_rows(base: BaseScores) -> NDArray[np.intp]:
     return np.unique(np.concatenate(parts))
 
 
-def _warn(message: str, stacklevel: int = 6) -> None:
-    warnings.warn(message, BaseModelWarning, stacklevel=stacklevel)  # show the line that calls fit
+def _warn(
+    message: str, stacklevel: int = 6, category: type[BaseModelWarning] = BaseModelWarning
+) -> None:
+    warnings.warn(message, category, stacklevel=stacklevel)  # show the line that calls fit

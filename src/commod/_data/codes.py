@@ -52,17 +52,20 @@ def plain(value: Any) -> Any:
     return value
 
 
-def check_text(texts: Iterable[str], owner: str, parameter: str) -> None:
-    """Refuse text with lone surrogates: no file, no database and no page can hold it."""
+def check_text(texts: Iterable[str], place: str, parameter: str) -> None:
+    """Refuse text with lone surrogates: no file, no database and no page can hold it.
+
+    `place` says where the text is, after "in": "column 'town'".
+    """
     texts = list(texts)
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
         wrong = next(text for text in texts if any("\ud800" <= c <= "\udfff" for c in text))
         raise InputError(
-            f"{owner} hold{'' if owner.startswith('The ') else 's'} {wrong!r}, which has a lone "
-            "surrogate and is no valid Unicode text. It comes from bytes that were decoded "
-            "wrongly: read them with the right encoding, or replace the character.",
+            f"{wrong!r} in {place} has a lone surrogate and is no valid Unicode text. It comes "
+            "from bytes that were decoded wrongly: read them with the right encoding, or replace "
+            "the character.",
             parameter=parameter,
         ) from None
 

@@ -195,7 +195,7 @@ def read_columns(
         they may hold values of any type.
     """
     columns = list(iter_columns(X, kinds, skip, only))
-    check_text((c.name for c in columns), "The names of the columns of X", "X")
+    check_text((c.name for c in columns), "the names of the columns of X", "X")
     if len({c.name for c in columns}) < len(columns):  # for example the number 1 and the text "1"
         raise duplicate_names("X", [c.name for c in columns])
     return columns
@@ -331,7 +331,7 @@ def _categories(name: str, coded: Coded) -> Column:
 
 def _check_readable(name: str, values: Iterable[Any]) -> None:
     values = list(values)
-    check_text((v for v in values if isinstance(v, str)), f"Column {name!r}", "X")
+    check_text((v for v in values if isinstance(v, str)), f"column {name!r}", "X")
     for v in values:
         if v is not None and not isinstance(v, str | bool | int | float):
             raise InputTypeError(

@@ -29,7 +29,9 @@ class Request:
     """What the user asked of the update; None for what was not asked.
 
     `target` is a floor on the P-rule, or a ceiling on the metric of the other constraints.
-    `pos_name` and `favorable_name` are the two labels in words ("high risk", "low risk").
+    `pos_label` is the label whose rates are compared, `other_label` the other one. `pos_name`,
+    `favorable_name` and `other_name` are labels in words ("high risk", "low risk"). A high score
+    predicts the label `score_is_for`.
     `max_margin` is the largest distance from the threshold at which a decision may change.
     `score_edit` is "changed_only" or "all": which scores the update edits.
 
@@ -51,6 +53,9 @@ class Request:
     threshold: float | None = None
     pos_name: str | None = None
     favorable_name: str | None = None
+    other_label: Value | None = field(default=None, metadata=ADDED_LATER)
+    other_name: str | None = field(default=None, metadata=ADDED_LATER)
+    score_is_for: Value | None = field(default=None, metadata=ADDED_LATER)
     max_margin: float | None = field(default=None, metadata=ADDED_LATER)
     score_edit: str | None = field(default=None, metadata=ADDED_LATER)
 
@@ -62,6 +67,10 @@ class Fairness:
     `n` people are compared: those in groups that are large enough. `asked` marks the metric that
     the user asked for. `definition` says in words what the metric measures; it is empty in audits
     that earlier versions wrote.
+
+    `outcome` is the label that is counted, in words ("label 1", "“approved”"). The P-rule of the
+    other label, `other_outcome`, is in `other_before` and `other_after`; they are None for the
+    other metrics. Audits of earlier versions have none of these.
     """
 
     n: int
@@ -72,6 +81,20 @@ class Fairness:
     before: Estimate
     after: Estimate
     definition: str = field(default="", metadata=ADDED_LATER)
+    outcome: str = field(default="", metadata=ADDED_LATER)
+    other_outcome: str = field(default="", metadata=ADDED_LATER)
+    other_before: Estimate | None = field(default=None, metadata=ADDED_LATER)
+    other_after: Estimate | None = field(default=None, metadata=ADDED_LATER)
+
+    @property
+    def name(self) -> str:
+        """Return the metric with the label that it counts, such as "P-rule of label 1"."""
+        return f"{self.metric} of {self.outcome}" if self.outcome else self.metric
+
+    @property
+    def other_name(self) -> str:
+        """Return the same metric of the other label."""
+        return f"{self.metric} of {self.other_outcome}"
 
 
 @dataclass(frozen=True)
@@ -82,6 +105,11 @@ class Group:
     True and false positive rates are those of `pos_label`. Rates that need true labels are None
     without them. A group that is not compared and has fewer than five people shows its size only,
     and its people are in no other figure and no total of the audit.
+
+    `impact` is the adverse impact ratio: the share with the favourable outcome, divided by that of
+    the reference group. `score_gap` is the standardised mean difference: the mean score minus that
+    of the reference group, divided by the standard deviation of the scores of all compared people.
+    The reference is the compared group with the highest share before the update.
     """
 
     name: str
@@ -102,6 +130,11 @@ class Group:
     false_positive_after: Estimate | None
     mean_score_before: float | None
     mean_score_after: float | None
+    is_reference: bool = field(default=False, metadata=ADDED_LATER)
+    impact_before: float | None = field(default=None, metadata=ADDED_LATER)
+    impact_after: float | None = field(default=None, metadata=ADDED_LATER)
+    score_gap_before: float | None = field(default=None, metadata=ADDED_LATER)
+    score_gap_after: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -389,7 +422,7 @@ class Audit:
             f"Audit of {self.n:,} {_text.shorten(self.rows, 60)}: "
             f"{_text.n_of(self.changes.n_changes, 'change')} "
             f"({_text.n_of(self.changes.n_gains, 'gain')}, "
-            f"{_text.n_of(self.changes.n_losses, 'loss')}), {fairness.metric} "
+            f"{_text.n_of(self.changes.n_losses, 'loss')}), {fairness.name} "
             f"{before} → {after}. {self.verdict}"
         )
 
@@ -399,9 +432,7 @@ class Audit:
             sentences.insert(1, f"Most of the changes are losses. {self.notice}")
         rows = f"{self.n:,} {_text.shorten(self.rows, 60)}"
         level = f"{self.level * 100:g}% intervals"
-        fairness = [
-            (f.metric, *map(self._fairness_text, (f.before, f.after))) for f in self.fairness
-        ]
+        fairness = [(f.name, *map(self._fairness_text, (f.before, f.after))) for f in self.fairness]
         groups = sorted(self.groups, key=lambda group: not group.compared)[:30]
         rates = [
             (g.name, *map(_text.estimate, (g.favorable_before, g.favorable_after))) for g in groups

@@ -40,6 +40,8 @@ class Shipped:
     - `n_groups_left_out`, `n_people_left_out`: groups too small for the constraint of the fit.
     - `versions`: of Python and packages when the patch was made.
     - `promised`: whether the target is promised for new people; None where this was not asked for.
+    - `positive_label`: the label whose rates are compared.
+    - `score_is_for`: the label that a high score predicts; None where not known.
     """
 
     patch_sha256: str
@@ -67,3 +69,4 @@ class Shipped:
     n_people_left_out: int | None
     versions: dict[str, str] | None
     promised: bool | None = field(default=None, metadata=ADDED_LATER)
+    score_is_for: Value | None = field(default=None, metadata=ADDED_LATER)

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.base_model import BaseScores
+from commod._data.codes import plain
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._solvers.search.rates import Cells, count_cells
-from commod._text import did_you_mean, list_names, n_of
+from commod._text import did_you_mean, label_text, list_names, n_of
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number
 from commod.exceptions import InputError
@@ -44,8 +45,9 @@ class EvaluationRows:
     None where true labels are not known. `gain_raises` says whether the positive decision is the
     favourable one. `n_groups_left_out` groups have too few fit rows, or none. `in_totals` selects
     the rows that totals count: all but those of very small groups left out, because a report with
-    these totals and those of an audit would reveal single people. `scores` (n,) are those of the
-    base model; None where they are not known. They are not pickled: no file may hold columns.
+    these totals and those of an audit would reveal single people. `outcome` is the label whose
+    rates are compared, in words. `scores` (n,) are the base model's scores of that label; None
+    where they are not known. They are not pickled: no file may hold columns.
     """
 
     constraints: ConstraintLike
@@ -56,6 +58,7 @@ class EvaluationRows:
     gain_raises: bool
     n_groups_left_out: int = 0
     in_totals: Mask | slice = field(default_factory=lambda: EVERYBODY)
+    outcome: str = ""
     scores: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
@@ -85,6 +88,11 @@ class EvaluationRows:
     def constraint(self) -> Constraint:
         """Return what is compared between groups."""
         return get_constraint(self.constraints)
+
+    @property
+    def metric(self) -> str:
+        """Return the metric of the constraint with the label that it counts."""
+        return self.constraint.metric_of(self.outcome)
 
     def fairness(self, decisions: Decisions) -> float:
         """Return the metric of the constraint; of expected rates for probabilities."""
@@ -272,7 +280,8 @@ def read_evaluation_rows(
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
         n_groups_left_out=int((numbers < 0).sum()),
         in_totals=~is_hidden[groups.codes] if is_hidden.any() else EVERYBODY,
-        scores=base.scores,
+        outcome=label_text(None, plain(update.pos_label_)),
+        scores=base.for_positive.scores,
     )
 
 

@@ -92,8 +92,8 @@ def minimal_cost(
     -----
     Within a group (and true label), the people with the lowest costs change. So the cost of a cell
     is convex in its count, and the search over levels of rates is that of `minimal_changes`. For
-    equalized odds, a search divides the ceiling between the two gaps. It takes longer: about a
-    second for 20,000 rows, and half a minute for a million.
+    equalized odds, a search divides the ceiling between the two gaps. It takes seconds for 20,000
+    rows and up to minutes for a million; with `max_changes` it takes longer still.
 
     Examples
     --------

@@ -31,7 +31,7 @@ def print_result(audit: Audit, explanation: Explanation) -> None:
 def _print_groups(audit: Audit, printer: Printer) -> None:
     rows = [
         (
-            f"{fairness.metric} ({'1' if fairness.higher_is_fairer else '0'} is equal)",
+            f"{fairness.name} ({'1' if fairness.higher_is_fairer else '0'} is equal)",
             *(_number(value.value, ".3f") for value in (fairness.before, fairness.after)),
         )
         for fairness in audit.fairness[:2]

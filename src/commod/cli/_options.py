@@ -126,10 +126,13 @@ class ModelOptions:
     score_column: str | None = option(
         None, help="Column of the base model's scores, instead of --model.", is_column=True
     )
+    score_is_for: str | None = option(
+        None, help="Label that a high score predicts. \\[default: the larger label]"
+    )
     trust_pickle: bool = option(False, help="Load a pickled model. It can run any code.")
     trust: list[str] = option([], help="Another type in a .skops file to trust. Can be repeated.")
     threshold: float = option(
-        0.5, help="The base decision is positive where the score is above this."
+        0.5, help="The base decision is the label that the score predicts where it is above this."
     )
 
 
@@ -150,8 +153,24 @@ class ScoreOptions(PatchOptions):
         None, help="Column of the base model's scores. \\[default: as in the patch]"
     )
 
+    score_is_for: str | None = option(
+        None, help="Label that a high score predicts. It must be that of the patch."
+    )
+
     def score_column(self, patch: Patch) -> str:
-        """Return the column of scores: as stated, else the one that the update was fitted on."""
+        """Return the column of scores: as stated, else the one that the update was fitted on.
+
+        A score of another label than the patch edits is refused.
+        """
+        labels = patch.content.labels
+        known = [labels.negative, labels.positive]
+        stated = find_label("--score-is-for", self.score_is_for, known, labels.positive)
+        if stated != labels.positive:
+            raise InputError(
+                f"--score-is-for {self.score_is_for} does not go with the patch, which edits the "
+                f"score of label {labels.positive!r}. Give it a column with that score: 1 minus "
+                "the score of the other label."
+            )
         return self.score or patch.content.base.score or "score"
 
 
@@ -198,7 +217,7 @@ class ConstraintOptions(TargetOptions):
     constraint: str = option("demographic_parity", sets=("constraints",), **CONSTRAINT_SETTINGS)
     positive: str | None = option(
         None,
-        help="Label whose rates and scores count. \\[default: the larger label]",
+        help="Label whose rates are compared. \\[default: as --favorable, else the larger label]",
         sets=("pos_label",),
     )
     favorable: str | None = option(
@@ -208,7 +227,11 @@ class ConstraintOptions(TargetOptions):
     )
 
     def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:
-        """Return `pos_label` (`default` unless stated) and `favorable_label`, out of `known`."""
+        """Return `pos_label` and `favorable_label`, out of `known`.
+
+        Where neither is stated, `pos_label` is `default`; one of them stands for both.
+        """
+        default = default if self.favorable is None else None
         return {
             "pos_label": find_label("--positive", self.positive, known, default),
             "favorable_label": find_label("--favorable", self.favorable, known),

@@ -15,7 +15,7 @@ import typer
 
 from commod._text import json_text, most_change_text, visible
 from commod.cli._options import OutputOptions
-from commod.exceptions import CommodError, InputError, TargetWarning
+from commod.exceptions import CommodError, InputError, ScoreOrderWarning, TargetWarning
 
 if TYPE_CHECKING:
     from commod import Audit
@@ -128,9 +128,12 @@ class Printer:
             except (ValueError, TypeError) as error:
                 raise InputError(" ".join(str(error).split())) from error
         shown = [w for w in caught if not issubclass(w.category, TargetWarning)]
-        for text in dict.fromkeys(" ".join(str(w.message).split()) for w in shown):
-            if text not in self.notes:  # the studies of an update fit on the same rows again
-                self.note(text)
+        texts = {" ".join(str(w.message).split()): w.category for w in shown}
+        for text, category in texts.items():
+            if text in self.notes:  # the studies of an update fit on the same rows again
+                continue
+            tell = self.warn if issubclass(category, ScoreOrderWarning) else self.note
+            tell(text)
 
 
 def _console() -> Any:

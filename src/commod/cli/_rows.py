@@ -11,7 +11,13 @@ import pandas as pd
 
 from commod._io.tables import read_frame
 from commod.cli._command import named_columns
-from commod.cli._options import ColumnOptions, ModelOptions, NameOptions, TableOptions
+from commod.cli._options import (
+    ColumnOptions,
+    ModelOptions,
+    NameOptions,
+    TableOptions,
+    find_label,
+)
 from commod.cli._printing import Printer
 from commod.cli._tables import check_columns, open_table
 from commod.exceptions import InputError
@@ -112,7 +118,7 @@ class TableReader:
             frame = self._read_frame(table, features)
         used = list(self._usable_columns(frame, features, table.kinds))
         groups, label = frame[self.columns.sensitive], self.columns.label
-        return LoadedRows(
+        rows = LoadedRows(
             X=frame[used],
             y=None if label is None else _with_label_dtype(frame[label]),
             groups=groups if len(self.columns.sensitive) > 1 else groups.iloc[:, 0],
@@ -120,6 +126,12 @@ class TableReader:
             locked=tuple(name for name in used if self._is_locked(name, table.kinds)),
             files=table.files,
         )
+        return rows if self.model.score_is_for is None else self._with_score_label(rows)
+
+    def _with_score_label(self, rows: LoadedRows) -> LoadedRows:
+        """Return the rows with a score column that says which label it predicts."""
+        label = find_label("--score-is-for", self.model.score_is_for, rows.labels)
+        return replace(rows, estimator=replace(rows.estimator, score_is_for=label))
 
     def _load_estimator(self) -> Any:
         given = self.model
@@ -127,6 +139,11 @@ class TableReader:
             raise InputError(
                 "Say where the base model's scores come from: --model FILE or --score-column NAME, "
                 "one of them."
+            )
+        if given.score_is_for is not None and given.score_column is None:
+            raise InputError(
+                "--score-is-for belongs to --score-column: a model knows the labels it scores. "
+                "Leave it out."
             )
         if given.score_column is not None:
             from commod import ScoreColumn

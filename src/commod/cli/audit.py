@@ -38,6 +38,10 @@ class AuditColumns(options.PeopleOptions):
         None, help="Column of the later scores.", sets=("scores_after",), is_column=True
     )
 
+    score_is_for: str | None = option(
+        None, help="Label that high scores predict. \\[default: the larger label]"
+    )
+
     @property
     def parameters(self) -> dict[str, str | None]:
         """Return the column for each parameter of `commod.audit_frame`."""
@@ -92,6 +96,7 @@ def command(
         parameters = {
             "request": {"constraints": constraint.constraint, "target": target},
             **constraint.labels(labels, larger),
+            "score_is_for": options.find_label("--score-is-for", columns.score_is_for, labels),
             "label_names": names.labels(labels),
             "group_names": names.groups(_tables.group_values(kept, columns.sensitive, names)),
             "min_group_size": min_group_size,

@@ -133,8 +133,9 @@ def _audit(
             "direction": content.asked.direction,
             "threshold": content.base.threshold,
         },
-        pos_label=labels.positive,
+        pos_label=labels.compared,
         favorable_label=labels.favorable,
+        score_is_for=labels.positive,
         **parameters,
     )
 
@@ -162,11 +163,11 @@ def _sentence(patch: Patch, audit: Audit, verdict: Verdict | None) -> str:
         "not enough evidence": "Not enough evidence that the patch holds",
     }[verdict]
     if fairness.after.value is None:
-        now = f"the {fairness.metric} is not defined on these rows"
+        now = f"the {fairness.name} is not defined on these rows"
     else:
         low, high = (number(end, 3) for end in (fairness.after.low, fairness.after.high))
         now = (
-            f"{fairness.metric} {fairness.after.value:.3f}, between {low} and {high} "
+            f"{fairness.name} {fairness.after.value:.3f}, between {low} and {high} "
             f"({audit.level * 100:g}% interval)"
         )
     earlier = reached.fairness_after

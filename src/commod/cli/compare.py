@@ -77,7 +77,13 @@ def command(
     needed = comparison.changes_needed(None if target is None else [target])
     _print(printer, needed, f"{len(test_rows):,} {'rows held out' if is_held_out else 'fit rows'}")
     _write(comparison, output, printer)
-    printer.json({"changes_needed": _records(needed), "failures": comparison.failures})
+    printer.json(
+        {
+            "metric": needed.columns.name,
+            "changes_needed": _records(needed),
+            "failures": comparison.failures,
+        }
+    )
 
 
 def _check_methods(names: list[str]) -> None:
@@ -130,7 +136,8 @@ def _print(printer: Printer, needed: pd.DataFrame, rows: str) -> None:
         [str(name), *map(_share, values)]
         for name, values in zip(needed.index, needed.to_numpy(), strict=True)
     ]
-    printer.table(f"Share of decisions changed, by fairness reached, {rows}", headings, cells)
+    title = f"Share of decisions changed to reach each {needed.columns.name}, {rows}"
+    printer.table(title, headings, cells)
 
 
 def _share(value: Any) -> str:

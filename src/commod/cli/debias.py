@@ -195,16 +195,15 @@ def _audit(
     studies: Studies,
     label_names: dict[Any, str] | None,
 ) -> Audit:
-    import numpy as np
 
     import commod
 
-    labels, rows = patch.content.labels, fit_rows if held_out is None else held_out
+    rows = fit_rows if held_out is None else held_out
     with printer.library_call(), printer.spinner("auditing"):
         explanation = commod.explain(update, rows.X)
         return commod.audit(
-            np.where(explanation.before, labels.positive, labels.negative),
-            np.where(explanation.after, labels.positive, labels.negative),
+            explanation.y_before,
+            explanation.y_after,
             sensitive_features=rows.groups,
             y_true=rows.y,
             X=rows.X,

@@ -117,7 +117,7 @@ def _run(method: str, parameters: dict[str, Any], seed: int, console: Console) -
         "people whom neither has seen."
     )
     update = getattr(commod, method)(
-        model, favorable_label=0, random_state=seed, progress=False, **parameters
+        model, pos_label=1, favorable_label=0, random_state=seed, progress=False, **parameters
     )
     fit_rows = {"X": X.loc[fit], "y": y[fit], "sensitive_features": race[fit]}
     evaluated = {"X_eval": X.loc[test], "y_eval": y[test], "sensitive_features_eval": race[test]}

@@ -21,6 +21,7 @@ from commod.metrics._outscoring import (
     PairShare,
     outscoring_probability,
 )
+from commod.metrics._reference import adverse_impact_ratio, standardized_mean_difference
 from commod.metrics._scores import ScoreAgreement, score_agreement
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "OutscoringProbability",
     "PairShare",
     "ScoreAgreement",
+    "adverse_impact_ratio",
     "change_locality",
     "change_rate",
     "concept_redundancy",
@@ -41,5 +43,6 @@ __all__ = [
     "outscoring_probability",
     "p_rule",
     "score_agreement",
+    "standardized_mean_difference",
     "true_positive_rate_difference",
 ]

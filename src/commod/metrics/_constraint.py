@@ -155,8 +155,38 @@ class Constraint:
             return base + strength * (1 - base) if strength < 1 else 1.0
         return (1 - strength) * base
 
-    def definition(self, outcome: str) -> str:
+    def metric_of(self, outcome: str) -> str:
+        """Return the metric with the label that it counts; `outcome` is that label in words.
+
+        Examples
+        --------
+        >>> get_constraint("demographic_parity").metric_of("label 1")
+        'P-rule of label 1'
+        """
+        return f"{self.metric} of {outcome}" if outcome else self.metric
+
+    def rates_in_words(self, outcome: str, other: str) -> str:
+        """Return which people each rate counts; `other` is the label that is not counted.
+
+        Examples
+        --------
+        >>> get_constraint("false_positive_rate_parity").rates_in_words("“high risk”", "“low risk”")
+        'decided “high risk” among those whose true label is “low risk”'
+        >>> get_constraint("equalized_odds").rates_in_words("1", "0")
+        'decided 1 among those whose true label is 1, and among those whose true label is 0'
+        """
+        labels = {True: outcome, False: other}
+        among = [
+            f"among those whose true label is {labels[row.label]}"
+            for row in self.rate_rows
+            if row.label is not None
+        ]
+        return f"decided {outcome} {', and '.join(among)}".rstrip()
+
+    def definition(self, outcome: str, other: str = "") -> str:
         """Return what the metric measures, in words; `outcome` names the counted decision.
+
+        `other` names the other label; with it, rates among true labels are spelled out.
 
         Examples
         --------
@@ -173,7 +203,10 @@ class Constraint:
             f"how far {'their' if i else whose} {row.name}s of {outcome} lie apart"
             for i, row in enumerate(self.rate_rows)
         ]
-        return f"{' plus '.join(gaps)}; 0 means equal"
+        spelled = ""
+        if other and self.needs_labels:
+            spelled = f" (how often people are {self.rates_in_words(outcome, other)})"
+        return f"{' plus '.join(gaps)}{spelled}; 0 means equal"
 
     def _rate_name(self, i: int, outcome: str) -> str:
         row = self.rate_rows[i]

@@ -172,11 +172,26 @@ class Base:
 
 @dataclass(frozen=True)
 class Labels:
-    """The two labels, and which of them is good for the person."""
+    """The two labels, and which of them is good for the person.
+
+    `positive` is the label that the score predicts: the base decision where score > threshold.
+    `counted` is the label whose rates the constraint compares; None where that is `positive`.
+    """
 
     negative: Value
     positive: Value
     favorable: Value
+    counted: Value | None = field(default=None, metadata=ADDED_LATER)
+
+    @property
+    def compared(self) -> Value:
+        """Return the label whose rates the constraint compares."""
+        return self.positive if self.counted is None else self.counted
+
+    @property
+    def other(self) -> Value:
+        """Return the other label."""
+        return self.negative if self.compared == self.positive else self.positive
 
 
 @dataclass(frozen=True)

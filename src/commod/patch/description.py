@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from commod._record import Value
-from commod._text import n_of, plain, visible
+from commod._text import label_text, n_of, plain, visible
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import (
     BinColumn,
@@ -171,7 +171,9 @@ def _asked_text(content: Content) -> list[str]:
     ]
     goal = "no target" if asked.target is None else f"at {sign} {asked.target:g}"
     conditions = "; ".join([goal, f"direction {asked.direction.replace('_', ' ')}", *limits])
-    return [f"Requested: {plain(reached.metric)}, {conditions}.", plain(reached.in_words)]
+    counted = label_text(None, content.labels.compared)
+    metric = get_constraint(asked.constraints).metric_of(counted)
+    return [f"Requested: {plain(metric)}, {conditions}.", plain(reached.in_words)]
 
 
 def _origin_text(content: Content) -> list[str]:

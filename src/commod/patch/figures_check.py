@@ -5,6 +5,7 @@ A validator reads them, and the digest of a file only says that nobody damaged i
 
 from __future__ import annotations
 
+from commod._text import label_text
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
 from commod.patch.content import ColumnOfScore, Content
@@ -76,8 +77,9 @@ def _check_target(content: Content) -> None:
     constraint, fairness = get_constraint(asked.constraints), reached.fairness_after
     if fairness is None or constraint.shortfall(fairness, asked.target) > ROUNDING:
         shown = "not known" if fairness is None else repr(fairness)
+        metric = constraint.metric_of(label_text(None, content.labels.compared))
         raise InputError(
-            f"The patch has {claimed[0]} = true for {constraint.metric} {constraint.sign} "
+            f"The patch has {claimed[0]} = true for {metric} {constraint.sign} "
             f"{asked.target:g}, but its fairness_after is {shown}."
         )
 

@@ -27,7 +27,7 @@ MAX_BYTES = 16 * 2**20  # a hundred thousand categories; most patches have a few
 
 def to_bytes(content: Content) -> bytes:
     """Return the bytes of the file; the same content gives the same bytes."""
-    data = {**to_plain(content), "digest": content_digest(content)}
+    data = {**as_version(to_plain(content), NEWEST), "digest": content_digest(content)}
     return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

@@ -26,6 +26,10 @@ ADDED: Mapping[int, tuple[str, ...]] = {
 DEFAULTS: Mapping[str, Any] = {"score_edit": "all", "ratio.max_margin": None}
 
 
+# Fields that a file has only where they are known: files of version 2 from before 0.2 lack them.
+LEFT_OUT_IF_NONE = (("labels", "counted"),)
+
+
 def version_of(schema: Any) -> int:
     """Return the version that a file states; refuse what is no patch, and a newer version.
 
@@ -71,6 +75,9 @@ def as_version(plain: dict[str, Any], version: int, absent: Collection[str] = ()
     changed = {**plain, "schema": f"{FAMILY}/{version}"}
     for _, holder, name in _fields(changed, [*_added_after(version), *absent]):
         del holder[name]
+    for part, name in LEFT_OUT_IF_NONE:
+        if changed[part].get(name) is None:
+            changed[part] = {key: value for key, value in changed[part].items() if key != name}
     return changed
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from commod._record import Audit, Gap, Shipped
-from commod._text import shorten
+from commod._text import label_text, shorten
 from commod.exceptions import InputError
 from commod.patch.content import Content, term_points_of
 
@@ -62,7 +62,7 @@ def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
     asked, request = content.asked, audit.request
     pairs: list[tuple[str, Any, Any]] = [
         ("constraints", asked.constraints, request.constraints),
-        ("positive_label", content.labels.positive, request.pos_label),
+        ("positive_label", content.labels.compared, request.pos_label),
         ("favorable_label", content.labels.favorable, request.favorable_label),
     ]
     if asked.target is not None:
@@ -117,8 +117,8 @@ def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
         score_column=base.score,
         scores_digest=base.scores_digest,
         threshold=base.threshold,
-        negative_label=labels.negative,
-        positive_label=labels.positive,
+        negative_label=labels.other,
+        positive_label=labels.compared,
         favorable_label=labels.favorable,
         constraints=asked.constraints,
         target=asked.target,
@@ -133,6 +133,7 @@ def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
         n_people_left_out=None if left_out is None else left_out.n_people,
         versions=content.versions,
         promised=content.reached.promised,
+        score_is_for=labels.positive,
     )
 
 
@@ -141,7 +142,8 @@ def _gaps(content: Content, audit: Audit) -> Iterator[Gap]:
     measured = (f for f in audit.fairness if f.constraints == content.asked.constraints)
     fairness = next((f.after.value for f in measured), None)
     accuracy = None if audit.quality is None else audit.quality.accuracy_after.value
-    yield _gap(reached.metric, "number", reached.fairness_after, fairness)
+    metric = f"{reached.metric} of {label_text(None, content.labels.compared)}"
+    yield _gap(metric, "number", reached.fairness_after, fairness)
     yield _gap("accuracy", "percent", reached.accuracy_after, accuracy)
     yield _gap("changed decisions", "percent", reached.change_rate, audit.changes.rate.value)
 

@@ -37,7 +37,8 @@ class DecisionRows(ReadRows):
     columns : list of Column
         The same table as checked columns, without the score column.
     base : BaseScores
-        The scores, decisions and threshold of the base model.
+        The scores, decisions and threshold of the base model. The scores are those of `pos_label`:
+        a score of the other label is mirrored, and so is its threshold.
     group : ndarray of shape (n,), or None
         The number of each row's group in the constraint, from 0. It is −1 for a group that is not
         part of the constraint. None for a rival that decides without groups.
@@ -136,7 +137,8 @@ def rival_fit_rows(X: Any, rows: FitRows) -> RivalFitRows:
     group, _ = rows.large_groups
     kept = np.unique(rows.groups.codes[rows.in_constraint])
     labels = tuple(rows.groups.labels[code] for code in kept)
-    return RivalFitRows(X, rows.columns, rows.base, group, labels, rows.label, rows.weight)
+    base = rows.base.for_positive
+    return RivalFitRows(X, rows.columns, base, group, labels, rows.label, rows.weight)
 
 
 def read_fitted_groups(update: Any, sensitive_features: Any, n_rows: int) -> NDArray[np.intp]:

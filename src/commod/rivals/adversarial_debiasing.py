@@ -78,7 +78,7 @@ class AdversarialDebiasing(TrainedRival):
         estimates P(Y = 1 | x) and is not shifted. So the threshold has the same meaning for both
         models only where the base score is calibrated.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
     progress : bool, default=None

@@ -34,7 +34,7 @@ from commod.rivals._rows import (
     read_fitted_groups,
     rival_fit_rows,
 )
-from commod.scorecard import edited_scores
+from commod.scorecard import edited_scores, on_their_side
 from commod.updates._fit_rows import warn_about_group_columns
 from commod.updates._interface import (
     Decisions,
@@ -195,7 +195,7 @@ class Rival(BaseUpdate):
         columns = read_columns(X, self._column_kinds, self._unread())
         columns = [self.as_fitted(column) for column in columns]
         validate_data(self, X, skip_check_array=True, reset=False)
-        base = self._base(X, columns)
+        base = self._base(X, columns).for_positive
         group = self._read_group(sensitive_features, len(columns[0]))
         return DecisionRows(X, self._features(columns), base, group)
 
@@ -217,10 +217,21 @@ class Rival(BaseUpdate):
         return self._labels_of(self._final_decisions(rows))
 
     def _predict_proba(self, rows: DecisionRows) -> NDArray[np.float64]:
-        edited = self._scores(rows, self._checked_decisions(rows))
-        same = edited == rows.base.scores
-        proba = np.column_stack([np.where(same, rows.base.proba[:, 0], 1 - edited), edited])
-        return proba if self.classes_[1] == self.pos_label_ else proba[:, ::-1]
+        edited, base = self._deployed_scores(rows), rows.base.deployed
+        same = edited == base.scores
+        proba = np.column_stack([np.where(same, base.proba[:, 0], 1 - edited), edited])
+        return proba if self._score_label() == self.classes_[1] else proba[:, ::-1]
+
+    def _deployed_scores(self, rows: DecisionRows) -> NDArray[np.float64]:
+        """Return the edited scores of the label that the base score predicts, shape (n,)."""
+        positive = self._checked_decisions(rows)
+        edited, base = self._scores(rows, positive), rows.base.deployed
+        if base.is_for_positive:
+            return edited
+        mirrored = np.where(edited == rows.base.scores, base.scores, 1 - edited)
+        if self.randomised:
+            return mirrored
+        return on_their_side(mirrored, ~positive.astype(np.bool_), base.threshold)
 
     def _decision_function(self, rows: DecisionRows) -> NDArray[np.float64]:
         """Return logit(edited score) − logit(threshold), with the sign of the final decision."""
@@ -266,8 +277,7 @@ class Rival(BaseUpdate):
 
     def evaluate_rows(self, rows: DecisionRows) -> RowEvaluation:
         """Return final decisions and edited scores on rows that were read."""
-        scores = self._scores(rows, self._checked_decisions(rows))
-        return RowEvaluation(self._final_decisions(rows), scores)
+        return RowEvaluation(self._final_decisions(rows), self._deployed_scores(rows))
 
     def sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None

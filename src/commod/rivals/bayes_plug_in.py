@@ -68,7 +68,7 @@ class BayesPlugIn(PlugInRival):
         The rule compares with 0.5. So the score and its threshold are shifted on the logit scale
         until the threshold is 0.5: the rule decides alike if both are shifted together.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
 
@@ -186,7 +186,8 @@ class BayesPlugIn(PlugInRival):
         text = super()._sentence()
         if self._shortfall() > ROUNDING:
             text += (
-                f" The target, a {self._constraint.metric} of {self.target_:.4g}, was not reached: "
+                f" The target, {self.compared_text().metric} {self._constraint.sign} "
+                f"{self.target_:.4g}, was not reached: "
                 f"{self.fairness_:.4g} is the fairest value on the path of multipliers."
             )
         return text

@@ -94,7 +94,7 @@ class FRAPPE(TrainedRival):
         Both losses read scores that were shifted on the logit scale until their threshold was 0.5.
         So T is the same if the score and its threshold are shifted together.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
     progress : bool, default=None

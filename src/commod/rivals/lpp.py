@@ -51,7 +51,7 @@ class LPP(PlugInRival):
         The rule compares with 0.5. So the score and its threshold are shifted on the logit scale
         until the threshold is 0.5: the rule decides alike if both are shifted together.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
 

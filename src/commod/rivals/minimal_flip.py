@@ -40,7 +40,7 @@ class MinimalFlip(AwareRival):
         Only the order of the scores counts. Cuts lie between two scores, in the middle after the
         score and its threshold were shifted on the logit scale until the threshold was 0.5.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
     random_state : int, RandomState or None, default=None
@@ -124,7 +124,7 @@ class MinimalFlip(AwareRival):
             raise InputError(
                 "MinimalFlip counts people, so sample_weight has no meaning here. Leave it out."
             )
-        self.cuts_ = np.full(rows.n_groups, float(self.threshold))
+        self.cuts_ = np.full(rows.n_groups, rows.base.threshold)
         self.probabilities_ = np.tile([0.0, 1.0], (rows.n_groups, 1))
         base = rows.fairness(self._constraint, rows.base.decisions)
         self.target_ = self._constraint.towards_ideal(base, float(self.strength))

@@ -50,7 +50,7 @@ class RelaxedThresholdOptimizer(AwareRival):
         Only the order of the scores counts. Cuts lie between two scores, in the middle after the
         score and its threshold were shifted on the logit scale until the threshold was 0.5.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
     random_state : int, RandomState or None, default=None
@@ -114,7 +114,7 @@ class RelaxedThresholdOptimizer(AwareRival):
         labels = rows.needed_labels("RelaxedThresholdOptimizer maximises accuracy")
         base = rows.fairness(self._constraint, rows.base.decisions)
         self.target_ = self._constraint.towards_ideal(base, float(self.strength))
-        self.thresholds_ = [np.array([float(self.threshold)])] * rows.n_groups
+        self.thresholds_ = [np.array([rows.base.threshold])] * rows.n_groups
         self.probabilities_ = [np.ones(1)] * rows.n_groups
         if self.strength == 0 or np.isnan(base):
             return

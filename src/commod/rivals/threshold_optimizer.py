@@ -41,7 +41,7 @@ class ThresholdOptimizer(AwareRival):
         Only the order of the scores counts. Cuts lie between two scores, in the middle after the
         score and its threshold were shifted on the logit scale until the threshold was 0.5.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. It only names gains and losses.
     random_state : int, RandomState or None, default=None
@@ -140,7 +140,7 @@ class ThresholdOptimizer(AwareRival):
                 )
         gap = np.ptp(rows.rates(self._constraint, rows.base.decisions), axis=1).sum()
         self.tolerance_ = float((1 - self.strength) * gap)
-        self.thresholds_ = np.full((rows.n_groups, 2), float(self.threshold))
+        self.thresholds_ = np.full((rows.n_groups, 2), rows.base.threshold)
         self.probabilities_ = np.tile([1.0, 0.0], (rows.n_groups, 1))
         self.ignored_, self.constants_ = np.zeros(rows.n_groups), np.zeros(rows.n_groups)
         if self.strength > 0:

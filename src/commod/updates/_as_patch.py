@@ -30,9 +30,15 @@ from commod.updates._interface import AllowedChanges
 
 
 def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
-    """Return a fitted update with a scorecard as a patch."""
+    """Return a fitted update with a scorecard as a patch.
+
+    `allowed` is about decisions for `pos_label`; a patch has its gate for the label that the score
+    predicts.
+    """
+    if update._score_label() != update.pos_label_:
+        allowed = allowed._replace(may_raise=allowed.may_lower, may_lower=allowed.may_raise)
     labels = {name: plain(value) for name, value in _labels(update).items()}
-    refused = [x for x in labels.values() if not isinstance(x, str | bool | int | float)]
+    refused = [x for x in labels.values() if not isinstance(x, str | bool | int | float | None)]
     if refused:
         raise InputError(
             f"A patch holds labels that are text, numbers or booleans; got {refused[0]!r} of type "
@@ -78,13 +84,18 @@ def _left_out(update: Any) -> LeftOut:
 
 
 def _labels(update: Any) -> dict[str, Any]:
-    """Return the labels in the base model's own type: a user may write 1.0 for 1."""
-    positive = update.classes_ == update.pos_label_
+    """Return the labels in the base model's own type: a user may write 1.0 for 1.
+
+    In a patch the positive label is the one that the score predicts.
+    """
+    positive = update.classes_ == update._score_label()
+    counted = update.classes_ == update.pos_label_
     favorable = update.classes_ == update.favorable_label_
     return {
         "negative": update.classes_[~positive][0],
         "positive": update.classes_[positive][0],
         "favorable": update.classes_[favorable][0],
+        "counted": None if (counted == positive).all() else update.classes_[counted][0],
     }
 
 

@@ -72,7 +72,7 @@ class FitRows:
         """
         codes, n_groups = self.large_groups
         counted = np.where(self.weight > 0, codes, -1)
-        return Sides.of(self.base.scores, self.base.decisions, counted, n_groups)
+        return Sides.of(self.base.for_positive.scores, self.base.decisions, counted, n_groups)
 
     def accuracy(self, decisions: Decisions) -> float:
         """Return the weighted accuracy; NaN where true labels are unknown."""
@@ -126,19 +126,21 @@ def check_both_decisions(
     for is_positive, n in ((False, n_rows - n_positive), (True, n_positive)):
         if n >= FEWEST_DECISIONS or n >= SMALLEST_SHARE * n_rows:
             continue
+        share = f"Only {n} of" if n else "None of"
         text = (
-            f"Only {n} of the {n_rows:,} base decisions {verb(n, 'be')} {labels[is_positive]!r} at "
+            f"{share} the {n_rows:,} base decisions {verb(n, 'be')} {labels[is_positive]!r} at "
             f"threshold={rows.base.threshold:g}."
         )
-        way_out = "Check the threshold, and that the scores are those of the positive label."
+        way_out = "Check the threshold, and which label a high score predicts."
+        metric = constraint.metric_of(f"label {shown(labels[True])}")
         if is_positive and constraint.is_ratio:
             bar = f"at least {FEWEST_DECISIONS} of them, or {SMALLEST_SHARE:.0%} of the rows"
             raise InputError(
-                f"{text} The {constraint.metric} needs {bar}: with fewer, it would compare "
+                f"{text} The {metric} needs {bar}: with fewer, it would compare "
                 f"decisions that the update makes up. {way_out}",
                 parameter="threshold",
             )
-        reason = f"The {constraint.metric} of nearly equal decisions says little about fairness."
+        reason = f"The {metric} over nearly equal decisions says little about fairness."
         warnings.warn(f"{text} {reason} {way_out}", BaseModelWarning, stacklevel=5)
 
 

@@ -30,7 +30,7 @@ def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
     """Return the rows `index` (m,)."""
     return FitRows(
         columns=[column.take(index) for column in rows.columns],
-        base=type(rows.base)(rows.base.proba[index], rows.base.threshold),
+        base=rows.base.take(index),
         label=None if rows.label is None else rows.label[index],
         groups=type(rows.groups)(rows.groups.codes[index], rows.groups.labels),
         in_constraint=rows.in_constraint[index],

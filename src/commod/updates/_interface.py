@@ -108,7 +108,7 @@ class AllowedChanges(NamedTuple):
 
     def mask(self, base: BaseScores) -> Mask:
         """Return the rows whose decision may change, shape (n,); none with score = threshold."""
-        return np.asarray(self.is_open(base) & (base.scores != base.threshold))
+        return np.asarray(self.is_open(base) & ~base.at_threshold)
 
     def is_open(self, base: BaseScores) -> Mask:
         """Return the rows on which r acts, shape (n,); elsewhere it is held at 1."""

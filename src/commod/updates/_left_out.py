@@ -111,11 +111,13 @@ def left_out_text(
     positive: Decisions,
     min_group_size: int,
     rows_text: str = "",
+    metric: str = "",
 ) -> GroupText:
     """Return a sentence about the groups left out; empty if there are none.
 
     It states the metric over all groups, too, on the same rows. `rows_text` names the rows, such
     as "on the 600 rows of both halves", where the other figures are measured on other rows.
+    `metric` is the metric with the label that it counts.
     """
     if not groups:
         return GroupText("", "")
@@ -129,7 +131,7 @@ def left_out_text(
     listed = list_names([_group_text(group) for group in groups], MAX_LISTED_GROUPS)
     named = f"{subject} {statement}: {listed}."
     total = n_of(sum(group.n for group in groups), "row")
-    over_all = _over_all_groups(constraint, rows, positive, rows_text)
+    over_all = _over_all_groups(constraint, rows, positive, rows_text, metric)
     # "left" may be a group, and `Patch.verify` looks for the names of groups in a patch
     counted = f"{subject} ({total} in all) {verb(len(groups), 'be')} not part of the constraint."
     return GroupText(f"{named}{hidden} {over_all}".rstrip(), counted + hidden)
@@ -140,7 +142,7 @@ def _group_text(group: LeftOutGroup) -> str:
 
 
 def _over_all_groups(
-    constraint: Constraint, rows: FitRows, positive: Decisions, rows_text: str
+    constraint: Constraint, rows: FitRows, positive: Decisions, rows_text: str, metric: str
 ) -> str:
     """Return the metric over all groups whose rates may be shown and are defined."""
     is_large = _sizes(rows) >= FEWEST_DESCRIBED
@@ -158,7 +160,7 @@ def _over_all_groups(
         over = f"the {n_groups} groups of at least {FEWEST_DESCRIBED} rows"
     if not is_defined[is_large].all():
         over = f"the {n_groups} groups for which it is defined"
-    return f"Over {over} the {constraint.metric} is {value:.3f} {rows_text}".rstrip() + "."
+    return f"Over {over} the {metric} is {value:.3f} {rows_text}".rstrip() + "."
 
 
 def _has_every_rate(constraint: Constraint, rows: FitRows) -> NDArray[np.bool_]:

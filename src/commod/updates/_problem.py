@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
 
 from commod._data.encoding import BinTerms, Encoding, TermTable
 from commod._data.labels import is_label_in
@@ -210,8 +211,22 @@ class FitProblem:
             people=people,
             label=None if label is None else label[index],
             accuracy_weight=self.accuracy_weight,
+            expected_gain=self.expected_gain[index] if self.accuracy_weight else None,
             with_caps=self.caps.any(),
         )
+
+    @cached_property
+    def expected_gain(self) -> Floats:
+        """Return the accuracy that the change of each row is expected to gain, (n,), in [−1, 1].
+
+        A person's own label is mostly chance, and new people have other labels. So the expectation
+        follows from the score: P(label | score) is fitted to the labels of all rows.
+        """
+        rows = self.rows
+        assert rows.label is not None
+        fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+        probability = fitted.fit_transform(rows.base.scores, rows.label.astype(float), rows.weight)
+        return np.asarray(np.where(rows.base.decisions, 1 - 2 * probability, 2 * probability - 1))
 
     def inequalities(self, target: float, effects: ChangeEffects) -> SumInequalities:
         """Return the target and the caps as inequalities on the sums of `effects`."""

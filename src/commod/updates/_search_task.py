@@ -46,9 +46,8 @@ def search_task(
     position = {name: i for i, name in enumerate(dict.fromkeys(names))}
     weight = rows.weight[acting_index] * (1.0 if people is None else people[acting])
     if problem.accuracy_weight and rows.label is not None:
-        is_right = rows.base.decisions[acting_index] == rows.label[acting_index]
-        error_weight = max(1 - problem.accuracy_weight, MIN_ERROR_WEIGHT)
-        weight = weight * np.where(is_right, error_weight, 1.0)
+        is_right = (1 - problem.expected_gain[acting_index]) / 2
+        weight = weight * np.maximum(1 - problem.accuracy_weight * is_right, MIN_ERROR_WEIGHT)
     effects = problem.effects if people is None else problem.effects_on(index, people)
     limit = problem.limit(target)
     task = SearchTask(

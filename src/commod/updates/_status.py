@@ -28,8 +28,8 @@ def sentences(
 
     `problem` has the rows that were measured. `test` is None without `confidence`.
     """
-    constraint, n_fit_rows = problem.constraint, len(problem.rows)
-    goal = f"{constraint.metric} {constraint.sign} {update.target_:g}"
+    metric, n_fit_rows = update.compared_text().metric, len(problem.rows)
+    goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
     covered, left_out = (text.named for text in update._group_texts)
     if too_many := most_change_text(update.change_rate_):
         yield too_many
@@ -37,7 +37,7 @@ def sentences(
         n_fit_rows = test.n_fit_rows
         yield promise_text(goal, update.confidence, test, covered)
     elif outcome.stopped_by is not None:
-        yield from budget_texts(constraint.metric, outcome.stopped_by, problem.caps, covered)
+        yield from budget_texts(metric, outcome.stopped_by, problem.caps, covered)
     else:
         yield target_text(goal, update.reached_, covered, update.change_rate_)
     if left_out:
@@ -68,7 +68,7 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
 
 
 def target_text(goal: str, reached: bool, groups: str = "", change_rate: float = 0.0) -> str:
-    """Return whether a goal such as "P-rule ≥ 0.8" is reached on the fit rows.
+    """Return whether a goal such as "P-rule of label 1 ≥ 0.8" is reached on the fit rows.
 
     `groups` names the groups that are compared, where others are left out. An update that changes
     more than half of all decisions is not said to have reached its goal.

@@ -103,11 +103,12 @@ def ratio_problem(
 ) -> RatioProblem:
     """Return the numbers that the training of a ratio needs, in float32."""
     adversary_weight = rows.weight * rows.in_constraint
-    label = rows.base.scores if rows.label is None else rows.label.astype(np.float64)
+    base = rows.base.for_positive
+    label = base.scores if rows.label is None else rows.label.astype(np.float64)
     if constraint.only_label is not None:
         counted = label if constraint.only_label else 1 - label
         adversary_weight = adversary_weight * counted
-    margin = training_margins(rows.base.scores, rows.base.threshold)
+    margin = training_margins(base.scores, base.threshold)
     unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
     single = np.float32
     return RatioProblem(
@@ -118,7 +119,7 @@ def ratio_problem(
         weight=(rows.weight / unit).astype(single),
         adversary_weight=(adversary_weight / unit).astype(single),
         ratio_weight=(distance_weight / unit).astype(single),
-        offset=float(logit(rows.base.threshold)),
+        offset=float(logit(base.threshold)),
         n_groups=len(rows.groups.labels),
         adversary_sees_label=len(constraint.rate_rows) > 1,
     )

@@ -23,6 +23,7 @@ from commod._data.base_model import (
     ScoreColumn,
     base_classes,
     base_scores,
+    score_label,
     warn_about_base_model,
 )
 from commod._data.codes import plain
@@ -30,7 +31,7 @@ from commod._data.columns import Column, may_hold_codes, read_columns
 from commod._data.encoding import Encoding, NumericTerms, TermTable
 from commod._data.group_names import group_names_of
 from commod._data.groups import read_groups, sensitive_names
-from commod._data.labels import check_length, distinct_labels, is_label_in, read_labels
+from commod._data.labels import check_length, read_labels
 from commod._data.parameters import check_flag, check_names, check_number_parameter, check_seed
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
@@ -50,6 +51,7 @@ from commod.updates._interface import (
     RowEvaluation,
     Sweep,
 )
+from commod.updates._labels import ComparedText, counted_labels, outcomes_of
 from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
 from commod.updates._params_of_fit import ParamsOfFit
@@ -232,9 +234,11 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
-        label = self._read_true_labels(labels)
+        label = outcomes_of(labels, self.classes_, self.pos_label_, self._constraint)
         base = self._base(X, columns)
-        warn_about_base_model(self.estimator, X, base, pos_label=self.pos_label_, label=label)
+        warn_about_base_model(
+            self.estimator, X, base, classes=self.classes_, pos_label=self.pos_label_, label=label
+        )
         names = group_names_of(groups.labels, sensitive_names(sensitive_features))
         in_constraint = rows_of_large_groups(groups, weight, self.min_group_size, names)
         features = self._features(columns)
@@ -257,43 +261,14 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
                 setattr(self, name, getattr(other, name))
 
     def _set_labels(self) -> None:
-        self.pos_label_ = self._known_label("pos_label", self.classes_[1])
-        self.favorable_label_ = self._known_label("favorable_label", self.pos_label_)
+        self.pos_label_, self.favorable_label_ = counted_labels(
+            self.pos_label, self.favorable_label, self.classes_
+        )
+        self._score_label()  # refuses a label that the base model does not know
 
-    def _known_label(self, parameter: str, default: Any) -> Any:
-        label, known = getattr(self, parameter), self.classes_.tolist()
-        if label is not None and not is_label_in(label, known):
-            raise InputError(
-                f"{parameter}={shown(label)} is not a label of the base model: {known}."
-                f"{did_you_mean(label, known)}",
-                parameter=parameter,
-            )
-        return default if label is None else label
-
-    def _read_true_labels(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
-        if labels is None:
-            if self._constraint.needs_labels:
-                raise InputError(
-                    f"This estimator requires y to be passed, but the target y is None: "
-                    f"constraints={self.constraints!r} compares errors, and errors need labels. "
-                    "Only demographic_parity can do without."
-                )
-            return None
-        unknown = [v for v in distinct_labels(labels) if v not in self.classes_.tolist()]
-        if unknown:
-            known = self.classes_.tolist()
-            raise InputError(
-                f"y holds [{list_names([repr(v) for v in unknown], 3)}], which the base model does "
-                f"not know; its labels are {known}.{did_you_mean(unknown[0], known)}",
-                parameter="y",
-            )
-        label = np.asarray(labels == self.pos_label_, dtype=bool)
-        if label.all() or not label.any():
-            raise InputError(
-                f"y holds one class only ({labels[:1].tolist()[0]!r}); telling errors from right "
-                "decisions needs both."
-            )
-        return label
+    def _score_label(self) -> Any:
+        """Return the label that a high score predicts; see `BaseScores`."""
+        return score_label(self.estimator_, self.classes_)
 
     def _unread(self) -> frozenset[str]:
         """Return the locked columns: only the base model reads them, so they may hold anything.
@@ -346,6 +321,12 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self.n_gains_, self.n_losses_ = gains, losses
         self.base_fairness_ = rows.fairness(self._constraint, before)
         self.fairness_ = rows.fairness(self._constraint, positive)
+        self._other_ratio = None
+        if self._constraint.is_ratio:
+            others = (
+                np.subtract(1.0, decisions, dtype=np.float64) for decisions in (before, positive)
+            )
+            self._other_ratio = tuple(rows.fairness(self._constraint, rates) for rates in others)
         people = replace(rows, weight=rows.weight * counted)
         self.base_accuracy_, self.accuracy_ = people.accuracy(before), people.accuracy(positive)
         self.outscoring_ = outscoring_figures(rows, positive, self._raising_is_a_gain())
@@ -359,22 +340,25 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         """Store the groups that the constraint leaves out, and return a sentence about them."""
         left_out = self.groups_left_out_ = groups_left_out(rows, positive)
         size = self.min_group_size
-        return left_out_text(left_out, self._constraint, rows, positive, size, rows_text)
+        text = self.compared_text().metric
+        return left_out_text(left_out, self._constraint, rows, positive, size, rows_text, text)
 
     def _sentence(self) -> str:
         return self._figures_text("fit rows")
 
     def _figures_text(self, rows: str) -> str:
         """Return the figures in a sentence; `rows` names the rows that they were measured on."""
-        metric = self._constraint.metric
+        metric = self.compared_text().metric
         text = (
             f"On the {self.n_rows_:,} {rows}: {metric} {self.base_fairness_:.3f} → "
-            f"{self.fairness_:.3f}, {self.change_rate_:.1%} of the decisions changed "
+            f"{self.fairness_:.3f}{self._other_ratio_text()}, {self.change_rate_:.1%} of the "
+            "decisions changed "
             f"({self.n_gains_:,.0f} gains, {self.n_losses_:,.0f} losses of the favourable outcome)"
         )
         if not np.isnan(self.accuracy_):
             text += f", accuracy {self.base_accuracy_:.3f} → {self.accuracy_:.3f}"
         text += "; new rows may differ." if rows == "fit rows" else "."
+        text += self.compared_text().spelled
         if np.isnan(self.base_fairness_):
             text += (
                 f" The {metric} of the base model is undefined here: nobody is above the "
@@ -383,6 +367,19 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         if self.n_losses_ > self.n_gains_:
             text += " Most of the changes are losses: people lose the favourable outcome."
         return text
+
+    def compared_text(self) -> ComparedText:
+        """Return which metric of which label is compared, in words."""
+        other = self._other_label(self.pos_label_)
+        return ComparedText(self._constraint, plain(self.pos_label_), plain(other))
+
+    def _other_ratio_text(self) -> str:
+        """Return the P-rule of the other label in brackets; empty for other metrics."""
+        figures = getattr(self, "_other_ratio", None)  # None in updates that 0.1 stored
+        if figures is None:
+            return ""
+        before, after = (f"{value:.3f}" for value in figures)
+        return f" ({self.compared_text().other_metric} {before} → {after})"
 
     def _html_repr(self) -> str:
         """Return what `_repr_html_` shows in a notebook: scikit-learn's diagram until fitted."""
@@ -415,7 +412,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     def _notebook_figures(self) -> Figures:
         is_held_out = self.fitted_param("confidence") is not None
         return Figures(
-            metric=self._constraint.metric,
+            metric=self.compared_text().metric,
             base_fairness=self.base_fairness_,
             fairness=self.fairness_,
             base_accuracy=self.base_accuracy_,
@@ -514,6 +511,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             threshold=float(self.fitted_param("threshold")),
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
+            score_is_for=plain(self._score_label()),
         )
 
     def edit_columns(self, edit: Callable[[Column], Column]) -> Self:

@@ -24,7 +24,7 @@ from commod._solvers.problem import (
 )
 from commod.exceptions import InputError
 from commod.patch import Patch
-from commod.scorecard import decide
+from commod.scorecard import new_decisions
 from commod.updates._fit_rows import FitRows
 from commod.updates._fit_together import fit_together
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
@@ -134,7 +134,7 @@ class COMMOD(RatioUpdate):
     threshold : float, default=0.5
         The base decision is score > threshold.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None. Only names directions.
     progress : bool, default=None
@@ -403,7 +403,7 @@ class COMMOD(RatioUpdate):
         self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
-        self._store_outcome(rows, decide(rows.base.scores, ratio, rows.base.threshold))
+        self._store_outcome(rows, new_decisions(rows.base, ratio))
         if self.scorecard_ is not None:
             n_people = terms.n_people(rows.weight)
             few_people = few_people_sentences(n_people, self.scorecard_.points)

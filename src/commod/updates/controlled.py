@@ -24,7 +24,7 @@ from commod._statistics.promises import (
 )
 from commod._text import most_change_text
 from commod.exceptions import InputError, TargetWarning
-from commod.scorecard import DISTANCE_COLUMN, decide
+from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_parameters import check_controlled_parameters, read_change_cost
@@ -132,9 +132,10 @@ class ControlledDebiaser(RatioUpdate):
         Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
         `groups_left_out_`.
     threshold : float, default=0.5
-        The base decision is score > threshold.
+        The base decision is `classes_[1]` where score > threshold; see `ScoreColumn` for a score
+        of the other label.
     pos_label : label, default=None
-        The label whose rates count; `classes_[1]` if None.
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
     favorable_label : label, default=None
         The label that is good for the person; `pos_label` if None.
     progress : bool, default=None
@@ -180,7 +181,8 @@ class ControlledDebiaser(RatioUpdate):
     cost_, cost_limit_ : float
         Cost of all changes, over the number of rows: the distance of the score from the threshold,
         or `change_cost`. `cost_limit_` is the smallest that reaches the same fairness, for a method
-        that knows the sensitive features. NaN where `borderline` is 0 and with sample weights.
+        that knows the sensitive features. NaN where `borderline` is 0, with sample weights, and for
+        equalized odds on more than 20,000 rows (see `commod.bounds.minimal_cost`).
     limit_ : float
         The smallest share of changes that reaches the same fairness in the same direction, for a
         method that knows the sensitive features. NaN with sample weights.
@@ -442,7 +444,7 @@ class ControlledDebiaser(RatioUpdate):
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
         base = problem.rows.base
         ratio = self._effective(base, self._ratio_function().evaluate(problem.terms))
-        return decide(base.scores, ratio, base.threshold)
+        return new_decisions(base, ratio)
 
     def _store_figures(
         self, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None = None
@@ -562,7 +564,6 @@ class ControlledDebiaser(RatioUpdate):
                 problem, swept = sweep_targets(problem, targets, model._target, report)
             model.direction_ = problem.direction
             model._store_no_change(problem)  # lets the model read new rows
-            model.reads_score_ = bool(problem.is_distance.any())
             allowed = model.allowed_changes()
             for settings, outcome in swept:
                 if len(weights) > 1:

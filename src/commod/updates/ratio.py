@@ -23,10 +23,10 @@ from commod.scorecard import (
     DISTANCE_COLUMN,
     MARGIN_COLUMN,
     Scorecard,
-    decide,
     distances,
     edited_scores,
     margins,
+    new_decisions,
 )
 from commod.updates._as_patch import patch_of
 from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
@@ -64,8 +64,7 @@ class RatioRows(ReadRows):
         for start in range(0, len(self.base.scores), size):
             part = slice(start, start + size)
             columns = [column.take(part) for column in self.columns]
-            base = BaseScores(self.base.proba[part], self.base.threshold)
-            yield RatioRows(columns, base, self.encoding)
+            yield RatioRows(columns, self.base.take(part), self.encoding)
 
 
 class RatioUpdate(BaseUpdate):
@@ -178,7 +177,7 @@ class RatioUpdate(BaseUpdate):
         so it may hold anything that the base model accepts.
         """
         base, ratio = self._base_and_ratio(X)
-        return self._labels_of(decide(base.scores, ratio, base.threshold))
+        return self._labels_of(new_decisions(base, ratio))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the edited scores, shape (n, 2), columns in the order of `classes_`.
@@ -191,7 +190,7 @@ class RatioUpdate(BaseUpdate):
         edited = self._edited(base, ratio)
         is_same = edited == base.scores
         proba = np.column_stack([np.where(is_same, base.proba[:, 0], 1 - edited), edited])
-        return proba if self.classes_[1] == self.pos_label_ else proba[:, ::-1]
+        return proba if self._score_label() == self.classes_[1] else proba[:, ::-1]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the edited margin, shape (n,): positive where `classes_[1]` is predicted."""
@@ -200,7 +199,7 @@ class RatioUpdate(BaseUpdate):
             size = np.abs(ratio * margins(base.scores, base.threshold))
         else:
             size = np.abs(margins(self._edited(base, ratio), base.threshold))
-        positive = decide(base.scores, ratio, base.threshold)
+        positive = new_decisions(base, ratio)
         is_second_class = positive == (self.classes_[1] == self.pos_label_)
         return np.where(is_second_class, 1.0, -1.0) * np.maximum(size, np.finfo(float).tiny)
 
@@ -212,12 +211,12 @@ class RatioUpdate(BaseUpdate):
     def decision_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of a positive decision, shape (n,): 0 or 1, never randomised."""
         base, ratio = self._base_and_ratio(X)
-        return decide(base.scores, ratio, base.threshold).astype(np.float64)
+        return new_decisions(base, ratio).astype(np.float64)
 
     def changes(self, X: Any) -> ChangedDecisions:
         """Return which rows change and in which direction."""
         base, ratio = self._base_and_ratio(X)
-        return self._changes(base.decisions, decide(base.scores, ratio, base.threshold))
+        return self._changes(base.decisions, new_decisions(base, ratio))
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may be raised, and whether they may be lowered."""
@@ -247,7 +246,7 @@ class RatioUpdate(BaseUpdate):
     def decide_rows(self, rows: RatioRows) -> NDArray[np.bool_]:
         """Return the decisions on rows that were read, shape (n,)."""
         ratio = self._effective(rows.base, self._ratio_function().evaluate(rows.terms))
-        return decide(rows.base.scores, ratio, rows.base.threshold)
+        return new_decisions(rows.base, ratio)
 
     def evaluate_rows(self, rows: RatioRows) -> RowEvaluation:
         """Return decisions, edited scores and ratio on rows that were read."""
@@ -255,7 +254,7 @@ class RatioUpdate(BaseUpdate):
         raw_ratio = self._ratio_function().evaluate(rows.terms)
         ratio = self._effective(base, raw_ratio)
         return RowEvaluation(
-            after=decide(base.scores, ratio, base.threshold),
+            after=new_decisions(base, ratio),
             scores=self._edited(base, ratio),
             ratio=ratio,
             raw_ratio=raw_ratio,
@@ -279,9 +278,10 @@ class RatioUpdate(BaseUpdate):
         return self._ratio_columns(self._base_of(scores), self._features(columns))
 
     def _base_of(self, scores: NDArray[np.float64]) -> BaseScores:
-        """Return known scores of the positive label as base scores."""
+        """Return known scores, in the unit that is deployed, as base scores."""
         proba = np.column_stack([1 - scores, scores])
-        return BaseScores(proba, float(self.fitted_param("threshold")))
+        is_for_positive = bool(self._score_label() == self.pos_label_)
+        return BaseScores(proba, float(self.fitted_param("threshold")), is_for_positive)
 
 
 def with_score_columns(columns: Sequence[Column], of_score: Sequence[Column]) -> list[Column]:

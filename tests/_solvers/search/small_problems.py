@@ -15,7 +15,7 @@ CONSTRAINTS = (
     "true_positive_rate_parity",
     "false_positive_rate_parity",
 )
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=30)
 seeds = st.integers(0, 2**32 - 1)
 
 

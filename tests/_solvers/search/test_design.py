@@ -11,7 +11,7 @@ from commod._data.encoding import learn_encoding
 from commod._solvers.search import design as design_module
 from commod._solvers.search.design import Design, row_blocks, unit_spread
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None, max_examples=25)
 
 
 def drawn(seed, n, n_numbers, sizes, *, absent):

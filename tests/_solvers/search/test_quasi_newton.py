@@ -16,7 +16,7 @@ def bowl(seed, d):
     return (lambda v: (float((v - low) @ matrix @ (v - low)), 2 * matrix @ (v - low))), low
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 12))
 def test_the_lowest_point_of_a_bowl(seed, d):
     function, low = bowl(seed, d)

@@ -351,8 +351,6 @@ def test_the_next_process_loads_what_the_first_compiled(tmp_path, monkeypatch):
     for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"):
         monkeypatch.delenv(name, raising=False)
     fits = [fit_in_a_process(), fit_in_a_process()]
-    [file] = stored(tmp_path)  # one program is all a fit needs
-    file.write_bytes(file.read_bytes()[:1000])
-    fits += [fit_in_a_process(), fit_in_a_process()]
+    assert len(stored(tmp_path)) == 1  # one program is all a fit needs
     assert len({ratios for ratios, _ in fits}) == 1
-    assert [n_compiled for _, n_compiled in fits] == [1, 0, 1, 0], "a damaged file is replaced"
+    assert [n_compiled for _, n_compiled in fits] == [1, 0]

@@ -50,7 +50,7 @@ def _passed_if(condition: bool) -> State:
 def _target_on_rows(e: Evidence) -> Answer:
     if e.request.target is None:
         return None
-    value, metric = e.fairness.after.value, e.fairness.metric
+    value, metric = e.fairness.after.value, e.fairness.name
     if value is None:
         return "not enough evidence", f"The {metric} is not defined on these rows."
     text = (
@@ -71,7 +71,7 @@ def _target_on_interval(e: Evidence) -> Answer:
         return "not enough evidence", "There is no interval on these rows."
     reached = [e.constraint.is_met(end, target) for end in (low, high)]
     text = (
-        f"The {e.fairness.metric} is between {metric_text(e, low)} and {metric_text(e, high)} "
+        f"The {e.fairness.name} is between {metric_text(e, low)} and {metric_text(e, high)} "
         f"({interval(e, compared=True)})."
     )
     nearest = min(low, high, key=lambda end: abs(end - target))
@@ -84,7 +84,7 @@ def _target_on_interval(e: Evidence) -> Answer:
 
 
 def _not_less_fair(e: Evidence) -> Answer:
-    before, after, metric = e.fairness.before.value, e.fairness.after.value, e.fairness.metric
+    before, after, metric = e.fairness.before.value, e.fairness.after.value, e.fairness.name
     if before is None or after is None:
         return "not enough evidence", f"The {metric} is not defined both before and after."
     old, new = metric_text(e, before, after), metric_text(e, after, before)

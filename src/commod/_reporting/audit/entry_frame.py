@@ -15,6 +15,7 @@ from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
     check_texts,
+    named_labels,
     read_request,
 )
 
@@ -31,6 +32,7 @@ def audit_frame(
     request: Any = None,
     pos_label: Any = None,
     favorable_label: Any = None,
+    score_is_for: Any = None,
     label_names: Mapping[Any, str] | None = None,
     group_names: Mapping[Any, Any] | None = None,
     rows: str = "audited rows",
@@ -57,13 +59,16 @@ def audit_frame(
     y_true : str, default=None
         Column with the true labels.
     scores_before, scores_after : str, default=None
-        Columns with the scores of `pos_label` in [0, 1].
+        Columns with the scores of the label `score_is_for`, in [0, 1].
     request : Request or mapping, default=None
         What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
     pos_label : label, default=None
-        The label whose rates are counted. If None, that of the request, or 1.
+        The label whose rates are compared. If None, that of the request, or `favorable_label`, or
+        1.
     favorable_label : label, default=None
         The label that is good for the person. If None, that of the request, or `pos_label`.
+    score_is_for : label, default=None
+        The label that a high score predicts. If None, that of the request, or the larger label.
     label_names : mapping of label to str, default=None
         What the labels mean, for use in sentences: ``{0: "low risk", 1: "high risk"}``.
     group_names : mapping, default=None
@@ -111,10 +116,10 @@ def audit_frame(
     """
     check_settings(level, min_group_size, min_subgroup_size)
     texts = {"rows": rows, "title": title, "created": created}
-    check_texts(texts, (pos_label, favorable_label), label_names, optional=("title", "created"))
+    labels = named_labels(pos_label, favorable_label, score_is_for)
+    check_texts(texts, labels, label_names, optional=("title", "created"))
     if hasattr(sensitive_features, "tolist"):  # names in an array
         sensitive_features = sensitive_features.tolist()
-    labels = pos_label, favorable_label
     request = read_request(request, None, labels, has_labels=y_true is not None)
     columns = {
         "before": before,

@@ -28,6 +28,7 @@ from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
     check_texts,
+    named_labels,
     read_request,
 )
 from commod._reporting.audit.scores import measure_scores
@@ -53,6 +54,7 @@ def audit(
     stability: Any = None,
     pos_label: Any = None,
     favorable_label: Any = None,
+    score_is_for: Any = None,
     label_names: Mapping[Any, str] | None = None,
     group_names: Mapping[Any, Any] | None = None,
     rows: str = "audited rows",
@@ -77,7 +79,7 @@ def audit(
     y_true : array-like of shape (n,), default=None
         True labels. Without them, errors are not counted.
     scores_before, scores_after : array-like of shape (n,), default=None
-        Scores of `pos_label` in [0, 1]. If None, those of the explanation.
+        Scores of the label `score_is_for`, in [0, 1]. If None, those of the explanation.
     X : table of shape (n, n_features), default=None
         Raw columns, to describe who changes and which subgroups are badly served. Columns that are
         neither numbers nor categories, such as dates, are left out.
@@ -90,9 +92,12 @@ def audit(
     stability : Stability, default=None
         From `commod.stability`.
     pos_label : label, default=None
-        The label whose rates are counted. If None, that of the request, or 1.
+        The label whose rates are compared. If None, that of the request, or `favorable_label`, or
+        1.
     favorable_label : label, default=None
         The label that is good for the person. If None, that of the request, or `pos_label`.
+    score_is_for : label, default=None
+        The label that a high score predicts. If None, that of the request, or the larger label.
     label_names : mapping of label to str, default=None
         What the labels mean, for use in sentences: ``{0: "low risk", 1: "high risk"}``.
     group_names : mapping, default=None
@@ -154,7 +159,8 @@ def audit(
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size)
     texts = {"rows": rows, "title": title, "created": created}
-    check_texts(texts, (pos_label, favorable_label), label_names, optional=("title", "created"))
+    labels = named_labels(pos_label, favorable_label, score_is_for)
+    check_texts(texts, labels, label_names, optional=("title", "created"))
     check_flag(sensitive_in_ledger, "sensitive_in_ledger")
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     given = {"scores_before": scores_before, "scores_after": scores_after, "row_ids": row_ids}
@@ -167,7 +173,6 @@ def audit(
         X = explanation.X if X is None else X
         scores_before = explanation.scores_before if scores_before is None else scores_before
         scores_after = explanation.scores_after if scores_after is None else scores_after
-    labels = pos_label, favorable_label
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     scores = scores_before, scores_after
     everybody = read_people(decisions, scores, sensitive_features, request, group_names)

@@ -14,6 +14,7 @@ from commod._reporting.audit.areas import change_areas
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.rates import changes_of, fairness_of_all, groups_of, limit_of
+from commod._reporting.audit.reference import with_reference
 from commod._reporting.audit.scores import ScoreFigures, quality_of
 from commod._reporting.audit.subgroups import Slice, find_subgroups
 from commod._text import label_text
@@ -122,10 +123,20 @@ class Evidence:
     @cached_property
     def fairness_metrics(self) -> tuple[_record.Fairness, ...]:
         """Return every fairness metric, the requested one first."""
-        outcome = label_text(self.request.pos_name, self.request.pos_label)
         return fairness_of_all(
-            self.compared, self.constraint, outcome or "the counted outcome", self.level
+            self.compared, self.constraint, self.outcome, self.other_outcome, self.level
         )
+
+    @property
+    def outcome(self) -> str:
+        """Return the label whose rates are compared, in words."""
+        request = self.request
+        return label_text(request.pos_name, request.pos_label) or "the counted outcome"
+
+    @property
+    def other_outcome(self) -> str:
+        """Return the other label in words; empty where nobody has it."""
+        return label_text(self.request.other_name, self.request.other_label)
 
     @property
     def fairness(self) -> _record.Fairness:
@@ -147,7 +158,10 @@ class Evidence:
     def groups(self) -> tuple[_record.Group, ...]:
         """Return every group before and after."""
         means = self.scores.mean_before, self.scores.mean_after
-        return groups_of(self.counts, self.coding, means, self.sizes, self.is_compared, self.level)
+        groups = groups_of(
+            self.counts, self.coding, means, self.sizes, self.is_compared, self.level
+        )
+        return with_reference(groups, self.scores, self.counts.sizes)
 
     @cached_property
     def quality(self) -> _record.Quality | None:

@@ -214,12 +214,17 @@ def count_frame(
         table = {name: list(compress(values, shown)) for name, values in table.items()}
     sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
     before, after = (sums.get(role) for role in SCORES)
+    squares = {r: _numbers(table, f"{r}_square_sum") for r in SCORES if r in roles}
     people.warn_of_inverted_scores((before, after), n, stacklevel=4)
     scores = ScoreFigures(
         mean_before=people.group_means(before, n),
         mean_after=people.group_means(after, n),
+        square_before=people.group_means(squares.get("scores_before"), n),
+        square_after=people.group_means(squares.get("scores_after"), n),
         agreement=_agreement(table, summary),
-        n_contradictions=_n_contradictions(table, people.after),
+        n_contradictions=_n_contradictions(
+            table, people.after == people.coding.score_is_for_positive
+        ),
     )
     return people.coding, people.count(n), scores, np.where(is_hidden, sizes, 0)
 
@@ -230,14 +235,14 @@ def _by_group(
     """Return people by group, label and decisions, with sums of their scores."""
     scores = list(summary.mean_scores)
     flags: dict[str, nw.Expr] = {}
-    products: dict[str, nw.Expr] = {}
+    products = {f"{role}_square": nw.col(role) * nw.col(role) for role in scores}
     if threshold is not None and "scores_after" in scores:
         flags["above"] = nw.col("scores_after") > threshold
     if len(scores) == 2:
         before, after = nw.col(scores[0]), nw.col(scores[1])
         flags["identical"] = before == after
         first, second = (_centred(role, summary) for role in scores)
-        products = {
+        products |= {
             "distance": (before - after).abs(),
             "before_squared": first * first,
             "after_squared": second * second,
@@ -299,6 +304,10 @@ def _agreement(table: GroupTable, summary: DecisionSummary) -> Agreement | None:
 
 
 def _n_contradictions(table: GroupTable, after: BoolArray) -> int | None:
+    """Return how many decisions differ from score > threshold; `after`: decided the score's label.
+
+    None where scores or threshold are not given.
+    """
     if "above_sum" not in table:
         return None
     n, above = _numbers(table, "n"), _numbers(table, "above_sum")

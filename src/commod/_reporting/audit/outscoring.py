@@ -39,8 +39,10 @@ def outscoring_of(
     """
     if people.scores_before is None or not is_compared.any():
         return ()
-    is_raised = people.coding.favorable_is_positive
-    scores = people.scores_before if is_raised else -people.scores_before
+    # a high score may predict the favourable label, or the other one
+    coding = people.coding
+    is_good = coding.favorable_is_positive == coding.score_is_for_positive
+    scores = people.scores_before if is_good else -people.scores_before
     number = np.where(is_compared, np.cumsum(is_compared) - 1, -1)
     names = [str(n) for n in np.array(people.coding.group_names, dtype=object)[is_compared]]
     sides = Sides.of(

@@ -110,19 +110,22 @@ class AuditedPeople:
     def warn_of_inverted_scores(
         self, sums: OptionalPair, sizes: FloatArray, stacklevel: int
     ) -> None:
-        """Warn where positive decisions have the lower mean score: scores of the other label.
+        """Warn where decisions for the score's label have the lower mean score.
 
         `sums` are scores before and after: each row (n,) adds the scores of `sizes` (n,) people.
         """
         names = "scores_before", "scores_after"
-        for name, totals, positive in zip(names, sums, (self.before, self.after), strict=True):
+        for name, totals, decided in zip(names, sums, (self.before, self.after), strict=True):
+            positive = decided == self.coding.score_is_for_positive
             if totals is None or positive.all() or not positive.any():
                 continue
             low, high = (totals[rows].sum() / sizes[rows].sum() for rows in (~positive, positive))
             if high < low - ROUNDING:
                 warnings.warn(
-                    f"{name} are lower where the decision is {self.coding.positive_label!r}. They "
-                    "look like scores of the other label; pass the scores of pos_label.",
+                    f"{name} are read as scores of the label {self.coding.score_label!r}, but are "
+                    "lower where that is the decision. They look like scores of the other label. "
+                    "Pass the label that a high score predicts as score_is_for= (on the command "
+                    "line: --score-is-for).",
                     DataWarning,
                     stacklevel=stacklevel,
                 )

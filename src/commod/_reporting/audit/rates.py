@@ -19,11 +19,11 @@ from commod.metrics._constraint import CONSTRAINTS, Constraint
 
 
 def fairness_of_all(
-    counts: DecisionCounts, requested: Constraint, outcome: str, level: float
+    counts: DecisionCounts, requested: Constraint, outcome: str, other: str, level: float
 ) -> tuple[Fairness, ...]:
     """Return every fairness metric of the compared groups, the requested one first.
 
-    `outcome` names the counted decision in the definitions of the metrics.
+    `outcome` names the counted decision, `other` the other one; it is empty where nobody has it.
     """
     others = [constraint for constraint in CONSTRAINTS.values() if constraint != requested]
     return tuple(
@@ -33,9 +33,13 @@ def fairness_of_all(
             metric=constraint.metric,
             higher_is_fairer=constraint.higher_is_fairer,
             asked=constraint == requested,
-            definition=constraint.definition(outcome),
+            definition=constraint.definition(outcome, other),
             before=_fairness(counts, constraint, False, level),
             after=_fairness(counts, constraint, True, level),
+            outcome=outcome,
+            other_outcome=other,
+            other_before=_other_ratio(counts, constraint, False, other, level),
+            other_after=_other_ratio(counts, constraint, True, other, level),
         )
         for constraint in (requested, *others)
     )
@@ -47,6 +51,23 @@ def _fairness(
     if not counts.is_comparable(constraint):
         return UNDEFINED
     table = counts.table(constraint, after)
+    value = constraint.value_from_counts(*table)
+    low, high = fairness_interval(constraint, *table, level)
+    return Estimate(
+        None if value is None else float(value), finite_or_none(low), finite_or_none(high)
+    )
+
+
+def _other_ratio(
+    counts: DecisionCounts, constraint: Constraint, after: bool, other: str, level: float
+) -> Estimate | None:
+    """Return the ratio of the rates of the other label; None for a gap, which has no such twin."""
+    if not constraint.is_ratio or not other:
+        return None
+    if not counts.is_comparable(constraint):
+        return UNDEFINED
+    sizes, positives = counts.table(constraint, after)
+    table = sizes, sizes - positives
     value = constraint.value_from_counts(*table)
     low, high = fairness_interval(constraint, *table, level)
     return Estimate(

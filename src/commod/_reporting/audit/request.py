@@ -22,7 +22,12 @@ from commod.scorecard import SCORE_EDITS
 
 SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")
 NON_NEGATIVE = ("max_margin",)
-FACTS = ("pos_label", "favorable_label", "threshold")  # of the update, not wishes of the user
+FACTS = (
+    "pos_label",
+    "favorable_label",
+    "threshold",
+    "score_is_for",
+)  # of the update, not wishes of the user
 
 
 def check_settings(level: float, min_group_size: int, min_subgroup_size: int) -> None:
@@ -34,22 +39,31 @@ def check_settings(level: float, min_group_size: int, min_subgroup_size: int) ->
     check_number_parameter(min_subgroup_size, "min_subgroup_size", (int, np.integer), min_val=1)
 
 
+def named_labels(pos_label: Any, favorable_label: Any, score_is_for: Any) -> dict[str, Any]:
+    """Return the labels that the caller states, by the name of their parameter."""
+    return {
+        "pos_label": pos_label,
+        "favorable_label": favorable_label,
+        "score_is_for": score_is_for,
+    }
+
+
 def check_texts(
     texts: Mapping[str, Any],
-    labels: tuple[Any, Any],
+    labels: Mapping[str, Any],
     label_names: Any,
     *,
     optional: Collection[str],
 ) -> None:
     """Refuse texts that are no text, labels that are no single values, and names in no mapping.
 
-    `texts` are parameters by name; those in `optional` may be None. `labels` are pos_label and
-    favorable_label.
+    `texts` are parameters by name; those in `optional` may be None. `labels` are pos_label,
+    favorable_label and score_is_for by name.
     """
     for name, value in texts.items():
         if not isinstance(value, str) and not (value is None and name in optional):
             raise InputTypeError(f"{name}={shown(value)} must be text.", parameter=name)
-    for name, label in zip(("pos_label", "favorable_label"), labels, strict=True):
+    for name, label in labels.items():
         check_label_parameter(label, name)
     if label_names is not None and not isinstance(label_names, Mapping):
         raise InputTypeError(
@@ -60,11 +74,12 @@ def check_texts(
 
 
 def read_request(
-    request: Any, defaults: Request | None, labels: tuple[Any, Any], *, has_labels: bool
+    request: Any, defaults: Request | None, labels: Mapping[str, Any], *, has_labels: bool
 ) -> Request:
     """Return the checked request.
 
-    `labels` are pos_label and favorable_label; they replace those of the request if not None.
+    `labels` are pos_label, favorable_label and score_is_for; they replace those of the request if
+    not None.
     Entries that a mapping leaves out come from `defaults`, the request of the explained update. So
     do labels and threshold that a `Request` leaves out.
     """
@@ -89,8 +104,7 @@ def read_request(
         check_choice(request.score_edit, "score_edit", SCORE_EDITS)
     if constraint.needs_labels and not has_labels:
         raise missing_labels(constraint)
-    named = zip(("pos_label", "favorable_label"), labels, strict=True)
-    return replace(request, **{name: label for name, label in named if label is not None})
+    return replace(request, **{name: label for name, label in labels.items() if label is not None})
 
 
 def _as_request(request: Any, defaults: Request) -> Request:
@@ -117,9 +131,13 @@ def _as_request(request: Any, defaults: Request) -> Request:
 def add_label_names(request: Request, coding: Coding, names: Mapping[Any, str] | None) -> Request:
     """Return the request with the labels of the data and their names."""
     names = names or {}
-    positive, favorable = coding.positive_label, coding.favorable_label
+    positive, favorable, other = (
+        coding.positive_label,
+        coding.favorable_label,
+        coding.negative_label,
+    )
     for label in names:
-        if label not in (coding.negative_label, positive):
+        if label not in (other, positive):
             raise InputError(
                 f"label_names has {label!r}, which is not a label; the labels are "
                 f"{coding.negative_label!r} and {positive!r}."
@@ -130,4 +148,7 @@ def add_label_names(request: Request, coding: Coding, names: Mapping[Any, str] |
         favorable_label=plain(favorable),
         pos_name=str(names.get(positive, request.pos_name or positive)),
         favorable_name=str(names.get(favorable, request.favorable_name or favorable)),
+        other_label=plain(other),
+        other_name=None if other is None else str(names.get(other, other)),
+        score_is_for=plain(coding.score_label),
     )

@@ -25,12 +25,15 @@ N_BINS = 10
 class ScoreFigures:
     """What scores before and after say; None where it is not known.
 
-    `mean_before` and `mean_after` have shape (n_groups,). `auc_loss` is the area under the curve
+    `mean_before` and `mean_after` have shape (n_groups,); `square_before` and `square_after` are
+    the means of squared scores. `auc_loss` is the area under the curve
     before minus the area after. `n_contradictions` new decisions differ from score > threshold.
     """
 
     mean_before: FloatArray | None = None
     mean_after: FloatArray | None = None
+    square_before: FloatArray | None = None
+    square_after: FloatArray | None = None
     auc_before: Estimate | None = None
     auc_after: Estimate | None = None
     auc_loss: Estimate | None = None
@@ -41,14 +44,18 @@ class ScoreFigures:
 
 def measure_scores(people: AuditedPeople, threshold: float | None, level: float) -> ScoreFigures:
     """Return all figures of the scores that are given."""
-    label, before, after = people.label, people.scores_before, people.scores_after
+    before, after = people.scores_before, people.scores_after
+    is_scored = people.coding.score_is_for_positive
+    label = None if people.label is None else people.label == is_scored
     pair = None if before is None or after is None else (before, after)
     labelled = None if pair is None or label is None else (*pair, label)
-    is_above = None if after is None or threshold is None else after > threshold
+    is_above = None if after is None or threshold is None else (after > threshold) == is_scored
     sizes = np.ones(len(people))
     return ScoreFigures(
         mean_before=people.group_means(before, sizes),
         mean_after=people.group_means(after, sizes),
+        square_before=people.group_means(None if before is None else before**2, sizes),
+        square_after=people.group_means(None if after is None else after**2, sizes),
         auc_before=_area(before, label, level),
         auc_after=_area(after, label, level),
         auc_loss=None if labelled is None else area_loss(*labelled, level),

@@ -20,6 +20,7 @@ from commod._text import (
     small_group_text,
     verb,
 )
+from commod.metrics._constraint import RateRow
 
 MAX_LISTED = 5  # findings in a sentence
 
@@ -54,7 +55,7 @@ def interval(evidence: Evidence, *, compared: bool = False) -> str:
 
 def why_undefined(evidence: Evidence) -> str:
     """Return why the requested metric has no value."""
-    metric = evidence.fairness.metric
+    metric = evidence.fairness.name
     if len(evidence.compared_names) < 2:
         return f"the {metric} compares groups, and fewer than two groups are large enough."
     return (
@@ -134,7 +135,7 @@ def _gains(n: int, evidence: Evidence) -> str:
 
 
 def _fairness(evidence: Evidence) -> str:
-    metric, constraint = evidence.fairness.metric, evidence.constraint
+    metric, constraint = evidence.fairness.name, evidence.constraint
     before, after = evidence.fairness.before.value, evidence.fairness.after
     if before is None or after.value is None:
         return f"Fairness is not known: {why_undefined(evidence)}"
@@ -145,6 +146,7 @@ def _fairness(evidence: Evidence) -> str:
         low, high = metric_text(evidence, after.low), metric_text(evidence, after.high)
         text += f" (between {low} and {high}, {interval(evidence, compared=True)})"
     text += "."
+    text += _other_ratio(evidence)
     if not constraint.is_met(after.value, before):
         text += " This is less fair than before."
     target = evidence.request.target
@@ -157,6 +159,16 @@ def _fairness(evidence: Evidence) -> str:
         else:
             text += f" The target, {goal}, is reached on these rows."
     return text
+
+
+def _other_ratio(evidence: Evidence) -> str:
+    """Return the P-rule of the other label before and after; empty for other metrics."""
+    fairness = evidence.fairness
+    before, after = fairness.other_before, fairness.other_after
+    if before is None or after is None or before.value is None or after.value is None:
+        return ""
+    old, new = metric_text(evidence, before.value), metric_text(evidence, after.value)
+    return f" The {fairness.other_name} was {old} and is {new}."
 
 
 def _left_out(evidence: Evidence) -> str:
@@ -182,7 +194,8 @@ def _left_out(evidence: Evidence) -> str:
         return text
     n, n_all = len(counts.sizes), len(evidence.counts.sizes)
     over = f"all {n} groups" if n == n_all else f"the {n} groups whose rates can be shown"
-    return f"{text} Over {over}, the {constraint.metric} is {metric_text(evidence, float(value))}."
+    shown = metric_text(evidence, float(value))
+    return f"{text} Over {over}, the {evidence.fairness.name} is {shown}."
 
 
 def _small_group(group: SmallGroup) -> str:
@@ -193,11 +206,19 @@ def _rates(evidence: Evidence, is_or_was: str) -> str:
     """Return the lowest and highest rate of each rate row, before ("was") or after ("is")."""
     sizes, positives = evidence.compared.table(evidence.constraint, after=is_or_was == "is")
     rates = [
-        f"the {row.name} of “{shorten(evidence.request.pos_name)}” {is_or_was} "
-        f"{_extremes(evidence, positives[i] / sizes[i])}"
+        f"{_rate_name(evidence, row)} {is_or_was} {_extremes(evidence, positives[i] / sizes[i])}"
         for i, row in enumerate(evidence.constraint.rate_rows)
     ]
     return "; ".join(rates)
+
+
+def _rate_name(evidence: Evidence, row: RateRow) -> str:
+    """Return a rate by its name and, where true labels count, in words."""
+    name = f"the {row.name} of {evidence.outcome}"
+    if row.label is None or not evidence.other_outcome:
+        return name
+    among = evidence.outcome if row.label else evidence.other_outcome
+    return f"{name} (decided {evidence.outcome} among those whose true label is {among})"
 
 
 def _extremes(evidence: Evidence, rates: NDArray[np.float64]) -> str:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from commod._data.codes import plain
-from commod._data.labels import binary_outcome, check_length, distinct_labels, read_labels
+from commod._data.labels import (
+    binary_outcome,
+    check_length,
+    distinct_labels,
+    is_label_in,
+    read_labels,
+)
 from commod._data.tables import n_rows_of
 from commod._record import Card, Request
 from commod._reporting.explain.cards import CardMaker
@@ -64,6 +70,8 @@ def decisions_of_labels(
     for name, labels in {"y_before": before, "y_after": after}.items():
         check_length(labels, name, n_rows_of(X))
     values = list(dict.fromkeys([*distinct_labels(before), *distinct_labels(after)]))
+    if pos_label is None and is_label_in(favorable_label, values):
+        pos_label = favorable_label
     if pos_label is None:
         if 1 not in values:
             raise InputError(
@@ -127,7 +135,7 @@ def decisions_of_update(
         pos_label=plain(update.pos_label_),
         negative_label=plain(update.classes_[update.classes_ != update.pos_label_][0]),
         favorable_label=plain(update.favorable_label_),
-        scores_before=rows.base.scores,
+        scores_before=rows.base.deployed.scores,
         scores_after=evaluation.scores,
         ratio=evaluation.ratio,
         raw_ratio=evaluation.raw_ratio,

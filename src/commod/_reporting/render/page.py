@@ -87,6 +87,7 @@ def step_fields(trade_off: TradeOff, step: Step, names: ShortNames) -> dict[str,
         "limit": percent(step.limit),
         "accuracy": percent(step.accuracy),
         "outscoring": percent(step.outscoring),
+        "outscoring_losses": percent(step.outscoring_losses),
         "settings": names(settings, 160) if settings else "",
     }
 

@@ -106,6 +106,34 @@ def errors(audit: Audit) -> ReportTable:
     )
 
 
+def reference(audit: Audit) -> ReportTable:
+    """Return adverse impact ratio and standardised mean difference of each group."""
+    score = texts.score_label(audit.request)
+    return table_of(
+        "reference",
+        "Every group beside the reference group: the compared group with the highest share of "
+        f"{texts.favourable_outcome(audit.request)} before the update. The adverse impact ratio "
+        "is a group's share divided by that of the reference. The standardised mean difference is "
+        f"a group's mean score of {score} minus that of the reference, divided by the standard "
+        f"deviation of the scores. {texts.measured(audit)}",
+        _shown_groups(audit),
+        (
+            ("Group", lambda g: Cell(g.name, "reference" if g.is_reference else "")),
+            ("Impact ratio before", _of_group(lambda g: figure(g.impact_before, three_digits))),
+            ("Impact ratio after", _of_group(lambda g: figure(g.impact_after, three_digits))),
+            (
+                "Mean difference before",
+                _of_group(lambda g: figure(g.score_gap_before, three_digits, "no scores")),
+            ),
+            (
+                "Mean difference after",
+                _of_group(lambda g: figure(g.score_gap_after, three_digits, "no scores")),
+            ),
+        ),
+        more=_omitted_groups(len(audit.groups)),
+    )
+
+
 def _of_group(cell: Callable[[Group], Cell]) -> Callable[[Group], Cell]:
     """Return `cell` for groups that are described; a hidden group gets the reason instead."""
     hidden = Cell("not shown", "too few people", None, "number")
@@ -174,8 +202,9 @@ def outscoring(audit: Audit) -> ReportTable:
     """Return how those who change score beside those who do not, in all groups and by group."""
     records = []
     for figures in audit.outscoring:
-        total = "all pairs of the same group", figures.n_changed, figures.n_others
-        records.append((figures, *total, figures.same_group))
+        people = figures.n_changed, figures.n_others
+        records.append((figures, "all pairs of the same group", *people, figures.same_group))
+        records.append((figures, "all pairs", *people, figures.overall))
         for g in figures.groups[:MOST_GROUPS]:
             records.append((figures, g.name, g.n_changed, g.n_others, g.probability))
     return table_of(
@@ -231,7 +260,7 @@ def fairness(audit: Audit) -> ReportTable:
         f"Fairness metrics. {texts.measured(audit, n)}",
         audit.fairness,
         (
-            ("Metric", lambda f: Cell(f.metric, "asked for" if f.asked and has_target else "")),
+            ("Metric", lambda f: Cell(f.name, "asked for" if f.asked and has_target else "")),
             ("What it is", lambda f: sentence(f.definition or f.constraints.replace("_", " "))),
             ("Before", lambda f: figures(f, f.before)),
             ("After", lambda f: figures(f, f.after)),

@@ -142,6 +142,13 @@ def counted_outcome(request: Request) -> str:
     return label_text(request.pos_name, request.pos_label) or "the counted outcome"
 
 
+def score_label(request: Request) -> str:
+    """Return the label that a high score predicts, in words."""
+    names = {request.pos_label: request.pos_name, request.other_label: request.other_name}
+    label = request.score_is_for
+    return label_text(names.get(label), label) or counted_outcome(request)
+
+
 def allowed_direction(request: Request) -> str:
     """Return in words how decisions may change."""
     return _DIRECTIONS.get(request.direction, plain(request.direction))
@@ -168,6 +175,18 @@ def fairness_number(audit: Audit, value: float | None, digits: int = 2) -> str:
     if value is None:
         return NOT_KNOWN
     return distinct(value, audit.request.target, digits=digits)
+
+
+def other_ratio(audit: Audit) -> str:
+    """Return the P-rule of the other label before and after; empty for other metrics."""
+    fairness = asked_fairness(audit)
+    if fairness is None or fairness.other_before is None or fairness.other_after is None:
+        return ""
+    before, after = (
+        fairness_number(audit, figure.value)
+        for figure in (fairness.other_before, fairness.other_after)
+    )
+    return f" {shorten(fairness.other_name)}: {before} before, {after} after."
 
 
 def target_state(audit: Audit) -> tuple[str, str]:
@@ -224,6 +243,7 @@ def request_pairs(audit: Audit) -> list[tuple[str, str]]:
     for what, value, name in (
         ("Label that rates count", request.pos_label, request.pos_name),
         ("Favourable label", request.favorable_label, request.favorable_name),
+        ("Label that a high score predicts", request.score_is_for, None),
         ("Threshold on the score", request.threshold, None),
     ):
         named = f" (“{plain(name)}”)" if name is not None and name != str(value) else ""
@@ -370,7 +390,7 @@ def trade_off_rows(audit: Audit, trade_off: TradeOff) -> str:
     ):
         return "These are not the audited rows: do not compare the figures with the audit's."
     return (
-        f"These are the audited rows. The audited update itself has {fairness.metric} "
+        f"These are the audited rows. The audited update itself has {fairness.name} "
         f"{number(fairness.after.value, 3)} with {n_of(audit.changes.n_changes, 'change')}. It was "
         "fitted separately, so a step with the same target may differ from it."
     )
@@ -457,9 +477,12 @@ def shipped_pairs(shipped: Shipped) -> list[tuple[str, str, bool]]:
 
 
 def _labels(shipped: Shipped) -> str:
+    scored = ""
+    if shipped.score_is_for is not None:
+        scored = f"; a high score predicts {plain(shipped.score_is_for)}"
     return (
         f"rates count {plain(shipped.positive_label)}, the other label is "
-        f"{plain(shipped.negative_label)}; {plain(shipped.favorable_label)} is favourable"
+        f"{plain(shipped.negative_label)}; {plain(shipped.favorable_label)} is favourable{scored}"
     )
 
 

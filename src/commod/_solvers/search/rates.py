@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 N_CAPPED_SUMS = 3  # share of changes, gain of accuracy, change of volume
-TIE_BREAK = 1e-9  # weight of an error beside a change: of equal numbers, the most accurate changes
+TIE_BREAK = 1e-9  # weight of an error beside a change: of as many changes, the most accurate win
 
 
 @dataclass(frozen=True)
@@ -163,17 +163,20 @@ def change_effects(
     people: Floats | None = None,
     label: Mask | None = None,
     accuracy_weight: float = 0.0,
+    expected_gain: Floats | None = None,
     with_caps: bool = True,
 ) -> ChangeEffects:
     """Return what changing each row does to the rates of the cells and, `with_caps`, to 3 sums.
 
     The three sums are: the share of changes (people, not weights), the gain of accuracy (zero
     without labels), and the change of the overall positive rate. `people` (n,) is how many people
-    a row of a sample stands for; `weight` (n,) is the weight of all of them together.
+    a row of a sample stands for; `weight` (n,) is the weight of all of them together. The cost of a
+    change falls with its `expected_gain` of accuracy (n,), in [−1, 1]; that of the label if None.
     """
     n = len(decisions)
     person = np.full(n, 1 / n) if people is None else people / people.sum()
     gain = np.zeros(n) if label is None else np.where(decisions == label, -1.0, 1.0)
+    expected = gain if expected_gain is None else expected_gain * (1 - TIE_BREAK)
     sign = np.where(decisions, -1.0, 1.0)
     totals = cells.totals(weight).ravel()
     cell = np.where(cells.index >= 0, cells.index, len(totals))
@@ -189,7 +192,7 @@ def change_effects(
     return ChangeEffects(
         may_change=may_change,
         people=person,
-        cost=person * (1 - max(accuracy_weight, TIE_BREAK) * gain) * may_change,
+        cost=person * (1 - accuracy_weight * expected - TIE_BREAK * gain) * may_change,
         cell=cell,
         step=step * may_change,
         extra=extra,

@@ -75,7 +75,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         text = (
-            f"Comparison of {n_of(len(self.frontiers), 'method')}, {self._constraint.metric} "
+            f"Comparison of {n_of(len(self.frontiers), 'method')}, {self._rows.metric} "
             f"{self.base_fairness:.3f} before, measured on "
             f"{self._rows.name_with_left_out(self._rows_word)}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
@@ -85,7 +85,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         rows = self._rows.name_with_left_out(self._rows_word)
         sentences = [
-            f"The base model has {self._constraint.metric} {number(self.base_fairness, 3)} on the "
+            f"The base model has {self._rows.metric} {number(self.base_fairness, 3)} on the "
             f"{rows}. For each method, the best update on these rows counts. plot() draws all."
         ]
         tables = [self._notebook_table()]
@@ -107,7 +107,7 @@ class Comparison:
         ]
         sign = "≥" if self._constraint.higher_is_fairer else "≤"
         header = ("method", "needs the group", *(f"{sign} {level:g}" for level in levels))
-        caption = f"Share of decisions changed to reach each {self._constraint.metric}"
+        caption = f"Share of decisions changed to reach each {self._rows.metric}"
         return caption, header, rows
 
     def frame(self) -> pd.DataFrame:
@@ -183,7 +183,7 @@ class Comparison:
             needs[name] = True
         frame = pd.DataFrame.from_dict(table, orient="index", columns=levels)
         frame.insert(0, "needs group", pd.Series(needs))
-        return frame.rename_axis(index="method", columns=self._constraint.metric)
+        return frame.rename_axis(index="method", columns=self._rows.metric)
 
     def plot(self) -> Figure:
         """Draw changes and accuracy against fairness, one column for each kind of method.
@@ -197,6 +197,7 @@ class Comparison:
             self.limit_curve(),
             base=(self.base_fairness, self.base_accuracy),
             constraint=self._constraint,
+            metric=self._rows.metric,
             rows_word=self._rows_word,
         )
 
@@ -227,7 +228,7 @@ class Comparison:
         if not all(0 <= level <= largest for level in numbers):
             raise InputError(
                 f"levels must be a list of numbers from 0 to {largest:g}, values of the "
-                f"{self._constraint.metric}; got {levels!r}."
+                f"{self._rows.metric}; got {levels!r}."
             )
         return numbers
 

@@ -26,6 +26,7 @@ def draw_comparison(
     *,
     base: tuple[float, float],
     constraint: Constraint,
+    metric: str,
     rows_word: str,
 ) -> Figure:
     """Return a figure with two panels for each kind of method.
@@ -56,7 +57,7 @@ def draw_comparison(
             ax.plot([base_fairness], [value], "x", color="black", ms=8, zorder=4)
         top.set_title(TITLES[bool(needs_group)])
         top.legend(frameon=False, fontsize=8, loc="upper left")
-        bottom.set_xlabel(f"{constraint.metric} on the {rows_word}")
+        bottom.set_xlabel(f"{metric} on the {rows_word}")
     _label_rows(grid, has_accuracy=not frame["accuracy"].isna().all())
     _explain_marks(figure)
     _zoom(grid, base_fairness, constraint.ideal)

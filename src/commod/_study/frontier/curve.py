@@ -15,7 +15,7 @@ from commod._data.codes import plain
 from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import Card, Segments, Step, TradeOff
 from commod._study.evaluation import ANY_CHANGE, EvaluationRows
-from commod._study.frontier.plot import COLOR_LABELS, draw_frontier, first_known
+from commod._study.frontier.plot import COLOR_LABELS, default_color, draw_frontier
 from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
@@ -121,13 +121,13 @@ class Frontier:
 
     def __repr__(self) -> str:
         return (
-            f"Frontier of {len(self)} updates, {self._constraint.metric} "
+            f"Frontier of {len(self)} updates, {self._rows.metric} "
             f"{self.base_fairness:.3f} before, measured on "
             f"{self._rows.name_with_left_out(self.rows_word)}"
         )
 
     def _repr_html_(self) -> str:
-        metric = self._constraint.metric
+        metric = self._rows.metric
         before = f"{metric} {number(self.base_fairness, 3)}"
         if not np.isnan(self.base_accuracy):
             before += f" and accuracy {number(self.base_accuracy, 3)}"
@@ -193,21 +193,22 @@ class Frontier:
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         color : {"outscoring", "outscoring_losses", "accuracy"}, default=None
-            The column of `frame` that the colour of a dot shows. If None, the first one that is
-            known: `outscoring`, `outscoring_losses` or `accuracy`. A dot whose value is undefined
-            is hollow.
+            The column of `frame` that the colour of a dot shows. If None, `outscoring` or
+            `outscoring_losses`, depending on whether gains or losses are more; `accuracy` where
+            base scores are not known. A dot whose value is undefined is hollow.
 
         Returns
         -------
         matplotlib Axes
         """
         frame = self.frame()
-        color = first_known(frame) if color is None else check_choice(color, "color", COLOR_LABELS)
+        color = check_choice(color, "color", COLOR_LABELS) if color else default_color(frame)
         return draw_frontier(
             frame,
             self._limit_curve(frame["fairness"].dropna()),
             base_fairness=self.base_fairness,
             constraint=self._constraint,
+            metric=self._rows.metric,
             rows_text=self._rows.name_with_left_out(self.rows_word),
             color=color,
             ax=ax,
@@ -252,7 +253,8 @@ class Frontier:
         is_good = is_within & (fairness == fairest)
         if target is not None:
             warnings.warn(
-                f"No update reaches {self._constraint.metric} {target:g} on the {self.rows_word}. "
+                f"No update reaches {self._rows.metric} {self._constraint.sign} {target:g} on the "
+                f"{self.rows_word}. "
                 f"The closest one is returned: {fairest:.3f} with {changes[is_good].min():.1%} "
                 "changed.",
                 TargetWarning,
@@ -267,7 +269,7 @@ class Frontier:
         known = fairness[~np.isnan(fairness)]
         if not len(known):
             raise InputError(
-                f"No update of this frontier has a defined {self._constraint.metric}: nobody is "
+                f"No update of this frontier has a defined {self._rows.metric}: nobody is "
                 "decided positively, or a group has no row with the label it is measured on."
             )
         return float(known.max() if self._constraint.higher_is_fairer else known.min())
@@ -294,7 +296,7 @@ class Frontier:
             steps.append(Step(**figures, settings=settings, segments=segments, card=card))
         return TradeOff(
             constraints=self._constraint.name,
-            metric=self._constraint.metric,
+            metric=self._rows.metric,
             method=self._method,
             rows=self.rows_word,
             n_rows=len(self._rows),

@@ -18,9 +18,14 @@ COLOR_LABELS = {
 }
 
 
-def first_known(frame: pd.DataFrame) -> str | None:
-    """Return the first column for the colour of dots that has a value; None if none has."""
-    return next((name for name in COLOR_LABELS if frame[name].notna().any()), None)
+def default_color(frame: pd.DataFrame) -> str | None:
+    """Return the column for the colour of dots; None if no column has a value.
+
+    It is that of gains or of losses, whichever are more, and else the accuracy.
+    """
+    mostly_gains = frame["n_gains"].sum() >= frame["n_losses"].sum()
+    names = "outscoring" if mostly_gains else "outscoring_losses", "accuracy"
+    return next((name for name in names if frame[name].notna().any()), None)
 
 
 def draw_frontier(
@@ -29,6 +34,7 @@ def draw_frontier(
     *,
     base_fairness: float,
     constraint: Constraint,
+    metric: str,
     rows_text: str,
     color: str | None,
     ax: Axes | None = None,
@@ -45,7 +51,7 @@ def draw_frontier(
     _draw_dots(frame, color, ax)
     ax.plot(*limit_curve, color="black", lw=1.2, label="fewest possible changes")
     ax.plot([base_fairness], [0], "x", color="tab:red", label="base model")
-    ax.set_xlabel(f"{constraint.metric} on the {rows_text}")
+    ax.set_xlabel(f"{metric} on the {rows_text}")
     ax.set_ylabel("share of decisions changed")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     if not constraint.higher_is_fairer:

@@ -303,6 +303,7 @@ class _Refits:
             change_rate=(gains | losses).mean(axis=1),
             failures=tuple(f"{type(error).__name__}: {error}" for error in self.errors),
             warnings=self.messages,
+            outcome="" if self.evaluation is None else self.evaluation.outcome,
             left_out="" if self.evaluation is None else self.evaluation.left_out_text,
             **request,
         )

@@ -73,6 +73,8 @@ class Stability:
         Messages of the refits by kind of warning. What is said about the base model is kept once.
     left_out : str
         How many groups are too small to be in `fairness`; empty without any.
+    outcome : str
+        The label whose rates are compared, in words.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class Stability:
     failures: tuple[str, ...]
     warnings: dict[str, list[str]]
     left_out: str = ""
+    outcome: str = ""
 
     def __len__(self) -> int:
         return len(self.change_share)
@@ -276,8 +279,8 @@ class Stability:
         text = f"A refit changes {_range_text(self.change_rate, '.1%')} of the decisions"
         known = self.fairness[~np.isnan(self.fairness)]
         if len(known):
-            metric = get_constraint(self.constraints).metric
-            text += f" and reaches a {metric} of {_range_text(known, '.3f')}"
+            metric = get_constraint(self.constraints).metric_of(self.outcome)
+            text += f" and reaches {metric}: {_range_text(known, '.3f')}"
         return f"{text}."
 
 
