@@ -189,7 +189,7 @@ def with_distance(update, terms, points, intercept):
     weights = np.array([points], dtype=np.float64)
     start = np.array([0.0])
     reader.scorecard_ = Scorecard(Encoding((terms,)), intercept, np.ones(1), weights, start)
-    reader.reads_score_ = True
+    reader.reads_score_, reader.direction_ = True, "any"
     return reader
 
 
@@ -237,6 +237,26 @@ def test_a_column_with_the_name_of_the_distance_is_refused(table, update, reader
     with pytest.raises(InputError, match="Rename the column, or pass reads_score=False"):
         taken.read_rows(named)
     assert clone(update).get_params()["reads_score"] is True
+
+
+def test_a_fit_refuses_the_name_of_the_distance_only_where_it_reads_it(table):
+    X, y, groups = table
+    named = X.assign(**{DISTANCE_COLUMN: X["x0"]})
+    with pytest.raises(InputError, match="Rename the column, or pass reads_score=False"):
+        fitted((named, y, groups), borderline=0.1)
+    update = fitted((named, y, groups), borderline=0.1, reads_score=False)
+    assert not update.reads_score_
+    edited = update.to_patch().apply(named)
+    np.testing.assert_array_equal(edited["commod_changed"], update.changes(named).changed)
+
+
+def test_rows_are_read_where_the_distance_got_no_points(table, update):
+    X, _, _ = table
+    unused = BinTerms(DISTANCE_COLUMN, (0.1,), has_missing_term=False)
+    reader = with_distance(update, unused, [0.0, 0.0], 1.0)
+    reader.reads_score_ = False
+    assert not reader.evaluate_rows(reader.read_rows(X)).after[X["score"] < 0.5].any()
+    assert not explain(reader, X).changed.any()
 
 
 def test_commod_takes_the_same_name_and_knows_the_old_one(table):

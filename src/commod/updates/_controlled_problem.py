@@ -14,6 +14,16 @@ from commod._solvers.search.rates import Caps
 from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
+from commod.updates.ratio import with_score_columns
+
+
+def reads_distance(update: Any) -> bool:
+    """Return whether a fitted update encodes rows with the distance, which is no column of X.
+
+    It does so also where the distance got no points. X may have a column of this name otherwise.
+    """
+    names = {column.name for column in update.scorecard_.encoding.columns}
+    return DISTANCE_COLUMN in names.difference(update._columns_seen)
 
 
 def fit_problem(
@@ -24,7 +34,7 @@ def fit_problem(
     columns = list(rows.columns)
     spends = bool(update.borderline)
     if spends and update.reads_score:
-        columns.append(Column(DISTANCE_COLUMN, "numeric", distance))
+        columns = with_score_columns(columns, [Column(DISTANCE_COLUMN, "numeric", distance)])
     if encoding is None:
         encoding = _learn(update, rows, columns, numeric)
     monotone = dict(update.monotone or {})

@@ -28,7 +28,7 @@ from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_parameters import check_controlled_parameters, read_change_cost
-from commod.updates._controlled_problem import fit_problem, whom_costs
+from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._gates import fit_target
 from commod.updates._held_out import (
@@ -431,7 +431,8 @@ class ControlledDebiaser(RatioUpdate):
             concepts = concepts_of(problem, outcome, self.n_concepts)
             self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
         assert self.scorecard_ is not None
-        self.reads_score_ = DISTANCE_COLUMN in self.scorecard_.columns_used
+        has_points = DISTANCE_COLUMN in self.scorecard_.columns_used
+        self.reads_score_ = has_points and reads_distance(self)
         n_people = problem.terms.n_people(problem.rows.weight)
         self._few_people_texts = status.few_people_sentences(n_people, self.scorecard_.points)
         self.n_search_rows_ = outcome.n_search_rows
@@ -541,7 +542,7 @@ class ControlledDebiaser(RatioUpdate):
         return np.where(self.allowed_changes().is_open(base), ratio, 1.0)
 
     def _reads_distance(self) -> bool:
-        return self.scorecard_ is not None and DISTANCE_COLUMN in self.scorecard_.encoding.kinds
+        return reads_distance(self)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 

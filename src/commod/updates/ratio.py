@@ -115,16 +115,7 @@ class RatioUpdate(BaseUpdate):
 
     def _ratio_columns(self, base: BaseScores, columns: list[Column]) -> list[Column]:
         """Return the columns that r reads: those of X, and one of the score if r reads it."""
-        of_score = self._score_columns(base)
-        names = {c.name for c in of_score}
-        for column in columns:
-            if column.name in names:
-                raise InputError(
-                    f"X has a column {column.name!r}, the name that reads_score gives to a column "
-                    "of the base model's score. Rename the column, or pass reads_score=False.",
-                    parameter="reads_score",
-                )
-        return [*columns, *of_score]
+        return with_score_columns(columns, self._score_columns(base))
 
     def _score_columns(self, base: BaseScores) -> list[Column]:
         """Return the columns that r reads and that the base score determines."""
@@ -142,7 +133,7 @@ class RatioUpdate(BaseUpdate):
         return False
 
     def _reads_distance(self) -> bool:
-        """Return whether r reads the distance |score − threshold|."""
+        """Return whether rows are encoded with the distance |score − threshold|."""
         return False
 
     def _base_and_ratio(self, X: Any) -> tuple[BaseScores, NDArray[np.float64]]:
@@ -291,6 +282,19 @@ class RatioUpdate(BaseUpdate):
         proba = np.column_stack([1 - scores, scores])
         is_for_positive = bool(self._score_label() == self.pos_label_)
         return BaseScores(proba, float(self.fitted_param("threshold")), is_for_positive)
+
+
+def with_score_columns(columns: Sequence[Column], of_score: Sequence[Column]) -> list[Column]:
+    """Return columns of X and those of the score; refuse a column of X with the same name."""
+    names = {column.name for column in of_score}
+    for column in columns:
+        if column.name in names:
+            raise InputError(
+                f"X has a column {column.name!r}, the name that reads_score gives to a column "
+                "of the base model's score. Rename the column, or pass reads_score=False.",
+                parameter="reads_score",
+            )
+    return [*columns, *of_score]
 
 
 def _as_fitted(columns: Sequence[Column], encoding: Encoding) -> list[Column]:

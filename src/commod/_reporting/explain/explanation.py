@@ -158,7 +158,9 @@ def explain(
 
 def _added_columns(update: Any, decisions: ExplainedDecisions) -> list[Column]:
     """Return the distance from the threshold where r reads it; segments may then use it, too."""
-    if update is None or decisions.scores_before is None:
+    if update is None or decisions.scores_before is None or decisions.card is None:
+        return []
+    if DISTANCE_COLUMN not in {line.column for line in decisions.card.lines}:
         return []
     columns = update.score_columns(decisions.scores_before)
     return [column for column in columns if column.name == DISTANCE_COLUMN]
