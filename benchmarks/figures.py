@@ -14,6 +14,7 @@ from typing import Any
 
 import agreement
 import blind_peers
+import borderline
 import controlled
 import new_rows
 import numpy as np
@@ -226,6 +227,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "scorecard-size": controlled.scorecard_size,
     "blind-peers": blind_peers.blind_peers,
     "gains-only": controlled.gains_only,
+    "borderline": borderline.borderline,
+    "directions": borderline.directions,
     "promises": promises.promises,
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,

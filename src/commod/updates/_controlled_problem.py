@@ -54,6 +54,9 @@ def fit_problem(
     return problem
 
 
+MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
+
+
 class ChangeCosts(NamedTuple):
     """The smallest share of changes, the cost of an update, and the smallest cost."""
 
@@ -71,7 +74,8 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
         cost = float(problem.change_cost[changed].sum()) / len(changed)
     if problem.is_weighted or not fairness > 0:
         return ChangeCosts(unknown, cost, unknown)
-    limits = problem.limit(fairness), problem.cost_limit(fairness)
+    is_slow = problem.cells.shape[0] > 1 and len(changed) > MAX_COSTED_ROWS
+    limits = problem.limit(fairness), unknown if is_slow else problem.cost_limit(fairness)
     limit, cost_limit = (unknown if np.isinf(value) else value for value in limits)
     return ChangeCosts(limit, cost, cost_limit)
 

@@ -181,7 +181,8 @@ class ControlledDebiaser(RatioUpdate):
     cost_, cost_limit_ : float
         Cost of all changes, over the number of rows: the distance of the score from the threshold,
         or `change_cost`. `cost_limit_` is the smallest that reaches the same fairness, for a method
-        that knows the sensitive features. NaN where `borderline` is 0 and with sample weights.
+        that knows the sensitive features. NaN where `borderline` is 0, with sample weights, and for
+        equalized odds on more than 20,000 rows (see `commod.bounds.minimal_cost`).
     limit_ : float
         The smallest share of changes that reaches the same fairness in the same direction, for a
         method that knows the sensitive features. NaN with sample weights.
@@ -540,7 +541,7 @@ class ControlledDebiaser(RatioUpdate):
         return np.where(self.allowed_changes().is_open(base), ratio, 1.0)
 
     def _reads_distance(self) -> bool:
-        return self.reads_score_
+        return self.scorecard_ is not None and DISTANCE_COLUMN in self.scorecard_.encoding.kinds
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 
@@ -562,7 +563,6 @@ class ControlledDebiaser(RatioUpdate):
                 problem, swept = sweep_targets(problem, targets, model._target, report)
             model.direction_ = problem.direction
             model._store_no_change(problem)  # lets the model read new rows
-            model.reads_score_ = bool(problem.is_distance.any())
             allowed = model.allowed_changes()
             for settings, outcome in swept:
                 if len(weights) > 1:
