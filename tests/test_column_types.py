@@ -48,7 +48,7 @@ def table(column, make=pd.Series):
 
 
 UPDATES = {
-    name: ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0).fit(
+    name: ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, borderline=0).fit(
         table(values), Y, sensitive_features=GROUP
     )
     for name, values in FORMS.items()
@@ -159,7 +159,7 @@ def test_arrays_of_objects_are_refused_too():
     def objects(values):
         return np.array(list(zip(values, SCORE.tolist(), strict=True)), dtype=object)
 
-    update = ControlledDebiaser(ScoreColumn(1), target=0.9, sparsity=0)
+    update = ControlledDebiaser(ScoreColumn(1), target=0.9, sparsity=0, borderline=0)
     update.fit(objects(NEAR.tolist()), Y, sensitive_features=GROUP)
     update.predict(objects(NEAR.tolist()))
     for other in (NEAR.astype(str).tolist(), NEAR.astype(int).tolist()):
@@ -191,7 +191,7 @@ def test_a_column_of_several_types_keeps_them_all():
     """Rare values get no points, and their type is known all the same."""
     mixed = FORMS["town"].astype(object)
     mixed[:3] = [7, 8, 9]
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0)
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, borderline=0)
     X = table(mixed)
     decided = update.fit(X, Y, sensitive_features=GROUP).predict(X)
     each = [update.predict(X.iloc[[i]])[0] for i in range(5)]
@@ -204,7 +204,7 @@ def test_a_column_of_several_types_keeps_them_all():
 
 
 def test_numbers_that_were_categories_may_come_as_numbers():
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0)
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, borderline=0)
     values = np.where(NEAR, 1, 2)
     X = table(pd.Categorical(values))
     decided = update.fit(X, Y, sensitive_features=GROUP).predict(X)
@@ -250,7 +250,11 @@ def test_studies_refuse_evaluated_rows_of_another_type():
     rows = {"sensitive_features": GROUP}
     other = {"X_eval": new, "y_eval": Y, "sensitive_features_eval": GROUP}
     score = ScoreColumn("score")
-    for update in (ControlledDebiaser(score, sparsity=0), LPP(score), RejectOption(score)):
+    for update in (
+        ControlledDebiaser(score, sparsity=0, borderline=0),
+        LPP(score),
+        RejectOption(score),
+    ):
         with pytest.raises(InputError, match="'x'"):
             frontier(update, X, Y, **rows, **other)
         with pytest.raises(InputError, match="'x'"):

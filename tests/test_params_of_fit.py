@@ -172,7 +172,9 @@ def test_a_stored_update_keeps_what_it_was_fitted_with(fitted):
 
 
 def test_a_copy_and_the_next_fit_use_the_new_parameters():
-    update = ControlledDebiaser(SCORED, target=0.9).fit(X, Y, sensitive_features=GROUP)
+    update = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit(
+        X, Y, sensitive_features=GROUP
+    )
     update.set_params(direction="gains_only", target=0.8, threshold=0.4, constraints=ERRORS)
     fresh = ControlledDebiaser(
         SCORED, direction="gains_only", target=0.8, threshold=0.4, constraints=ERRORS
@@ -193,7 +195,7 @@ def test_the_next_fit_of_a_rival_uses_the_new_parameters(name):
 @pytest.mark.parametrize(
     "update",
     [
-        ControlledDebiaser(SCORED, target=0.9),
+        ControlledDebiaser(SCORED, target=0.9, borderline=0),
         RejectOption(SCORED),
         MinimalFlip(SCORED),
         LPP(SCORED),
@@ -225,7 +227,9 @@ def test_lists_that_are_changed_in_place_change_nothing():
 def test_another_base_model_waits_for_the_next_fit():
     table = X[["age", "pay"]]
     one, two = (LogisticRegression(C=c).fit(table, y) for c, y in ((1.0, Y), (0.1, 1 - Y)))
-    update = ControlledDebiaser(one, target=0.9).fit(table, Y, sensitive_features=GROUP)
+    update = ControlledDebiaser(one, target=0.9, borderline=0).fit(
+        table, Y, sensitive_features=GROUP
+    )
     before, patch = update.predict_proba(table), update.to_patch().content.base
     update.set_params(estimator=two)
     np.testing.assert_array_equal(update.predict_proba(table), before)
@@ -235,7 +239,9 @@ def test_another_base_model_waits_for_the_next_fit():
 
 def test_an_update_without_the_record_still_decides():
     """Version 0.1 stored none; its updates decide with their present parameters."""
-    update = ControlledDebiaser(SCORED, target=0.9).fit(X, Y, sensitive_features=GROUP)
+    update = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit(
+        X, Y, sensitive_features=GROUP
+    )
     expected = outcome(update)
     del update._params_of_fit
     assert_same(expected, outcome(update))

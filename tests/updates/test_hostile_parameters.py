@@ -84,7 +84,7 @@ CASES = [
 
 def fitted(update, **parameters):
     own = inspect.signature(update).parameters
-    defaults = {"min_group_size": 5, "epochs": 0, "progress": False}
+    defaults = {"min_group_size": 5, "epochs": 0, "progress": False, "borderline": 0}
     kept = {name: value for name, value in defaults.items() if name in own}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -207,7 +207,7 @@ def test_columns_with_the_largest_floats_work(column, numeric):
     }[column]
     table = X.assign(big=values)
     update = ControlledDebiaser(
-        ScoreColumn("score"), min_group_size=5, numeric=numeric, progress=False
+        ScoreColumn("score"), min_group_size=5, numeric=numeric, borderline=0, progress=False
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
