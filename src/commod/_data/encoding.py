@@ -307,7 +307,7 @@ def learn_encoding(
         elif numeric == "bins":
             specs.append(_learn_bins(column, weight, min_category_size, n_bins))
         else:
-            specs.append(_learn_numeric(column, weight, min_category_size))
+            specs.append(learn_numeric(column, weight, min_category_size))
     kept = tuple(spec for spec in specs if spec is not None)
     if not kept:
         raise InputError(
@@ -320,9 +320,16 @@ def learn_encoding(
     return Encoding(kept)
 
 
-def _learn_numeric(
+def learn_numeric(
     column: Column, weight: NDArray[np.float64], min_category_size: int
 ) -> NumericTerms | None:
+    """Return the terms of a column with points per unit; None where it is constant.
+
+    Numbers that differ by rounding alone are constant. Rows of weight 0 are ignored.
+    """
+    has_weight = weight > 0
+    if not has_weight.all():
+        column, weight = column.take(has_weight), weight[has_weight]
     known, known_weight, n_missing = _known_values(column, weight)
     if not len(known) or np.ptp(known) <= ROUNDING * np.abs(known).max():
         return None

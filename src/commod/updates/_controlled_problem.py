@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from commod._data.columns import Column
-from commod._data.encoding import Encoding, learn_encoding
+from commod._data.encoding import Encoding, learn_encoding, learn_numeric
 from commod._solvers.search.rates import Caps
 from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
@@ -33,10 +33,14 @@ def fit_problem(
     distance = distances(rows.base.scores, rows.base.threshold)
     columns = list(rows.columns)
     spends = bool(update.borderline)
-    if spends and update.reads_score:
-        columns = with_score_columns(columns, [Column(DISTANCE_COLUMN, "numeric", distance)])
+    is_new = encoding is None
     if encoding is None:
-        encoding = _learn(update, rows, columns, numeric)
+        encoding = _learn(update, rows, numeric)
+    if spends and update.reads_score:
+        of_score = Column(DISTANCE_COLUMN, "numeric", distance)
+        columns = with_score_columns(columns, [of_score])
+        if is_new:
+            encoding = _with_distance(update, rows, encoding, of_score)
     monotone = dict(update.monotone or {})
     check_monotone(monotone, encoding, [c.name for c in rows.columns])
     may_raise, may_lower = update._may_move()
@@ -95,22 +99,18 @@ def _cost(rows: FitRows, distance: NDArray[np.float64]) -> NDArray[np.float64]:
     return distance if rows.change_cost is None else rows.change_cost
 
 
-def _learn(
-    update: Any, rows: FitRows, columns: list[Column], numeric: Literal["unit", "bins"]
-) -> Encoding:
-    """Return the terms of the columns; the distance from the threshold is always per unit."""
+def _learn(update: Any, rows: FitRows, numeric: Literal["unit", "bins"]) -> Encoding:
+    """Return the terms of the columns of X."""
+    return learn_encoding(
+        rows.columns,
+        rows.weight,
+        min_category_size=update.min_category_size,
+        locked=update.locked_features,
+        numeric=numeric,
+    )
 
-    def learn(some: list[Column], kind: Literal["unit", "bins"]) -> Encoding:
-        return learn_encoding(
-            some,
-            rows.weight,
-            min_category_size=update.min_category_size,
-            locked=update.locked_features,
-            numeric=kind,
-        )
 
-    encoding = learn([c for c in columns if c.name != DISTANCE_COLUMN], numeric)
-    of_score = [c for c in columns if c.name == DISTANCE_COLUMN and np.ptp(c.values) > 0]
-    if not of_score:
-        return encoding
-    return Encoding((*encoding.columns, *learn(of_score, "unit").columns))
+def _with_distance(update: Any, rows: FitRows, encoding: Encoding, distance: Column) -> Encoding:
+    """Return an encoding with the distance, always per unit, unless all rows have the same."""
+    terms = learn_numeric(distance, rows.weight, update.min_category_size)
+    return encoding if terms is None else Encoding((*encoding.columns, terms))
