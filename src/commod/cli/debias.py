@@ -39,6 +39,12 @@ class DebiasColumns(options.ColumnOptions):
         help="Column that names a row in the ledger. It is no feature.",
         is_column=True,
     )
+    change_cost: str | None = option(
+        None,
+        help="Column of the cost of changing each decision, such as an expected loss. It is no "
+        "feature. \\[default: the distance of the score from the threshold]",
+        is_column=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +95,32 @@ class SearchOptions:
     sparsity: float = option(
         0.14, help="Extra changes, as a share, that may be spent on a shorter scorecard."
     )
+    borderline: float = option(
+        0.1,
+        help="Extra changes, as a share, that may be spent on people nearer to the threshold, or "
+        "on cheaper changes (--change-cost).",
+    )
+    no_reads_score: bool = option(
+        False,
+        help="Let the update read columns of the table only, not the distance of the score from "
+        "the threshold.",
+        sets=("reads_score",),
+    )
+    score_edit: str = option(
+        "changed_only",
+        help="changed_only: scores stay where decisions stay. all: the paper's edit of every score.",
+    )
     all_rows: bool = option(False, help="Search on all rows, even where a sample would do.")
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of `ControlledDebiaser` that these options set."""
+        return {
+            "sparsity": self.sparsity,
+            "borderline": self.borderline,
+            "reads_score": not self.no_reads_score,
+            "score_edit": self.score_edit,
+            "sample": "all" if self.all_rows else "auto",
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +174,7 @@ def command(
         fit_rows,
         printer,
         threshold=model.threshold,
-        sparsity=search.sparsity,
-        sample="all" if search.all_rows else "auto",
+        **search.parameters(),
         min_group_size=min_group_size,
         random_state=seed,
         **parameters,
@@ -183,7 +213,9 @@ def _fit(rows: LoadedRows, printer: Printer, **parameters: Any) -> ControlledDeb
     )
     task = f"looking for the fewest changes ({len(rows):,} rows)"
     with printer.library_call(), printer.spinner(task):
-        return update.fit(rows.X, rows.y, sensitive_features=rows.groups)
+        return update.fit(
+            rows.X, rows.y, sensitive_features=rows.groups, change_cost=rows.change_cost
+        )
 
 
 def _audit(
