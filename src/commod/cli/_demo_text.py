@@ -77,17 +77,18 @@ def _print_goal(result: DemoResult, printer: Printer) -> None:
     holds = target_holds(result.audit)
     if holds is None:
         return
+    goal, fit_target = result.audit.request.target, result.explanation.request.target
     fairness, after = result.audit.fairness[0], result.audit.fairness[0].after
     sign = "≥" if fairness.higher_is_fairer else "≤"
     verdict = "is reached" if holds else "is missed"
     text = (
-        f"Goal for unseen people: {fairness.name} {sign} {result.goal:g} {verdict} "
+        f"Goal for unseen people: {fairness.name} {sign} {goal:g} {verdict} "
         f"({_number(fairness.before.value, '.3f')} → {_number(after.value, '.3f')}, 95% interval "
         f"{_number(after.low, '.3f')} to {_number(after.high, '.3f')})."
     )
-    if result.goal != result.fit_target:
+    if goal != fit_target:
         text += (
-            f" The update was asked for {result.fit_target:g} on the fit rows: new people are "
+            f" The update was asked for {fit_target:g} on the fit rows: new people are "
             "treated less equally than the rows of the fit."
         )
     printer.sentence(text, bold=True)

@@ -108,7 +108,8 @@ class SearchOptions:
     )
     score_edit: str = option(
         "changed_only",
-        help="changed_only: scores stay where decisions stay. all: the paper's edit of every score.",
+        help="changed_only: scores stay where decisions stay. all: edit every score, as in the "
+        "paper.",
     )
     all_rows: bool = option(False, help="Search on all rows, even where a sample would do.")
 
@@ -163,6 +164,7 @@ def command(
     parameters = constraint.parameters()
     _rows.check_test_size(test_size)
     output.check_studies()
+    _check_cost(columns, output)
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
     check_outputs(outputs, output.force, inputs=[*files, model.model])
@@ -200,6 +202,16 @@ def command(
     printer.json(_summary(update, patch, audit, output, is_met))
     if not is_met:
         raise typer.Exit(1)
+
+
+def _check_cost(columns: DebiasColumns, output: DebiasOutput) -> None:
+    """Refuse studies that would fit without the costs; call this before any row is read."""
+    for name, is_asked in (("--trade-off", output.trade_off), ("--refits", output.refits)):
+        if is_asked and columns.change_cost is not None:
+            raise InputError(
+                f"{name} fits further updates, which know no costs of changes, so it does not go "
+                "with --change-cost. Leave one of them out."
+            )
 
 
 def _fit(rows: LoadedRows, printer: Printer, **parameters: Any) -> ControlledDebiaser:

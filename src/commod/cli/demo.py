@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from commod import Audit, Explanation, Frontier
+    from commod._record import Request
 
 EXAMPLES = ("commod demo", "commod demo --direction any --output my-folder")
 
@@ -37,15 +38,13 @@ N_REFITS = 6  # for stability; more refits would be more exact and take longer
 class DemoResult:
     """What the demo prints and writes, measured on people who were not used for fitting.
 
-    `goal` is the bar for these people, and `fit_target` that of the fit rows; both are None for
-    COMMOD, which takes no target.
+    The request of the audit holds the goal for these people, that of the explanation the target of
+    the fit rows.
     """
 
     explanation: Explanation
     audit: Audit
     frontier: Frontier
-    goal: float | None
-    fit_target: float | None
 
 
 def command(
@@ -57,8 +56,8 @@ def command(
     target: Annotated[
         float | None,
         typer.Option(
-            help="Lowest P-rule or highest disparity on the fit rows. \\[default: 0.88, so that 0.8 "
-            "holds for new people, or 0.1]"
+            help="Lowest P-rule or highest disparity on the fit rows. \\[default: 0.88, so that "
+            "0.8 holds for new people, or 0.1]"
         ),
     ] = None,
     direction: Annotated[
@@ -119,11 +118,10 @@ def _method_parameters(
     return defaults | given
 
 
-def _goal(parameters: dict[str, Any]) -> float | None:
-    """Return the bar for unseen people: the target of the fit rows, without its reserve."""
-    target: float | None = parameters.get("target")
-    is_default = (parameters["constraints"], target) == (DEFAULT_CONSTRAINT, FIT_TARGET)
-    return GOAL if is_default else target
+def _goal(request: Request) -> Request:
+    """Return what unseen people are held to: the request of the fit, without its reserve."""
+    asked = (request.constraints, request.target)
+    return replace(request, target=GOAL) if asked == (DEFAULT_CONSTRAINT, FIT_TARGET) else request
 
 
 def _counted_label(constraints: str) -> int:
@@ -152,8 +150,8 @@ def _run(method: str, parameters: dict[str, Any], seed: int, console: Console) -
         f"again within two years (1, high risk). It reads {X.shape[1]} columns without race. It "
         "calls African-American people low risk less often than others. Among those who are not "
         "arrested again, it calls them high risk more often, as ProPublica found. The update is "
-        f"fitted on {len(fit):,} other people. Everything below is measured on {len(test):,} people "
-        "whom neither has seen."
+        f"fitted on {len(fit):,} other people. Everything below is measured on {len(test):,} "
+        "people whom neither has seen."
     )
     update = getattr(commod, method)(
         model,
@@ -182,7 +180,6 @@ def _run(method: str, parameters: dict[str, Any], seed: int, console: Console) -
                 random_state=seed,
             )
     explanation = commod.explain(update, X.loc[test])
-    goal = _goal(parameters)
     audit = commod.audit(
         model.predict(X.loc[test]),
         update.predict(X.loc[test]),
@@ -190,13 +187,13 @@ def _run(method: str, parameters: dict[str, Any], seed: int, console: Console) -
         y_true=y[test],
         X=X.loc[test],
         explanation=explanation,
-        request=replace(explanation.request, target=goal),
+        request=_goal(explanation.request),
         stability=stability,
         label_names=LABELS,
         rows="people neither the model nor the update has seen",
         title="Recidivism model (COMPAS): who changes, and why",
     )
-    return DemoResult(explanation, audit, frontier, goal, parameters.get("target"))
+    return DemoResult(explanation, audit, frontier)
 
 
 def _base_model(X: Any, y: Any) -> Any:
