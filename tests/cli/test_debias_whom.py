@@ -52,7 +52,7 @@ def test_costs_that_cannot_be_used_are_refused(folder, call):
     table.assign(loss=-1.0).to_csv("negative.csv", index=False)
     table.assign(loss=np.where(table.index == 3, np.nan, 1.0)).to_csv("missing.csv", index=False)
     for file, told, words in (
-        ("negative.csv", (), ("--change-cost", "non-negative or 0 or more", "negative")),
+        ("negative.csv", (), ("--change-cost", "negative")),
         ("missing.csv", (), ("'loss' is missing in 1", "--drop-missing")),
         ("negative.csv", ("--features", "loss"), ("--features", "--change-cost")),
         ("negative.csv", ("--report", "r.html", "--trade-off"), ("--trade-off", "--change-cost")),
@@ -60,7 +60,7 @@ def test_costs_that_cannot_be_used_are_refused(folder, call):
         code, _, err = call("debias", file, *TOLD, "--change-cost", "loss", *told)
         assert code == 2 and err.startswith("commod: error: "), err
         for word in words:
-            assert any(choice in err for choice in word.split(" or ")), err
+            assert word in err, err
 
 
 def test_a_wrong_price_or_edit_names_its_option(folder, call):
