@@ -91,8 +91,14 @@ def _search_gates(problem: FitProblem, target: float) -> list[GatedUpdate]:
         best = min(gates, key=lambda gate: gate.rank, default=None)
         if len(gated) > 1 and _cannot_win(one, target, best):
             continue
-        # Every direction draws the same sample as a fit with this direction alone would.
-        one = replace(one, random_state=deepcopy(problem.random_state))
+        is_reached = best is not None and best.rank[0] == 0
+        one = one.with_direction(
+            one.may_raise,
+            one.may_lower,
+            # Every direction draws the same sample as a fit with this direction alone would.
+            random_state=deepcopy(problem.random_state),
+            known_share=best.n_changed / len(problem.rows) if best and is_reached else np.inf,
+        )
         starts = [gate.found.outcome.weights for gate in gates]
         found = search_target(one, target, starts)
         gates.append(GatedUpdate(found, _rank(found, target)))

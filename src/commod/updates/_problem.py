@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,13 @@ Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 
+# cached properties that do not depend on the direction of changes
+SAME_IN_EVERY_DIRECTION = (
+    *("cells", "is_weighted", "base_fairness", "moments", "is_distance"),
+    *("_n_changeable", "_known_moves"),
+)
+
+
 @dataclass(frozen=True)
 class FitProblem:
     """Rows, terms and requirements of one fit.
@@ -49,6 +57,7 @@ class FitProblem:
     - `borderline`: extra changes, as a share of the fewest, for people whose change costs less.
     - `change_cost` (n,): what a change of each row costs: the distance of its score from the
       threshold (`cost_is_distance`), or what the user states. None where nothing is spent on it.
+    - `known_share`: the share of changes of an update in another direction that is known already.
     - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
     """
 
@@ -69,6 +78,7 @@ class FitProblem:
     borderline: float = 0.0
     change_cost: Floats | None = None
     cost_is_distance: bool = True
+    known_share: float = np.inf
     max_margin: float | None = None
 
     @property
@@ -78,11 +88,14 @@ class FitProblem:
             return "any"
         return "gains_only" if self.may_raise == self.raising_is_a_gain else "losses_only"
 
-    def with_direction(self, may_raise: bool, may_lower: bool) -> FitProblem:
-        """Return the problem where decisions may only change in the given directions."""
-        problem = replace(self, may_raise=may_raise, may_lower=may_lower)
-        for name in ("cells", "is_weighted", "base_fairness", "moments", "is_distance"):
-            problem.__dict__[name] = getattr(self, name)  # none of these depends on the direction
+    def with_direction(self, may_raise: bool, may_lower: bool, **others: Any) -> FitProblem:
+        """Return the problem where decisions may only change in the given directions.
+
+        `others` are further fields that the search looks at, but none of the rows or the terms.
+        """
+        problem = replace(self, may_raise=may_raise, may_lower=may_lower, **others)
+        for name in SAME_IN_EVERY_DIRECTION:
+            problem.__dict__[name] = getattr(self, name)
         return problem
 
     # -- counts and inequalities -------------------------------------------------------------------
@@ -128,19 +141,27 @@ class FitProblem:
 
         The shape is (n_rate_rows, n_groups). None where no decisions reach the target.
         """
-        sizes, positives = self.counts(self.rows.base.decisions)
-        n_raisable, n_lowerable = self._n_changeable
-        best = fewest_changes(
-            self.constraint,
-            sizes,
-            positives,
-            target,
-            may_raise=may_raise,
-            may_lower=may_lower,
-            n_raisable=n_raisable,
-            n_lowerable=n_lowerable,
-        )
-        return None if best is None else best - positives
+        question = (target, may_raise, may_lower)
+        if question not in self._known_moves:
+            sizes, positives = self.counts(self.rows.base.decisions)
+            n_raisable, n_lowerable = self._n_changeable
+            best = fewest_changes(
+                self.constraint,
+                sizes,
+                positives,
+                target,
+                may_raise=may_raise,
+                may_lower=may_lower,
+                n_raisable=n_raisable,
+                n_lowerable=n_lowerable,
+            )
+            self._known_moves[question] = None if best is None else best - positives
+        return self._known_moves[question]
+
+    @cached_property
+    def _known_moves(self) -> dict[tuple[float, bool, bool], Counts | None]:
+        """Return the answers of `fewest_moves` so far: a search asks the same several times."""
+        return {}
 
     @cached_property
     def _n_changeable(self) -> tuple[Counts, Counts]:
@@ -225,7 +246,9 @@ class FitProblem:
         rows = self.rows
         assert rows.label is not None
         fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-        probability = fitted.fit_transform(rows.base.scores, rows.label.astype(float), rows.weight)
+        probability = fitted.fit_transform(
+            rows.base.for_positive.scores, rows.label.astype(float), rows.weight
+        )
         return np.asarray(np.where(rows.base.decisions, 1 - 2 * probability, 2 * probability - 1))
 
     def inequalities(self, target: float, effects: ChangeEffects) -> SumInequalities:

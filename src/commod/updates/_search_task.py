@@ -60,6 +60,7 @@ def search_task(
         bounds=_bounds(problem, names),
         sparsity=problem.sparsity,
         limit=limit if np.isfinite(limit) else 0.0,
+        known=problem.known_share,
         reads=problem.is_distance[design.terms],
     )
     kept = _credibility(problem, target, index)[design.terms]
@@ -107,18 +108,14 @@ def worth_changing(problem: FitProblem, target: float, index: NDArray[np.intp]) 
     """Return masks (m,) of the rows worth changing, one for each way to begin.
 
     The exact limit says how many positives each cell should gain or lose. A row is worth changing
-    where its change moves its cell that way. The limit is computed with all changes, with raises
-    only and with lowerings only.
+    where its change moves its cell that way.
     """
     masks: list[Mask] = []
-    for may_raise, may_lower in ((True, True), (True, False), (False, True)):
-        if (may_raise and not problem.may_raise) or (may_lower and not problem.may_lower):
-            continue
-        fewest = problem.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
-        for moves in [] if fewest is None else _ways_to_begin(problem, fewest):
-            mask = _rows_to_move(problem, moves)[index]
-            if 0 < mask.sum() < len(mask) and not any((mask == other).all() for other in masks):
-                masks.append(mask)
+    fewest = problem.fewest_moves(target, may_raise=problem.may_raise, may_lower=problem.may_lower)
+    for moves in [] if fewest is None else _ways_to_begin(problem, fewest):
+        mask = _rows_to_move(problem, moves)[index]
+        if 0 < mask.sum() < len(mask) and not any((mask == other).all() for other in masks):
+            masks.append(mask)
     return masks or [problem.may_change[index]]
 
 

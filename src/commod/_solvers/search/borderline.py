@@ -24,13 +24,12 @@ from commod._solvers.search.annealing import SearchTask, anneal
 from commod._solvers.search.design import unit_spread
 from commod._solvers.search.offset import Direction
 from commod._solvers.search.path import SearchSolution
-from commod._solvers.search.quasi_newton import Bounds
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-LEVELS = (0.3, 0.6, 0.8, 0.9, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # see `cost_at_level`
+LEVELS = (0.4, 0.7, 0.9, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # see `cost_at_level`
 N_HALVINGS = 2  # of the interval between the last level within the allowed changes and the next
 START = 0.2  # standard deviations of the distance in the first direction that reads it
 MAX_TOTAL = 0.1  # of the extra changes: by how much the total cost may exceed the lowest total
@@ -86,15 +85,17 @@ def nearest_first(
     changes. If the cost `is_distance`, r may only rise with the columns that read the score:
     nobody changes because the score is further away.
     """
-    if is_distance:
-        task = replace(task, bounds=_bounds(task))
     support = solution.support | task.reads_score
     part = task.select(support)
     w = unit_spread(part.design, solution.direction.w[support])
     first = _costed(part, part.with_offset(w), change_cost)
     if not first.n_changes or not first.total:
         return []
-    candidates = [first, *_candidates(part, change_cost, first, max_changes)]
+    candidates = [
+        candidate
+        for candidate in (first, *_candidates(part, change_cost, first, max_changes))
+        if not is_distance or (candidate.direction.w[part.reads_score] <= 0).all()
+    ]
     lowest = min(candidate.total for candidate in candidates)
     max_total = lowest * (1 + MAX_TOTAL * max(max_changes / first.n_changes - 1, 0.0))
     near = [c for c in candidates if c.total <= max_total]
@@ -193,10 +194,3 @@ def _costed(
     return CostedDirection(
         direction, float(people.sum()), float(people @ change_cost[changed]), level
     )
-
-
-def _bounds(task: SearchTask) -> Bounds:
-    """Return bounds with which nobody changes because of a greater distance."""
-    bounds = task.bounds or [(None, None)] * task.design.width
-    pairs = zip(task.reads_score, bounds, strict=True)
-    return [(None, 0.0) if reads_score else bound for reads_score, bound in pairs]

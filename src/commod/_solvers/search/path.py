@@ -127,7 +127,7 @@ def _solve(
     best = _fewest(task, starts) if earlier is None else anneal(task, earlier.dense)
     solution = SearchSolution(best, all_columns, 0.0, (), best.w)
     solution = solution.then("all columns", best, all_columns)
-    if not task.sparsity or best.violation > 0 or not best.cost:
+    if not task.sparsity or best.violation > 0 or not 0 < best.cost <= task.known:
         return solution
     supports = (earlier.supports if earlier else ()) or tuple(_shorter_supports(task))
     solution = replace(solution, supports=supports, initial=earlier.initial if earlier else None)
@@ -152,7 +152,7 @@ def _fewest(task: SearchTask, starts: Sequence[Floats]) -> Direction:
     initial = [task.initial_direction(i) for i in range(len(task.worth_changing))]
     best = min((anneal(task, w, is_short=False) for w in initial), key=rank)
     best = min([best, *(anneal(task, w) for w in starts if w.any())], key=rank)
-    if best.violation > 0 or best.cost <= RESTART_FACTOR * task.limit:
+    if best.violation > 0 or min(best.cost, task.known) <= RESTART_FACTOR * task.limit:
         return best
     columns = [task.columns == column for column in np.unique(task.columns)]
     parts = [np.where(column, w, 0.0) for w in initial for column in columns]
