@@ -169,12 +169,10 @@ def test_a_trade_off_counts_the_people_that_the_audit_counts():
     X = rows[["x", "town", "score_before"]].rename(columns={"score_before": "score"})
     is_hidden = (rows["group"] == "tiny").to_numpy()
     update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, progress=False)
-    people = {"sensitive_features": rows["group"], "sensitive_features_eval": rows["group"]}
     found = set()
-    # labels of evaluated rows only: the search reads those of the fit rows to break ties
     for y in (rows["y"], rows["y"].where(~is_hidden, 1 - rows["y"])):
         with pytest.warns(Warning):
-            curve = frontier(update, X, rows["y"], targets=[0.5, 0.9], X_eval=X, y_eval=y, **people)
+            curve = frontier(update, X, y, sensitive_features=rows["group"], targets=[0.5, 0.9])
         found.add(repr(curve.trade_off()))
         assert curve.trade_off().n_rows == published(rows, "rows")[0].n == 59
         assert curve.frame()["n_changes"].max() <= 59

@@ -283,6 +283,7 @@ def learn_encoding(
     min_category_size: int,
     locked: Collection[str] = (),
     numeric: Literal["unit", "bins"] = "unit",
+    per_unit: Collection[str] = (),
     n_bins: int = 10,
 ) -> Encoding:
     """Return the terms of the fit rows; constant columns and `locked` ones have none.
@@ -290,7 +291,8 @@ def learn_encoding(
     A category that fewer than `min_category_size` rows share gets no term: it would fit noise, and
     the update must not store a value of a single person. Rows of weight 0 are ignored. With
     `numeric="bins"`, a numeric column has about `n_bins` bins of similar weight, each with at least
-    `min_category_size` rows. A numeric column with a single bin has no term.
+    `min_category_size` rows. A numeric column with a single bin has no term. The columns named in
+    `per_unit` have points per unit in any case.
     """
     if numeric not in ("unit", "bins"):
         raise InputError(
@@ -304,10 +306,10 @@ def learn_encoding(
     for column in free:
         if column.kind == "category":
             specs.append(_learn_categories(column, min_category_size))
-        elif numeric == "bins":
+        elif numeric == "bins" and column.name not in per_unit:
             specs.append(_learn_bins(column, weight, min_category_size, n_bins))
         else:
-            specs.append(learn_numeric(column, weight, min_category_size))
+            specs.append(_learn_numeric(column, weight, min_category_size))
     kept = tuple(spec for spec in specs if spec is not None)
     if not kept:
         raise InputError(
@@ -320,16 +322,9 @@ def learn_encoding(
     return Encoding(kept)
 
 
-def learn_numeric(
+def _learn_numeric(
     column: Column, weight: NDArray[np.float64], min_category_size: int
 ) -> NumericTerms | None:
-    """Return the terms of a column with points per unit; None where it is constant.
-
-    Numbers that differ by rounding alone are constant. Rows of weight 0 are ignored.
-    """
-    has_weight = weight > 0
-    if not has_weight.all():
-        column, weight = column.take(has_weight), weight[has_weight]
     known, known_weight, n_missing = _known_values(column, weight)
     if not len(known) or np.ptp(known) <= ROUNDING * np.abs(known).max():
         return None

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commod.cli._options import OutputOptions
-from commod.cli._printing import Printer, print_answer
+from commod.cli._printing import Printer, print_answer, target_holds
 
 if TYPE_CHECKING:
-    from commod import Audit, Explanation
+    from commod import Audit
+    from commod._record import Group
+    from commod.cli.demo import DemoResult
 
 N_TERMS = 15  # of the scorecard; the report shows more
 
 
-def print_result(audit: Audit, explanation: Explanation) -> None:
+def print_result(result: DemoResult) -> None:
     """Print who changes and why."""
+    audit, explanation = result.audit, result.explanation
     printer = Printer(OutputOptions())
     printer.sentence()
+    _print_goal(result, printer)
     print_answer(printer, audit)
     _print_groups(audit, printer)
     _print_segments(audit, printer)
@@ -37,17 +41,57 @@ def _print_groups(audit: Audit, printer: Printer) -> None:
         for fairness in audit.fairness[:2]
     ]
     for group in audit.groups:
-        for heading, rate in (
-            (f"{group.name}: called high risk", "selected"),
-            ("  of those not arrested again", "false_positive"),
-            ("  of those arrested again", "true_positive"),
-            ("  accuracy", "accuracy"),
+        rows.append((f"{group.name}: called low risk", *_shares(group, "favorable")))
+        for heading, true_label in (
+            ("  called high risk, of those not arrested again", 0),
+            ("  called high risk, of those arrested again", 1),
         ):
-            estimates = (getattr(group, f"{rate}_{when}") for when in ("before", "after"))
-            rows.append((heading, *(_number(e and e.value, ".1%") for e in estimates)))
+            rows.append((heading, *_high_risk(group, true_label, audit.request.pos_label)))
+        rows.append(("  accuracy", *_shares(group, "accuracy")))
         rows.append(("  gain, lose", "", f"{group.n_gains}, {group.n_losses} of {group.n:,}"))
     printer.sentence()
     printer.table("Before and after", ("", "before", "after"), rows)
+
+
+def _shares(group: Group, rate: str) -> list[str]:
+    """Return a rate of a group before and after the update."""
+    estimates = (getattr(group, f"{rate}_{when}") for when in ("before", "after"))
+    return [_number(estimate and estimate.value, ".1%") for estimate in estimates]
+
+
+def _high_risk(group: Group, true_label: int, pos_label: Any) -> list[str]:
+    """Return the share called high risk (1) among a true label, before and after the update.
+
+    The audit has the rates of `pos_label`; if that is low risk (0), the rest is called high risk.
+    """
+    rate = "true_positive" if true_label == pos_label else "false_positive"
+    estimates = [getattr(group, f"{rate}_{when}") for when in ("before", "after")]
+    shares = [estimate and estimate.value for estimate in estimates]
+    if pos_label == 0:
+        shares = [None if share is None else 1 - share for share in shares]
+    return [_number(share, ".1%") for share in shares]
+
+
+def _print_goal(result: DemoResult, printer: Printer) -> None:
+    """Print whether the goal holds for the people whom the update has not seen."""
+    holds = target_holds(result.audit)
+    if holds is None:
+        return
+    goal, fit_target = result.audit.request.target, result.explanation.request.target
+    fairness, after = result.audit.fairness[0], result.audit.fairness[0].after
+    sign = "≥" if fairness.higher_is_fairer else "≤"
+    verdict = "is reached" if holds else "is missed"
+    text = (
+        f"Goal for unseen people: {fairness.name} {sign} {goal:g} {verdict} "
+        f"({_number(fairness.before.value, '.3f')} → {_number(after.value, '.3f')}, 95% interval "
+        f"{_number(after.low, '.3f')} to {_number(after.high, '.3f')})."
+    )
+    if goal != fit_target:
+        text += (
+            f" The update was asked for {fit_target:g} on the fit rows: new people are "
+            "treated less equally than the rows of the fit."
+        )
+    printer.sentence(text, bold=True)
 
 
 def _print_segments(audit: Audit, printer: Printer) -> None:

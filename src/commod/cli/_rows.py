@@ -35,7 +35,7 @@ class LoadedRows:
     """Rows of a table in memory, and the base model that scores them.
 
     Only the base model reads the `locked` columns. The index of `X` names the rows in a ledger: it
-    holds the identifier, or the row number from 0.
+    holds the identifier, or the row number from 0. `change_cost` is None where no column has it.
     """
 
     X: pd.DataFrame
@@ -44,6 +44,7 @@ class LoadedRows:
     estimator: Any
     locked: tuple[str, ...]
     files: tuple[str, ...]
+    change_cost: Any = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -91,6 +92,7 @@ class LoadedRows:
             X=self.X.iloc[index],
             y=None if self.y is None else self.y.iloc[index],
             groups=self.groups.iloc[index],
+            change_cost=None if self.change_cost is None else self.change_cost.iloc[index],
         )
 
 
@@ -109,6 +111,11 @@ class TableReader:
         """Return the column that names the rows, if the command has an option for it."""
         return getattr(self.columns, "identifier", None)
 
+    @property
+    def cost(self) -> str | None:
+        """Return the column of the cost of changes, if the command has an option for it."""
+        return getattr(self.columns, "change_cost", None)
+
     def read(self) -> LoadedRows:
         """Return the rows; everything is checked before it is used."""
         estimator = self._load_estimator()
@@ -125,6 +132,7 @@ class TableReader:
             estimator=estimator,
             locked=tuple(name for name in used if self._is_locked(name, table.kinds)),
             files=table.files,
+            change_cost=None if self.cost is None else frame[self.cost],
         )
         return rows if self.model.score_is_for is None else self._with_score_label(rows)
 
@@ -189,7 +197,7 @@ class TableReader:
         if needed:
             return needed
         columns, score = self.columns, self.model.score_column
-        others = {*columns.sensitive, *columns.ignore, columns.label, self.identifier}
+        others = {*columns.sensitive, *columns.ignore, columns.label, self.identifier, self.cost}
         chosen = columns.features or [name for name in names if name not in others]
         if score is not None:
             return chosen if score in chosen else [*chosen, score]
@@ -204,12 +212,12 @@ class TableReader:
     def _read_frame(self, table: SourceTable, features: Sequence[str]) -> pd.DataFrame:
         """Return the rows with all columns that the fit needs; label, group, score are known."""
         people = [*self.columns.sensitive, *filter(None, [self.columns.label])]
-        wanted = [*features, *people, *filter(None, [self.identifier])]
+        wanted = [*features, *people, *filter(None, [self.identifier, self.cost])]
         with self.printer.progress("reading") as progress:
             frame = read_frame(table, list(dict.fromkeys(wanted)), progress=progress)
         if self.identifier is not None:
             frame.index = _row_identifiers(frame[self.identifier])
-        known = [*people, *filter(None, [self.model.score_column])]
+        known = [*people, *filter(None, [self.model.score_column, self.cost])]
         if self.columns.drop_missing:
             frame = self._drop_incomplete(frame, known)
         for name in known:
@@ -217,8 +225,8 @@ class TableReader:
             if n_missing:
                 raise InputError(
                     f"Column {name!r} is missing in {n_missing:,} of {len(frame):,} rows, but "
-                    "labels, groups and scores must be known. Fill it in, or drop such rows with "
-                    "--drop-missing."
+                    "labels, groups, scores and costs must be known. Fill it in, or drop such rows "
+                    "with --drop-missing."
                 )
         return frame
 
@@ -260,7 +268,10 @@ class TableReader:
     def _is_locked(self, name: str, kinds: Any) -> bool:
         """Return whether only the base model may read a column."""
         columns = self.columns
-        if name in (*columns.sensitive, *columns.ignore) or kinds[name] not in READABLE_KINDS:
+        if (
+            name in (*columns.sensitive, *columns.ignore, self.cost)
+            or kinds[name] not in READABLE_KINDS
+        ):
             return True
         return bool(columns.features) and name not in (*columns.features, self.model.score_column)
 

@@ -39,6 +39,12 @@ class DebiasColumns(options.ColumnOptions):
         help="Column that names a row in the ledger. It is no feature.",
         is_column=True,
     )
+    change_cost: str | None = option(
+        None,
+        help="Column of the cost of changing each decision, such as an expected loss. It is no "
+        "feature. \\[default: the distance of the score from the threshold]",
+        is_column=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +95,33 @@ class SearchOptions:
     sparsity: float = option(
         0.14, help="Extra changes, as a share, that may be spent on a shorter scorecard."
     )
+    borderline: float = option(
+        0.1,
+        help="Extra changes, as a share, that may be spent on people nearer to the threshold, or "
+        "on cheaper changes (--change-cost).",
+    )
+    no_reads_score: bool = option(
+        False,
+        help="Let the update read columns of the table only, not the distance of the score from "
+        "the threshold.",
+        sets=("reads_score",),
+    )
+    score_edit: str = option(
+        "changed_only",
+        help="changed_only: scores stay where decisions stay. all: edit every score, as in the "
+        "paper.",
+    )
     all_rows: bool = option(False, help="Search on all rows, even where a sample would do.")
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of `ControlledDebiaser` that these options set."""
+        return {
+            "sparsity": self.sparsity,
+            "borderline": self.borderline,
+            "reads_score": not self.no_reads_score,
+            "score_edit": self.score_edit,
+            "sample": "all" if self.all_rows else "auto",
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +164,7 @@ def command(
     parameters = constraint.parameters()
     _rows.check_test_size(test_size)
     output.check_studies()
+    _check_cost(columns, output)
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
     check_outputs(outputs, output.force, inputs=[*files, model.model])
@@ -143,8 +176,7 @@ def command(
         fit_rows,
         printer,
         threshold=model.threshold,
-        sparsity=search.sparsity,
-        sample="all" if search.all_rows else "auto",
+        **search.parameters(),
         min_group_size=min_group_size,
         random_state=seed,
         **parameters,
@@ -172,6 +204,16 @@ def command(
         raise typer.Exit(1)
 
 
+def _check_cost(columns: DebiasColumns, output: DebiasOutput) -> None:
+    """Refuse studies that would fit without the costs; call this before any row is read."""
+    for name, is_asked in (("--trade-off", output.trade_off), ("--refits", output.refits)):
+        if is_asked and columns.change_cost is not None:
+            raise InputError(
+                f"{name} fits further updates, which know no costs of changes, so it does not go "
+                "with --change-cost. Leave one of them out."
+            )
+
+
 def _fit(rows: LoadedRows, printer: Printer, **parameters: Any) -> ControlledDebiaser:
     from commod import ControlledDebiaser
 
@@ -183,7 +225,9 @@ def _fit(rows: LoadedRows, printer: Printer, **parameters: Any) -> ControlledDeb
     )
     task = f"looking for the fewest changes ({len(rows):,} rows)"
     with printer.library_call(), printer.spinner(task):
-        return update.fit(rows.X, rows.y, sensitive_features=rows.groups)
+        return update.fit(
+            rows.X, rows.y, sensitive_features=rows.groups, change_cost=rows.change_cost
+        )
 
 
 def _audit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,20 +17,30 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from commod import Audit, Explanation, Frontier
+    from commod._record import Request
 
-EXAMPLES = ("commod demo", "commod demo --direction gains_only --output my-folder")
+EXAMPLES = ("commod demo", "commod demo --direction any --output my-folder")
 
 Method = Literal["ControlledDebiaser", "COMMOD"]
 Direction = Literal["any", "gains_only", "losses_only"]
 
 LABELS = {0: "low risk", 1: "high risk"}
+DEFAULT_CONSTRAINT = "demographic_parity"
+# New people are treated less equally than the fit rows. On 20 other splits (seeds 100 to 119), a
+# P-rule of 0.88 on the fit rows gave 0.83 on average on unseen people, and 0.8 or more on 17.
+GOAL, FIT_TARGET = 0.8, 0.88
+MAX_MARGIN = 0.2  # nobody with a score below 0.3 or above 0.7 changes
 LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)  # the frontier of COMMOD
-N_REFITS = 10  # for stability; more refits would be more exact and take longer
+N_REFITS = 6  # for stability; more refits would be more exact and take longer
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo prints and writes, measured on people who were not used for fitting."""
+    """What the demo prints and writes, measured on people who were not used for fitting.
+
+    The request of the audit holds the goal for these people, that of the explanation the target of
+    the fit rows.
+    """
 
     explanation: Explanation
     audit: Audit
@@ -42,14 +52,17 @@ def command(
         Method,
         typer.Option(help="ControlledDebiaser takes a target, COMMOD the lambdas of the paper."),
     ] = "ControlledDebiaser",
-    constraints: Annotated[str, typer.Option(**CONSTRAINT_SETTINGS)] = "demographic_parity",
+    constraints: Annotated[str, typer.Option(**CONSTRAINT_SETTINGS)] = DEFAULT_CONSTRAINT,
     target: Annotated[
         float | None,
-        typer.Option(help="Lowest P-rule or highest disparity. \\[default: 0.8 or 0.1]"),
+        typer.Option(
+            help="Lowest P-rule or highest disparity on the fit rows. \\[default: 0.88, so that "
+            "0.8 holds for new people, or 0.1]"
+        ),
     ] = None,
     direction: Annotated[
         Direction | None,
-        typer.Option(help="gains_only: nobody loses the favourable outcome. \\[default: any]"),
+        typer.Option(help="gains_only: nobody loses “low risk”. \\[default: gains_only]"),
     ] = None,
     lambda_fair: Annotated[
         float | None, typer.Option(min=0, help="COMMOD: weight of fairness. \\[default: 3]")
@@ -70,14 +83,15 @@ def command(
     output.mkdir(parents=True, exist_ok=True)  # first: a bad folder must fail before the fit
     parameters = _method_parameters(
         method,
+        constraints,
         {"target": target, "direction": direction},
         {"lambda_fair": lambda_fair, "lambda_ratio": lambda_ratio},
     )
     result = _run(method, {"constraints": constraints, **parameters}, seed, console)
-    print_result(result.audit, result.explanation)
+    print_result(result)
     printer = Printer(OutputOptions())
     _write(result, output, printer)
-    other = "--direction gains_only" if direction is None else "--constraints equalized_odds"
+    other = "--direction any" if direction is None else "--constraints false_positive_rate_parity"
     printer.sentence()
     printer.sentence(
         f"Next: commod demo {other}; the README shows the same for your own model in ten lines of "
@@ -86,7 +100,7 @@ def command(
 
 
 def _method_parameters(
-    method: str, stated: dict[str, Any], lambdas: dict[str, float | None]
+    method: str, constraints: str, stated: dict[str, Any], lambdas: dict[str, float | None]
 ) -> dict[str, Any]:
     """Return the parameters of the method; refuse those of the other method."""
     is_commod = method == "COMMOD"
@@ -95,8 +109,28 @@ def _method_parameters(
         if value is not None:
             option, other = name.replace("_", "-"), "ControlledDebiaser" if is_commod else "COMMOD"
             raise InputError(f"--{option} belongs to --method {other}; this is {method}.")
-    defaults = {"lambda_fair": 3.0, "lambda_ratio": 0.2} if is_commod else {}
-    return defaults | {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in given.items() if value is not None}
+    if is_commod:
+        return {"lambda_fair": 3.0, "lambda_ratio": 0.2} | given
+    defaults: dict[str, Any] = {"direction": "gains_only", "max_margin": MAX_MARGIN}
+    if constraints == DEFAULT_CONSTRAINT:
+        defaults["target"] = FIT_TARGET
+    return defaults | given
+
+
+def _goal(request: Request) -> Request:
+    """Return what unseen people are held to: the request of the fit, without its reserve."""
+    asked = (request.constraints, request.target)
+    return replace(request, target=GOAL) if asked == (DEFAULT_CONSTRAINT, FIT_TARGET) else request
+
+
+def _counted_label(constraints: str) -> int:
+    """Return the label whose rates are compared.
+
+    For all decisions this is the favourable outcome, “low risk”. Rates among true labels are those
+    of “high risk”: ProPublica counted people who are called high risk and are not arrested again.
+    """
+    return 0 if constraints == DEFAULT_CONSTRAINT else 1
 
 
 def _run(method: str, parameters: dict[str, Any], seed: int, console: Console) -> DemoResult:
@@ -106,18 +140,26 @@ def _run(method: str, parameters: dict[str, Any], seed: int, console: Console) -
     from commod.datasets import load_compas
 
     table: Any = load_compas()
-    X, y, race = table.data, table.target, table.sensitive_features
+    X, y = table.data, table.target
+    race = table.race.where(table.race == "African-American", "others")  # ProPublica's comparison
     train, others = train_test_split(X.index, test_size=0.6, random_state=seed)
     fit, test = train_test_split(others, test_size=0.5, random_state=seed)
     model = _base_model(X.loc[train], y[train])
     console.print(
         f"A logistic regression learned from {len(train):,} people whether somebody is arrested "
-        f"again within two years (1, high risk). It reads {X.shape[1]} columns without race. The "
-        f"update is fitted on {len(fit):,} others. Everything below is measured on {len(test):,} "
+        f"again within two years (1, high risk). It reads {X.shape[1]} columns without race. It "
+        "calls African-American people low risk less often than others. Among those who are not "
+        "arrested again, it calls them high risk more often, as ProPublica found. The update is "
+        f"fitted on {len(fit):,} other people. Everything below is measured on {len(test):,} "
         "people whom neither has seen."
     )
     update = getattr(commod, method)(
-        model, pos_label=1, favorable_label=0, random_state=seed, progress=False, **parameters
+        model,
+        pos_label=_counted_label(parameters["constraints"]),
+        favorable_label=0,
+        random_state=seed,
+        progress=False,
+        **parameters,
     )
     fit_rows = {"X": X.loc[fit], "y": y[fit], "sensitive_features": race[fit]}
     evaluated = {"X_eval": X.loc[test], "y_eval": y[test], "sensitive_features_eval": race[test]}
@@ -145,6 +187,7 @@ def _run(method: str, parameters: dict[str, Any], seed: int, console: Console) -
         y_true=y[test],
         X=X.loc[test],
         explanation=explanation,
+        request=_goal(explanation.request),
         stability=stability,
         label_names=LABELS,
         rows="people neither the model nor the update has seen",

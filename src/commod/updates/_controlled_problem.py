@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from commod._data.columns import Column
-from commod._data.encoding import Encoding, learn_encoding, learn_numeric
+from commod._data.encoding import Encoding, learn_encoding
 from commod._solvers.search.rates import Caps
 from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
@@ -26,21 +26,22 @@ def reads_distance(update: Any) -> bool:
     return DISTANCE_COLUMN in names.difference(update._columns_seen)
 
 
-def fit_problem(
-    update: Any, rows: FitRows, encoding: Encoding | None, *, numeric: Literal["unit", "bins"]
-) -> FitProblem:
+def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None) -> FitProblem:
     """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
     distance = distances(rows.base.scores, rows.base.threshold)
     columns = list(rows.columns)
     spends = bool(update.borderline)
-    is_new = encoding is None
-    if encoding is None:
-        encoding = _learn(update, rows, numeric)
     if spends and update.reads_score:
-        of_score = Column(DISTANCE_COLUMN, "numeric", distance)
-        columns = with_score_columns(columns, [of_score])
-        if is_new:
-            encoding = _with_distance(update, rows, encoding, of_score)
+        columns = with_score_columns(columns, [Column(DISTANCE_COLUMN, "numeric", distance)])
+    if encoding is None:
+        encoding = learn_encoding(
+            columns,
+            rows.weight,
+            min_category_size=update.min_category_size,
+            locked=update.locked_features,
+            numeric=_numeric(update),
+            per_unit=(DISTANCE_COLUMN,),
+        )
     monotone = dict(update.monotone or {})
     check_monotone(monotone, encoding, [c.name for c in rows.columns])
     may_raise, may_lower = update._may_move()
@@ -66,6 +67,14 @@ def fit_problem(
     )
     problem.check_cells()
     return problem
+
+
+def _numeric(update: Any) -> Literal["unit", "bins"]:
+    """Return how numeric columns become terms, with "auto" resolved."""
+    is_auto_bins = update._constraint.needs_labels and not update.monotone
+    if update.numeric == "bins" or (update.numeric == "auto" and is_auto_bins):
+        return "bins"
+    return "unit"
 
 
 MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
@@ -97,20 +106,3 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
 def _cost(rows: FitRows, distance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what a change of each row costs, (n,): what the user states, else the distance."""
     return distance if rows.change_cost is None else rows.change_cost
-
-
-def _learn(update: Any, rows: FitRows, numeric: Literal["unit", "bins"]) -> Encoding:
-    """Return the terms of the columns of X."""
-    return learn_encoding(
-        rows.columns,
-        rows.weight,
-        min_category_size=update.min_category_size,
-        locked=update.locked_features,
-        numeric=numeric,
-    )
-
-
-def _with_distance(update: Any, rows: FitRows, encoding: Encoding, distance: Column) -> Encoding:
-    """Return an encoding with the distance, always per unit, unless all rows have the same."""
-    terms = learn_numeric(distance, rows.weight, update.min_category_size)
-    return encoding if terms is None else Encoding((*encoding.columns, terms))
