@@ -65,6 +65,9 @@ def of_frame(native, **options):
     return audit_frame(native, created="now", **options)
 
 
+SUMS_OF_SCORES = ("mean_score_before", "mean_score_after", "score_gap_before", "score_gap_after")
+
+
 def split(result):
     """Return the figures of counts, and those of sums of scores, which round differently."""
     plain = result.to_dict()
@@ -88,7 +91,7 @@ def split(result):
     agreement.pop("rank_correlation", None)
     sums = dict(agreement)
     for i, group in enumerate(plain["groups"]):
-        for name in ("mean_score_before", "mean_score_after"):
+        for name in SUMS_OF_SCORES:
             sums[f"{i} {name}"] = group.pop(name)
     return plain, {name: np.nan if v is None else v for name, v in sums.items()}
 
