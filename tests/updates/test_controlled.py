@@ -194,7 +194,9 @@ def test_a_row_of_weight_zero_is_as_if_it_were_not_there(model, rows):
 def test_labels_are_not_needed_for_demographic_parity(model, rows, fitted):
     X, _, s = rows
     update = fit(model, (X, None, s))
-    assert np.array_equal(update.predict(X), fitted.predict(X))
+    assert update.reached_
+    # With labels, the most accurate of updates with as many changes is kept.
+    assert update.change_rate_ == pytest.approx(fitted.change_rate_, rel=0.1)
     assert math.isnan(update.accuracy_)
     assert "accuracy" not in update.status_
 
@@ -551,7 +553,7 @@ def test_n_concepts_splits_the_same_update(model, rows):
 def test_the_ratio_is_the_sum_of_its_concepts(fitted, rows):
     X = rows[0]
     np.testing.assert_allclose(
-        fitted.ratio(X), fitted.intercept_ + fitted.concepts(X) @ fitted.concept_contributions_
+        fitted.raw_ratio(X), fitted.intercept_ + fitted.concepts(X) @ fitted.concept_contributions_
     )
     assert fitted.concept_weights_.shape == (2, len(fitted.term_names_))
 
@@ -664,7 +666,8 @@ def test_the_multiplier_and_the_path_are_there(model, rows):
     assert update.multiplier_ > 0
     names = [step["step"] for step in update.path_]
     assert names[0] == "all columns"
-    assert set(names) <= {"all columns", "fewer columns", "fewer terms", "shrunk"}
+    shorter = {"fewer columns", "fewer terms", "shrunk", "small categories"}
+    assert set(names) <= {"all columns", *shorter, "nearer people"}
     assert update.history_["change_rate"] == [step["change_rate"] for step in update.path_]
     assert update.path_[-1]["change_rate"] == pytest.approx(update.change_rate_)
     assert update.path_[-1]["n_terms"] == update.scorecard_.n_terms_used
@@ -697,12 +700,16 @@ def test_the_same_seed_gives_the_same_bits(model, rows, fitted):
     assert pickle.dumps(again.scorecard_) == pickle.dumps(fitted.scorecard_)
 
 
-def test_the_order_of_the_rows_does_not_matter(model, rows, fitted):
+@pytest.mark.parametrize("borderline", [0, 0.1])
+def test_the_order_of_the_rows_does_not_matter(model, rows, borderline):
+    """Sums are rounded in another order, so a search may end a little elsewhere."""
     X, y, s = rows
     order = np.random.default_rng(3).permutation(N)
-    update = fit(model, (X.iloc[order], y.iloc[order], s.iloc[order]), random_state=5)
-    np.testing.assert_allclose(update.ratio(X), fitted.ratio(X), rtol=1e-3, atol=1e-3)
-    assert update.change_rate_ == fitted.change_rate_
+    shuffled = (X.iloc[order], y.iloc[order], s.iloc[order])
+    update = fit(model, rows, borderline=borderline)
+    other = fit(model, shuffled, borderline=borderline, random_state=5)
+    assert np.mean(update.predict(X) != other.predict(X)) <= 0.01
+    assert other.change_rate_ == pytest.approx(update.change_rate_, rel=0.1)
 
 
 def test_clone_pickle_and_parameters(model, rows, fitted):

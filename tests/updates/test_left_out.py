@@ -144,7 +144,7 @@ def test_the_other_constraints_say_it_too(rows):
     value = metrics.true_positive_rate_difference(
         np.asarray(y)[shown], update.predict(X)[shown], sensitive_features=groups[shown]
     )
-    assert f"the TPR gap is {value:.3f}." in update.status_
+    assert f"the TPR gap of label 1 is {value:.3f}." in update.status_
 
 
 # -- promises -------------------------------------------------------------------------------------

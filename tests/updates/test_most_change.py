@@ -26,7 +26,12 @@ def table(seed=36, n=200):
 def fitted():
     X, group = table()
     update = ControlledDebiaser(
-        ScoreColumn("score"), target=0.95, max_volume_change=0.0, min_group_size=10, progress=False
+        ScoreColumn("score"),
+        target=0.98,
+        max_volume_change=0.0,
+        borderline=0,
+        min_group_size=10,
+        progress=False,
     )
     with pytest.warns(TargetWarning, match="^More than half of all decisions change"):
         update.fit(X, sensitive_features=group)
@@ -82,7 +87,8 @@ def test_the_command_line_ends_with_code_1(fitted, tmp_path, capsys, monkeypatch
     X.assign(group=np.where(group == 1, "a", "b")).to_csv(tmp_path / "t.csv", index=False)
     arguments = [
         *("debias", str(tmp_path / "t.csv"), "--score-column", "score", "--sensitive", "group"),
-        *("--at-least", "0.95", "--max-volume-change", "0", "--min-group-size", "10"),
+        *("--at-least", "0.98", "--max-volume-change", "0", "--min-group-size", "10"),
+        *("--borderline", "0"),
         *("--out", str(tmp_path / "p.json")),
     ]
     with pytest.raises(SystemExit) as ended:

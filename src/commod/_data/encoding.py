@@ -283,6 +283,7 @@ def learn_encoding(
     min_category_size: int,
     locked: Collection[str] = (),
     numeric: Literal["unit", "bins"] = "unit",
+    per_unit: Collection[str] = (),
     n_bins: int = 10,
 ) -> Encoding:
     """Return the terms of the fit rows; constant columns and `locked` ones have none.
@@ -290,7 +291,8 @@ def learn_encoding(
     A category that fewer than `min_category_size` rows share gets no term: it would fit noise, and
     the update must not store a value of a single person. Rows of weight 0 are ignored. With
     `numeric="bins"`, a numeric column has about `n_bins` bins of similar weight, each with at least
-    `min_category_size` rows. A numeric column with a single bin has no term.
+    `min_category_size` rows. A numeric column with a single bin has no term. The columns named in
+    `per_unit` have points per unit in any case.
     """
     if numeric not in ("unit", "bins"):
         raise InputError(
@@ -304,7 +306,7 @@ def learn_encoding(
     for column in free:
         if column.kind == "category":
             specs.append(_learn_categories(column, min_category_size))
-        elif numeric == "bins":
+        elif numeric == "bins" and column.name not in per_unit:
             specs.append(_learn_bins(column, weight, min_category_size, n_bins))
         else:
             specs.append(_learn_numeric(column, weight, min_category_size))

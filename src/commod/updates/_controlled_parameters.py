@@ -61,6 +61,17 @@ def _check_confidence(update: Any) -> None:
         )
 
 
+def check_labels_given(update: Any, is_given: bool) -> None:
+    """Raise InputError where a parameter compares decisions with labels that were not given."""
+    uses = {
+        "max_accuracy_loss": update.max_accuracy_loss is not None,
+        "accuracy_weight": bool(update.accuracy_weight),
+    }
+    for name, is_used in uses.items():
+        if is_used and not is_given:
+            raise InputError(f"{name} compares decisions with labels, but y is None. Pass y.")
+
+
 def read_change_cost(X: Any, change_cost: Any, n_rows: int) -> NDArray[np.float64] | None:
     """Return what a change of each row costs, (n,); None where nothing is stated."""
     if change_cost is None:

@@ -26,9 +26,7 @@ def reads_distance(update: Any) -> bool:
     return DISTANCE_COLUMN in names.difference(update._columns_seen)
 
 
-def fit_problem(
-    update: Any, rows: FitRows, encoding: Encoding | None, *, numeric: Literal["unit", "bins"]
-) -> FitProblem:
+def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None) -> FitProblem:
     """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
     distance = distances(rows.base.scores, rows.base.threshold)
     columns = list(rows.columns)
@@ -36,7 +34,14 @@ def fit_problem(
     if spends and update.reads_score:
         columns = with_score_columns(columns, [Column(DISTANCE_COLUMN, "numeric", distance)])
     if encoding is None:
-        encoding = _learn(update, rows, columns, numeric)
+        encoding = learn_encoding(
+            columns,
+            rows.weight,
+            min_category_size=update.min_category_size,
+            locked=update.locked_features,
+            numeric=_numeric(update),
+            per_unit=(DISTANCE_COLUMN,),
+        )
     monotone = dict(update.monotone or {})
     check_monotone(monotone, encoding, [c.name for c in rows.columns])
     may_raise, may_lower = update._may_move()
@@ -62,6 +67,14 @@ def fit_problem(
     )
     problem.check_cells()
     return problem
+
+
+def _numeric(update: Any) -> Literal["unit", "bins"]:
+    """Return how numeric columns become terms, with "auto" resolved."""
+    is_auto_bins = update._constraint.needs_labels and not update.monotone
+    if update.numeric == "bins" or (update.numeric == "auto" and is_auto_bins):
+        return "bins"
+    return "unit"
 
 
 MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
@@ -93,24 +106,3 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
 def _cost(rows: FitRows, distance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what a change of each row costs, (n,): what the user states, else the distance."""
     return distance if rows.change_cost is None else rows.change_cost
-
-
-def _learn(
-    update: Any, rows: FitRows, columns: list[Column], numeric: Literal["unit", "bins"]
-) -> Encoding:
-    """Return the terms of the columns; the distance from the threshold is always per unit."""
-
-    def learn(some: list[Column], kind: Literal["unit", "bins"]) -> Encoding:
-        return learn_encoding(
-            some,
-            rows.weight,
-            min_category_size=update.min_category_size,
-            locked=update.locked_features,
-            numeric=kind,
-        )
-
-    encoding = learn([c for c in columns if c.name != DISTANCE_COLUMN], numeric)
-    of_score = [c for c in columns if c.name == DISTANCE_COLUMN and np.ptp(c.values) > 0]
-    if not of_score:
-        return encoding
-    return Encoding((*encoding.columns, *learn(of_score, "unit").columns))

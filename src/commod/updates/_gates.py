@@ -120,7 +120,8 @@ def _rank(found: FoundUpdate, target: float) -> tuple[float, int, float]:
     problem, outcome = found.sample.problem, found.outcome
     changed = changed_rows(problem, outcome)
     step = EQUALLY_CLOSE * max(abs(target - problem.base_fairness), 1e-9)
-    accuracy = problem.rows.accuracy(problem.rows.base.decisions ^ changed)
+    people = replace(problem.rows, weight=problem.rows.weight * problem.counted)
+    accuracy = people.accuracy(problem.rows.base.decisions ^ changed)
     errors = 0.0 if np.isnan(accuracy) else 1 - accuracy
     return float(np.ceil(outcome.violation / step)), int(changed.sum()), errors
 

@@ -31,6 +31,7 @@ from commod.metrics._constraint import Constraint
 from commod.scorecard import DISTANCE_COLUMN
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges
+from commod.updates._left_out import rows_in_totals
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -231,10 +232,19 @@ class FitProblem:
             may_change=self.may_change[index],
             people=people,
             label=None if label is None else label[index],
+            counted=self.counted[index],
             accuracy_weight=self.accuracy_weight,
             expected_gain=self.expected_gain[index] if self.accuracy_weight else None,
             with_caps=self.caps.any(),
         )
+
+    @cached_property
+    def counted(self) -> Mask:
+        """Return the rows whose labels may choose an update, (n,): all but those of hidden groups.
+
+        Otherwise, an update and its figures could reveal the labels of a few people.
+        """
+        return rows_in_totals(self.rows)
 
     @cached_property
     def expected_gain(self) -> Floats:
@@ -245,10 +255,10 @@ class FitProblem:
         """
         rows = self.rows
         assert rows.label is not None
+        scores = rows.base.for_positive.scores
         fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-        probability = fitted.fit_transform(
-            rows.base.for_positive.scores, rows.label.astype(float), rows.weight
-        )
+        fitted.fit(scores, rows.label.astype(np.float64), rows.weight * self.counted)
+        probability = fitted.predict(scores)
         return np.asarray(np.where(rows.base.decisions, 1 - 2 * probability, 2 * probability - 1))
 
     def inequalities(self, target: float, effects: ChangeEffects) -> SumInequalities:

@@ -111,12 +111,25 @@ def worth_changing(problem: FitProblem, target: float, index: NDArray[np.intp]) 
     where its change moves its cell that way.
     """
     masks: list[Mask] = []
-    fewest = problem.fewest_moves(target, may_raise=problem.may_raise, may_lower=problem.may_lower)
-    for moves in [] if fewest is None else _ways_to_begin(problem, fewest):
-        mask = _rows_to_move(problem, moves)[index]
-        if 0 < mask.sum() < len(mask) and not any((mask == other).all() for other in masks):
-            masks.append(mask)
+    for may_raise, may_lower in _directions_to_begin(problem):
+        fewest = problem.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
+        for moves in [] if fewest is None else _ways_to_begin(problem, fewest):
+            mask = _rows_to_move(problem, moves)[index]
+            if 0 < mask.sum() < len(mask) and not any((mask == other).all() for other in masks):
+                masks.append(mask)
     return masks or [problem.may_change[index]]
+
+
+def _directions_to_begin(problem: FitProblem) -> list[tuple[bool, bool]]:
+    """Return the directions of changes whose exact limits say how a search begins.
+
+    A search in both directions begins from what each of them found alone. Caps may forbid changes
+    in one direction alone, so it then begins from their limits, too.
+    """
+    directions = [(problem.may_raise, problem.may_lower)]
+    if all(directions[0]) and problem.caps.any():
+        directions += [(True, False), (False, True)]
+    return directions
 
 
 def _ways_to_begin(problem: FitProblem, moves: Counts) -> list[Counts]:

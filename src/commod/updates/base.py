@@ -500,6 +500,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         """Return the columns that the update computes from base scores: none by default."""
         return []
 
+    def asked_changes(self) -> AllowedChanges:
+        """Return which changes the user allows; the update may keep to fewer of them."""
+        return self.allowed_changes()
+
     def labels_of(self, decisions: NDArray[np.bool_]) -> NDArray[Any]:
         """Return decisions as labels of the base model, shape (n,)."""
         return self._labels_of(decisions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,11 @@ from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._budget import fit_budget
-from commod.updates._controlled_parameters import check_controlled_parameters, read_change_cost
+from commod.updates._controlled_parameters import (
+    check_controlled_parameters,
+    check_labels_given,
+    read_change_cost,
+)
 from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._gates import fit_target
@@ -38,7 +42,7 @@ from commod.updates._held_out import (
     split_in_halves,
     take_fit_rows,
 )
-from commod.updates._interface import Grid, RawRows, Sweep, read_grid, read_numbers
+from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
 from commod.updates._path import fit_path
 from commod.updates._problem import FitProblem
@@ -347,7 +351,7 @@ class ControlledDebiaser(RatioUpdate):
                 "independent people, and a weighted rate has another error. Leave one out."
             )
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
-        self._check_labels_needed(rows)
+        check_labels_given(self, rows.label is not None)
         self._check_locked(rows.columns)
         rows = replace(rows, change_cost=read_change_cost(X, change_cost, len(rows)))
         warn_about_group_columns(rows, self.locked_features)
@@ -361,15 +365,6 @@ class ControlledDebiaser(RatioUpdate):
         super()._check_parameters()
         check_controlled_parameters(self)
 
-    def _check_labels_needed(self, rows: FitRows) -> None:
-        uses = {
-            "max_accuracy_loss": self.max_accuracy_loss is not None,
-            "accuracy_weight": bool(self.accuracy_weight),
-        }
-        for name, is_used in uses.items():
-            if is_used and rows.label is None:
-                raise InputError(f"{name} compares decisions with labels, but y is None. Pass y.")
-
     @property
     def _target(self) -> float:
         """Return the target; the ideal where only a budget was given."""
@@ -379,14 +374,6 @@ class ControlledDebiaser(RatioUpdate):
         if self._is_budget:
             return self._constraint.ideal
         return 0.8 if is_floor else 0.1
-
-    @property
-    def _numeric(self) -> Literal["unit", "bins"]:
-        """Return how numeric columns become terms, with "auto" resolved."""
-        is_auto_bins = self._constraint.needs_labels and not self.monotone
-        if self.numeric == "bins" or (self.numeric == "auto" and is_auto_bins):
-            return "bins"
-        return "unit"
 
     @property
     def _is_budget(self) -> bool:
@@ -406,7 +393,7 @@ class ControlledDebiaser(RatioUpdate):
 
     def _problem(self, rows: FitRows, encoding: Encoding | None = None) -> FitProblem:
         """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
-        return fit_problem(self, rows, encoding, numeric=self._numeric)
+        return fit_problem(self, rows, encoding)
 
     # -- storing a fit ---------------------------------------------------------------------
 
@@ -545,6 +532,11 @@ class ControlledDebiaser(RatioUpdate):
         return reads_distance(self)
 
     # -- internal interface: see _interface.py -----------------------------------------------------
+
+    def asked_changes(self) -> AllowedChanges:
+        """Return which changes the user allows; `direction_` may be narrower."""
+        may_raise, may_lower = self._moves(self.fitted_param("direction"))
+        return self.allowed_changes()._replace(may_raise=may_raise, may_lower=may_lower)
 
     def sweep(
         self, rows: RawRows, targets: Sequence[float] | None = None, grid: Grid | None = None

@@ -49,7 +49,7 @@ class SearchTask:
     - `sparsity`: extra changes allowed for a shorter scorecard, as a share of the fewest.
     - `credibility` (d,): the share of its weight that each term keeps after the search; None for 1.
     - `limit`: the smallest share of changes that any method needs; 0 where it is not known.
-    - `known`: the share of changes of an update in another direction; a search that needs more ends.
+    - `known`: the share of changes of another direction; a search that needs more ends early.
     - `reads` (d,): which columns read the score; None for none of them. Initial directions are
       learned without these columns, which then get the weight `read_weight`.
     """

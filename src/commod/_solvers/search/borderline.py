@@ -191,6 +191,6 @@ def _costed(
     effects = task.effects
     changed = (task.design.times(direction.w) + direction.offset > 0) & effects.may_change
     people = effects.people[changed]
-    return CostedDirection(
-        direction, float(people.sum()), float(people @ change_cost[changed]), level
-    )
+    direction = replace(direction, cost=float(effects.cost[changed].sum()))
+    total = float(people @ change_cost[changed])
+    return CostedDirection(direction, float(people.sum()), total, level)

@@ -162,6 +162,7 @@ def change_effects(
     may_change: Mask,
     people: Floats | None = None,
     label: Mask | None = None,
+    counted: Mask | None = None,
     accuracy_weight: float = 0.0,
     expected_gain: Floats | None = None,
     with_caps: bool = True,
@@ -172,11 +173,13 @@ def change_effects(
     without labels), and the change of the overall positive rate. `people` (n,) is how many people
     a row of a sample stands for; `weight` (n,) is the weight of all of them together. The cost of a
     change falls with its `expected_gain` of accuracy (n,), in [−1, 1]; that of the label if None.
+    Only the labels of the rows `counted` (n,) affect costs; all rows if None.
     """
     n = len(decisions)
     person = np.full(n, 1 / n) if people is None else people / people.sum()
     gain = np.zeros(n) if label is None else np.where(decisions == label, -1.0, 1.0)
-    expected = gain if expected_gain is None else expected_gain * (1 - TIE_BREAK)
+    known_gain = gain if counted is None else gain * counted
+    expected = known_gain if expected_gain is None else expected_gain * (1 - TIE_BREAK)
     sign = np.where(decisions, -1.0, 1.0)
     totals = cells.totals(weight).ravel()
     cell = np.where(cells.index >= 0, cells.index, len(totals))
@@ -192,7 +195,7 @@ def change_effects(
     return ChangeEffects(
         may_change=may_change,
         people=person,
-        cost=person * (1 - accuracy_weight * expected - TIE_BREAK * gain) * may_change,
+        cost=person * (1 - accuracy_weight * expected - TIE_BREAK * known_gain) * may_change,
         cell=cell,
         step=step * may_change,
         extra=extra,

@@ -108,7 +108,7 @@ def frontier(
         [Point(candidate, as_decisions(candidate.decide(read))) for candidate in sweep.candidates],
         rows,
         rows_word,
-        allowed=reader.allowed_changes(),
+        allowed=reader.asked_changes(),
         fit_seconds=fit_seconds,
         needs_sensitive_features=get_tags(reader).needs_sensitive_features,
         method=type(update).__name__,
