@@ -177,7 +177,12 @@ def test_a_copy_and_the_next_fit_use_the_new_parameters():
     )
     update.set_params(direction="gains_only", target=0.8, threshold=0.4, constraints=ERRORS)
     fresh = ControlledDebiaser(
-        SCORED, direction="gains_only", target=0.8, threshold=0.4, constraints=ERRORS
+        SCORED,
+        direction="gains_only",
+        target=0.8,
+        threshold=0.4,
+        constraints=ERRORS,
+        borderline=0,
     ).fit(X, Y, sensitive_features=GROUP)
     assert clone(update).get_params() == fresh.get_params()
     assert_same(outcome(update.fit(X, Y, sensitive_features=GROUP)), outcome(fresh))

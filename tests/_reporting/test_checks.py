@@ -105,7 +105,7 @@ def request(**entries):
 
 
 def fairness(metric, before, after):
-    return SimpleNamespace(metric=metric, before=before, after=after)
+    return SimpleNamespace(metric=metric, name=f"{metric} of yes", before=before, after=after)
 
 
 def of_target(value, target, name):
@@ -231,7 +231,7 @@ def test_the_first_screen_shows_a_missed_target_as_missed():
     assert re.search(r"0\.7998 <span class=\"arrow\">→</span> 0\.7998", screen)
     page = render_markdown(result).replace("\\", "")
     assert "0.7998 before, 0.7998 after" in page
-    assert re.search(r"\| P-rule \(asked for\) .* 0\.7998 ", page)
+    assert re.search(r"\| P-rule of label 1 \(asked for\) .* 0\.7998 ", page)
 
 
 # -- the update and the group: relative to the base score --------------------------------------

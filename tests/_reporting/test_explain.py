@@ -66,6 +66,11 @@ def new():
     return make_table(N, 1)[0]
 
 
+def with_distance(X):
+    """Return a table with the distance of the score from the threshold as a column."""
+    return X.assign(**{"distance from the threshold": np.abs(X["score"] - 0.5)})
+
+
 def fit(rows, kind=ControlledDebiaser, **how):
     X, y, s = rows
     update = kind(ScoreColumn("score"), random_state=0, **how)
@@ -129,7 +134,10 @@ def test_decisions_scores_and_ratio_are_the_updates(update, why, new):
 
 def test_segments_are_those_of_the_decisions_on_columns_that_r_may_read(update, why, new):
     favorable = why.y_before == update.favorable_label_
-    again, segment_of = find_segments(new, why.gain, why.loss, favorable, skip=["score"])
+    columns = new
+    if "distance from the threshold" in update.scorecard_.columns_used:
+        columns = with_distance(new)
+    again, segment_of = find_segments(columns, why.gain, why.loss, favorable, skip=["score"])
     assert why.segments == again
     assert np.array_equal(why.segment_of, segment_of)
     used = {c.column for s in why.segments.segments for c in s.conditions}
@@ -381,9 +389,8 @@ def test_what_would_have_kept_a_decision_really_keeps_it(update, why, new):
     again, pairs = all_edited(new, people)
     assert len(pairs) > 0
     assert update.predict(again).tolist() == [person.before for person, _ in pairs]
-    if not update.reads_score:
-        ratios = [other.ratio for _, other in pairs]
-        np.testing.assert_allclose(update.raw_ratio(again), ratios, atol=1e-9)
+    ratios = [other.ratio for _, other in pairs]
+    np.testing.assert_allclose(update.raw_ratio(again), ratios, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -395,7 +402,8 @@ def test_what_would_have_changed_a_decision_really_changes_it(update, why, new):
         assert not (update.predict(again) == [person.before for person, _ in pairs]).any()
 
 
-def test_a_smaller_change_of_a_number_would_not_do(simple, new):
+def test_a_smaller_change_of_a_number_would_not_do(rows, new):
+    simple = fit(rows, **WAYS["per unit"], sparsity=0)  # so that age has points
     why = explain(simple, new)
     low, high = new["age"].min(), new["age"].max()
     signs = set()
@@ -715,10 +723,13 @@ def test_a_base_model_that_does_not_answer_is_said_to_be_taken_as_it_is(rows):
 
 def test_a_score_that_is_given_stays_as_it_is(simple, new):
     why = explain(simple, new)
-    for row in some_rows(why):
-        person = why.person(row)
-        assert person.score == "given"
+    people = [why.person(row) for row in some_rows(why)]
+    assert {person.score for person in people} == {"given"}
+    could_change = [person for person in people if person.closed is None]
+    assert len(could_change) > 12
+    for person in could_change:
         assert " With the score as it is, " in person.sentence
+        assert all(other.column in new for other in person.kept_by)
 
 
 # -- ids ------------------------------------------------------------------------------------------
@@ -785,7 +796,8 @@ def test_a_rival_that_needs_groups_says_so(biased):
 
 def test_a_pair_of_models_gives_what_the_update_gives(simple, new):
     why = explain(simple, new)
-    pair = explain(None, new.drop(columns="score"), y_before=why.y_before, y_after=why.y_after)
+    columns = with_distance(new).drop(columns="score")
+    pair = explain(None, columns, y_before=why.y_before, y_after=why.y_after)
     assert pair.segments == why.segments
     assert np.array_equal(pair.gain, why.gain)
     assert (pair.method, pair.card, pair.scores_before) == (None, None, None)

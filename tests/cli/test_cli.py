@@ -583,9 +583,14 @@ def test_types_can_be_corrected(folder, call):
     told = ("debias", "zip.csv", *TOLD, "--features", "zip", "--sparsity", "0", "--force")
     told = (*told, "--no-reads-score")  # the column alone counts here
     call(*told, "--at-least", "0.5")
-    assert {c.reads for c in Patch.load("patch.json").content.ratio.columns} <= {"number"}
+    assert reads_of("patch.json").get("zip", "number") == "number"
     call(*told, "--at-least", "0.95", "--type", "zip=text")
-    assert {c.reads for c in Patch.load("patch.json").content.ratio.columns} == {"category"}
+    assert reads_of("patch.json") == {"zip": "category", "distance from the threshold": "distance"}
+
+
+def reads_of(file):
+    """Return how a patch reads each of its columns."""
+    return {c.name: c.reads for c in Patch.load(file).content.ratio.columns}
 
 
 def test_missing_rows_are_dropped_where_asked_and_counted(folder, call):

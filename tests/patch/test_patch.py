@@ -144,7 +144,9 @@ def test_a_raw_column_may_have_the_name_of_the_margin():
     update = ControlledDebiaser(ScoreColumn("score"), sparsity=0)
     update.fit(X, data.target, sensitive_features=data.sensitive_features)
     patch = update.to_patch()
-    assert {c.reads for c in patch.content.ratio.columns} == {"number"}
+    reads = {c.name: c.reads for c in patch.content.ratio.columns}
+    assert reads.pop("distance from the threshold") == "distance"
+    assert reads["base margin"] == "number" and set(reads.values()) == {"number"}
     np.testing.assert_array_equal(patch.apply(X)["commod_decision"], update.predict(X))
 
 
@@ -765,11 +767,14 @@ def test_columns_of_pandas_may_be_numbered():
 def test_labels_are_those_of_the_model_whatever_the_user_calls_them():
     data = make_biased(600, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
-    update = ControlledDebiaser(model, pos_label=1.0, favorable_label=False)
-    update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
-    labels = update.to_patch().content.labels
-    assert [type(label) for label in vars(labels).values()] == [int, int, int]
-    assert labels.favorable == 0
+    rows = {"X": data.data, "y": data.target, "sensitive_features": data.sensitive_features}
+    update = ControlledDebiaser(model, pos_label=1.0, favorable_label=False, borderline=0)
+    labels = update.fit(**rows).to_patch().content.labels
+    stated = [labels.negative, labels.positive, labels.favorable, labels.compared]
+    assert stated == [0, 1, 0, 1] and {type(label) for label in stated} == {int}
+    update.set_params(pos_label=None)  # the favourable label then counts
+    labels = update.fit(**rows).to_patch().content.labels
+    assert (labels.positive, labels.compared) == (1, 0) and type(labels.counted) is int
 
 
 def test_a_pipe_does_not_hang(tmp_path):

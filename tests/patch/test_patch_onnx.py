@@ -53,6 +53,7 @@ def test_metadata_says_which_patch_it_is():
     assert about["digest"] == patch.digest
     assert float(about["threshold"]) == 0.3
     assert json.loads(about["labels"]) == {"negative": "no", "positive": "yes", "favorable": "yes"}
+    assert json.loads(about["labels"]) == json.loads(patch.to_json())["labels"]
     assert about["missing_text"] == MISSING_TEXT
 
 

@@ -31,7 +31,14 @@ Change = Literal["gain", "loss"]
 
 
 class PairShare(NamedTuple):
-    """A share of pairs and the two ends of its interval; NaN where undefined."""
+    """A share of pairs and the two ends of its interval; NaN where undefined.
+
+    Examples
+    --------
+    >>> result = outscoring_probability([0.1, 0.2, 0.4, 0.9], [0, 0, 0, 1], [0, 0, 1, 1])
+    >>> result.overall
+    PairShare(value=1.0, low=nan, high=nan)
+    """
 
     value: float
     low: float

@@ -37,6 +37,7 @@ from commod.patch.content import (
 )
 from commod.patch.file import content_digest
 from commod.patch.frames import check_columns, from_frame, schema_of
+from commod.patch.schema import NEWEST, as_version
 from commod.patch.sources import OBJECT_TYPES, category_points_of
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at
 
@@ -184,7 +185,7 @@ class _Graph:
             "schema": SCHEMA,
             "digest": content_digest(content),
             "threshold": repr(content.base.threshold),
-            "labels": json.dumps(to_plain(content.labels)),
+            "labels": json.dumps(as_version(to_plain(content), NEWEST)["labels"]),
             "missing_text": MISSING_TEXT,
         }
         helper.set_model_props(model, about)

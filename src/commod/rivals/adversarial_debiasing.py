@@ -181,14 +181,16 @@ class AdversarialDebiasing(TrainedRival):
         check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
         check_choice(self.projection, "projection", PROJECTIONS)
 
-    def _read_true_labels(self, labels: NDArray[Any] | None) -> NDArray[np.bool_] | None:
-        if labels is None:
+    def _read_fit_rows(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> FitRows:
+        if y is None:
             raise InputError(
                 "This estimator requires y to be passed, but the target y is None: "
                 "AdversarialDebiasing trains a new model of the labels. Pass y, or use a method "
                 "that does not need y, such as FRAPPE."
             )
-        return super()._read_true_labels(labels)
+        return super()._read_fit_rows(X, y, sensitive_features, sample_weight)
 
     # -- learning -------------------------------------------------------------------------------
 
