@@ -1,4 +1,4 @@
-"""Check ControlledDebiaser on its fit rows, and the length of its scorecards.
+"""Check the fewest changes of ControlledDebiaser on its fit rows, and the length of its scorecards.
 
 `SPLITS=2 make figures FIGURES=training-rows` takes the first two splits only, for a quick look.
 """
@@ -28,7 +28,8 @@ SIZE_PRICE_BAR = 1.15
 
 def fit_update(split: Split, **settings: Any) -> ControlledDebiaser:
     """Return an update fitted on the training rows; its `status_` repeats its warnings."""
-    update = ControlledDebiaser(split.model, progress=False, random_state=0, **settings)
+    settings = {"borderline": 0, "progress": False, "random_state": 0, **settings}
+    update = ControlledDebiaser(split.model, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)
         return update.fit(split.train.X, split.train.y, sensitive_features=split.train.s)
@@ -162,6 +163,7 @@ def gains_only() -> None:
             update = ControlledDebiaser(
                 model,
                 direction="gains_only",
+                borderline=0,
                 pos_label=1,
                 favorable_label=favorable,
                 random_state=0,

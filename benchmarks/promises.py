@@ -42,11 +42,12 @@ LEAST_GROUP_SHARE, LEAST_RATE = 0.25, 0.2  # the normal approximation behind MAR
 
 
 class Recording(ControlledDebiaser):
-    """A ControlledDebiaser that stores the scorecard of every model it tests, its own last."""
+    """A ControlledDebiaser that stores what every model it tests decides by, its own last."""
 
     def _store_update(self, search: Any, update: Any) -> None:
         super()._store_update(search, update)
-        self.scorecards_ = [*getattr(self, "scorecards_", []), self.scorecard_]
+        stored = (self.scorecard_, self.direction_)
+        self.scorecards_ = [*getattr(self, "scorecards_", []), stored]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def base_model(number: int) -> Any:
     return LogisticRegression().fit(rows.data, rows.target)
 
 
-def in_population(card: Any, base: Any, population: Any) -> Model:
+def in_population(card: Any, direction: str, base: Any, population: Any) -> Model:
     """Return the exact rates and changes of a scorecard on a base model."""
     points = dict(zip(card.encoding.term_columns, card.points, strict=True))
     r = np.array([points.get(name, 0.0) for name in population.feature_names])
@@ -87,16 +88,20 @@ def in_population(card: Any, base: Any, population: Any) -> Model:
     centres = population.group_means @ both.T + start
     if not spread[1, 1] > 0:  # r is constant
         spread = spread + np.diag([0.0, 1e-18])
-    pairs = [_rate_and_changes(centre, spread) for centre in centres]
+    pairs = [_rate_and_changes(centre, spread, direction) for centre in centres]
     changes = float(np.dot(population.group_shares, [change for _, change in pairs]))
     return Model(tuple(rate for rate, _ in pairs), changes)
 
 
-def _rate_and_changes(centre: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
+def _rate_and_changes(
+    centre: np.ndarray, spread: np.ndarray, direction: str
+) -> tuple[float, float]:
     """Return the selection rate of a group and its share of changes."""
     negative, changed = norm.cdf(-centre / np.sqrt(np.diag(spread)))
     both = multivariate_normal.cdf([0.0, 0.0], centre, spread, allow_singular=True)
-    return float(1 - negative - changed + 2 * both), float(changed)
+    raised = 0.0 if direction == "losses_only" else both
+    lowered = 0.0 if direction == "gains_only" else changed - both
+    return float(1 - negative + raised - lowered), float(raised + lowered)
 
 
 @dataclass(frozen=True)
@@ -113,13 +118,12 @@ def draw(seed: int) -> Draw:
     number = seed % len(POPULATIONS)
     rows = make_biased(N_ROWS, random_state=seed, **POPULATIONS[number])
     base = base_model(number)
-    update = Recording(
-        base, target=TARGET, confidence=CONFIDENCE, random_state=seed, progress=False
-    )
+    settings = {"target": TARGET, "confidence": CONFIDENCE, "borderline": 0}  # r is linear in x
+    update = Recording(base, random_state=seed, progress=False, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
-    *tested, answer = (in_population(card, base, rows) for card in update.scorecards_)
+    *tested, answer = (in_population(*stored, base, rows) for stored in update.scorecards_)
     sizes = rows.sensitive_features.value_counts().reindex(rows.group_names).to_numpy() // 2
     safe = [model for model in tested if model.is_safe(sizes)]
     cheapest = min(safe, key=lambda model: model.changes, default=None)

@@ -8,19 +8,17 @@ from commod.cli._options import OutputOptions
 from commod.cli._printing import Printer, print_answer, target_holds
 
 if TYPE_CHECKING:
-    from commod import Audit
+    from commod import Audit, Explanation
     from commod._record import Group
-    from commod.cli.demo import DemoResult
 
 N_TERMS = 15  # of the scorecard; the report shows more
 
 
-def print_result(result: DemoResult) -> None:
+def print_result(audit: Audit, explanation: Explanation) -> None:
     """Print who changes and why."""
-    audit, explanation = result.audit, result.explanation
     printer = Printer(OutputOptions())
     printer.sentence()
-    _print_goal(result, printer)
+    _print_goal(audit, explanation.request.target, printer)
     print_answer(printer, audit)
     _print_groups(audit, printer)
     _print_segments(audit, printer)
@@ -72,13 +70,12 @@ def _high_risk(group: Group, true_label: int, pos_label: Any) -> list[str]:
     return [_number(share, ".1%") for share in shares]
 
 
-def _print_goal(result: DemoResult, printer: Printer) -> None:
+def _print_goal(audit: Audit, fit_target: float | None, printer: Printer) -> None:
     """Print whether the goal holds for the people whom the update has not seen."""
-    holds = target_holds(result.audit)
+    holds, goal = target_holds(audit), audit.request.target
     if holds is None:
         return
-    goal, fit_target = result.audit.request.target, result.explanation.request.target
-    fairness, after = result.audit.fairness[0], result.audit.fairness[0].after
+    fairness, after = audit.fairness[0], audit.fairness[0].after
     sign = "≥" if fairness.higher_is_fairer else "≤"
     verdict = "is reached" if holds else "is missed"
     text = (
