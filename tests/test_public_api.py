@@ -182,15 +182,15 @@ def test_the_demo_says_who_changes_and_why_and_writes_the_report(demo):
         "P-rule",
         "disparate mistreatment",
         "accuracy",
-        "white: called high risk",
+        "called low risk",
         "get another decision",
-        "Most of the changes are losses",
+        "Those who gain score higher than those who stay rejected",
         "Who changes",
         "points in r",
         "Concept 0",
         "One person:",
         "The report: commod-demo/report.html",
-        "Next: commod demo --direction gains_only",
+        "Next: commod demo --direction any",
     ):
         assert words in text, words
     assert sorted(path.name for path in folder.iterdir()) == [
