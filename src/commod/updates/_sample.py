@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from commod._solvers.search.annealing import SearchTask
 from commod.updates._problem import FitProblem
-from commod.updates._search_task import acting_rows, search_task, worth_changing
+from commod.updates._search_task import acting_rows, begin_at, search_task, worth_changing
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -66,7 +66,7 @@ class SearchSample:
         return replace(
             self.task,
             inequalities=self.problem.inequalities(target, self.task.effects),
-            worth_changing=worth_changing(self.problem, target, self.index[self.acting]),
+            **begin_at(self.task, worth_changing(self.problem, target, self.index), self.acting),
             sparsity=self.task.sparsity if sparsity is None else sparsity,
         )
 

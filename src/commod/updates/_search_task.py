@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.search.annealing import SearchTask
+from commod._solvers.search.annealing import LearningRows, SearchTask
 from commod._solvers.search.credibility import credibility
 from commod._solvers.search.design import Design
 from commod._solvers.search.quasi_newton import Bounds
@@ -44,10 +45,15 @@ def search_task(
     design = Design.of(terms, *problem.moments)
     names = np.array(problem.encoding.term_columns, dtype=object)[design.terms]
     position = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    weight = rows.weight[acting_index] * (1.0 if people is None else people[acting])
+    weight = rows.weight[index] * (1.0 if people is None else people)
     if problem.accuracy_weight and rows.label is not None:
-        is_right = (1 - problem.expected_gain[acting_index]) / 2
+        is_right = (1 - problem.expected_gain[index]) / 2
         weight = weight * np.maximum(1 - problem.accuracy_weight * is_right, MIN_ERROR_WEIGHT)
+    masks = worth_changing(problem, target, index)
+    learning = None
+    if len(acting) < len(index):
+        whole = problem.terms if people is None else problem.terms.take(index)
+        learning = LearningRows(Design.of(whole, *problem.moments), masks, weight)
     effects = problem.effects if people is None else problem.effects_on(index, people)
     limit = problem.limit(target)
     task = SearchTask(
@@ -55,8 +61,9 @@ def search_task(
         effects=effects.take(acting),
         inequalities=problem.inequalities(target, effects),
         columns=np.array([position[name] for name in names], dtype=np.intp),
-        weight=weight,
-        worth_changing=worth_changing(problem, target, acting_index),
+        weight=weight[acting],
+        worth_changing=[mask[acting] for mask in masks],
+        learning=learning,
         bounds=_bounds(problem, names),
         sparsity=problem.sparsity,
         limit=limit if np.isfinite(limit) else 0.0,
@@ -65,6 +72,12 @@ def search_task(
     )
     kept = _credibility(problem, target, index)[design.terms]
     return task if (kept == 1).all() else replace(task, credibility=kept).select(kept > 0)
+
+
+def begin_at(task: SearchTask, masks: list[Mask], acting: Rows) -> dict[str, Any]:
+    """Return the fields of a task that begins at other rows worth changing, `masks` (m,)."""
+    learning = task.learning and task.learning._replace(worth_changing=masks)
+    return {"worth_changing": [mask[acting] for mask in masks], "learning": learning}
 
 
 def _credibility(problem: FitProblem, target: float, index: Rows) -> Floats:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,18 @@ SHORT_TEMPERATURES, N_STEPS_SHORT = (0.25, 0.12, 0.06), 25
 PRICING_TEMPERATURE = 0.1  # at which the cost of a limit is measured
 
 
+class LearningRows(NamedTuple):
+    """The rows that initial directions are learned from: more of them mean less noise.
+
+    `design` has the columns of the task, `worth_changing` a mask for each way to begin, and
+    `weight` the weight of each row.
+    """
+
+    design: Design
+    worth_changing: Sequence[Mask]
+    weight: Floats
+
+
 @dataclass(frozen=True)
 class SearchTask:
     """The task of one search, on n rows and d terms (the columns of the design).
@@ -49,6 +62,7 @@ class SearchTask:
     - `sparsity`: extra changes allowed for a shorter scorecard, as a share of the fewest.
     - `credibility` (d,): the share of its weight that each term keeps after the search; None for 1.
     - `limit`: the smallest share of changes that any method needs; 0 where it is not known.
+    - `learning`: the rows that initial directions are learned from; None for those of the task.
     - `known`: the share of changes of another direction; a search that needs more ends early.
     - `reads` (d,): which columns read the score; None for none of them. Initial directions are
       learned without these columns, which then get the weight `read_weight`.
@@ -64,6 +78,7 @@ class SearchTask:
     sparsity: float
     credibility: Floats | None = None
     limit: float = 0.0
+    learning: LearningRows | None = None
     known: float = np.inf
     reads: Mask | None = None
     read_weight: float = 0.0
@@ -73,8 +88,16 @@ class SearchTask:
         """Return which columns read the score, (d,)."""
         return np.zeros(self.design.width, dtype=bool) if self.reads is None else self.reads
 
+    @property
+    def learning_rows(self) -> LearningRows:
+        """Return the rows that initial directions are learned from."""
+        return self.learning or LearningRows(self.design, self.worth_changing, self.weight)
+
     def select(self, support: Mask) -> SearchTask:
         """Return the task with the columns of the design where `support` (d,) is true."""
+        learning = self.learning
+        if learning is not None:
+            learning = learning._replace(design=learning.design.select(support))
         return replace(
             self,
             design=self.design.select(support),
@@ -82,6 +105,7 @@ class SearchTask:
             bounds=self.bounds and list(compress(self.bounds, support)),
             credibility=None if self.credibility is None else self.credibility[support],
             reads=None if self.reads is None else self.reads[support],
+            learning=learning,
         )
 
     def with_offset(self, w: Floats) -> Direction:
@@ -97,8 +121,10 @@ class SearchTask:
             start = None if start is None else start[~self.reads]
             direction[~self.reads] = others.initial_direction(i, start)
             return direction
-        mask = self.worth_changing[i]
-        return initial_direction(self.design, mask, self.weight, bounds=self.bounds, start=start)
+        rows = self.learning_rows
+        mask = rows.worth_changing[i]
+        w = initial_direction(rows.design, mask, rows.weight, bounds=self.bounds, start=start)
+        return unit_spread(self.design, w)
 
     def best_initial_direction(self, start: Floats | None = None) -> tuple[Floats, int]:
         """Return the initial direction that comes closest by itself, (d,), and its number."""

@@ -196,7 +196,8 @@ def _shorter_supports(task: SearchTask) -> list[Mask]:
     direction of a search has adapted to noise.
     """
     w, i = task.best_initial_direction()
-    mask, times = task.worth_changing[i], task.design.times
+    rows = task.learning_rows
+    mask, times = rows.worth_changing[i], rows.design.times
     support = np.ones(task.design.width, dtype=bool)
     supports = []
     while len(names := np.unique(task.columns[support])) > 1:
