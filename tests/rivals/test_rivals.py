@@ -162,9 +162,9 @@ def test_labels_scores_margins_and_changes_agree(name, swapped, rows):
     X, y, group = rows
     labels = {"pos_label": 0, "favorable_label": 1} if swapped else {}
     X = X.assign(score=1 - X["score"]) if swapped else X
-    update = strong(methods(ScoreColumn("score"), **labels)[name])
-    fit(update, (X, y, group))
     positive = 0 if swapped else 1
+    update = strong(methods(ScoreColumn("score", score_is_for=positive), **labels)[name])
+    fit(update, (X, y, group))
     decided = call(update, "predict", X, group)
     assert set(decided) <= {0, 1}
     proba = call(update, "predict_proba", X, group)
