@@ -206,11 +206,12 @@ def test_decisions_drawn_anew_each_time_have_little_in_common(watched, rows):
 
 @pytest.mark.slow
 def test_a_planted_cause_is_found_by_every_refit():
-    """Two towns, one of them with lower scores: the town is the only column that can mend it."""
-    town = np.array([0.0, 1.0] * 300)
-    score = np.where(np.arange(600) % 10 < 4, 0.9, 0.2)
-    score[(town == 1) & (np.arange(600) % 4 == 1)] = 0.45
-    X = pd.DataFrame({"score": score, "town": town, "near": (score == 0.45).astype(float)})
+    """One group has many people just below the threshold, and one column marks them."""
+    town = np.repeat([0.0, 1.0], 300)
+    place = np.tile(np.arange(300) % 10, 2)
+    near = (town == 1) & (place >= 3) & (place < 6)
+    score = np.where(place < np.where(town == 1, 3, 6), 0.9, np.where(near, 0.45, 0.2))
+    X = pd.DataFrame({"score": score, "town": town, "near": near.astype(float)})
     update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
     found = refit(update, (X, None, np.where(town, "b", "a")))
     assert found.agreement == 1 and found.n_always > 0
