@@ -131,13 +131,13 @@ def test_a_patch_says_where_it_comes_from(fitted):
 
 def test_a_patch_counts_the_groups_that_were_left_out_and_names_none(fitted):
     update = fitted[2]
-    update.groups_left_out_ = (SimpleNamespace(name="few", n=12), SimpleNamespace(name="less", n=3))
+    update.groups_left_out_ = (SimpleNamespace(name="hidden", n=12), SimpleNamespace(name="less", n=3))
     try:
         patch = update.to_patch()
     finally:
         del update.groups_left_out_
     assert patch.content.left_out == LeftOut(2, 15)
-    assert "few" not in patch.to_json() and "2 groups with 15 people" in str(patch)
+    assert "hidden" not in patch.to_json() and "2 groups with 15 people" in str(patch)
 
 
 @pytest.mark.parametrize(
