@@ -27,9 +27,8 @@ def fitted():
     X, group = table()
     update = ControlledDebiaser(
         ScoreColumn("score"),
-        target=0.98,
+        target=0.95,
         max_volume_change=0.0,
-        borderline=0,
         min_group_size=10,
         progress=False,
     )
@@ -87,8 +86,7 @@ def test_the_command_line_ends_with_code_1(fitted, tmp_path, capsys, monkeypatch
     X.assign(group=np.where(group == 1, "a", "b")).to_csv(tmp_path / "t.csv", index=False)
     arguments = [
         *("debias", str(tmp_path / "t.csv"), "--score-column", "score", "--sensitive", "group"),
-        *("--at-least", "0.98", "--max-volume-change", "0", "--min-group-size", "10"),
-        *("--borderline", "0"),
+        *("--at-least", "0.95", "--max-volume-change", "0", "--min-group-size", "10"),
         *("--out", str(tmp_path / "p.json")),
     ]
     with pytest.raises(SystemExit) as ended:

@@ -43,7 +43,7 @@ class FrontierDisplay:
     ...     targets=[0.7, 0.9],
     ... )
     >>> display.ax_.get_xlabel()
-    'P-rule on the 800 fit rows (fairer →)'
+    'P-rule of label 1 on the 800 fit rows (fairer →)'
     >>> import matplotlib.pyplot as plt
     >>> plt.close(display.figure_)
     """
