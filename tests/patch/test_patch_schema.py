@@ -131,7 +131,10 @@ def test_a_patch_says_where_it_comes_from(fitted):
 
 def test_a_patch_counts_the_groups_that_were_left_out_and_names_none(fitted):
     update = fitted[2]
-    update.groups_left_out_ = (SimpleNamespace(name="hidden", n=12), SimpleNamespace(name="less", n=3))
+    update.groups_left_out_ = (
+        SimpleNamespace(name="hidden", n=12),
+        SimpleNamespace(name="less", n=3),
+    )
     try:
         patch = update.to_patch()
     finally:
