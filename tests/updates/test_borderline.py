@@ -151,7 +151,7 @@ def test_a_stated_cost_takes_the_place_of_the_distance():
     ("cost", "message"),
     [
         (np.full(700, -1.0), "negative"),
-        (np.full(700, np.nan), "missing"),
+        (np.full(700, np.nan), "NaN"),
         (np.ones(3), "700"),
         (["a"] * 700, "number"),
     ],

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.parameters import check_choice, check_flag
+from commod._data.parameters import check_choice
 from commod._data.tables import check_same_rows
+from commod._data.weights import check_costs
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS
@@ -32,7 +33,6 @@ def check_controlled_parameters(update: Any) -> None:
         check_number(update, "max_margin", low=0.0)
     for name in ("sparsity", "borderline"):
         check_number(update, name, low=0.0)
-    check_flag(update.reads_score, "reads_score")
     check_number(update, "accuracy_weight", low=0.0, high=1.0)
     for name in ("n_concepts", "min_category_size"):
         check_number(update, name, low=1, whole=True)
@@ -77,21 +77,4 @@ def read_change_cost(X: Any, change_cost: Any, n_rows: int) -> NDArray[np.float6
     if change_cost is None:
         return None
     check_same_rows({"X": X, "change_cost": change_cost})
-    try:
-        cost = np.asarray(change_cost, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "change_cost must be numbers, one for each row of X.", parameter="change_cost"
-        ) from error
-    if cost.shape != (n_rows,):
-        raise InputError(
-            f"change_cost has shape {cost.shape}; expected ({n_rows},), one number for each row.",
-            parameter="change_cost",
-        )
-    if not (np.isfinite(cost).all() and (cost >= 0).all()):
-        raise InputError(
-            "change_cost has values that are negative, infinite or missing. Pass a finite cost of "
-            "0 or more for each row.",
-            parameter="change_cost",
-        )
-    return cost
+    return check_costs(change_cost, n_rows)

@@ -16,6 +16,8 @@ from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates.ratio import with_score_columns
 
+MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
+
 
 def reads_distance(update: Any) -> bool:
     """Return whether a fitted update encodes rows with the distance, which is no column of X.
@@ -75,9 +77,6 @@ def _numeric(update: Any) -> Literal["unit", "bins"]:
     if update.numeric == "bins" or (update.numeric == "auto" and is_auto_bins):
         return "bins"
     return "unit"
-
-
-MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
 
 
 class ChangeCosts(NamedTuple):

@@ -70,7 +70,7 @@ def search_task(
         known=problem.known_share,
         reads=problem.is_distance[design.terms],
     )
-    kept = _credibility(problem, target, index)[design.terms]
+    kept = _credibility(problem, masks, index)[design.terms]
     return task if (kept == 1).all() else replace(task, credibility=kept).select(kept > 0)
 
 
@@ -80,10 +80,11 @@ def begin_at(task: SearchTask, masks: list[Mask], acting: Rows) -> dict[str, Any
     return {"worth_changing": [mask[acting] for mask in masks], "learning": learning}
 
 
-def _credibility(problem: FitProblem, target: float, index: Rows) -> Floats:
+def _credibility(problem: FitProblem, masks: list[Mask], index: Rows) -> Floats:
     """Return the share of its weight that each term keeps, (n_terms,); 0 for terms left out.
 
     Points are fitted on the rows `index` (m,), so the bar for a category counts these rows.
+    `masks` (m,) are the rows worth changing.
     """
     sample = problem.terms.take(index)
     n_people = sample.n_people(problem.rows.weight[index])
@@ -95,7 +96,7 @@ def _credibility(problem: FitProblem, target: float, index: Rows) -> Floats:
     kept = credibility(
         categories,
         sample.n_terms,
-        worth_changing(problem, target, index),
+        masks,
         problem.rows.base.decisions[index],
         problem.may_change[index],
     )

@@ -58,7 +58,7 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         yield "With sample weights the limit is not given, because it counts people."
         return
     if update.limit_ >= 0 and update.change_rate_:
-        yield limit_text(update.limit_, update.change_rate_)
+        yield limit_text(update.limit_, update.fewest_change_rate_)
     if not update.reached_ and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
         yield missed_text(goal, asked.limit(update.target_), update.direction, problem.caps)
@@ -155,13 +155,16 @@ def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     yield f"{text}."
 
 
-def limit_text(limit: float, change_rate: float = 0.0) -> str:
-    """Return the smallest share of changes for the same fairness, and how far off the update is."""
+def limit_text(limit: float, fewest: float = 0.0) -> str:
+    """Return the smallest share of changes for the same fairness, and how far off the search is.
+
+    `fewest` is the smallest share of changes that the search found; NaN where it is not known.
+    """
     text = f"The same fairness needs at least {limit:.1%} changed, {KNOWING_METHOD}."
-    if limit and change_rate > RESTART_FACTOR * limit:
+    if limit and fewest > RESTART_FACTOR * limit:
         text += (
-            f" The update changes {change_rate / limit:.1f} times as many; further starts of the "
-            "search found nothing better."
+            f" The search found no update with fewer than {fewest / limit:.1f} times as many "
+            "changes, although it began again from other directions."
         )
     return text
 
