@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_flag
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_costs
 from commod.bounds._tables import DIRECTIONS
@@ -21,6 +21,7 @@ CHOICES = {
     "direction": DIRECTIONS,
     "sample": ("auto", "all"),
     "score_edit": SCORE_EDITS,
+    "target_on": ("new_rows", "fit_rows"),
 }
 
 
@@ -40,6 +41,7 @@ def check_controlled_parameters(update: Any) -> None:
         check_number(update, "target", low=0.0, high=update._constraint.largest)
     for name, known in CHOICES.items():
         check_choice(getattr(update, name), name, known)
+    check_flag(update.fit_rows_are_new, "fit_rows_are_new", optional=True)
     _check_confidence(update)
     if update.monotone is not None and not isinstance(update.monotone, Mapping):
         raise InputError(

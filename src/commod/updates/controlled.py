@@ -78,6 +78,11 @@ class ControlledDebiaser(RatioUpdate):
     target : float, default=None
         Floor on the P-rule, or ceiling on the disparity. None with `max_changes`: the best
         fairness for that budget. None without: 0.8 for the P-rule, 0.1 for a disparity.
+    target_on : str, default="fit_rows"
+        "fit_rows": the target holds on the rows of the fit. "new_rows": it holds in expectation on
+        as many new people.
+    fit_rows_are_new : bool, default=None
+        Whether the fit rows are new to the base model. None: judged from its scores.
     max_changes : float, default=None
         Hard limit on the share of decisions that change on the fit rows, in [0, 1].
     max_accuracy_loss : float, default=None
@@ -237,6 +242,8 @@ class ControlledDebiaser(RatioUpdate):
         *,
         constraints: str = "demographic_parity",
         target: float | None = None,
+        target_on: str = "fit_rows",
+        fit_rows_are_new: bool | None = None,
         max_changes: float | None = None,
         max_accuracy_loss: float | None = None,
         max_volume_change: float | None = None,
@@ -264,6 +271,8 @@ class ControlledDebiaser(RatioUpdate):
         self.estimator = estimator
         self.constraints = constraints
         self.target = target
+        self.target_on = target_on
+        self.fit_rows_are_new = fit_rows_are_new
         self.max_changes = max_changes
         self.max_accuracy_loss = max_accuracy_loss
         self.max_volume_change = max_volume_change
