@@ -16,6 +16,10 @@ import agreement
 import blind_peers
 import borderline
 import controlled
+import expected
+import expected_cost
+import expected_odds
+import known_populations
 import new_rows
 import numpy as np
 import promises
@@ -225,6 +229,11 @@ FIGURES: dict[str, Callable[[], None]] = {
     "training-rows": controlled.training_rows,
     "test-rows": new_rows.test_rows,
     "scorecard-size": controlled.scorecard_size,
+    "new-rows-targets": expected.new_rows_targets,
+    "new-rows-price": expected.new_rows_price,
+    "new-rows-odds": expected_odds.new_rows_odds,
+    "known-populations": known_populations.known_populations,
+    "expected-cost": expected_cost.expected_cost,
     "blind-peers": blind_peers.blind_peers,
     "gains-only": controlled.gains_only,
     "borderline": borderline.borderline,
