@@ -1,7 +1,7 @@
 """Check that a stated target holds, on average, on new people, and what that costs.
 
 `new_rows_targets` states targets and measures the P-rule on rows that no fit saw.
-`new_rows_price` compares the changes of `target_on="new_rows"` and `"fit_rows"` at equal test P-rule.
+`new_rows_price` compares the changes of both values of `target_on` at equal test P-rule.
 `parallel.py` says which seeds and how many processes are used.
 """
 
@@ -29,17 +29,17 @@ from commod.datasets import make_biased
 N_FRESH = 20  # samples of new people on which an update of a made population is measured
 
 MADE: dict[str, tuple[int, dict[str, Any]]] = {
-    "made, 800 rows, 40 categories": (
+    "made, 40 categories": (
         800,
         {"n_features": 6, "n_categories": 40, "bias": 1.0, "group_shares": (0.6, 0.4)},
     ),
-    "made, 3,000 rows, 5 % group": (3000, {"group_shares": (0.95, 0.05), "bias": 1.0}),
+    "made, 5 % group": (3000, {"group_shares": (0.95, 0.05), "bias": 1.0}),
 }
 
 
 def fit_update(split: Split, **settings: Any) -> ControlledDebiaser:
     """Return an update fitted on the fit rows of a split, with the default settings."""
-    settings = {"random_state": 0, "progress": False, **settings, **chosen_settings()}
+    settings = {"random_state": 0, "progress": False, **chosen_settings(), **settings}
     with quietly():
         return ControlledDebiaser(split.model, **settings).fit(**split.fit_rows)
 
@@ -172,7 +172,7 @@ def _show_target(name: str, case: Case, target: float, runs: pd.DataFrame) -> No
         f"reached: {int(runs['reached'].sum())} of {len(runs)}",
     )
     show(
-        f"{name}:   changed on test rows, expected",
+        f"{name}:   changed on test rows (expected)",
         f"{runs['changes'].mean():.4f}, {runs['expected_changes'].mean():.4f}",
         f"test P-rule >= target: {(runs['test'] >= target).mean():.0%}",
     )
@@ -231,7 +231,7 @@ def _changes_at(level: float, runs: pd.DataFrame) -> float:
 
 
 def _show_price(protocol: str, level: float, runs: pd.DataFrame) -> None:
-    of_kind = {kind: rows for kind, rows in runs.groupby("kind")}
+    of_kind = dict(iter(runs.groupby("kind")))
     changes = {kind: _changes_at(level, rows) for kind, rows in of_kind.items()}
     limit = runs[f"limit {level:g}"].mean()
     label = f"COMPAS, {protocol}: changes at test P-rule {level:g},"
@@ -253,7 +253,7 @@ def _ratio_error(level: float, new: pd.DataFrame, old: pd.DataFrame) -> float:
     """Return the standard error of the ratio of changes: splits are drawn with replacement."""
     random = np.random.default_rng(0)
     splits = new["seed"].unique()
-    of_split = [{s: rows for s, rows in runs.groupby("seed")} for runs in (new, old)]
+    of_split = [dict(iter(runs.groupby("seed"))) for runs in (new, old)]
     ratios = []
     for _ in range(N_BOOTSTRAP):
         drawn = random.choice(splits, len(splits))

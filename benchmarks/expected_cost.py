@@ -43,11 +43,7 @@ def expected_cost() -> None:
     repeats = int(os.environ.get("REPEATS", REPEATS))
     for table in (*TABLES, ADULT):
         split = make_split(table, 0)
-        programs = {
-            kind: lambda kind=kind: _seconds(lambda: fit_update(split, target_on=kind))
-            for kind in ("new_rows", "fit_rows")
-        }
-        new, old = _medians(programs, repeats)
+        new, old = _medians([_timed_fit(split, kind) for kind in ("new_rows", "fit_rows")], repeats)
         words = f"({new:.2f} s / {old:.2f} s; goal {GOAL_FIT:g})"
         show_at_most(f"{table}: default fit / target_on='fit_rows'", new / old, MAX_FIT, words)
     for table in TABLES:
@@ -56,14 +52,17 @@ def expected_cost() -> None:
 
 def _frontier_cost(table: str, repeats: int) -> None:
     split = make_split(table, 0)
-    programs: dict[str, Callable[[], float]] = {"ours": lambda: _frontier_seconds(split)}
-    if has_old_version():
-        name = "version 0.1"
-        programs[name] = lambda: float(old_records(split)[0]["seconds"])
-    else:
-        name = "target_on='fit_rows'"
-        programs[name] = lambda: _frontier_seconds(split, target_on="fit_rows")
-    ours, earlier = _medians(programs, repeats)
+
+    def of_ours() -> float:
+        return _frontier_seconds(split)
+
+    def of_earlier() -> float:
+        if has_old_version():
+            return float(old_records(split)[0]["seconds"])
+        return _frontier_seconds(split, target_on="fit_rows")
+
+    name = "version 0.1" if has_old_version() else "target_on='fit_rows'"
+    ours, earlier = _medians([of_ours, of_earlier], repeats)
     words = f"({ours:.2f} s / {earlier:.2f} s)"
     show_at_most(f"{table}: frontier of 100 / {name}", ours / earlier, MAX_FRONTIER, words)
     for variant in ("linear", "guide"):
@@ -75,17 +74,21 @@ def _frontier_cost(table: str, repeats: int) -> None:
         show_at_most(label, ours / peer, 1.0, f"({ours:.2f} s / {peer:.2f} s)")
 
 
+def _timed_fit(split: Split, target_on: str) -> Callable[[], float]:
+    return lambda: _seconds(lambda: fit_update(split, target_on=target_on))
+
+
 def _seconds(action: Callable[[], Any]) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
 
 
-def _medians(programs: dict[str, Callable[[], float]], repeats: int) -> list[float]:
+def _medians(programs: list[Callable[[], float]], repeats: int) -> list[float]:
     """Return the median seconds of each program; they take turns after one unmeasured turn."""
-    for program in programs.values():
+    for program in programs:
         program()
-    turns = [[program() for program in programs.values()] for _ in range(repeats)]
+    turns = [[program() for program in programs] for _ in range(repeats)]
     return [statistics.median(times) for times in zip(*turns, strict=True)]
 
 

@@ -72,7 +72,7 @@ def _updates(split: Split, seed: int, method: str) -> list[dict[str, Any]]:
         return kept(name, lambda: old_records(split, constraints=EO, **labels))
     if method in RIVALS:
         return kept(name, lambda: _sweep(split, make(method, split, EO)))
-    settings = {"borderline": 0, **chosen_settings()}
+    settings = {**chosen_settings(), "borderline": 0}
     if method == HARD:
         settings["target_on"] = "fit_rows"
     return _sweep(split, make("ControlledDebiaser", split, EO, **settings))

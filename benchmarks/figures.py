@@ -46,14 +46,14 @@ def base_models() -> None:
     known = {"Law School": (0.261, 0.595, 0.800), "COMPAS": (0.625, 0.286, 0.673)}
     for name in TABLES:
         runs = [make_split(name, seed).base() for seed in range(20)]
-        for metric, expected in zip(("p_rule", "dm", "accuracy"), known[name], strict=True):
+        for metric, value in zip(("p_rule", "dm", "accuracy"), known[name], strict=True):
             mean = float(np.mean([run[metric] for run in runs]))
             paper = _paper_base(name)[metric]
             show(
                 f"{name}: base {metric}, mean over splits 0..19 (paper {paper})",
                 f"{mean:.4f}",
-                f"{expected} ± 0.005",
-                abs(mean - expected) <= 0.005,
+                f"{value} ± 0.005",
+                abs(mean - value) <= 0.005,
             )
 
 

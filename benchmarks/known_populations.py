@@ -1,8 +1,8 @@
 """Compare the expected fairness with the fairness on new people, where the population is known.
 
 A fit sees a sample of a population of `make_biased`. Its decisions on 200,000 other people give the
-shares of the cells (group, true label, decision). Fresh samples of as many people as were fitted are
-drawn from these shares, so the mean fairness of new samples is known up to about 0.002.
+shares of the cells (group, true label, decision). Fresh samples, as large as the fit's, are drawn
+from these shares. So the mean fairness of new samples is known up to about 0.002.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def people_of(seed: int, n_groups: int) -> tuple[Any, Bunch]:
 
 def known_populations() -> None:
     """Print the mean error of expectations over at least 200 fits."""
-    tasks = [task for task in itertools.product(seeds(N_SEEDS), SHARES, CONSTRAINTS, SIZES)]
+    tasks = list(itertools.product(seeds(N_SEEDS), SHARES, CONSTRAINTS, SIZES))
     runs = pd.DataFrame(in_parallel(_fitted, tasks))
     runs["error"] = runs["expected"] - runs["fresh"]
     is_large = runs["smallest_cell"] >= LARGE_CELL

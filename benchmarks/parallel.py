@@ -1,8 +1,9 @@
 """Run the fits of a figure: which seeds, how many processes, and results that are kept.
 
-`SEEDS=0..1` takes the seeds 0 and 1 only. `SEEDS=1000..` takes as many seeds as the figure has, from
-1000 on: settings are chosen on such seeds, and figures are reported on the seeds from 0 on. `JOBS=16`
-uses 16 processes. `SETTINGS='{"borderline": 0}'` passes parameters to every `ControlledDebiaser`.
+`SEEDS=0..1` takes the seeds 0 and 1 only. `SEEDS=1000..` takes as many seeds as the figure has,
+from 1000 on: settings are chosen on such seeds, and figures are reported on the seeds from 0 on.
+`JOBS=16` uses 16 processes. `SETTINGS='{"sparsity": 0}'` passes parameters to every
+`ControlledDebiaser`, where the figure does not set them itself.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _one_thread() -> Iterator[None]:
 def kept(name: str, compute: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return records of slow methods that do not change with this library's search.
 
-    They are computed once and stored in `benchmarks/results`. Delete the file to compute them again.
+    They are computed once and stored in `benchmarks/results`. Delete the file to compute anew.
     """
     path = RESULTS / f"{name.replace(' ', '_')}.json"
     if path.exists():
