@@ -37,7 +37,8 @@ SHARES = {
     4: ((0.25, 0.25, 0.25, 0.25), (0.4, 0.3, 0.2, 0.1), (0.3, 0.3, 0.2, 0.2)),
 }
 SIZES = (500, 1000, 2000, 5000, 20_000)
-N_SEEDS = 5  # 5 populations for each of 4 constraints, 3 numbers of groups and 5 sizes: 300 fits
+N_SEEDS = 7  # 7 populations for each of 4 constraints, 3 numbers of groups and 5 sizes: 420 fits
+MIN_FITS = 200
 N_PEOPLE = 200_000  # whose decisions give the population's shares
 N_BASE_ROWS = 2000
 N_FRESH = 1000
@@ -87,26 +88,25 @@ def known_populations() -> None:
     runs["error"] = runs["expected"] - runs["fresh"]
     is_large = runs["smallest_cell"] >= LARGE_CELL
     large = runs[is_large]
-    show(
-        "fits, of these with a smallest cell of 100 people", f"{len(runs)}, {len(large)}", ">= 200"
-    )
-    _show_error("smallest cell >= 100: all constraints", large, MAX_MEAN_ERROR)
+    counts = f"{len(runs)}, {len(large)}"
+    show("fits, of these with cells >= 100", counts, f">= {MIN_FITS}", len(runs) >= MIN_FITS)
+    _show_error("cells >= 100, all constraints", large, MAX_MEAN_ERROR)
     for name in CONSTRAINTS:
         rows = large[large["constraint"] == name]
-        _show_error(f"smallest cell >= 100: {name}", rows, MAX_CONSTRAINT_ERROR)
+        _show_error(f"cells >= 100, {name}", rows, MAX_CONSTRAINT_ERROR)
     for column in ("n_rows", "n_groups"):
         for value, rows in large.groupby(column):
-            _show_error(f"smallest cell >= 100: {column} {value:,}", rows, None)
+            _show_error(f"cells >= 100, {column} {value:,}", rows, None)
     for name in CONSTRAINTS:
         rows = runs[~is_large & (runs["constraint"] == name)]
-        _show_error(f"smaller cells: {name}", rows, None)
+        _show_error(f"smaller cells, {name}", rows, None)
 
 
 def _show_error(label: str, runs: pd.DataFrame, most: float | None) -> None:
     """Print the mean of expected − fresh, its spread, and where the fit rows stand."""
     mean, error = mean_and_error(runs["error"])
     show(
-        f"{label}: expected − new people",
+        f"{label}: expected − new",
         f"{mean:+.4f} ± {error:.4f} (sd {runs['error'].std():.3f}, {len(runs)} fits)",
         "reported" if most is None else f"within ±{most:g}",
         None if most is None else bool(abs(mean) <= most),
@@ -115,7 +115,7 @@ def _show_error(label: str, runs: pd.DataFrame, most: float | None) -> None:
     missed = (runs["fresh"] - runs["target"]).mean()
     n_unknown = int(runs["error"].isna().sum())
     words = f"{optimism:+.4f}, {missed:+.4f}"
-    show(f"{label}:   fit rows, new people − asked", words, f"{n_unknown} without expectation")
+    show(f"{label}:   fit − new, new − asked", words, f"{n_unknown} without expectation")
 
 
 def _fitted(seed: int, n_groups: int, constraint: str, n_rows: int) -> dict[str, Any]:
