@@ -35,16 +35,21 @@ Codes = NDArray[np.intp]
 MIN_OUTSIDE_ROWS = 100  # of each stratum outside the sample that may change
 
 
-class Figures(NamedTuple):
-    """Fairness, share of changes and accuracy of decisions on rows that are new to them.
-
-    `spread` has the standard deviations of the three over the folds.
-    """
+class Spread(NamedTuple):
+    """The standard deviations of three figures over the folds."""
 
     fairness: float
     change_rate: float
     accuracy: float
-    spread: tuple[float, float, float]
+
+
+class Figures(NamedTuple):
+    """Fairness, share of changes and accuracy that are expected on new rows."""
+
+    fairness: float
+    change_rate: float
+    accuracy: float
+    spread: Spread
 
 
 def figures_on_folds(problem: FitProblem, decisions: Mask, fold: Codes) -> Figures:
@@ -76,14 +81,14 @@ def expected_on(problem: FitProblem, decisions: Mask | Floats) -> float:
     return expected_fairness(problem.constraint, totals**2 / squares, rates)  # Kish's sizes
 
 
-def spread_over(parts: Floats) -> tuple[float, float, float]:
+def spread_over(parts: Floats) -> Spread:
     """Return the standard deviation of three figures over the parts, (n_parts, 3)."""
     known = np.isfinite(parts).sum(axis=0) > 1
-    first, second, third = (
-        float(np.nanstd(values, ddof=1)) if is_known else float("nan")
-        for values, is_known in zip(parts.T, known, strict=True)
-    )
-    return first, second, third
+    values = [
+        float(np.nanstd(column, ddof=1)) if is_known else float("nan")
+        for column, is_known in zip(parts.T, known, strict=True)
+    ]
+    return Spread(*values)
 
 
 class NewRows(Protocol):
@@ -214,7 +219,7 @@ class OutsideRows:
         n_rows = np.bincount(stratum[problem.may_change])
         n_outside = np.bincount(stratum[problem.may_change & (part >= 0)], minlength=len(n_rows))
         is_enough = (n_rows == 0) | (n_outside >= MIN_OUTSIDE_ROWS)
-        return cls(kept, stratum, part) if is_enough.all() else None
+        return cls(kept, stratum.astype(np.intp), part) if is_enough.all() else None
 
     def figures(self, target: float) -> Figures:
         """Return the figures for an internal target: the same direction with another offset."""

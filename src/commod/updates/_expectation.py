@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
 from commod.metrics._constraint import Constraint
-from commod.updates._cross_fit import Figures, NewRows
+from commod.updates._cross_fit import Figures, NewRows, Spread
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
     before, after = fairness[-2:]
     share = float((target - before) / (after - before)) if after != before else 1.0
     internal = tried[-2] + share * (tried[-1] - tried[-2])
-    figures = _between(*measured[-2:], share)._replace(fairness=target)
+    figures = _between(measured[-2], measured[-1], share)._replace(fairness=target)
     return Expectation(internal, figures, is_reached=True)
 
 
@@ -88,6 +88,9 @@ def _between(first: Figures, second: Figures, share: float) -> Figures:
     def mean(a: float, b: float) -> float:
         return a + share * (b - a)
 
-    spread = tuple(mean(a, b) for a, b in zip(first.spread, second.spread, strict=True))
-    others = (mean(a, b) for a, b in zip(first[:3], second[:3], strict=True))
-    return Figures(*others, spread=spread)
+    return Figures(
+        mean(first.fairness, second.fairness),
+        mean(first.change_rate, second.change_rate),
+        mean(first.accuracy, second.accuracy),
+        Spread(*map(mean, first.spread, second.spread)),
+    )

@@ -171,7 +171,7 @@ def with_soft_cells(problem: FitProblem, models: CellModels) -> FitProblem:
     return problem.with_cells(SoftCells(models, np.arange(len(problem.rows))))
 
 
-def cell_models(problem: FitProblem, min_category_size: int, locked: object) -> CellModels:
+def cell_models(problem: FitProblem, min_category_size: int, locked: Collection[str]) -> CellModels:
     """Return the models of the cells of a problem, on its columns without the locked ones."""
     rows: FitRows = problem.rows
     encoding = learn_encoding(

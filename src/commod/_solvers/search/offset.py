@@ -198,4 +198,5 @@ def _bin_rates(effects: ChangeEffects, bins: Index) -> Floats:
     for rows in row_blocks(len(effects)):
         bins[rows] += effects.cell[rows].astype(np.intp) * N_BINS
     size = (effects.n_cells + 1) * N_BINS
-    return np.bincount(bins, effects.step, minlength=size).reshape(-1, N_BINS)[:-1]
+    rates = np.bincount(bins, effects.step, minlength=size).reshape(-1, N_BINS)
+    return np.asarray(rates[:-1], dtype=np.float64)
