@@ -13,7 +13,9 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.path import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
 from commod._text import most_change_text, n_of, verb
+from commod.updates._expectation_text import expectation_texts
 from commod.updates._held_out import PromiseTest
+from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
 from commod.updates._whom import outscoring_sentences
@@ -22,12 +24,13 @@ KNOWING_METHOD = "even for a method that knows the sensitive features"
 
 
 def sentences(
-    update: Any, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None
+    update: Any, problem: FitProblem, fitted: FittedUpdate, test: PromiseTest | None
 ) -> Iterator[str]:
     """Yield the sentences of `status_` of a `ControlledDebiaser`, the most important first.
 
     `problem` has the rows that were measured. `test` is None without `confidence`.
     """
+    outcome, expectation = fitted.outcome, fitted.expectation
     metric, n_fit_rows = update.compared_text().metric, len(problem.rows)
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
     covered, left_out = (text.named for text in update._group_texts)
@@ -38,11 +41,15 @@ def sentences(
         yield promise_text(goal, update.confidence, test, covered)
     elif outcome.stopped_by is not None:
         yield from budget_texts(metric, outcome.stopped_by, problem.caps, covered)
-    else:
+    elif expectation is None or outcome.violation > 0:
         yield target_text(goal, update.reached_, covered, update.change_rate_)
+    if expectation is not None:
+        yield from expectation_texts(update, problem, goal, expectation, covered)
     if left_out:
         yield left_out
     yield update._figures_text("fit rows" if test is None else "held-out rows")
+    if fitted.optimism:
+        yield fitted.optimism
     yield from outscoring_sentences(update.outscoring_)
     if test is None and update.change_rate_:
         yield from whom_texts(update, problem)
@@ -59,7 +66,8 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         return
     if update.limit_ >= 0 and update.change_rate_:
         yield limit_text(update.limit_, update.fewest_change_rate_)
-    if not update.reached_ and not is_test:
+    is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
+    if is_missed and not update._is_budget and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
         yield missed_text(goal, asked.limit(update.target_), update.direction, problem.caps)
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
