@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from commod._statistics.intervals import (
-    _as_floats,
+    as_floats,
     _difference_distance,
     _is_significant,
     _ratio_distance,
@@ -43,12 +43,12 @@ alphas = st.sampled_from([0.001, 0.025, 0.05, 0.2])
 def ratio_is_above(x1, n1, x2, n2, ratio, alpha):
     """Return where the score test shows that p1 / p2 is above `ratio`."""
     share = np.asarray(ratio) / (1 + np.asarray(ratio))
-    return _is_significant(*_ratio_distance(*_as_floats(x1, n1, x2, n2), share), alpha)
+    return _is_significant(*_ratio_distance(*as_floats(x1, n1, x2, n2), share), alpha)
 
 
 def difference_is_below(x1, n1, x2, n2, difference, alpha):
     """Return where the score test shows that p1 - p2 is below `difference`."""
-    counts = _as_floats(x1, n1, x2, n2)
+    counts = as_floats(x1, n1, x2, n2)
     return _is_significant(*_difference_distance(*counts, np.asarray(difference)), alpha)
 
 
