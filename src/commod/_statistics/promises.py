@@ -67,7 +67,7 @@ def promised_fairness(
     --------
     >>> value = promised_fairness("demographic_parity", [[1000, 1000]], [[460, 500]], 0.95)
     >>> f"{value:.3f}"
-    '0.852'
+    '0.851'
     """
     return float(_promised(constraints, *_as_table(sizes, positives), 1 - confidence))
 
@@ -223,7 +223,7 @@ def fairness_interval(
     --------
     >>> low, high = fairness_interval("demographic_parity", [[1000, 1000]], [[460, 500]], 0.95)
     >>> f"{low:.3f} to {high:.3f}"
-    '0.839 to 1.000'
+    '0.838 to 1.000'
     """
     table = _as_table(sizes, positives)
     n_rows, n_groups = table[0].shape

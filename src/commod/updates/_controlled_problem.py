@@ -16,6 +16,8 @@ from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates.ratio import with_score_columns
 
+Numeric = Literal["unit", "bins"]
+
 MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
 
 
@@ -28,8 +30,13 @@ def reads_distance(update: Any) -> bool:
     return DISTANCE_COLUMN in names.difference(update._columns_seen)
 
 
-def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None) -> FitProblem:
-    """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
+def fit_problem(
+    update: Any, rows: FitRows, encoding: Encoding | None, numeric: Numeric | None = None
+) -> FitProblem:
+    """Return the problem of a fit on `rows`; without an encoding, learn it from them.
+
+    `numeric` is how numeric columns become terms; None: what the update says.
+    """
     distance = distances(rows.base.scores, rows.base.threshold)
     columns = list(rows.columns)
     spends = bool(update.borderline)
@@ -41,7 +48,7 @@ def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None) -> FitPro
             rows.weight,
             min_category_size=update.min_category_size,
             locked=update.locked_features,
-            numeric=_numeric(update),
+            numeric=numeric or numeric_terms(update),
             per_unit=(DISTANCE_COLUMN,),
         )
     monotone = dict(update.monotone or {})
@@ -71,7 +78,7 @@ def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None) -> FitPro
     return problem
 
 
-def _numeric(update: Any) -> Literal["unit", "bins"]:
+def numeric_terms(update: Any) -> Numeric:
     """Return how numeric columns become terms, with "auto" resolved."""
     is_auto_bins = update._constraint.needs_labels and not update.monotone
     if update.numeric == "bins" or (update.numeric == "auto" and is_auto_bins):
