@@ -84,7 +84,7 @@ POPULATIONS: tuple[Population, ...] = (
         "few positives",
         {"group_shares": (0.6, 0.4), "intercept": -3.0, "bias": 0.7},
         3000,
-        0.4,
+        0.2,
         FEW_POSITIVES,
     ),
 )
