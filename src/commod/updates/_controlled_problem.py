@@ -17,6 +17,8 @@ from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._soft_cells import CellModels, cell_models, with_soft_cells
 from commod.updates.ratio import with_score_columns
 
+Numeric = Literal["unit", "bins"]
+
 MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
 
 
@@ -33,7 +35,7 @@ def fit_problem(
     update: Any,
     rows: FitRows,
     encoding: Encoding | None = None,
-    numeric: Literal["unit", "bins"] | None = None,
+    numeric: Numeric | None = None,
 ) -> FitProblem:
     """Return the problem of a fit on `rows`; without an encoding, learn it from them.
 
@@ -50,7 +52,7 @@ def fit_problem(
             rows.weight,
             min_category_size=update.min_category_size,
             locked=update.locked_features,
-            numeric=numeric or _numeric(update),
+            numeric=numeric or numeric_terms(update),
             per_unit=(DISTANCE_COLUMN,),
         )
     monotone = dict(update.monotone or {})
@@ -97,7 +99,7 @@ def problems_for_new_rows(update: Any, problem: FitProblem) -> tuple[list[FitPro
     return [*soft, per_unit], models
 
 
-def _numeric(update: Any) -> Literal["unit", "bins"]:
+def numeric_terms(update: Any) -> Numeric:
     """Return how numeric columns become terms, with "auto" resolved."""
     is_auto_bins = update._constraint.needs_labels and not update.monotone
     if update.numeric == "bins" or (update.numeric == "auto" and is_auto_bins):

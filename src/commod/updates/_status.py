@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.path import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
-from commod._text import most_change_text, n_of, verb
+from commod._text import MAX_CHANGED, most_change_text, n_of, verb
 from commod.updates._expectation_text import expectation_texts
-from commod.updates._held_out import PromiseTest
+from commod.updates._held_out import MAX_ALIKE, PromiseTest
 from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
@@ -107,9 +107,9 @@ def budget_texts(metric: str, stopped_by: str, caps: Caps, groups: str) -> Itera
 
 
 def promise_text(goal: str, confidence: float, test: PromiseTest, groups: str) -> str:
-    """Return whether a goal is promised; otherwise, how many rows the promise would need.
+    """Return whether a goal is promised; otherwise, which check failed, with numbers.
 
-    `groups` names the groups that the promise covers.
+    `groups` names the groups that the promise covers, and those that it does not cover.
     """
     promise = f"for new people with confidence {confidence:g}, {groups}"
     if test.choice.is_promised:
@@ -117,19 +117,33 @@ def promise_text(goal: str, confidence: float, test: PromiseTest, groups: str) -
             f"{goal} is promised {promise}, if the rows are new to the base model and new people "
             "come from the same population."
         )
-    reason = (
-        "the tested update, the fairest on the fit half, is not fairer than the target on the "
-        "held-out rows"
-    )
-    if np.isfinite(test.n_rows_needed):
-        reason = f"about {_round_up(test.n_rows_needed):,} rows would be needed"
-    text = f"Insufficient evidence that {goal} holds {promise}: {reason}."
+    text = f"Insufficient evidence that {goal} holds {promise}: {_failure_text(test)}."
     if test.choice.kept is None:
         text += (
             " The fairest update that was fitted is not fairer than the base model on the held-out "
             "rows, so no decision changes (r = 1)."
         )
     return text
+
+
+def _failure_text(test: PromiseTest) -> str:
+    """Return why the promise of the first tested update failed."""
+    tested = "the tested update, the fairest on the fit half,"
+    if test.choice.failure == "degenerate":
+        return (
+            f"{tested} changes {test.change_rate:.1%} of the held-out decisions. An update that "
+            f"changes more than {MAX_CHANGED:.0%} of them, or that makes {MAX_ALIKE:.0%} of them "
+            "alike, is not promised"
+        )
+    if not np.isfinite(test.observed):
+        return f"on the held-out rows, {tested} has no positive decisions to compare"
+    bound = (
+        f"{tested} has {test.observed:.3f} on the held-out rows, and {test.promised:.3f} is what "
+        "these rows can promise"
+    )
+    if test.choice.failure == "unfair" or not np.isfinite(test.n_rows_needed):
+        return f"{tested} is not fairer than the target on the held-out rows ({test.observed:.3f})"
+    return f"{bound}; about {_round_up(test.n_rows_needed):,} rows would be needed"
 
 
 def sample_text(outcome: SearchOutcome, n_fit_rows: int) -> str:

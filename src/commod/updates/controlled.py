@@ -10,18 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
 from commod._record import Request
 from commod._solvers.concepts import Concepts
-from commod._statistics.promises import (
-    fairness_interval,
-    promised_fairness,
-    rows_factor,
-)
+from commod._statistics.promises import fairness_interval
 from commod._text import most_change_text
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
@@ -34,30 +29,17 @@ from commod.updates._controlled_parameters import (
 from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
 from commod.updates._expectation_text import store_expectation
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._held_out import (
-    PromiseTest,
-    choose_update,
-    fairest_first,
-    split_in_halves,
-    take_fit_rows,
-)
+from commod.updates._held_out import PromiseTest, take_fit_rows
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
 from commod.updates._new_rows import FittedUpdate, fit_update
-from commod.updates._path import fit_path
 from commod.updates._problem import FitProblem
 from commod.updates._progress import progress_bar
+from commod.updates._promise import fit_promise
 from commod.updates._scaled_concepts import concepts_of
-from commod.updates._search import (
-    SearchOutcome,
-    changed_rows,
-    no_change,
-    price_of_target,
-)
+from commod.updates._search import SearchOutcome, changed_rows, price_of_target
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
 from commod.updates.ratio import RatioUpdate
-
-N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
 
 
 class ControlledDebiaser(RatioUpdate):
@@ -342,7 +324,7 @@ class ControlledDebiaser(RatioUpdate):
         with self._as_it_was_on_error():
             problem = self._prepare(X, y, sensitive_features, sample_weight, change_cost)
             if self.confidence is not None:
-                self._fit_promise(problem)
+                fit_promise(self, problem)
             else:
                 self._store_fit(fit_update(self, problem))
         is_met = self.reached_ and self.promised_ is not False
@@ -488,65 +470,6 @@ class ControlledDebiaser(RatioUpdate):
             covered = covered_text(problem.rows, with_held_out_rows=True)
         self._group_texts = (covered, left_out)
         self.status_ = " ".join(status.sentences(self, problem, fitted, test))
-
-    # -- promises ---------------------------------------------------------------------
-
-    def _fit_promise(self, problem: FitProblem) -> None:
-        """Store the cheapest update whose promise holds.
-
-        1. Fit updates from the target up to parity on one half of the rows.
-        2. Test their promises on the held-out half, the fairest update first.
-        3. Keep the last update before the first failure. If the first test fails, keep the fairest
-           update if it is fairer than the base model on the held-out half; otherwise, keep r = 1.
-        """
-        fit_half, held_out = self._halves(problem)
-        constraint = self._constraint
-        is_strict = constraint.is_met(self._target, constraint.near_ideal)
-        tightest = constraint.ideal if is_strict else constraint.near_ideal
-        targets = np.linspace(self._target, tightest, N_TESTED_TARGETS)
-        with progress_bar("ControlledDebiaser", self.progress, "models") as report:
-            fit_half, path = fit_path(fit_half, targets.tolist(), report)
-        self.direction_ = fit_half.direction
-        held_out = self._problem(held_out.rows, fit_half.encoding)  # in this direction
-        tested = fairest_first(fit_half, [outcome for (outcome,) in path])
-        tables = []
-        for outcome in tested:
-            self._store_update(fit_half, outcome)
-            tables.append(held_out.counts(self._decisions_on(held_out)))
-        unchanged = held_out.counts(held_out.rows.base.decisions)
-        confidence = float(self.confidence or 0.95)
-        choice = choose_update(constraint, tables, unchanged, self._target, confidence)
-        self.promised_ = choice.is_promised
-        kept = no_change(tested[0]) if choice.kept is None else tested[choice.kept]
-        self._store_update(fit_half, kept)
-        self.multiplier_ = price_of_target(fit_half, kept)
-        self.path_ = [
-            {
-                **outcome.steps[-1]._asdict(),
-                "step": "tested" if i < choice.n_tested else "not tested",
-                "promised_fairness": promised_fairness(self.constraints, *table, confidence),
-            }
-            for i, (outcome, table) in enumerate(zip(tested, tables, strict=True))
-        ]
-        table = unchanged if choice.kept is None else tables[choice.kept]
-        factor = rows_factor(self.constraints, *table, self._target, confidence)
-        every_row = self._problem(problem.rows, fit_half.encoding)  # the terms that have points
-        test = PromiseTest(every_row, len(fit_half.rows), factor * 2 * len(held_out.rows), choice)
-        self._store_figures(held_out, FittedUpdate(fit_half, kept), test)
-
-    def _halves(self, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
-        """Return the problem on the half to fit on, and on the held-out half."""
-        sizes, _ = problem.counts(problem.rows.base.decisions)
-        if (sizes < 2).any():
-            raise InputError(
-                "confidence needs rows of every group in both halves, but a group has only "
-                f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows."
-            )
-        first, second = split_in_halves(problem.rows, check_random_state(self.random_state))
-        # Terms are learned from the fit half, so `min_category_size` counts people of that half.
-        fit_half = self._problem(take_fit_rows(problem.rows, first))
-        held_out = self._problem(take_fit_rows(problem.rows, second), fit_half.encoding)
-        return fit_half, held_out
 
     # -- applying ---------------------------------------------------------------------
 
