@@ -19,8 +19,9 @@ from command_tables import people
 from sklearn.linear_model import LogisticRegression
 
 import commod
-from commod import ControlledDebiaser, Patch, ScoreColumn, metrics
+from commod import Patch, ScoreColumn, metrics
 from commod.updates import _sample
+from quick_updates import quick_control
 
 pytest.importorskip("duckdb")
 
@@ -33,7 +34,7 @@ TOLD = ("--label", "y", "--sensitive", "race", "--score-column", "f")
 def patch_file(tmp_path_factory):
     """Return a patch for the tables, fitted once."""
     table = people(2000, 0)
-    update = ControlledDebiaser(ScoreColumn("f"), target=0.8)
+    update = quick_control(ScoreColumn("f"), target=0.8)
     X = table.drop(columns=["y", "race"])
     patch = update.fit(X, table["y"], sensitive_features=table["race"]).to_patch()
     return patch.save(tmp_path_factory.mktemp("patch") / "patch.json")
@@ -112,7 +113,7 @@ def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
 
 def test_check_knows_the_direction_of_a_gap(folder, call, patch_file):
     told = (patch_file, "new.csv", "--sensitive", "race", "--score", "f", "--label", "y", "--json")
-    update = ControlledDebiaser(ScoreColumn("f"), constraints="equalized_odds", target=0.3)
+    update = quick_control(ScoreColumn("f"), constraints="equalized_odds", target=0.3)
     table = pd.read_csv("train.csv")
     X = table.drop(columns=["y", "race"])
     update.fit(X, table["y"], sensitive_features=table["race"]).to_patch().save("gap.json")

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from tests.cli.test_cli import people
 
-from commod import ControlledDebiaser, ScoreColumn
+from commod import ScoreColumn
 from commod.cli import main
+from quick_updates import quick_control
 
 pytest.importorskip("duckdb")
 
@@ -29,7 +30,7 @@ def home(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("signals")
     table = people(2000, 0)
-    update = ControlledDebiaser(ScoreColumn("f"), target=0.8)
+    update = quick_control(ScoreColumn("f"), target=0.8)
     X = table.drop(columns=["y", "race"])
     update.fit(X, table["y"], sensitive_features=table["race"]).to_patch().save(folder / "p.json")
     duckdb.execute(

@@ -9,6 +9,7 @@ import pytest
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, rivals
 from commod._data.disclosure import MIN_CATEGORY_SIZE
+from quick_updates import quick_control
 
 N = 600
 SIZES = {"five": 5, "nineteen": 19, "twenty": 20}
@@ -37,7 +38,7 @@ def fit(rows, **settings):
     X, y, group = rows
     settings = {"target": 0.9, "sparsity": 0, "progress": False, "random_state": 0, **settings}
     weight = settings.pop("sample_weight", None)
-    update = ControlledDebiaser(ScoreColumn("score"), **settings)
+    update = quick_control(ScoreColumn("score"), **settings)
     return update.fit(X, y, sensitive_features=group, sample_weight=weight)
 
 

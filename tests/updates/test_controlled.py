@@ -26,12 +26,13 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from commod import ControlledDebiaser, ScoreColumn, bounds
+from commod import ScoreColumn, bounds
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TargetWarning
 from commod.metrics import fairness_value, p_rule
 from commod.updates import _held_out, _status
 from commod.updates._held_out import split_in_halves
+from quick_updates import quick_control
 
 N = 300
 CONSTRAINTS = (
@@ -74,7 +75,7 @@ def new_rows():
 
 def fit(model, rows, sample_weight=None, **params):
     X, y, s = rows
-    update = ControlledDebiaser(model, **{"random_state": 0, **params})
+    update = quick_control(model, **{"random_state": 0, **params})
     return update.fit(X, y, sensitive_features=s, sample_weight=sample_weight)
 
 
@@ -119,10 +120,11 @@ def check_against_decisions(update, rows, *, pos_label=1, before=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("sparsity", [0, 0.14])
-def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, sparsity):
+@pytest.mark.parametrize(("sparsity", "borderline"), [(0, 0), (0.14, 0.1)])
+def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, sparsity, borderline):
     target = TARGETS[constraints]
-    update = fit(model, rows, constraints=constraints, target=target, sparsity=sparsity)
+    extra = {"sparsity": sparsity, "borderline": borderline}
+    update = fit(model, rows, constraints=constraints, target=target, **extra)
     value = check_against_decisions(update, rows)
     assert is_met(constraints, value, target)
     assert not is_met(constraints, update.base_fairness_, target)
@@ -273,7 +275,7 @@ def test_text_categories_booleans_and_missing_values(model, rows):
     X, y, s = rows
     scores = model.predict_proba(X)[:, 1]
     table = mixed(X).assign(score=scores)
-    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0)
+    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0, borderline=0.1)
     assert check_against_decisions(update, (table, y, s)) >= 0.8
     names = " ".join(update.term_names_)
     for term in ("x2 is missing", "flag = True", "city = rome", "note is missing"):
@@ -285,7 +287,7 @@ def test_text_categories_booleans_and_missing_values(model, rows):
 def test_the_scorecard_is_what_predicts(model, rows):
     X, y, s = rows
     table = mixed(X).assign(score=model.predict_proba(X)[:, 1])
-    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0)
+    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0, borderline=0.1)
     r = np.full(N, update.scorecard_.intercept)
     for name, points in update.scorecard_.rows():
         if name.endswith(" is missing"):
@@ -390,17 +392,22 @@ def volume(update, X):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize(
+    ("constraints", "borderline"),
+    [("demographic_parity", 0.1), ("equalized_odds", 0)],
+    ids=["demographic_parity", "equalized_odds"],
+)
 @pytest.mark.parametrize(
     "hard",
     [{"max_changes": 0.02}, {"max_accuracy_loss": 0.005}, {"max_volume_change": 0.01}],
     ids=lambda hard: next(iter(hard)),
 )
-def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, hard):
+def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, borderline, hard):
     X, y, s = rows
     best = {"demographic_parity": 1.0, "equalized_odds": 0.0}[constraints]
+    asked = {"constraints": constraints, "target": best, "borderline": borderline}
     with pytest.warns(TargetWarning, match="was not reached") as caught:
-        update = fit(model, rows, constraints=constraints, target=best, **hard)
+        update = fit(model, rows, **asked, **hard)
     assert not update.reached_
     assert str(caught[0].message) == update.status_
     ((name, cap),) = hard.items()
@@ -428,7 +435,7 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, h
 def test_all_hard_limits_at_once(model, rows):
     X = rows[0]
     caps = {"max_changes": 0.03, "max_accuracy_loss": 0.01, "max_volume_change": 0.02}
-    update = quiet_fit(model, rows, target=0.95, **caps)
+    update = quiet_fit(model, rows, target=0.95, borderline=0.1, **caps)
     assert update.change_rate_ <= 0.03
     assert update.base_accuracy_ - update.accuracy_ <= 0.01 + 1e-12
     assert abs(volume(update, X)) <= 0.02 + 1e-12
@@ -519,6 +526,7 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
         {"max_volume_change": 0.0},
         {"direction": "losses_only"},
         {"sparsity": 0},
+        {"borderline": 0.5},
         {"numeric": "bins"},
         {"locked_features": ("x2",)},
         {"monotone": {"x2": -1, "x0": -1}},
@@ -662,7 +670,7 @@ def test_random_state_draws_the_halves(model, rows):
 
 
 def test_the_multiplier_and_the_path_are_there(model, rows):
-    update = fit(model, rows, target=0.7, sparsity=0.14)
+    update = fit(model, rows, target=0.7, sparsity=0.14, borderline=0.1)
     assert update.multiplier_ > 0
     names = [step["step"] for step in update.path_]
     assert names[0] == "all columns"
@@ -696,8 +704,9 @@ def test_scores_at_the_threshold_never_change(rows):
 
 
 def test_the_same_seed_gives_the_same_bits(model, rows, fitted):
-    again = fit(model, rows)
-    assert pickle.dumps(again.scorecard_) == pickle.dumps(fitted.scorecard_)
+    assert pickle.dumps(fit(model, rows).scorecard_) == pickle.dumps(fitted.scorecard_)
+    nearer, again = (fit(model, rows, borderline=0.1) for _ in range(2))
+    assert pickle.dumps(nearer.scorecard_) == pickle.dumps(again.scorecard_)
 
 
 @pytest.mark.parametrize("borderline", [0, 0.1])
@@ -729,7 +738,7 @@ def test_clone_pickle_and_parameters(model, rows, fitted):
 def test_groups_are_routed_through_a_grid_search(model, rows):
     X, y, s = rows
     with sklearn.config_context(enable_metadata_routing=True):
-        update = ControlledDebiaser(model, random_state=0).set_fit_request(sensitive_features=True)
+        update = quick_control(model, random_state=0).set_fit_request(sensitive_features=True)
         search = GridSearchCV(
             update, {"target": [0.5, 0.6]}, cv=2, scoring=make_scorer(accuracy_score)
         )
@@ -793,7 +802,7 @@ def test_a_promise_is_given_with_its_condition(promised, many):
 
 def test_figures_of_a_promise_are_those_of_the_held_out_half(promised, many):
     model, (X, y, s) = many
-    search = ControlledDebiaser(model)._prepare(X, y, s, None)
+    search = quick_control(model)._prepare(X, y, s, None)
     _, held_out = split_in_halves(search.rows, np.random.RandomState(0))
     X, s = X.iloc[held_out], s.iloc[held_out]
     assert promised.fairness_ == p_rule(None, promised.predict(X), sensitive_features=s)
@@ -848,7 +857,7 @@ def test_a_higher_confidence_is_harder_to_promise(many):
 
 def test_the_halves_share_no_row_and_are_alike(model, rows):
     X, y, s = rows
-    search = ControlledDebiaser(model)._prepare(X, y, s, None)
+    search = quick_control(model)._prepare(X, y, s, None)
     first, second = split_in_halves(search.rows, np.random.RandomState(0))
     assert sorted([*first, *second]) == list(range(N))
     for half in (first, second):
@@ -962,7 +971,7 @@ def test_missing_groups_are_refused(model, rows):
     with pytest.raises(InputError, match="1 missing value"):
         fit(model, (X, y, s.where(np.arange(N) > 0)))
     with pytest.raises((InputError, TypeError), match="sensitive_features"):
-        ControlledDebiaser(model).fit(X, y)
+        quick_control(model).fit(X, y)
 
 
 def test_a_column_that_is_the_group_is_pointed_out(model, rows):
@@ -1016,7 +1025,7 @@ def hostile_table(seed, n, scores, n_groups):
     direction=st.sampled_from(["any", "gains_only", "losses_only"]),
     favorable=st.integers(0, 1),
     pos=st.integers(0, 1),
-    sparsity=st.sampled_from([0, 0.14]),
+    extra=st.sampled_from([(0, 0), (0.14, 0), (0, 0.1)]),
     numeric=st.sampled_from(["unit", "bins"]),
     caps=st.fixed_dictionaries(
         {},
@@ -1028,11 +1037,12 @@ def hostile_table(seed, n, scores, n_groups):
     ),
 )
 def test_whatever_comes_in_what_is_promised_holds(
-    seed, n, scores, n_groups, constraints, direction, favorable, pos, sparsity, numeric, caps
+    seed, n, scores, n_groups, constraints, direction, favorable, pos, extra, numeric, caps
 ):
     X, y, group = hostile_table(seed, n, scores, n_groups)
     target = 0.8 if constraints == "demographic_parity" else 0.1
-    update = ControlledDebiaser(
+    sparsity, borderline = extra
+    update = quick_control(
         ScoreColumn("score"),
         constraints=constraints,
         target=target,
@@ -1040,6 +1050,7 @@ def test_whatever_comes_in_what_is_promised_holds(
         favorable_label=favorable,
         pos_label=pos,
         sparsity=sparsity,
+        borderline=borderline,
         numeric=numeric,
         min_group_size=2,
         random_state=0,
@@ -1090,7 +1101,7 @@ def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
     numbers = data.data.select_dtypes("number")
     model = LogisticRegression().fit(numbers, data.target)
     X = data.data.assign(score=model.predict_proba(numbers)[:, 1])
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("score"), target=0.85, direction="gains_only", random_state=0
     )
     update.fit(X, data.target, sensitive_features=data.sensitive_features)

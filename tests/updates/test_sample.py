@@ -19,6 +19,7 @@ from commod.updates._sample import (
     sample_sizes,
     weight_evenness,
 )
+from quick_updates import quick_control
 
 N = 40_000
 AGREES = "the share of changed decisions agrees with the sample within sampling error"
@@ -127,7 +128,7 @@ def rows():
 
 
 def fit(rows, **settings):
-    settings = {"random_state": 0, "progress": False, **settings}
+    settings = {"random_state": 0, "progress": False, "target_on": "fit_rows", **settings}
     update = ControlledDebiaser(ScoreColumn("score"), **settings)
     return update.fit(rows[0], sensitive_features=rows[1])
 
@@ -167,7 +168,7 @@ def test_without_a_seed_the_sample_is_the_same_and_nobody_elses_numbers_are_draw
 @pytest.mark.slow
 def test_uneven_weights_are_searched_on_as_many_rows_as_they_need(rows):
     weight = np.random.default_rng(0).lognormal(0, 2, N)
-    update = ControlledDebiaser(ScoreColumn("score"), random_state=0, progress=False)
+    update = quick_control(ScoreColumn("score"), random_state=0, progress=False)
     update.fit(rows[0], sensitive_features=rows[1], sample_weight=weight)
     assert update.n_search_rows_ == N
 
@@ -204,7 +205,7 @@ def test_a_sample_that_misleads_grows(rows, monkeypatch):
 def test_a_frontier_of_many_rows_is_cut_on_all_of_them(rows):
     from commod import frontier
 
-    update = ControlledDebiaser(ScoreColumn("score"), random_state=0, progress=False)
+    update = quick_control(ScoreColumn("score"), random_state=0, progress=False)
     curve = frontier(update, rows[0], sensitive_features=rows[1], targets=[0.7, 0.8, 0.9])
     assert (curve.frame()["fairness"] >= [0.7, 0.8, 0.9]).all()
     chosen = curve.select(target=0.8)
