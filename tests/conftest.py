@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,18 @@ def closed_figures():
     yield
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close("all")
+
+
+@pytest.fixture(scope="session")
+def heard_interrupts():
+    """Let child processes hear SIGINT, also where a shell started pytest in the background.
+
+    Such a shell makes pytest ignore SIGINT, and children inherit that. They do not inherit a
+    handler: where pytest has one, a child begins with the default.
+    """
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
 
 
 @pytest.fixture(scope="session")

@@ -656,6 +656,7 @@ def test_a_disk_that_fills_up_leaves_all_outputs_or_none(folder, call, monkeypat
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT", "SIGTERM"])
+@pytest.mark.usefixtures("heard_interrupts")
 def test_an_apply_that_is_stopped_leaves_the_earlier_file(folder, patch_file, how):
     import duckdb
 

@@ -17,6 +17,7 @@ from commod.cli import main
 from quick_updates import quick_control
 
 pytest.importorskip("duckdb")
+pytestmark = pytest.mark.usefixtures("heard_interrupts")
 
 COMMAND = Path(sys.executable).with_name("commod")
 GRACE = 60  # seconds after which a busy machine, too, has ended a command that ends
