@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.utils import check_random_state
 
-from commod import ControlledDebiaser, ScoreColumn
+from commod import ScoreColumn
 from commod.exceptions import InputError, TargetWarning
 from commod.updates import _sample
 from commod.updates._sample import (
@@ -127,9 +127,16 @@ def rows():
     return X, group
 
 
+@pytest.fixture
+def smaller_samples(monkeypatch):
+    """Search on fewer rows, which takes less time."""
+    monkeypatch.setattr(_sample, "MIN_ROWS", 4_000)
+    monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 300)
+
+
 def fit(rows, **settings):
-    settings = {"random_state": 0, "progress": False, "target_on": "fit_rows", **settings}
-    update = ControlledDebiaser(ScoreColumn("score"), **settings)
+    settings = {"random_state": 0, "progress": False, **settings}
+    update = quick_control(ScoreColumn("score"), **settings)
     return update.fit(rows[0], sensitive_features=rows[1])
 
 
@@ -146,11 +153,11 @@ def test_a_large_table_is_sampled_and_verified_and_the_status_says_so(rows):
 
 @pytest.mark.slow
 def test_all_rows_are_searched_where_that_is_asked_for(rows):
-    every = fit(rows, sample="all", borderline=0)
+    every = fit(rows, sample="all")
     assert every.n_search_rows_ == N
     assert "sample" not in every.status_
     assert every.reached_
-    some = fit(rows, borderline=0)
+    some = fit(rows)
     assert every.change_rate_ == pytest.approx(some.change_rate_, rel=0.05)
     assert every.change_rate_ >= every.limit_
 
@@ -217,19 +224,19 @@ def test_a_frontier_of_many_rows_is_cut_on_all_of_them(rows):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"max_changes": 0.06}, {"target": 0.95, "max_changes": 0.08}])
-def test_a_budget_or_a_target_out_of_reach_is_verified_too_and_needs_no_more_rows(rows, settings):
+def test_a_budget_or_a_target_out_of_reach_is_verified_too_and_needs_no_more_rows(
+    rows, smaller_samples, settings
+):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)
-        update = fit(rows, **settings)
-    assert update.n_search_rows_ < N
+        update = fit((rows[0][:16_000], rows[1][:16_000]), **settings)
+    assert update.n_search_rows_ < 16_000
     assert AGREES in update.status_
     assert update.change_rate_ <= settings["max_changes"]
 
 
 @pytest.mark.slow
-def test_the_half_that_finds_updates_is_what_a_promise_samples(rows, monkeypatch):
-    monkeypatch.setattr(_sample, "MIN_ROWS", 8_000)
-    monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 300)
+def test_the_half_that_finds_updates_is_what_a_promise_samples(rows, smaller_samples):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)
         update = fit(rows, confidence=0.9, target=0.6)
