@@ -97,7 +97,8 @@ def test_a_command_that_is_stopped_at_any_moment_ends_with_the_signals_code(home
             (home / "out.parquet").write_text("earlier")
             continue
         assert child.returncode == 128 + number, (out, err)
-        assert not err and not hidden_files(home)
+        assert not err and not hidden_files(home), "nothing half-written stays"
+        assert (home / "out.parquet").read_text() == "earlier"
 
 
 HUNG = """
