@@ -6,7 +6,8 @@ from commod import ControlledDebiaser
 def quick_control(estimator, **parameters):
     """Return a `ControlledDebiaser` that searches the fewest changes for a target on the fit rows.
 
-    The defaults also spend changes on people near the threshold and refit on folds. Both take time.
+    By default it also shortens the scorecard, prefers people near the threshold and refits on
+    folds. Each of these takes time.
     """
-    quickest = {"borderline": 0, "target_on": "fit_rows"}
+    quickest = {"sparsity": 0, "borderline": 0, "target_on": "fit_rows"}
     return ControlledDebiaser(estimator, **{**quickest, **parameters})

@@ -142,7 +142,7 @@ def test_a_raw_column_may_have_the_name_of_the_margin():
     X = data.data.rename(columns={name: "base margin"}).assign(
         score=model.predict_proba(data.data)[:, 1]
     )
-    update = quick_control(ScoreColumn("score"), sparsity=0)
+    update = quick_control(ScoreColumn("score"), borderline=0.1)
     update.fit(X, data.target, sensitive_features=data.sensitive_features)
     patch = update.to_patch()
     reads = {c.name: c.reads for c in patch.content.ratio.columns}

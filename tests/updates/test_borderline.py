@@ -35,8 +35,8 @@ def table(seed=0, n=700):
 
 def fit(rows, change_cost=None, **params):
     X, y, s = rows
-    asked = {"target": 0.8, "target_on": "fit_rows", "progress": False, "random_state": 0}
-    update = ControlledDebiaser(ScoreColumn("score"), **{**asked, **params})
+    asked = {"target": 0.8, "borderline": 0.1, "progress": False, "random_state": 0}
+    update = quick_control(ScoreColumn("score"), **{**asked, **params})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
         return update.fit(X, y, sensitive_features=s, change_cost=change_cost)

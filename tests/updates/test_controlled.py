@@ -314,7 +314,8 @@ def test_compas_with_its_hundreds_of_categories(compas):
     base = make_pipeline(make_column_transformer(("passthrough", numbers)), LogisticRegression())
     base.fit(X[:600], y[:600])
     rows = X[600:], y[600:], s[600:]
-    update = fit(base, rows, pos_label=1, favorable_label=0, min_group_size=100, target=0.9)
+    asked = {"target": 0.9, "sparsity": 0.14, "pos_label": 1, "favorable_label": 0}
+    update = fit(base, rows, min_group_size=100, **asked)
     assert check_against_decisions(update, rows) >= 0.9
     assert update.scorecard_.n_terms_used <= 40
     assert len(update.scorecard_.columns_used) <= 8
@@ -405,9 +406,9 @@ def volume(update, X):
 def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, borderline, hard):
     X, y, s = rows
     best = {"demographic_parity": 1.0, "equalized_odds": 0.0}[constraints]
-    asked = {"constraints": constraints, "target": best, "borderline": borderline}
+    extra = {"sparsity": borderline, "borderline": borderline}
     with pytest.warns(TargetWarning, match="was not reached") as caught:
-        update = fit(model, rows, **asked, **hard)
+        update = fit(model, rows, constraints=constraints, target=best, **extra, **hard)
     assert not update.reached_
     assert str(caught[0].message) == update.status_
     ((name, cap),) = hard.items()
@@ -435,7 +436,7 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, b
 def test_all_hard_limits_at_once(model, rows):
     X = rows[0]
     caps = {"max_changes": 0.03, "max_accuracy_loss": 0.01, "max_volume_change": 0.02}
-    update = quiet_fit(model, rows, target=0.95, borderline=0.1, **caps)
+    update = quiet_fit(model, rows, target=0.95, sparsity=0.14, borderline=0.1, **caps)
     assert update.change_rate_ <= 0.03
     assert update.base_accuracy_ - update.accuracy_ <= 0.01 + 1e-12
     assert abs(volume(update, X)) <= 0.02 + 1e-12
@@ -525,7 +526,7 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
         {"max_accuracy_loss": 0.01},
         {"max_volume_change": 0.0},
         {"direction": "losses_only"},
-        {"sparsity": 0},
+        {"sparsity": 0.14},
         {"borderline": 0.5},
         {"numeric": "bins"},
         {"locked_features": ("x2",)},
@@ -705,7 +706,7 @@ def test_scores_at_the_threshold_never_change(rows):
 
 def test_the_same_seed_gives_the_same_bits(model, rows, fitted):
     assert pickle.dumps(fit(model, rows).scorecard_) == pickle.dumps(fitted.scorecard_)
-    nearer, again = (fit(model, rows, borderline=0.1) for _ in range(2))
+    nearer, again = (fit(model, rows, sparsity=0.14, borderline=0.1) for _ in range(2))
     assert pickle.dumps(nearer.scorecard_) == pickle.dumps(again.scorecard_)
 
 
@@ -715,8 +716,9 @@ def test_the_order_of_the_rows_does_not_matter(model, rows, borderline):
     X, y, s = rows
     order = np.random.default_rng(3).permutation(N)
     shuffled = (X.iloc[order], y.iloc[order], s.iloc[order])
-    update = fit(model, rows, borderline=borderline)
-    other = fit(model, shuffled, borderline=borderline, random_state=5)
+    extra = {"sparsity": borderline, "borderline": borderline}
+    update = fit(model, rows, **extra)
+    other = fit(model, shuffled, **extra, random_state=5)
     assert np.mean(update.predict(X) != other.predict(X)) <= 0.01
     assert other.change_rate_ == pytest.approx(update.change_rate_, rel=0.1)
 

@@ -74,7 +74,7 @@ class SelfMadeControl(SelfMade, ControlledDebiaser):
     def __init__(self, estimator=None, *, target=0.8, random_state=0):
         super().__init__(estimator, target=target, random_state=random_state)
         self.min_group_size = 1
-        self.borderline = 0
+        self.sparsity = self.borderline = 0
 
 
 class SelfMadeLPP(SelfMade, LPP):
