@@ -79,7 +79,7 @@ def test_a_small_budget_is_used_and_says_so(rows):
 def test_no_target_within_the_budget_is_fairer(rows):
     model, people = rows
     update = fit(model, people, max_changes=0.04)
-    for target in (0.65, 0.7, 0.75, 0.8, 0.9):
+    for target in (0.65, 0.75, 0.9):
         asked = fit(model, people, target=target, max_changes=0.04)
         assert update.fairness_ >= asked.fairness_ - 0.01
 

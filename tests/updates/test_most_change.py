@@ -30,6 +30,8 @@ def fitted():
         ScoreColumn("score"),
         target=0.95,
         max_volume_change=0.0,
+        sparsity=0.14,
+        borderline=0.1,
         min_group_size=10,
         progress=False,
     )
