@@ -48,7 +48,7 @@ FITS = [
             ["default", "first", "paper"],
             ["demographic_parity", "equalized_odds", "false_positive_rate_parity"],
         ),
-        [{}, {"max_changes": 0.02}, {"min_group_size": 60}] * 6,
+        [{}, {"max_changes": 0.02, "direction": "gains_only"}, {"min_group_size": 60}] * 6,
         strict=True,
     )
 ] + [

@@ -35,7 +35,7 @@ def rows():
 @pytest.fixture(scope="module")
 def curve(rows):
     X, y, group = rows
-    update = quick_control(ScoreColumn("score"))
+    update = quick_control(ScoreColumn("score"), sparsity=0.14, borderline=0.1)
     return frontier(update, X, y, sensitive_features=group, targets=[0.75, 0.85, 0.95])
 
 
