@@ -83,7 +83,7 @@ def three_parts(name: str, model: str, seed: int) -> tuple[Part, Part]:
     X, y, s = _load(name)
     own, others = train_test_split(np.arange(len(X)), train_size=0.3, random_state=seed, stratify=y)
     fit, test = train_test_split(others, train_size=4 / 7, random_state=seed, stratify=y[others])
-    base = _base_model(model).fit(X.loc[own], y[own])
+    base = base_model(model).fit(X.loc[own], y[own])
     parts = []
     for rows in (fit, test):
         scored = X.loc[rows].reset_index(drop=True)
@@ -92,7 +92,8 @@ def three_parts(name: str, model: str, seed: int) -> tuple[Part, Part]:
     return parts[0], parts[1]
 
 
-def _base_model(model: str) -> Any:
+def base_model(model: str) -> Any:
+    """Return an unfitted base model with its encoder; `model` is one of `MODELS`."""
     numbers = make_column_selector(dtype_include="number")
     others = make_column_selector(dtype_exclude="number")
     if model == MODELS[0]:

@@ -23,17 +23,18 @@ def fit_budget(problem: FitProblem) -> KeptUpdate:
     2. If that is reached, spend up to 5 % more changes, within the budget, on rates that are still
        more equal.
     """
-    problem, outcome = fit_target(problem, parity_value(problem))
+    kept = fit_target(problem, parity_value(problem))
+    problem, outcome = kept.problem, kept.outcome
     n_changed = int(changed_rows(problem, outcome).sum())
     if outcome.violation > 0:
         reason = _why_not_parity(problem, outcome, n_changed)
-        return KeptUpdate(problem, replace(outcome, stopped_by=reason))
+        return kept._replace(outcome=replace(outcome, stopped_by=reason))
     if n_changed:
         n_allowed = n_changed + max(MORE_ROWS_TO_PARITY, int(MORE_CHANGES_TO_PARITY * n_changed))
         most = min(n_allowed / len(problem.rows), float(problem.caps.changes or 0.0))
         fairest = _offset_within(problem, outcome, replace(problem.caps, changes=most))
         outcome = replace(outcome, offset=fairest.offset + outcome.mean_total)
-    return KeptUpdate(problem, replace(outcome, stopped_by="parity"))
+    return kept._replace(outcome=replace(outcome, stopped_by="parity"))
 
 
 def parity_value(problem: FitProblem) -> float:

@@ -14,6 +14,7 @@ from commod._solvers.search.rates import Caps
 from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
+from commod.updates._soft_cells import cell_models, with_soft_cells
 from commod.updates.ratio import with_score_columns
 
 MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
@@ -28,8 +29,16 @@ def reads_distance(update: Any) -> bool:
     return DISTANCE_COLUMN in names.difference(update._columns_seen)
 
 
-def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None) -> FitProblem:
-    """Return the problem of a fit on `rows`; without an encoding, learn it from them."""
+def fit_problem(
+    update: Any,
+    rows: FitRows,
+    encoding: Encoding | None = None,
+    numeric: Literal["unit", "bins"] | None = None,
+) -> FitProblem:
+    """Return the problem of a fit on `rows`; without an encoding, learn it from them.
+
+    `numeric` says how numeric columns become terms; None: as the parameters of the update do.
+    """
     distance = distances(rows.base.scores, rows.base.threshold)
     columns = list(rows.columns)
     spends = bool(update.borderline)
@@ -41,7 +50,7 @@ def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None) -> FitPro
             rows.weight,
             min_category_size=update.min_category_size,
             locked=update.locked_features,
-            numeric=_numeric(update),
+            numeric=numeric or _numeric(update),
             per_unit=(DISTANCE_COLUMN,),
         )
     monotone = dict(update.monotone or {})
@@ -69,6 +78,22 @@ def fit_problem(update: Any, rows: FitRows, encoding: Encoding | None) -> FitPro
     )
     problem.check_cells()
     return problem
+
+
+def problems_for_new_rows(update: Any, problem: FitProblem) -> list[FitProblem]:
+    """Return the problems whose updates are compared on new rows.
+
+    Soft cells are better for the rates of all people. For constraints on errors, what is better
+    depends on the table: soft or true cells, points per unit or per bin (decision 0016).
+    """
+    models = cell_models(problem, update.min_category_size, update.locked_features)
+    if not problem.constraint.needs_labels:
+        return [with_soft_cells(problem, models)]
+    if update.numeric != "auto" or update.monotone:
+        return [with_soft_cells(problem, models), problem]
+    per_unit = fit_problem(update, problem.rows, numeric="unit")
+    models = cell_models(per_unit, update.min_category_size, update.locked_features)
+    return [with_soft_cells(per_unit, models), with_soft_cells(problem, models), per_unit]
 
 
 def _numeric(update: Any) -> Literal["unit", "bins"]:

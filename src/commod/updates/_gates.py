@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from commod._solvers.search.borderline import CheaperSolution, nearest_first
 from commod._solvers.search.path import SearchSolution
+from commod._solvers.search.repeat import Recipe
 from commod._solvers.search.threads import single_blas_thread
 from commod.updates._problem import FitProblem
 from commod.updates._search import (
@@ -34,10 +35,17 @@ EQUALLY_CLOSE = 0.02  # of the way to a target that is missed: updates this clos
 
 
 class KeptUpdate(NamedTuple):
-    """The update that is kept, and the problem with the direction of changes that it keeps to."""
+    """The update that is kept, and the problem with the direction of changes that it keeps to.
+
+    `found` is what the search found before extra changes were spent on cheaper ones, and `recipe`
+    holds the choices that led to the update. `n_fewest` is the fewest changes of any direction.
+    """
 
     problem: FitProblem
     outcome: SearchOutcome
+    found: FoundUpdate
+    recipe: Recipe
+    n_fewest: int
 
 
 class GatedUpdate(NamedTuple):
@@ -53,11 +61,29 @@ class GatedUpdate(NamedTuple):
 
 def fit_target(problem: FitProblem, target: float) -> KeptUpdate:
     """Return the update for a target, or the update that comes closest to it within the caps."""
-    kept, n_fewest = best_gate(problem, target)
-    n_by_all_columns = _n_changed_by_all_columns(kept.found, target)
-    outcome = _spend_on_cost(kept, target, (1 + problem.borderline) * n_fewest)
-    outcome = replace(outcome, fewest=min(n_fewest, n_by_all_columns) / len(problem.rows))
-    return KeptUpdate(kept.found.sample.problem, outcome)
+    return spend(fit_fewest(problem, target), target)
+
+
+def fit_fewest(problem: FitProblem, target: float) -> KeptUpdate:
+    """Return the update for a target before `borderline` spends changes on cheaper ones."""
+    return _kept(*best_gate(problem, target), target)
+
+
+def search_again(kept: KeptUpdate, target: float) -> KeptUpdate:
+    """Return the update for another target, in the same direction of changes."""
+    found = search_target(kept.problem, target, earlier=kept.found)
+    return spend(_kept(GatedUpdate(found, _rank(found, target)), None, target), target)
+
+
+def _kept(gate: GatedUpdate, n_fewest: int | None, target: float) -> KeptUpdate:
+    """Return the update of a direction; `n_fewest` is the fewest changes of any direction."""
+    sample, solution, outcome, _ = gate.found
+    n_fewest = gate.n_changed if n_fewest is None else n_fewest
+    n_by_all_columns = _n_changed_by_all_columns(gate.found, target)
+    fewest = min(n_fewest, n_by_all_columns) / len(sample.problem.rows)
+    recipe = Recipe.of(sample.task, solution)
+    outcome = replace(outcome, fewest=fewest)
+    return KeptUpdate(sample.problem, outcome, gate.found, recipe, n_fewest)
 
 
 def best_gate(problem: FitProblem, target: float) -> tuple[GatedUpdate, int]:
@@ -152,19 +178,24 @@ def _n_changed_by_all_columns(found: FoundUpdate, target: float) -> int | float:
 # Whom to change
 
 
-def _spend_on_cost(gate: GatedUpdate, target: float, n_allowed: float) -> SearchOutcome:
-    """Return the update moved to people whose change costs less, with `n_allowed` changes at most.
+def spend(kept: KeptUpdate, target: float) -> KeptUpdate:
+    """Return the update moved to people whose change costs less, within `borderline`.
 
     The update is returned as it is where nothing may be spent, or where nothing costs less.
     """
-    sample, _, outcome, _ = gate.found
+    problem, outcome, found = kept.problem, kept.outcome, kept.found
+    n_allowed = (1 + problem.borderline) * kept.n_fewest
+    n_changed = int(changed_rows(problem, outcome).sum())
     with single_blas_thread:
-        for candidate in cheaper_solutions(gate.found, n_allowed / max(gate.n_changed, 1)):
-            moved = outcome_of(sample, sample.score_task, candidate.solution, target)
-            n_changed = int(changed_rows(sample.problem, moved).sum())
-            if moved.violation <= outcome.violation and n_changed <= n_allowed:
-                return replace(moved, verified=outcome.verified)
-    return outcome
+        for cheaper in cheaper_solutions(found, n_allowed / max(n_changed, 1)):
+            moved = outcome_of(found.sample, found.sample.score_task, cheaper.solution, target)
+            n_moved = int(changed_rows(problem, moved).sum())
+            if moved.violation <= outcome.violation and n_moved <= n_allowed:
+                moved = replace(moved, verified=outcome.verified, fewest=outcome.fewest)
+                recipe = Recipe.of(cheaper.task, cheaper.solution)
+                recipe = replace(recipe, level=cheaper.level, typical_cost=cheaper.typical_cost)
+                return kept._replace(outcome=moved, recipe=recipe)
+    return kept
 
 
 def cheaper_solutions(found: FoundUpdate, max_factor: float) -> list[CheaperSolution]:

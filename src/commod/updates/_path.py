@@ -53,7 +53,7 @@ def fit_path(
             sample = found.sample
             task, solution = sample.task, found.solution
             for cheaper in cheaper_solutions(found, max_factor)[:1]:
-                solution, task = cheaper
+                solution, task = cheaper.solution, cheaper.task
             inequalities = [problem.inequalities(target, task.effects) for target in targets]
             path = solve_path(task, inequalities, solution, report, shrinkages)
             outcomes = [

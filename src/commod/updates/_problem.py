@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,13 @@ SAME_IN_EVERY_DIRECTION = (
 )
 
 
+class CellProbabilities(Protocol):
+    """How likely rows of a problem are in each cell."""
+
+    def of(self, index: NDArray[np.intp]) -> Floats:
+        """Return the probabilities for the rows `index` (m,), shape (m, n_cells)."""
+
+
 @dataclass(frozen=True)
 class FitProblem:
     """Rows, terms and requirements of one fit.
@@ -59,6 +66,7 @@ class FitProblem:
     - `change_cost` (n,): what a change of each row costs: the distance of its score from the
       threshold (`cost_is_distance`), or what the user states. None where nothing is spent on it.
     - `known_share`: the share of changes of an update in another direction that is known already.
+    - `soft_cells`: how likely each row is in each cell; None for a search on true cells.
     - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
     """
 
@@ -81,6 +89,7 @@ class FitProblem:
     cost_is_distance: bool = True
     known_share: float = np.inf
     max_margin: float | None = None
+    soft_cells: CellProbabilities | None = None
 
     @property
     def direction(self) -> str:
@@ -98,6 +107,10 @@ class FitProblem:
         for name in SAME_IN_EVERY_DIRECTION:
             problem.__dict__[name] = getattr(self, name)
         return problem
+
+    def with_cells(self, soft_cells: CellProbabilities | None) -> FitProblem:
+        """Return the problem with other cells in its searches; figures count true cells always."""
+        return self.with_direction(self.may_raise, self.may_lower, soft_cells=soft_cells)
 
     # -- counts and inequalities -------------------------------------------------------------------
 
@@ -237,6 +250,17 @@ class FitProblem:
             expected_gain=self.expected_gain[index] if self.accuracy_weight else None,
             with_caps=self.caps.any(),
         )
+
+    def search_effects(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
+        """Return what changing each of the rows `index` (m,) does in a search.
+
+        With soft cells, a change moves every rate by its expectation.
+        """
+        effects = self.effects if people is None else self.effects_on(index, people)
+        if self.soft_cells is None:
+            return effects
+        weight = self.rows.weight[index] * (1.0 if people is None else people)
+        return effects.soften(self.soft_cells.of(index), weight)
 
     @cached_property
     def counted(self) -> Mask:

@@ -99,35 +99,48 @@ class FoundUpdate(NamedTuple):
     value: float
 
 
-def search_target(problem: FitProblem, target: float, starts: Sequence[Floats] = ()) -> FoundUpdate:
+def search_target(
+    problem: FitProblem,
+    target: float,
+    starts: Sequence[Floats] = (),
+    earlier: FoundUpdate | None = None,
+) -> FoundUpdate:
     """Return the update for a target, or the update that comes closest to it within the caps.
 
-    `starts` are weights (n_terms,) of updates from which the search also begins.
+    `starts` are weights (n_terms,) of updates from which the search also begins. Where `earlier`,
+    an update for another target, is given, the search begins there and nowhere else.
     """
     with single_blas_thread:
-        return next(verified_updates(problem, target, closest=True, starts=starts))
+        return next(verified_updates(problem, target, closest=True, starts=starts, earlier=earlier))
 
 
 def verified_updates(
-    problem: FitProblem, target: float, *, closest: bool, starts: Sequence[Floats] = ()
+    problem: FitProblem,
+    target: float,
+    *,
+    closest: bool,
+    starts: Sequence[Floats] = (),
+    earlier: FoundUpdate | None = None,
 ) -> Iterator[FoundUpdate]:
     """Yield verified updates, smallest sample first. The last one is fitted on all rows.
 
     If `closest`, an unreachable target is replaced by the closest value that can be reached.
     """
-    earlier: SearchSolution | None = None
+    known: SearchSolution | None = None
     value = target
     terms = np.arange(problem.terms.n_terms)
+    if earlier is not None:
+        known, value, terms = earlier.solution, earlier.value, earlier.sample.task.design.terms
     for sample in search_samples(problem, target):
-        if earlier is not None:
-            earlier = _on_terms(earlier, terms, sample.task.design.terms)
+        if known is not None:
+            known = _on_terms(known, terms, sample.task.design.terms)
         terms = sample.task.design.terms
-        solution = solve(sample.task, earlier, [weights[terms] for weights in starts])
+        solution = solve(sample.task, known, [weights[terms] for weights in starts])
         if closest and not solution.is_reached:
-            solution, value = _closest(sample, target, solution, earlier, value)
+            solution, value = _closest(sample, target, solution, known, value)
         else:
             value = target
-        earlier = solution
+        known = solution
         if problem.use_all and not sample.is_all_rows:
             continue
         outcome = outcome_of(sample, sample.task, solution, target)
@@ -198,7 +211,7 @@ def compare_with_sample(
     target: float,
 ) -> SampleComparison:
     """Return what the solution of a task does to its search sample and to all rows."""
-    problem, effects, w = sample.problem, task.effects, solution.direction.w
+    problem, effects, w = sample.problem, task.effects.on_true_cells(), solution.direction.w
     eta = task.design.times(w)
     on_sample = best_offset(effects, problem.inequalities(target, effects), eta, w)
     changed = (eta + on_sample.offset > 0) & effects.may_change

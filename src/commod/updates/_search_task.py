@@ -54,7 +54,7 @@ def search_task(
     if len(acting) < len(index):
         whole = problem.terms if people is None else problem.terms.take(index)
         learning = LearningRows(Design.of(whole, *problem.moments), masks, weight)
-    effects = problem.effects if people is None else problem.effects_on(index, people)
+    effects = problem.search_effects(index, people)
     limit = problem.limit(target)
     task = SearchTask(
         design=design,

@@ -26,7 +26,6 @@ from commod._text import most_change_text
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
-from commod.updates._budget import fit_budget
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
@@ -34,7 +33,6 @@ from commod.updates._controlled_parameters import (
 )
 from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._gates import fit_target
 from commod.updates._held_out import (
     PromiseTest,
     choose_update,
@@ -44,6 +42,7 @@ from commod.updates._held_out import (
 )
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
+from commod.updates._new_rows import fit_update
 from commod.updates._path import fit_path
 from commod.updates._problem import FitProblem
 from commod.updates._progress import progress_bar
@@ -332,10 +331,9 @@ class ControlledDebiaser(RatioUpdate):
             problem = self._prepare(X, y, sensitive_features, sample_weight, change_cost)
             if self.confidence is not None:
                 self._fit_promise(problem)
-            elif self._is_budget:
-                self._store_fit(*fit_budget(problem))
             else:
-                self._store_fit(*fit_target(problem, self._target))
+                kept, self._expectation = fit_update(self, problem)
+                self._store_fit(kept.problem, kept.outcome)
         is_met = self.reached_ and self.promised_ is not False
         if not is_met or most_change_text(self.change_rate_):
             warnings.warn(self.status_, TargetWarning, stacklevel=2)

@@ -113,6 +113,13 @@ class SearchTask:
         effects = self.effects if w.any() else self.effects.of_nobody()
         return best_offset(effects, self.inequalities, self.design.times(w), w, exact=False)
 
+    def unit_columns(self, w: Floats) -> Floats:
+        """Return `w` (d,) scaled so that the columns that do not read the score have spread 1."""
+        if self.reads is None:
+            return unit_spread(self.design, w)
+        spread = float(self.design.times(np.where(self.reads, 0.0, w)).std())
+        return w / spread if spread > 0 else w
+
     def initial_direction(self, i: int, start: Floats | None = None) -> Floats:
         """Return the initial direction for the i-th way to begin, shape (d,)."""
         if self.reads is not None:

@@ -50,12 +50,16 @@ def cost_at_level(relative_cost: Floats, level: float) -> Floats:
 
 @dataclass(frozen=True)
 class CostedDirection:
-    """A direction, the share of people who change, their total cost, and the level searched at."""
+    """A direction, the share of people who change, and their total cost.
+
+    The direction was searched at a level of the cost, and then shrunk.
+    """
 
     direction: Direction
     n_changes: float
     total: float
     level: float = 0.0
+    shrinkage: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -64,10 +68,15 @@ class CostedDirection:
 
 
 class CheaperSolution(NamedTuple):
-    """A solution whose changes cost less, and the task with the cost that it was searched with."""
+    """A solution whose changes cost less, and the task with the cost that it was searched with.
+
+    That cost follows from the `level` and the `typical_cost` of a change.
+    """
 
     solution: SearchSolution
     task: SearchTask
+    level: float
+    typical_cost: float
 
 
 def nearest_first(
@@ -107,8 +116,10 @@ def nearest_first(
     relative_cost = change_cost / first.mean
     return [
         CheaperSolution(
-            solution.then("nearer people", c.direction, support),
-            _with_cost(_reading(task, support, c.direction), relative_cost, c.level),
+            solution.then("nearer people", c.direction, support, c.shrinkage),
+            with_cost(_reading(task, support, c.direction), relative_cost, c.level),
+            c.level,
+            first.mean,
         )
         for c in (shrunk, best, *others)
         if c is not None and c.mean < first.mean
@@ -128,7 +139,7 @@ def _candidates(
     levels = list(LEVELS)
     while levels:
         level = levels.pop(0)
-        direction = anneal(_with_cost(part, relative_cost, level), start)
+        direction = anneal(with_cost(part, relative_cost, level), start)
         candidate = _costed(part, direction, change_cost, level)
         is_reached = direction.violation <= first.direction.violation
         if is_reached and candidate.n_changes <= max_changes:
@@ -151,21 +162,15 @@ def _shrunk(
 ) -> CostedDirection | None:
     """Return `best` shrunk towards the initial direction; None where that costs more."""
     part = _reading(part, np.ones(part.design.width, dtype=bool), best.direction)
-    initial, w = part.best_initial_direction()[0], _unit_columns(part, best.direction.w)
+    initial, w = part.best_initial_direction()[0], part.unit_columns(best.direction.w)
     for shrinkage in SHRINKAGES:
         mixed = part.with_offset((1 - shrinkage) * w + shrinkage * initial)
         candidate = _costed(part, mixed, change_cost, best.level)
         is_reached = mixed.violation <= best.direction.violation
         is_cheap = candidate.total <= max_total and candidate.mean <= MAX_MEAN * best.mean
         if is_reached and is_cheap and candidate.n_changes <= max_changes:
-            return candidate
+            return replace(candidate, shrinkage=shrinkage)
     return None
-
-
-def _unit_columns(task: SearchTask, w: Floats) -> Floats:
-    """Return `w` (d,) scaled so that the columns that do not read the score have spread 1."""
-    spread = float(task.design.times(np.where(task.reads_score, 0.0, w)).std())
-    return w / spread if spread > 0 else w
 
 
 def _reading(task: SearchTask, support: Mask, direction: Direction) -> SearchTask:
@@ -173,12 +178,12 @@ def _reading(task: SearchTask, support: Mask, direction: Direction) -> SearchTas
 
     The direction has weights for the columns in `support` (d,).
     """
-    w = _unit_columns(task.select(support), direction.w)
+    w = task.select(support).unit_columns(direction.w)
     read = w[task.reads_score[support]]
     return replace(task, read_weight=float(read[0]) if len(read) else 0.0)
 
 
-def _with_cost(task: SearchTask, relative_cost: Floats, level: float) -> SearchTask:
+def with_cost(task: SearchTask, relative_cost: Floats, level: float) -> SearchTask:
     """Return the task in which the cost of a change grows as the level says."""
     cost = task.effects.cost * cost_at_level(relative_cost, level)
     return replace(task, effects=replace(task.effects, cost=cost))

@@ -85,9 +85,7 @@ def _prefixes(effects: ChangeEffects, order: Index, size: int) -> Iterator[Prefi
     yield 0, sums[:, None], np.zeros(1)
     for begin in range(0, len(order), size):
         block = order[begin : begin + size]
-        moves = np.zeros((effects.n_cells + 1, len(block)))
-        moves[effects.cell[block], np.arange(len(block))] = effects.step[block]
-        moves = np.vstack([moves[:-1], effects.extra[:, block]])
+        moves = np.vstack([effects.rate_steps(block), effects.extra[:, block]])
         running = sums[:, None] + np.cumsum(moves, axis=1)
         costs = cost + np.cumsum(effects.cost[block])
         yield begin + 1, running, costs
@@ -184,14 +182,21 @@ def _bin_prefixes(effects: ChangeEffects, bins: Index, size: int) -> Iterator[Pr
     """Yield blocks as `_prefixes` does for k = 0, 1, … bins changed; `bins` is overwritten."""
     costs = np.cumsum(np.asarray(np.bincount(bins, effects.cost, minlength=N_BINS), dtype=float))
     extra = [np.bincount(bins, values, minlength=N_BINS) for values in effects.extra]
-    for rows in row_blocks(len(effects)):
-        bins[rows] += effects.cell[rows].astype(np.intp) * N_BINS
-    n_cells = effects.n_cells
-    rates = np.bincount(bins, effects.step, minlength=(n_cells + 1) * N_BINS).reshape(-1, N_BINS)
-    sums = np.vstack([rates[:n_cells], *extra])
+    sums = np.vstack([_bin_rates(effects, bins), *extra])
     np.cumsum(sums, axis=1, out=sums)
     sums += effects.base_sums[:, None]
     yield 0, effects.base_sums[:, None], np.zeros(1)
     for begin in range(0, N_BINS, size):
         part = slice(begin, begin + size)
         yield begin + 1, sums[:, part], costs[part]
+
+
+def _bin_rates(effects: ChangeEffects, bins: Index) -> Floats:
+    """Return by how much all rows of each bin move each rate, (n_cells, N_BINS)."""
+    if effects.soft_step is not None:
+        return np.stack([np.bincount(bins, step, minlength=N_BINS) for step in effects.soft_step])
+    for rows in row_blocks(len(effects)):
+        bins[rows] += effects.cell[rows].astype(np.intp) * N_BINS
+    size = (effects.n_cells + 1) * N_BINS
+    rates = np.bincount(bins, effects.step, minlength=size).reshape(-1, N_BINS)
+    return np.asarray(rates[:-1], dtype=np.float64)

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from commod._solvers.search.annealing import SearchTask, anneal, full_costs
-from commod._solvers.search.design import unit_spread
 from commod._solvers.search.offset import Direction
 from commod._solvers.search.rates import SumInequalities
 
@@ -116,7 +115,7 @@ def solve(
     The search begins from `earlier`: a solution on fewer rows, or for another target. Without it,
     the search begins from the initial directions, and also from `starts` (d,).
     """
-    return _shrink_small(task, _solve(task, earlier, starts))
+    return shrink_small(task, _solve(task, earlier, starts))
 
 
 def _solve(
@@ -152,8 +151,9 @@ def _fewest(task: SearchTask, starts: Sequence[Floats]) -> Direction:
     initial = [task.initial_direction(i) for i in range(len(task.worth_changing))]
     best = min((anneal(task, w, is_short=False) for w in initial), key=rank)
     best = min([best, *(anneal(task, w) for w in starts if w.any())], key=rank)
-    if best.violation > 0 or min(best.cost, task.known) <= RESTART_FACTOR * task.limit:
-        return best
+    is_near = min(best.cost, task.known) <= RESTART_FACTOR * task.limit
+    if best.violation > 0 or is_near or task.effects.soft_step is not None:
+        return best  # soft changes of soft cells have few local minima
     columns = [task.columns == column for column in np.unique(task.columns)]
     parts = [np.where(column, w, 0.0) for w in initial for column in columns]
     by_itself = sorted((task.with_offset(w) for w in parts if w.any()), key=rank)
@@ -261,10 +261,10 @@ def _shrink(task: SearchTask, solution: SearchSolution, max_cost: float) -> Sear
 
 def _shrunk(part: SearchTask, w: Floats, initial: Floats, shrinkage: float) -> Direction:
     """Return the direction between `w` and the initial direction, with its offset."""
-    return part.with_offset((1 - shrinkage) * unit_spread(part.design, w) + shrinkage * initial)
+    return part.with_offset((1 - shrinkage) * part.unit_columns(w) + shrinkage * initial)
 
 
-def _shrink_small(task: SearchTask, solution: SearchSolution) -> SearchSolution:
+def shrink_small(task: SearchTask, solution: SearchSolution) -> SearchSolution:
     """Shrink the weights of small categories.
 
     Shrink less where the target would be missed further, or where it costs too many changes.
@@ -321,10 +321,10 @@ def solve_path(
                 solution = start.then("initial direction", dense, all_columns, 1.0)
             elif shrinkage is None:
                 max_cost = direction.cost * max(MAX_COST_OF_SHRINKAGE, 1 + task.sparsity)
-                solution = _shrink_by(part, unshrunk, initial, reference.shrinkage, max_cost)
+                solution = shrink_by(part, unshrunk, initial, reference.shrinkage, max_cost)
             else:
-                solution = _shrink_by(part, unshrunk, initial, shrinkage, np.inf)
-            path[-1].append(_shrink_small(task, solution))
+                solution = shrink_by(part, unshrunk, initial, shrinkage, np.inf)
+            path[-1].append(shrink_small(task, solution))
     return path
 
 
@@ -375,7 +375,7 @@ def _follow_path(
     return directions
 
 
-def _shrink_by(
+def shrink_by(
     part: SearchTask, unshrunk: SearchSolution, initial: Floats, shrinkage: float, max_cost: float
 ) -> SearchSolution:
     """Return the shrunk solution, or the unshrunk one where shrinking misses the target more.

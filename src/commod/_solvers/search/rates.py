@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 N_CAPPED_SUMS = 3  # share of changes, gain of accuracy, change of volume
+TINY = 1e-300  # avoids 0 / 0
 TIE_BREAK = 1e-9  # weight of an error beside a change: of as many changes, the most accurate win
 
 
@@ -94,6 +95,9 @@ class ChangeEffects:
     - `extra` (E, n): by how much it moves each further sum.
     - `base_sums` (K,): the sums before any change.
     - `smallest_step` (n_cells,): the rate that the lightest row of each cell stands for.
+    - `is_raised` (n,): whether the change makes the decision positive.
+    - `soft_step` (n_cells, n): by how much the change is expected to move each rate, where a row
+      belongs to every cell with a probability. It replaces `cell` and `step`; None for true cells.
     """
 
     may_change: Mask
@@ -104,6 +108,8 @@ class ChangeEffects:
     extra: Floats
     base_sums: Floats
     smallest_step: Floats
+    is_raised: Mask
+    soft_step: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -130,12 +136,41 @@ class ChangeEffects:
             cell=self.cell[rows],
             step=self.step[rows],
             extra=self.extra[:, rows],
+            is_raised=self.is_raised[rows],
+            soft_step=None if self.soft_step is None else self.soft_step[:, rows],
         )
+
+    def soften(self, probabilities: Floats, weight: Floats) -> ChangeEffects:
+        """Return the expected effects where row i is in cell c with `probabilities` (n, n_cells).
+
+        `weight` (n,) is that of the rows. Rates before any change stay those of the true cells.
+        """
+        shares = weight[:, None] * probabilities
+        shares /= np.maximum(shares.sum(axis=0), TINY)
+        sign = np.where(self.is_raised, 1.0, -1.0) * self.may_change
+        return replace(self, soft_step=np.ascontiguousarray((sign[:, None] * shares).T))
+
+    def on_true_cells(self) -> ChangeEffects:
+        """Return the effects on the rates of the true cells."""
+        return replace(self, soft_step=None)
+
+    def rate_steps(self, rows: slice | NDArray[np.intp]) -> Floats:
+        """Return by how much a change of each of `rows` moves each rate, (n_cells, m)."""
+        if self.soft_step is not None:
+            return self.soft_step[:, rows]
+        cell = self.cell[rows]
+        moves = np.zeros((self.n_cells + 1, len(cell)))
+        moves[cell, np.arange(len(cell))] = self.step[rows]
+        return moves[:-1]
 
     def added(self, shares: Floats, rows: slice = slice(None)) -> Floats:
         """Return what changes of `rows` by `shares` (m,) add to the sums, shape (K,)."""
-        counted = np.bincount(self.cell[rows], self.step[rows] * shares, minlength=self.n_cells + 1)
-        rates = np.asarray(counted[:-1], dtype=np.float64)
+        if self.soft_step is not None:
+            rates = self.soft_step[:, rows] @ shares
+        else:
+            moves = self.step[rows] * shares
+            counted = np.bincount(self.cell[rows], moves, minlength=self.n_cells + 1)
+            rates = np.asarray(counted[:-1], dtype=np.float64)
         return np.concatenate([rates, self.extra[:, rows] @ shares]) if len(self.extra) else rates
 
     def sums(self, shares: Mask | Floats) -> Floats:
@@ -144,10 +179,12 @@ class ChangeEffects:
 
     def costs_at(self, prices: Floats, rows: slice = slice(None)) -> Floats:
         """Return the full cost of changing each of `rows` where the sums have `prices` (K,)."""
-        by_cell = np.zeros(self.n_cells + 1)
-        by_cell[:-1] = prices[: self.n_cells]
-        costs = by_cell.take(self.cell[rows])
-        costs *= self.step[rows]
+        if self.soft_step is not None:
+            costs = prices[: self.n_cells] @ self.soft_step[:, rows]
+        else:
+            by_cell = np.append(prices[: self.n_cells], 0.0)
+            costs = by_cell.take(self.cell[rows])
+            costs *= self.step[rows]
         costs += self.cost[rows]
         if len(self.extra):
             costs += prices[self.n_cells :] @ self.extra[:, rows]
@@ -201,6 +238,7 @@ def change_effects(
         extra=extra,
         base_sums=base_sums,
         smallest_step=_lightest(cells, weight) / totals,
+        is_raised=~decisions,
     )
 
 

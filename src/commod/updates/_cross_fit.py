@@ -1,0 +1,253 @@
+"""Measure updates on rows that are new to them: search without a part of the rows, apply to it.
+
+The part is one of five folds. On a large table, it is the rows outside the search sample, which are
+new to the direction already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._solvers.search.offset import best_offset
+from commod._solvers.search.threads import single_blas_thread
+from commod._statistics.new_samples import expected_fairness
+from commod.metrics._constraint import Constraint
+from commod.metrics._pairs import change_shares
+from commod.updates._fit_rows import FitRows
+from commod.updates._gates import KeptUpdate
+from commod.updates._held_out import take_fit_rows
+from commod.updates._problem import FitProblem
+from commod.updates._repeat import RepeatedUpdate
+from commod.updates._sample import search_samples
+from commod.updates._search import SearchOutcome, changed_rows
+from commod.updates._soft_cells import N_FOLDS, SoftCells, draw_folds
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.intp]
+
+MIN_OUTSIDE_ROWS = 100  # of each stratum outside the sample that may change
+
+
+class Spread(NamedTuple):
+    """The standard deviations of three figures over the folds."""
+
+    fairness: float
+    change_rate: float
+    accuracy: float
+
+
+class Figures(NamedTuple):
+    """Fairness, share of changes and accuracy that are expected on new rows."""
+
+    fairness: float
+    change_rate: float
+    accuracy: float
+    spread: Spread
+
+
+def figures_on_folds(problem: FitProblem, decisions: Mask, fold: Codes) -> Figures:
+    """Return the figures of decisions (n,) on all rows, and their spread over the folds."""
+    rows = problem.rows
+    parts = []
+    for number in range(N_FOLDS):
+        part = replace(rows, weight=rows.weight * (fold == number))
+        parts.append(measure(problem.constraint, part, decisions))
+    whole = measure(problem.constraint, rows, decisions)
+    return Figures(
+        expected_on(problem, decisions), whole[1], whole[2], spread=spread_over(np.array(parts))
+    )
+
+
+def measure(
+    constraint: Constraint, rows: FitRows, decisions: Mask | Floats
+) -> tuple[float, float, float]:
+    """Return fairness, share of changes and accuracy of decisions on rows with a weight."""
+    changed = change_shares(rows.base.decisions, decisions)[rows.weight > 0]
+    return rows.fairness(constraint, decisions), float(changed.mean()), rows.accuracy(decisions)
+
+
+def expected_on(problem: FitProblem, decisions: Mask | Floats) -> float:
+    """Return the expected fairness of as many new people, decided as these rows are."""
+    cells, weight = problem.cells, problem.rows.weight
+    totals, squares = cells.totals(weight), cells.totals(weight**2)
+    rates = cells.totals(weight * decisions) / totals
+    return expected_fairness(problem.constraint, totals**2 / squares, rates)  # Kish's sizes
+
+
+def spread_over(parts: Floats) -> Spread:
+    """Return the standard deviation of three figures over the parts, (n_parts, 3)."""
+    known = np.isfinite(parts).sum(axis=0) > 1
+    values = [
+        float(np.nanstd(column, ddof=1)) if is_known else float("nan")
+        for column, is_known in zip(parts.T, known, strict=True)
+    ]
+    return Spread(*values)
+
+
+class NewRows(Protocol):
+    """Rows that are new to the direction of an update."""
+
+    def figures(self, target: float) -> Figures:
+        """Return the figures of the direction with the offset for an internal target."""
+
+
+# ---------------------------------------------------------------------------------------------
+# Folds
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Searches by the recipe of an update, each without one fold."""
+
+    kept: KeptUpdate
+    fold: Codes
+
+    @cached_property
+    def _searches(self) -> list[RepeatedUpdate]:
+        problem, found = self.kept.problem, self.kept.found
+        searches = []
+        for number in range(N_FOLDS):
+            inner = without_fold(problem, self.fold, number)
+            samples = search_samples(inner, found.value)
+            sample = [*samples][-1] if found.sample.is_all_rows else next(samples)
+            searches.append(RepeatedUpdate.of(sample, self.kept.recipe))
+        return searches
+
+    def directions(self, target: float) -> FoldDirections:
+        """Return the directions that these searches find for a target."""
+        with single_blas_thread:
+            outcomes = [search.outcome(target) for search in self._searches]
+        problem = self.kept.problem
+        parts = []
+        for number, outcome in enumerate(outcomes):
+            held_out = np.flatnonzero(self.fold == number)
+            inner = self._searches[number].sample.problem
+            eta = problem.terms.take(held_out).total(outcome.points, 0.0)
+            known = inner.terms.total(outcome.points, 0.0)
+            parts.append(FoldDirection(inner, outcome, known, held_out, eta))
+        return FoldDirections(problem, self.fold, parts)
+
+
+class FoldDirection(NamedTuple):
+    """A direction and the rows of one fold, which it is new to.
+
+    - `problem`: that of the rows outside the fold; `known_eta` has their η without an offset.
+    - `held_out` (m,): the rows of the fold; `eta` (m,) has their η without an offset.
+    """
+
+    problem: FitProblem
+    outcome: SearchOutcome
+    known_eta: Floats
+    held_out: Codes
+    eta: Floats
+
+    def changed(self, target: float) -> Mask:
+        """Return which rows of the fold the direction changes at a target, (m,)."""
+        effects, weights = self.problem.effects, self.outcome.weights
+        effects = effects if weights.any() else effects.of_nobody()
+        inequalities = self.problem.inequalities(target, effects)
+        offset = best_offset(effects, inequalities, self.known_eta, weights).offset
+        return np.asarray(self.eta + offset > 0)
+
+
+@dataclass(frozen=True)
+class FoldDirections:
+    """A direction for each fold; its offset is determined on the rows outside the fold."""
+
+    problem: FitProblem
+    fold: Codes
+    parts: Sequence[FoldDirection]
+
+    def figures(self, target: float) -> Figures:
+        """Return the figures of the directions with offsets for a target, on rows new to them."""
+        decisions = self.problem.rows.base.decisions.copy()
+        for part in self.parts:
+            changed = part.changed(target) & self.problem.may_change[part.held_out]
+            decisions[part.held_out] ^= changed
+        return figures_on_folds(self.problem, decisions, self.fold)
+
+
+def without_fold(problem: FitProblem, fold: Codes, number: int) -> FitProblem:
+    """Return the problem on the rows outside one fold, with the same terms."""
+    index = np.flatnonzero(fold != number)
+    cost, soft = problem.change_cost, problem.soft_cells
+    if isinstance(soft, SoftCells):
+        soft = SoftCells(soft.models, soft.rows[index], without=number)
+    inner = replace(
+        problem,
+        rows=take_fit_rows(problem.rows, index),
+        terms=problem.terms.take(index),
+        change_cost=None if cost is None else cost[index],
+        soft_cells=soft,
+    )
+    inner.__dict__["moments"] = problem.moments  # weights then have the same unit
+    return inner
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows outside the search sample
+
+
+@dataclass(frozen=True)
+class OutsideRows:
+    """The rows outside the search sample of an update: new to its direction, not to its offset.
+
+    A row belongs to a `stratum` (n,) of cell, decision and label. The sample holds more of some
+    strata than of others, so each stratum changes as its outside rows do. Five `part`s (n,) of the
+    outside rows show the spread; the rows of the sample have −1.
+    """
+
+    kept: KeptUpdate
+    stratum: Codes
+    part: Codes
+
+    @classmethod
+    def of(cls, kept: KeptUpdate) -> OutsideRows | None:
+        """Return the outside rows; None where a stratum that may change has too few of them."""
+        problem, rows = kept.problem, kept.problem.rows
+        label = np.zeros(len(rows), dtype=bool) if rows.label is None else rows.label
+        stratum = 4 * (problem.cells.index + 1) + 2 * rows.base.decisions + label
+        part = draw_folds(problem)
+        part[kept.found.sample.index] = -1
+        n_rows = np.bincount(stratum[problem.may_change])
+        n_outside = np.bincount(stratum[problem.may_change & (part >= 0)], minlength=len(n_rows))
+        is_enough = (n_rows == 0) | (n_outside >= MIN_OUTSIDE_ROWS)
+        return cls(kept, stratum.astype(np.intp), part) if is_enough.all() else None
+
+    def figures(self, target: float) -> Figures:
+        """Return the figures for an internal target: the same direction with another offset."""
+        problem = self.kept.problem
+        outcome = with_target(self.kept, target).outcome
+        changed = changed_rows(problem, outcome)
+        parts = [self._expected_decisions(changed, self.part == k) for k in range(N_FOLDS)]
+        measured = [measure(problem.constraint, problem.rows, decisions) for decisions in parts]
+        whole = self._expected_decisions(changed, self.part >= 0)
+        _, change_rate, accuracy = measure(problem.constraint, problem.rows, whole)
+        fairness = expected_on(problem, whole)
+        return Figures(fairness, change_rate, accuracy, spread=spread_over(np.array(measured)))
+
+    def _expected_decisions(self, changed: Mask, part: Mask) -> Floats:
+        """Return the decisions of all rows, (n,), if their strata change as those of a part do."""
+        problem = self.kept.problem
+        n_strata = int(self.stratum.max()) + 1
+        n_rows = np.bincount(self.stratum[part], minlength=n_strata)
+        n_changed = np.bincount(self.stratum[part], changed[part], minlength=n_strata)
+        share = (n_changed / np.maximum(n_rows, 1))[self.stratum] * problem.may_change
+        return np.asarray(np.where(problem.rows.base.decisions, 1 - share, share))
+
+
+def with_target(kept: KeptUpdate, target: float) -> KeptUpdate:
+    """Return the update with the same points, and the exact offset for another target."""
+    problem, outcome = kept.problem, kept.outcome
+    inequalities = problem.inequalities(target, problem.effects)
+    eta = problem.terms.total(outcome.points, 0.0)
+    moved = best_offset(problem.effects, inequalities, eta, outcome.weights)
+    offset = moved.offset + outcome.mean_total
+    return kept._replace(outcome=replace(outcome, offset=offset, violation=moved.violation))

@@ -1,0 +1,96 @@
+"""Choose the internal target at which the stated target is expected to hold on new people.
+
+An update fits the fit rows better than new ones. So the search is given a stricter target than the
+stated one, the internal target. It is the loosest one at which rows that are new to the update
+reach the stated target:
+
+1. Determine offsets for stricter and stricter internal targets, until new rows reach the stated
+   one.
+2. Make the measured fairness monotone in the internal target (isotonic regression).
+3. Interpolate between the last two internal targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
+
+from commod.metrics._constraint import Constraint
+from commod.updates._cross_fit import Figures, NewRows, Spread
+
+Floats = NDArray[np.float64]
+
+# Internal targets, as shares of the way from the stated target to the strictest one.
+POSITIONS = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.27, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 1.0)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is expected of an update on as many new people as it was fitted on.
+
+    - `internal_target`: the target on the fit rows at which this is expected.
+    - `is_reached`: whether the stated target is expected to be reached.
+    """
+
+    internal_target: float
+    figures: Figures
+    is_reached: bool
+
+
+def internal_targets(constraint: Constraint, target: float) -> list[float]:
+    """Return the internal targets to try, loosest first; a target at parity has only itself."""
+    is_strict = constraint.is_met(target, constraint.near_ideal)
+    strictest = target if is_strict else constraint.near_ideal
+    values = target + (strictest - target) * np.array(POSITIONS)
+    return list(dict.fromkeys(values.tolist()))
+
+
+def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> Expectation:
+    """Return the loosest internal target whose update is expected to reach the stated one.
+
+    Where none does, the expectation is that of the fairest one.
+    """
+    tried: list[float] = []
+    measured: list[Figures] = []
+    for internal in internal_targets(constraint, target):
+        tried.append(internal)
+        measured.append(new_rows.figures(internal))
+        fairness = monotone_fairness(constraint, measured)
+        if constraint.is_met(fairness[-1], target):
+            break
+    else:
+        fairest = int(np.argmin(constraint.shortfall(fairness, target)))
+        return Expectation(tried[fairest], measured[fairest], is_reached=False)
+    if len(tried) == 1:
+        return Expectation(internal, measured[0], is_reached=True)
+    before, after = fairness[-2:]
+    share = float((target - before) / (after - before)) if after != before else 1.0
+    internal = tried[-2] + share * (tried[-1] - tried[-2])
+    figures = _between(measured[-2], measured[-1], share)._replace(fairness=target)
+    return Expectation(internal, figures, is_reached=True)
+
+
+def monotone_fairness(constraint: Constraint, measured: Sequence[Figures]) -> Floats:
+    """Return the fairness of figures, loosest internal target first, made monotone, (m,)."""
+    values = np.array([figures.fairness for figures in measured])
+    values = np.where(np.isnan(values), constraint.least_fair, values)
+    regression = IsotonicRegression(increasing=constraint.higher_is_fairer)
+    return np.asarray(regression.fit_transform(np.arange(len(values)), values))
+
+
+def _between(first: Figures, second: Figures, share: float) -> Figures:
+    """Return the figures a share of the way from the first to the second."""
+
+    def mean(a: float, b: float) -> float:
+        return a + share * (b - a)
+
+    return Figures(
+        mean(first.fairness, second.fairness),
+        mean(first.change_rate, second.change_rate),
+        mean(first.accuracy, second.accuracy),
+        Spread(*map(mean, first.spread, second.spread)),
+    )

@@ -1,0 +1,113 @@
+"""Fit an update whose target holds in expectation on new people.
+
+1. Fit updates for the stated target: on soft cells and, for constraints on errors, also on true
+   cells and with other terms. Keep the one with the fewest expected changes.
+2. Find its internal target on rows that are new to its direction (`_expectation.py`).
+3. Search again for the internal target, and find the internal target of the new direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from commod.updates._budget import fit_budget
+from commod.updates._controlled_problem import problems_for_new_rows
+from commod.updates._cross_fit import Folds, OutsideRows, figures_on_folds, with_target
+from commod.updates._expectation import Expectation, expect_target
+from commod.updates._gates import KeptUpdate, fit_fewest, fit_target, spend
+from commod.updates._problem import FitProblem
+from commod.updates._repeat import refit_target
+from commod.updates._search import changed_rows
+from commod.updates._soft_cells import draw_folds
+
+
+class ExpectedUpdate(NamedTuple):
+    """An update and what is expected of it on new people."""
+
+    kept: KeptUpdate
+    expectation: Expectation
+
+
+def fit_new_rows(problems: Sequence[FitProblem], target: float) -> ExpectedUpdate:
+    """Return the update of one of the problems that is expected to reach the target best.
+
+    The problems have the same rows and differ in their terms and cells. The first one chooses the
+    direction of changes.
+    """
+    kept = _fit_best(problems, target) if len(problems) > 1 else fit_target(problems[0], target)
+    problem = kept.problem
+    if not changed_rows(problem, kept.outcome).any() or kept.outcome.violation > 0:
+        return expect_as_it_is(kept, target)
+    outside = outside_rows(kept)
+    if outside is not None:
+        expectation = expect_target(outside, problem.constraint, target)
+        return ExpectedUpdate(with_target(kept, expectation.internal_target), expectation)
+    folds = Folds(kept, draw_folds(problem))
+    expectation = expect_target(folds.directions(target), problem.constraint, target)
+    if expectation.internal_target == target:
+        return ExpectedUpdate(kept, expectation)
+    stricter = refit_target(kept, expectation.internal_target)
+    directions = folds.directions(expectation.internal_target)
+    expectation = expect_target(directions, problem.constraint, target)
+    return ExpectedUpdate(with_target(stricter, expectation.internal_target), expectation)
+
+
+def _fit_best(problems: Sequence[FitProblem], target: float) -> KeptUpdate:
+    """Return the update of the problem that is expected to need the fewest changes."""
+    first = fit_fewest(problems[0], target)
+    moves = first.problem.may_raise, first.problem.may_lower
+    others = [fit_fewest(problem.with_direction(*moves), target) for problem in problems[1:]]
+    best = min((first, *others), key=lambda kept: _rank(kept, target))
+    return spend(best, target)
+
+
+def _rank(kept: KeptUpdate, target: float) -> tuple[bool, bool, float]:
+    """Return what updates are compared by: whether the target is reached and expected, changes.
+
+    Updates that are not expected to reach it are compared by what is missing.
+    """
+    problem = kept.problem
+    if kept.outcome.violation > 0:
+        return True, True, kept.outcome.violation
+    folds = Folds(kept, draw_folds(problem))
+    new_rows = outside_rows(kept) or folds.directions(target)
+    expectation = expect_target(new_rows, problem.constraint, target)
+    figures = expectation.figures
+    if expectation.is_reached:
+        return False, False, figures.change_rate
+    return False, True, float(problem.constraint.shortfall(figures.fairness, target))
+
+
+def expect_as_it_is(kept: KeptUpdate, target: float) -> ExpectedUpdate:
+    """Return an update that no internal target can improve, and what is expected of it."""
+    problem, changed = kept.problem, changed_rows(kept.problem, kept.outcome)
+    decisions = problem.rows.base.decisions ^ changed
+    if changed.any():
+        fairness = problem.rows.fairness(problem.constraint, decisions)
+        folds = Folds(kept, draw_folds(problem))
+        new_rows = outside_rows(kept) or folds.directions(kept.found.value)
+        figures = new_rows.figures(fairness)
+    else:
+        figures = figures_on_folds(problem, decisions, draw_folds(problem))
+    is_reached = bool(problem.constraint.is_met(figures.fairness, target))
+    return ExpectedUpdate(kept, Expectation(target, figures, is_reached))
+
+
+def outside_rows(kept: KeptUpdate) -> OutsideRows | None:
+    """Return the rows outside the search sample; None where there are none, or too few."""
+    return None if kept.found.sample.is_all_rows else OutsideRows.of(kept)
+
+
+def fit_update(update: Any, problem: FitProblem) -> tuple[KeptUpdate, Expectation | None]:
+    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it.
+
+    Nothing is expected where the target is one on the fit rows.
+    """
+    if update.target_on == "fit_rows":
+        kept = fit_budget(problem) if update._is_budget else fit_target(problem, update._target)
+        return kept, None
+    problems = problems_for_new_rows(update, problem)
+    if update._is_budget:
+        return expect_as_it_is(fit_budget(problems[0]), update._target)
+    return fit_new_rows(problems, update._target)

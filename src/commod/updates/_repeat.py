@@ -1,0 +1,62 @@
+"""Repeat the search of an update: on fewer rows, or for another target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from commod._solvers.search.annealing import anneal
+from commod._solvers.search.repeat import Recipe, RepeatedSearch
+from commod._solvers.search.threads import single_blas_thread
+from commod.updates._gates import KeptUpdate, search_again
+from commod.updates._sample import SearchSample
+from commod.updates._search import SearchOutcome, changed_rows, outcome_of
+
+
+@dataclass(frozen=True)
+class RepeatedUpdate:
+    """The updates of one recipe on a sample, for one target after another."""
+
+    sample: SearchSample
+    search: RepeatedSearch
+
+    @classmethod
+    def of(cls, sample: SearchSample, recipe: Recipe) -> RepeatedUpdate:
+        """Return the updates of a recipe on a sample."""
+        task = sample.score_task if recipe.level else sample.task
+        cost = sample.problem.change_cost
+        acting = sample.index[sample.acting]
+        return cls(sample, RepeatedSearch(task, recipe, None if cost is None else cost[acting]))
+
+    def outcome(self, target: float) -> SearchOutcome:
+        """Return the update for a target, with its exact offset on all rows of the problem."""
+        task = self.search.task
+        inequalities = self.sample.problem.inequalities(target, task.effects)
+        return outcome_of(self.sample, task, self.search.solve(inequalities), target)
+
+
+def refit_target(kept: KeptUpdate, target: float) -> KeptUpdate:
+    """Return the update for another target by the same recipe, in the same direction of changes.
+
+    Where the recipe needs more changes than `sparsity` and `borderline` allow, or misses the
+    target, the search makes its choices anew.
+    """
+    problem = kept.problem
+    with single_blas_thread:
+        outcome = RepeatedUpdate.of(kept.found.sample, kept.recipe).outcome(target)
+        n_fewest = _n_fewest(kept, target)
+    n_allowed = (1 + problem.sparsity) * (1 + problem.borderline) * n_fewest
+    n_changed = int(changed_rows(problem, outcome).sum())
+    if outcome.violation > 0 or n_changed > n_allowed:
+        return search_again(kept, target)
+    fewest = min(n_fewest, n_changed) / len(problem.rows)
+    outcome = replace(outcome, fewest=fewest, verified=kept.outcome.verified)
+    return kept._replace(outcome=outcome)
+
+
+def _n_fewest(kept: KeptUpdate, target: float) -> int:
+    """Return the changes of an update with every column and term."""
+    sample, solution = kept.found.sample, kept.found.solution
+    task = sample.task_for(target)
+    direction = anneal(task, solution.dense)
+    dense = replace(solution, direction=direction)
+    return int(changed_rows(kept.problem, outcome_of(sample, task, dense, target)).sum())

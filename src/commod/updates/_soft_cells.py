@@ -1,0 +1,184 @@
+"""Learn how likely each row belongs to each cell, from models that never saw the row.
+
+Which group and label a person has is partly chance. A direction that is fitted to true cells also
+fits this chance, and new people do not repeat it. A search on probabilities of the cells does not.
+
+All rows are in folds. The probabilities of a row come from a model that was fitted without the fold
+of the row. A search that leaves out one more fold uses models without both of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import logit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod.updates._fit_rows import FitRows
+from commod.updates._problem import FitProblem
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.intp]
+
+N_FOLDS = 5
+RIDGE = 0.01  # per standard deviation of a term, on the mean loss
+N_STEPS, TOLERANCE = 30, 1e-3  # of a regression: probabilities need few digits
+MAX_DENSE_ENTRIES = 4_000_000  # of a matrix: products with larger ones are quicker if sparse
+MAX_LEARNING_ROWS = 50_000  # of a regression: more rows change its probabilities very little
+MAX_SCORE = 1 - 1e-6  # a score of 1 has no finite logit
+
+
+def draw_folds(problem: FitProblem) -> Codes:
+    """Return the fold of each row, (n,); folds have equal shares of each cell and decision."""
+    strata = 2 * (problem.cells.index + 1) + problem.rows.base.decisions
+    lots = np.random.RandomState(0).random_sample(len(strata))
+    fold = np.empty(len(strata), dtype=np.intp)
+    fold[np.lexsort([lots, strata])] = np.arange(len(strata)) % N_FOLDS
+    return fold
+
+
+class Regression(NamedTuple):
+    """A logistic regression of the cell, and the cells that its rows are in."""
+
+    model: LogisticRegression
+    cells: Codes
+
+
+@dataclass(frozen=True)
+class CellModels:
+    """Logistic regressions of the cell of each row on its terms, fitted when they are needed.
+
+    - `terms`: the terms of the rows, numbers in bins; `numbers` (n, k): further columns.
+    - `scale` (n_terms,): the standard deviation of the terms.
+    - `cell` (n,): −1 for a row in no cell; `n_cells` is their number.
+    - `weight` (n,), `fold` (n,): the weight and the fold of each row.
+    """
+
+    terms: TermTable
+    numbers: Floats
+    scale: Floats
+    cell: Codes
+    n_cells: int
+    weight: Floats
+    fold: Codes
+    _fitted: dict[frozenset[int], Regression] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: FitProblem, encoding: Encoding) -> CellModels:
+        """Return the models of a problem; `encoding` has numbers in bins."""
+        rows, terms = problem.rows, encoding.encode(problem.rows.columns)
+        _, scale = terms.moments(rows.weight)
+        return cls(
+            terms=terms,
+            numbers=_standardised(_numbers(problem), rows.weight),
+            scale=np.where(scale > 0, scale, 1.0),
+            cell=problem.cells.index,
+            n_cells=int(np.prod(problem.cells.shape)),
+            weight=rows.weight,
+            fold=draw_folds(problem),
+        )
+
+    def probabilities(self, rows: Codes, without: int | None) -> Floats:
+        """Return the probabilities of the cells, (m, n_cells), for `rows` (m,).
+
+        They depend neither on the fold of the row nor on the fold `without`.
+        """
+        result = np.zeros((len(rows), self.n_cells + 1))
+        matrix, fold = self._matrix(rows), self.fold[rows]
+        for number in np.unique(fold):
+            model, cells = self._without(frozenset({number, without} - {None}))
+            is_in = fold == number
+            result[np.ix_(is_in, cells)] = model.predict_proba(matrix[is_in])
+        return result[:, :-1]
+
+    def _without(self, left_out: frozenset[int]) -> Regression:
+        """Return the regression on the rows that are in none of the folds `left_out`."""
+        if left_out not in self._fitted:
+            rows = np.flatnonzero(~np.isin(self.fold, list(left_out)))
+            if len(rows) > MAX_LEARNING_ROWS:
+                rows = np.random.RandomState(0).permutation(rows)[:MAX_LEARNING_ROWS]
+            self._fitted[left_out] = self._fit(rows)
+        return self._fitted[left_out]
+
+    def _fit(self, rows: Codes) -> Regression:
+        cells = np.where(self.cell[rows] < 0, self.n_cells, self.cell[rows])
+        strength = 1 / (RIDGE * len(rows))
+        model = LogisticRegression(C=strength, max_iter=N_STEPS, tol=TOLERANCE, warm_start=True)
+        for known in self._fitted.values():  # the loss is convex: a start is only quicker
+            if np.array_equal(known.cells, np.unique(cells)):
+                start = known.model
+                model.coef_, model.intercept_ = start.coef_.copy(), start.intercept_.copy()
+                break
+        weight = self.weight[rows] / self.weight[rows].mean()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(self._matrix(rows), cells, weight)
+        return Regression(model, model.classes_)
+
+    def _matrix(self, rows: Codes) -> Floats | sparse.csr_matrix:
+        """Return the terms of `rows` as a matrix whose columns have spread 1."""
+        codes = self.terms.codes[rows]
+        is_present = codes < self.terms.n_terms
+        position = np.broadcast_to(np.arange(len(rows))[:, None], codes.shape)[is_present]
+        present = codes[is_present].astype(np.intp)
+        shape = (len(rows), self.terms.n_terms)
+        terms = sparse.csr_matrix((1 / self.scale[present], (position, present)), shape=shape)
+        if terms.shape[0] * terms.shape[1] <= MAX_DENSE_ENTRIES:
+            return np.hstack([self.numbers[rows], terms.toarray()])
+        return sparse.hstack([sparse.csr_matrix(self.numbers[rows]), terms], format="csr")
+
+
+def _numbers(problem: FitProblem) -> Floats:
+    """Return the logit of the base score, the base decision and the numeric terms, (n, k)."""
+    base = problem.rows.base
+    scores = np.clip(base.for_positive.scores, 1 - MAX_SCORE, MAX_SCORE)
+    return np.column_stack([logit(scores), base.decisions, problem.terms.numeric])
+
+
+def _standardised(numbers: Floats, weight: Floats) -> Floats:
+    share = weight / weight.sum()
+    centred = numbers - share @ numbers
+    spread = np.sqrt(share @ centred**2)
+    return np.asarray(centred / np.where(spread > 0, spread, 1.0))
+
+
+@dataclass(frozen=True)
+class SoftCells:
+    """Probabilities of the cells for the rows of a problem, which are `rows` of the models.
+
+    They do not depend on the fold `without`; None where the problem has the rows of all folds.
+    """
+
+    models: CellModels
+    rows: Codes
+    without: int | None = None
+
+    def of(self, index: Codes) -> Floats:
+        """Return the probabilities for the rows `index` (m,) of the problem, (m, n_cells)."""
+        return self.models.probabilities(self.rows[index], self.without)
+
+
+def with_soft_cells(problem: FitProblem, models: CellModels) -> FitProblem:
+    """Return the problem whose searches use probabilities instead of true cells."""
+    return problem.with_cells(SoftCells(models, np.arange(len(problem.rows))))
+
+
+def cell_models(problem: FitProblem, min_category_size: int, locked: Collection[str]) -> CellModels:
+    """Return the models of the cells of a problem, on its columns without the locked ones."""
+    rows: FitRows = problem.rows
+    encoding = learn_encoding(
+        rows.columns,
+        rows.weight,
+        min_category_size=min_category_size,
+        locked=locked,
+        numeric="bins",
+    )
+    return CellModels.of(problem, encoding)
