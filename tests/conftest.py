@@ -1,10 +1,13 @@
 """Fixtures that several test files share, and which tests are slow."""
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -30,12 +33,16 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
+def folder_of_the_run(tmp_path_factory):
+    """Return the temporary folder that all workers share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled_programs(tmp_path_factory):
     """Keep compiled programs of the tests apart from the user's; all workers share them."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # that of the whole run
+    folder = folder_of_the_run(tmp_path_factory)
     (folder / "programs").mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COMMOD_CACHE_HOME", str(folder / "programs"))
@@ -48,6 +55,18 @@ def closed_figures():
     yield
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close("all")
+
+
+@pytest.fixture(scope="session")
+def heard_interrupts():
+    """Let child processes hear SIGINT, also where a shell started pytest in the background.
+
+    Such a shell makes pytest ignore SIGINT, and children inherit that. They do not inherit a
+    handler: where pytest has one, a child begins with the default.
+    """
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
 
 
 @pytest.fixture(scope="session")
@@ -75,14 +94,25 @@ def quick_compilation():
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """What `commod demo` prints, and the folder of what it writes."""
-    folder = tmp_path_factory.mktemp("demo")
-    command = Path(sys.executable).with_name("commod")
-    done = subprocess.run(
-        [command, "demo"], capture_output=True, text=True, cwd=folder, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, folder / "commod-demo"
+    """What `commod demo` prints, and the folder of what it writes: one run for all workers."""
+    folder = folder_of_the_run(tmp_path_factory) / "demo"
+    ended = folder / "ended.json"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        while not ended.exists():  # another worker runs it
+            time.sleep(0.1)
+    else:
+        command = Path(sys.executable).with_name("commod")
+        done = subprocess.run(
+            [command, "demo"], capture_output=True, text=True, cwd=folder, check=False
+        )
+        written = folder / "ended.part"
+        written.write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
+        written.replace(ended)
+    code, out, err = json.loads(ended.read_text())
+    assert code == 0, err
+    return out, folder / "commod-demo"
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,13 @@ def name_of(path):
     return str(path.relative_to(SOURCE))
 
 
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
 def functions_of(path):
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -97,16 +103,16 @@ class Comparisons(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def lines_with_constraint_names(text):
+def lines_with_constraint_names(tree):
     found = Comparisons()
-    found.visit(ast.parse(text))
+    found.visit(tree)
     return found.lines
 
 
 @pytest.mark.slow
 def test_constraint_names_are_compared_in_one_file():
     others = [path for path in FILES if path != COMPARISONS]
-    lines = {name_of(p): lines_with_constraint_names(p.read_text("utf-8")) for p in others}
+    lines = {name_of(p): lines_with_constraint_names(tree_of(p)) for p in others}
     assert {name: numbers for name, numbers in lines.items() if numbers} == {}
 
 
@@ -123,7 +129,7 @@ def test_constraint_names_are_compared_in_one_file():
     ],
 )
 def test_a_comparison_with_a_constraint_name_is_noticed(text):
-    assert lines_with_constraint_names(text)
+    assert lines_with_constraint_names(ast.parse(text))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -135,7 +141,7 @@ def test_no_two_classes_share_a_name():
     names = Counter(
         node.name.lstrip("_")
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ClassDef)
     )
     assert {name: n for name, n in names.items() if n > 1} == {}
@@ -148,7 +154,7 @@ def module_of(path):
 
 def imports_of(path, modules):
     """Return the modules that a file imports anywhere, also in functions and for types."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom) and node.module:

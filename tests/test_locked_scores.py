@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, ScoreColumn, audit, explain, frontier, stability
+from commod import ScoreColumn, audit, explain, frontier, stability
 from commod.exceptions import InputError
 from commod.rivals import lineup
+from quick_updates import quick_control
 from scored_people import GROUP, SCORED, N, X, Y, quick
 
 pytestmark = [
@@ -42,7 +43,7 @@ def test_a_locked_column_of_scores_decides_as_an_unlocked_one(name):
 
 
 def test_a_locked_score_works_in_every_function():
-    update = ControlledDebiaser(SCORED, locked_features=["score", "pay"])
+    update = quick_control(SCORED, locked_features=["score", "pay"])
     update.fit(NUMBERS, Y, sensitive_features=GROUP)
     assert update.unread_columns() == {"score", "pay"}
     assert update.scorecard_.columns_used == ["age"]
@@ -63,8 +64,8 @@ def test_a_locked_score_works_in_every_function():
 
 def test_a_locked_position_of_an_array_is_the_score():
     table = NUMBERS.to_numpy()
-    expected = ControlledDebiaser(ScoreColumn(2)).fit(table, Y, sensitive_features=GROUP)
-    locked = ControlledDebiaser(ScoreColumn(2), locked_features=["x2"])
+    expected = quick_control(ScoreColumn(2)).fit(table, Y, sensitive_features=GROUP)
+    locked = quick_control(ScoreColumn(2), locked_features=["x2"])
     locked.fit(table, Y, sensitive_features=GROUP)
     np.testing.assert_array_equal(locked.predict(table), expected.predict(table))
 
@@ -74,7 +75,7 @@ def test_locking_what_a_model_reads_leaves_its_scores_alone(locked):
     noise = np.random.default_rng(1).normal(size=N)
     table = NUMBERS[["age", "pay"]].assign(other=X["age"] + noise)
     model = LogisticRegression().fit(table, Y)
-    update = ControlledDebiaser(model, locked_features=locked)
+    update = quick_control(model, locked_features=locked)
     update.fit(table, Y, sensitive_features=GROUP)
     assert not set(update.scorecard_.columns_used) & set(locked)
     np.testing.assert_array_equal(update.read_base(table).scores, model.predict_proba(table)[:, 1])
@@ -82,6 +83,4 @@ def test_locking_what_a_model_reads_leaves_its_scores_alone(locked):
 
 def test_a_locked_column_that_x_does_not_have_is_still_refused():
     with pytest.raises(InputError, match="names columns that X does not have"):
-        ControlledDebiaser(SCORED, locked_features=["scores"]).fit(
-            NUMBERS, Y, sensitive_features=GROUP
-        )
+        quick_control(SCORED, locked_features=["scores"]).fit(NUMBERS, Y, sensitive_features=GROUP)

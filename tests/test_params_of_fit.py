@@ -27,6 +27,7 @@ from commod.rivals import (
     ThresholdOptimizer,
     lineup,
 )
+from quick_updates import quick_control
 from scored_people import GROUP, SCORED, X, Y, quick
 
 pytestmark = [
@@ -37,11 +38,9 @@ pytestmark = [
 ERRORS = "equalized_odds"
 UPDATES = {
     **lineup(SCORED, random_state=0),
-    "gains only": ControlledDebiaser(
-        SCORED, direction="gains_only", pos_label=1, favorable_label=0
-    ),
-    "budget": ControlledDebiaser(SCORED, max_changes=0.05, threshold=0.4),
-    "promise": ControlledDebiaser(SCORED, confidence=0.9, random_state=0),
+    "gains only": quick_control(SCORED, direction="gains_only", pos_label=1, favorable_label=0),
+    "budget": quick_control(SCORED, max_changes=0.05, threshold=0.4, direction="gains_only"),
+    "promise": quick_control(SCORED, confidence=0.9, random_state=0),
     "margin": COMMOD(SCORED, reads_score=True, random_state=0, lambda_fair=20),
     "mlp": COMMOD(SCORED, architecture="mlp", hidden=(4,), random_state=0),
     "errors": MinimalFlip(SCORED, constraints=ERRORS),
@@ -172,17 +171,14 @@ def test_a_stored_update_keeps_what_it_was_fitted_with(fitted):
 
 
 def test_a_copy_and_the_next_fit_use_the_new_parameters():
-    update = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit(
-        X, Y, sensitive_features=GROUP
-    )
+    update = quick_control(SCORED, target=0.9).fit(X, Y, sensitive_features=GROUP)
     update.set_params(direction="gains_only", target=0.8, threshold=0.4, constraints=ERRORS)
-    fresh = ControlledDebiaser(
+    fresh = quick_control(
         SCORED,
         direction="gains_only",
         target=0.8,
         threshold=0.4,
         constraints=ERRORS,
-        borderline=0,
     ).fit(X, Y, sensitive_features=GROUP)
     assert clone(update).get_params() == fresh.get_params()
     assert_same(outcome(update.fit(X, Y, sensitive_features=GROUP)), outcome(fresh))
@@ -200,7 +196,7 @@ def test_the_next_fit_of_a_rival_uses_the_new_parameters(name):
 @pytest.mark.parametrize(
     "update",
     [
-        ControlledDebiaser(SCORED, target=0.9, borderline=0),
+        quick_control(SCORED, target=0.9),
         RejectOption(SCORED),
         MinimalFlip(SCORED),
         LPP(SCORED),
@@ -223,7 +219,7 @@ def test_a_fit_that_fails_leaves_the_earlier_one_in_force(update, wrong):
 
 def test_lists_that_are_changed_in_place_change_nothing():
     locked = ["town"]
-    update = ControlledDebiaser(SCORED, target=0.9, locked_features=locked)
+    update = quick_control(SCORED, target=0.9, locked_features=locked)
     expected = outcome(update.fit(X, Y, sensitive_features=GROUP))
     locked += ["age", "pay"]
     assert_same(expected, outcome(update))
@@ -232,9 +228,7 @@ def test_lists_that_are_changed_in_place_change_nothing():
 def test_another_base_model_waits_for_the_next_fit():
     table = X[["age", "pay"]]
     one, two = (LogisticRegression(C=c).fit(table, y) for c, y in ((1.0, Y), (0.1, 1 - Y)))
-    update = ControlledDebiaser(one, target=0.9, borderline=0).fit(
-        table, Y, sensitive_features=GROUP
-    )
+    update = quick_control(one, target=0.9).fit(table, Y, sensitive_features=GROUP)
     before, patch = update.predict_proba(table), update.to_patch().content.base
     update.set_params(estimator=two)
     np.testing.assert_array_equal(update.predict_proba(table), before)
@@ -244,9 +238,7 @@ def test_another_base_model_waits_for_the_next_fit():
 
 def test_an_update_without_the_record_still_decides():
     """Version 0.1 stored none; its updates decide with their present parameters."""
-    update = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit(
-        X, Y, sensitive_features=GROUP
-    )
+    update = quick_control(SCORED, target=0.9).fit(X, Y, sensitive_features=GROUP)
     expected = outcome(update)
     del update._params_of_fit
     assert_same(expected, outcome(update))

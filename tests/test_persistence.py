@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD, TRUSTED_TYPES, ControlledDebiaser
+from commod import COMMOD, TRUSTED_TYPES
 from commod.exceptions import CommodWarning
 from commod.rivals import lineup
+from quick_updates import quick_control
 from scored_people import GROUP, SCORED, X, Y, quick
 
 pytestmark = pytest.mark.slow
@@ -22,8 +23,8 @@ skops_io = pytest.importorskip("skops.io")
 UPDATES = {
     **lineup(SCORED, random_state=0),
     "mlp": COMMOD(SCORED, architecture="mlp", hidden=(4,), random_state=0),
-    "bins": ControlledDebiaser(SCORED, constraints="equalized_odds"),
-    "promise": ControlledDebiaser(SCORED, monotone={"town": 1}, confidence=0.9, random_state=0),
+    "bins": quick_control(SCORED, constraints="equalized_odds"),
+    "promise": quick_control(SCORED, monotone={"town": 1}, confidence=0.9, random_state=0),
 }
 
 
@@ -67,7 +68,7 @@ def test_every_listed_type_exists_and_is_ours():
 def test_a_model_and_its_update_are_one_file():
     table = X[["age", "pay"]]
     model = LogisticRegression().fit(table, Y)
-    update = ControlledDebiaser(model, target=0.9).fit(table, Y, sensitive_features=GROUP)
+    update = quick_control(model, target=0.9).fit(table, Y, sensitive_features=GROUP)
     again = skops_io.loads(skops_io.dumps(update), trusted=list(TRUSTED_TYPES))
     np.testing.assert_array_equal(again.predict(table), update.predict(table))
     assert again.to_patch().content.ratio == update.to_patch().content.ratio

@@ -160,19 +160,20 @@ def test_a_mistake_on_the_command_line_is_explained():
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-def test_an_option_of_the_other_method_is_refused(tmp_path):
+def test_an_option_of_the_other_method_is_refused(tmp_path, call, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for options in (("--lambda-fair", "1"), ("--method", "COMMOD", "--target", "0.8")):
-        done = run_command("demo", *options, cwd=tmp_path)
-        assert done.returncode == 2
-        assert "belongs to --method" in done.stderr
+        code, _, err = call("demo", *options)
+        assert code == 2
+        assert "belongs to --method" in err
 
 
-def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_2(tmp_path):
+def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_2(tmp_path, call, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("a file, not a folder")
-    done = run_command("demo", "--output", "taken", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("commod: error:")
+    code, _, err = call("demo", "--output", "taken")
+    assert code == 2
+    assert err.startswith("commod: error:") and err.count("\n") == 1
 
 
 def test_the_demo_says_who_changes_and_why_and_writes_the_report(demo):

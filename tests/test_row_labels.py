@@ -19,7 +19,6 @@ from commod import (
     COMMOD,
     CalibrationDisplay,
     ChangeDisplay,
-    ControlledDebiaser,
     FrontierDisplay,
     ScoreColumn,
     audit,
@@ -32,6 +31,7 @@ from commod import (
 )
 from commod.exceptions import CommodWarning, InputError
 from commod.rivals import MinimalFlip, RejectOption, check_rival, lineup
+from quick_updates import quick_control
 
 pytestmark = pytest.mark.filterwarnings("ignore::commod.exceptions.CommodWarning")
 
@@ -46,7 +46,7 @@ WEIGHT = pd.Series(np.ones(N))
 SCORED = ScoreColumn("score")
 NEW = (SCORE > 0.45).astype(int)
 OLD = (SCORE > 0.5).astype(int)
-FITTED = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit(X, Y, sensitive_features=GROUP)
+FITTED = quick_control(SCORED, target=0.9).fit(X, Y, sensitive_features=GROUP)
 AWARE = RejectOption(SCORED).fit(X, Y, sensitive_features=GROUP)
 WAY_OUT = r"reset_index\(drop=True\).*to_numpy\(\)"
 
@@ -64,9 +64,9 @@ def relabelled(values):
 # Each entry calls one function with row-wise arguments by name.
 CALLS = {
     "ControlledDebiaser.fit": (
-        lambda X, y, sensitive_features, sample_weight: ControlledDebiaser(
-            SCORED, borderline=0
-        ).fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight),
+        lambda X, y, sensitive_features, sample_weight: quick_control(SCORED).fit(
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        ),
         {"X": X, "y": Y, "sensitive_features": GROUP, "sample_weight": WEIGHT},
     ),
     "COMMOD.fit": (
@@ -162,7 +162,7 @@ CALLS = {
     ),
     "frontier of ControlledDebiaser on other rows": (
         lambda **rows: frontier(
-            ControlledDebiaser(SCORED, borderline=0),
+            quick_control(SCORED),
             X,
             Y,
             sensitive_features=GROUP,
@@ -268,7 +268,7 @@ def test_every_update_refuses_other_indexes_in_fit(update, argument):
     ids=["frame", "two columns", "dict", "dict of two"],
 )
 def test_sensitive_features_of_any_form_keep_their_labels(groups):
-    fit = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit
+    fit = quick_control(SCORED, target=0.9).fit
     fit(X, Y, sensitive_features=groups(GROUP))
     for change in (shuffled, relabelled):
         with pytest.raises(InputError, match=WAY_OUT):
@@ -278,7 +278,7 @@ def test_sensitive_features_of_any_form_keep_their_labels(groups):
 
 
 def test_labels_in_a_frame_of_one_column_keep_their_labels():
-    fit = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit
+    fit = quick_control(SCORED, target=0.9).fit
     fit(X, Y.to_frame(), sensitive_features=GROUP)
     with pytest.raises(InputError, match=WAY_OUT):
         fit(X, shuffled(Y.to_frame()), sensitive_features=GROUP)
@@ -299,7 +299,7 @@ def test_labels_in_a_frame_of_one_column_keep_their_labels():
     ids=["whole", "objects", "name", "repeated", "text", "categories", "levels", "missing"],
 )
 def test_indexes_with_equal_labels_agree(one, other):
-    ControlledDebiaser(SCORED, target=0.9, borderline=0).fit(
+    quick_control(SCORED, target=0.9).fit(
         X.set_axis(one), Y.set_axis(other), sensitive_features=GROUP.set_axis(other)
     )
     with pytest.raises(InputError, match=WAY_OUT):
@@ -335,16 +335,12 @@ def test_labels_that_are_missing_or_lists_are_compared(index):
 
 def test_a_split_stays_together_and_its_labels_are_compared():
     part, _, y, _, groups, _ = train_test_split(X, Y, GROUP, random_state=0)
-    update = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit(
-        part, y, sensitive_features=groups
-    )
+    update = quick_control(SCORED, target=0.9).fit(part, y, sensitive_features=groups)
     assert update.score(part, y) > 0
     with pytest.raises(InputError, match=WAY_OUT):
         update.fit(part, y, sensitive_features=groups.reset_index(drop=True))
     by_position = groups.reset_index(drop=True).to_numpy()
-    again = ControlledDebiaser(SCORED, target=0.9, borderline=0).fit(
-        part, y, sensitive_features=by_position
-    )
+    again = quick_control(SCORED, target=0.9).fit(part, y, sensitive_features=by_position)
     assert again.fairness_ == update.fairness_
 
 
@@ -354,9 +350,9 @@ def test_a_split_stays_together_and_its_labels_are_compared():
 def test_other_tables_have_no_labels(table):
     frame = X[["age", "score"]]
     column = 1 if isinstance(table(frame), np.ndarray) else "score"
-    expected = ControlledDebiaser(SCORED, borderline=0).fit(frame, Y, sensitive_features=GROUP)
+    expected = quick_control(SCORED).fit(frame, Y, sensitive_features=GROUP)
     groups = relabelled(GROUP)
-    update = ControlledDebiaser(ScoreColumn(column), borderline=0).fit(
+    update = quick_control(ScoreColumn(column)).fit(
         table(frame), Y.tolist(), sensitive_features=groups
     )
     assert update.fairness_ == expected.fairness_
@@ -371,9 +367,7 @@ def test_cross_validation_of_pandas_rows_agrees():
     frame, y, groups = (values.set_axis(labels) for values in (X, Y, GROUP))
     with config_context(enable_metadata_routing=True), warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
-        update = ControlledDebiaser(SCORED, target=0.9, borderline=0).set_fit_request(
-            sensitive_features=True
-        )
+        update = quick_control(SCORED, target=0.9).set_fit_request(sensitive_features=True)
         rows = {"sensitive_features": groups}
         scores = cross_validate(update, frame, y, cv=3, params=rows, error_score="raise")
         assert np.isfinite(scores["test_score"]).all()
@@ -409,4 +403,4 @@ def test_the_message_names_the_tables_and_the_first_difference():
     assert "row 0" in str(caught.value) and "7" in str(caught.value)
     base = LogisticRegression().fit(X[["age"]], Y)
     with pytest.raises(InputError, match="sensitive_features"):
-        ControlledDebiaser(base).fit(X[["age"]], Y, sensitive_features=shuffled(GROUP))
+        quick_control(base).fit(X[["age"]], Y, sensitive_features=shuffled(GROUP))

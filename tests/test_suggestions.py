@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD, ControlledDebiaser, ScoreColumn, audit, audit_frame
+from commod import COMMOD, ScoreColumn, audit, audit_frame
 from commod._text import did_you_mean, list_names
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.metrics import p_rule
 from commod.rivals import RejectOption
+from quick_updates import quick_control
 
 DATA = make_biased(200, random_state=0)
 WIDE = DATA.data.assign(**{f"c{i}": float(i) for i in range(40)}, income=1.0)
@@ -25,22 +26,22 @@ def fit(update, X=WIDE, y=DATA.target):
 @pytest.mark.parametrize(
     ("call", "suggestion"),
     [
-        (lambda: fit(ControlledDebiaser(ScoreColumn("scroe"))), "'score'"),
-        (lambda: fit(ControlledDebiaser(ScoreColumn("score"), numeric="bin")), "'bins'"),
+        (lambda: fit(quick_control(ScoreColumn("scroe"))), "'score'"),
+        (lambda: fit(quick_control(ScoreColumn("score"), numeric="bin")), "'bins'"),
         (
-            lambda: fit(ControlledDebiaser(ScoreColumn("score"), direction="gain_only")),
+            lambda: fit(quick_control(ScoreColumn("score"), direction="gain_only")),
             "'gains_only'",
         ),
         (
-            lambda: fit(ControlledDebiaser(ScoreColumn("score"), constraints="equalised_odds")),
+            lambda: fit(quick_control(ScoreColumn("score"), constraints="equalised_odds")),
             "'equalized_odds'",
         ),
         (
-            lambda: fit(ControlledDebiaser(ScoreColumn("score"), locked_features=["Incom"])),
+            lambda: fit(quick_control(ScoreColumn("score"), locked_features=["Incom"])),
             "'income'",
         ),
         (
-            lambda: fit(ControlledDebiaser(ScoreColumn("score"), monotone={"incme": 1})),
+            lambda: fit(quick_control(ScoreColumn("score"), monotone={"incme": 1})),
             "'income'",
         ),
         (lambda: fit(COMMOD(ScoreColumn("score"), architecture="concept")), "'concepts'"),
@@ -71,7 +72,7 @@ def test_errors_about_names_suggest_the_close_one(call, suggestion):
 
 def test_a_dialect_that_is_misspelt_is_suggested():
     update = fit(
-        ControlledDebiaser(LogisticRegression().fit(DATA.data, DATA.target), progress=False),
+        quick_control(LogisticRegression().fit(DATA.data, DATA.target), progress=False),
         DATA.data,
     )
     with pytest.raises(InputError, match="Did you mean 'postgres'"):
@@ -88,7 +89,7 @@ def test_all_classes_are_listed_or_counted():
 
 def test_a_long_list_of_columns_says_how_many_it_leaves_out():
     with pytest.raises(InputError, match=r"X has 45 columns: .* and 25 more") as error:
-        fit(ControlledDebiaser(ScoreColumn("score"), locked_features=["incme"]))
+        fit(quick_control(ScoreColumn("score"), locked_features=["incme"]))
     assert "Did you mean 'income'?" in str(error.value)
 
 
@@ -112,7 +113,7 @@ def test_columns_that_may_hold_codes_are_named_with_the_way_out():
         grade=(GROUPS.iloc[0] == GROUPS) * 1 + rng.integers(0, 5, len(GROUPS)),
         flag=rng.integers(0, 2, len(GROUPS)),
     )
-    update = ControlledDebiaser(ScoreColumn("score"), sparsity=0.0, progress=False)
+    update = quick_control(ScoreColumn("score"), sparsity=0.0, progress=False)
     fit(update, scored)
     assert update.possible_codes_ == ("grade",)
     page = update._repr_html_()

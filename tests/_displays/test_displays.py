@@ -12,7 +12,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, ScoreColumn, audit, frontier
+from commod import ScoreColumn, audit, frontier
 from commod._displays import CalibrationDisplay, ChangeDisplay, ConceptDisplay, FrontierDisplay
 from commod._displays.calibration import Reliability
 from commod._record import Card, CardLine, Concept, Estimate
@@ -20,6 +20,7 @@ from commod._reporting.explain import explain
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import MinimalFlip
+from quick_updates import quick_control
 
 matplotlib.use("Agg")
 
@@ -45,7 +46,7 @@ def model(data):
 
 @pytest.fixture(scope="module")
 def update(model, data):
-    fitted = ControlledDebiaser(model, target=0.8, pos_label=1, favorable_label=0)
+    fitted = quick_control(model, target=0.8, pos_label=1, favorable_label=0)
     return fitted.fit(data.data, data.target, sensitive_features=data.sensitive_features)
 
 
@@ -137,7 +138,7 @@ def test_what_is_no_fitted_update_is_refused(model, data):
     with pytest.raises(InputError, match=r"got LogisticRegression. For .* use from_predictions"):
         ChangeDisplay.from_estimator(model, data.data, sensitive_features=data.sensitive_features)
     with pytest.raises(NotFittedError):
-        CalibrationDisplay.from_estimator(ControlledDebiaser(model), data.data, data.target)
+        CalibrationDisplay.from_estimator(quick_control(model), data.data, data.target)
     with pytest.raises(InputError, match="sensitive_features is missing"):
         ChangeDisplay.from_predictions([0], [1], sensitive_features=None)
 
@@ -251,7 +252,7 @@ def test_the_histogram_shares_the_place_of_the_axes_given():
 def test_the_frontier_is_drawn_once_computed_or_given(model, data):
     X, y, s = data.data, data.target, data.sensitive_features
     display = FrontierDisplay.from_estimator(
-        ControlledDebiaser(model), X, y, sensitive_features=s, targets=[0.7, 0.9]
+        quick_control(model), X, y, sensitive_features=s, targets=[0.7, 0.9]
     )
     points = display.ax_.collections[0].get_offsets()
     frame = display.frontier.frame()
@@ -331,7 +332,7 @@ def test_updates_of_a_score_column_can_be_drawn():
     X = pd.DataFrame({"score": score, "x": np.arange(400.0) % 300, "kind": list("abcd") * 100})
     s = np.where(np.arange(400) < 200, "a", "b")
     y = np.arange(400) % 2
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.95).fit(X, y, sensitive_features=s)
+    update = quick_control(ScoreColumn("score"), target=0.95).fit(X, y, sensitive_features=s)
     display = CalibrationDisplay.from_estimator(update, X, y)
     assert sum(one.n for one in display.before.bins) == 400
     assert ConceptDisplay.from_estimator(update, X).figure_ is not display.figure_

@@ -698,6 +698,7 @@ SLOW_WRITE = """
     ],
     ids=["interrupted", "ended with a handler", "ended", "killed"],
 )
+@pytest.mark.usefixtures("heard_interrupts")
 def test_a_run_that_is_ended_leaves_the_earlier_file(put, tmp_path, number, handler, exit_code):
     folder, out = tmp_path / "out", tmp_path / "out" / "t.csv"
     folder.mkdir()

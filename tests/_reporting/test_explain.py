@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from commod import COMMOD, ControlledDebiaser, ScoreColumn
+from commod import COMMOD, ScoreColumn
 from commod._data.encoding import Encoding, NumericTerms
 from commod._record import from_plain, to_plain
 from commod._record.explanation import Card, Segments
@@ -29,6 +29,7 @@ from commod.exceptions import InputError
 from commod.rivals import BayesPlugIn, MinimalFlip, RejectOption
 from commod.scorecard import Scorecard
 from commod.updates._held_out import split_in_halves
+from quick_updates import quick_control
 
 N = 900
 
@@ -71,14 +72,14 @@ def with_distance(X):
     return X.assign(**{"distance from the threshold": np.abs(X["score"] - 0.5)})
 
 
-def fit(rows, kind=ControlledDebiaser, **how):
+def fit(rows, kind=quick_control, **how):
     X, y, s = rows
     update = kind(ScoreColumn("score"), random_state=0, **how)
     return update.fit(X, y, sensitive_features=s)
 
 
 WAYS = {
-    "per unit": {"target": 0.9},
+    "per unit": {"target": 0.9, "borderline": 0.1},  # so that r reads the distance
     "bins": {"target": 0.9, "numeric": "bins"},
     "gains only": {"target": 0.85, "direction": "gains_only"},
     "losses only": {
@@ -254,7 +255,7 @@ def test_change_given_a_concept_equals_brute_force(update, why, new):
 
 def test_an_update_that_changes_nobody_has_an_empty_card(rows, new):
     X, _, s = rows
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.01).fit(X, sensitive_features=s)
+    update = quick_control(ScoreColumn("score"), target=0.01).fit(X, sensitive_features=s)
     why = explain(update, new)
     assert why.card == Card(1.0, (), ())
     assert why.segments.segments == ()
@@ -331,7 +332,7 @@ def test_a_category_that_decides_is_a_reason():
     smoker = rng.random(2000) < np.where(s == "b", 0.6, 0.2)
     X = pd.DataFrame({"smoker": smoker, "x": rng.normal(size=2000)})
     X["score"] = 1 / (1 + np.exp(-(0.5 - 1.5 * smoker + X["x"])))
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9).fit(X, sensitive_features=s)
+    update = quick_control(ScoreColumn("score"), target=0.9).fit(X, sensitive_features=s)
     why, rows = explain(update, X), np.flatnonzero(smoker)
     rows = rows[why.gain[rows]]
     assert len(rows) > 20
@@ -588,7 +589,7 @@ def test_settings_name_the_parameters_but_not_the_model(simple, new):
 def test_locked_columns_are_in_no_segment(rows, new):
     X, y, s = rows
     X, day = X.assign(day=pd.Timestamp("2026-01-01")), new.assign(day=pd.Timestamp("2026-01-01"))
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, locked_features=["town", "day"])
+    update = quick_control(ScoreColumn("score"), target=0.9, locked_features=["town", "day"])
     why = explain(update.fit(X, y, sensitive_features=s), day)
     used = {c.column for s in why.segments.segments for c in s.conditions}
     assert used
@@ -634,7 +635,7 @@ def reading(rows):
     X, y, s = rows
     X = X.drop(columns="score").assign(age=X["age"].astype(int), town=X["town"].astype("category"))
     y = (y + X["is_new"] + (X["town"] == "Oslo") + (X["age"] < 40) < 2).astype(int)
-    update = ControlledDebiaser(one_hot(X, y), target=0.9, random_state=0)
+    update = quick_control(one_hot(X, y), target=0.9, random_state=0)
     return update.fit(X, y, sensitive_features=s), X
 
 
@@ -672,9 +673,7 @@ def test_polars_and_arrays_are_asked_alike(reading, biased):
     one, other = frame.person(row), explain(polars, pl.from_pandas(X)).person(row)
     assert (one.kept_by, one.score, one.sentence) == (other.kept_by, "asked", other.sentence)
     array = LogisticRegression().fit(numbers.to_numpy(), y)
-    debiaser = ControlledDebiaser(array, target=0.9).fit(
-        numbers.to_numpy(), y, sensitive_features=s
-    )
+    debiaser = quick_control(array, target=0.9).fit(numbers.to_numpy(), y, sensitive_features=s)
     why = explain(debiaser, numbers.to_numpy())
     people = [why.person(int(row)) for row in np.flatnonzero(why.changed)[:10]]
     assert {person.score for person in people} == {"asked"}
@@ -699,7 +698,7 @@ def test_a_base_model_that_does_not_answer_is_said_to_be_taken_as_it_is(rows):
     X, y, s = rows
     X = X[["age"]].assign(z=np.log(X["score"] / (1 - X["score"])))
     X.loc[X["age"] == 43, "age"] = 44.0
-    update = ControlledDebiaser(Fussy(X["age"].unique()), target=0.9, locked_features=["z"])
+    update = quick_control(Fussy(X["age"].unique()), target=0.9, locked_features=["z"])
     update.fit(X, y, sensitive_features=s)
     turned = copy.copy(update)
     turned.scorecard_ = Scorecard(

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commod import (
-    ControlledDebiaser,
     ScoreColumn,
     audit,
     audit_frame,
@@ -17,6 +16,7 @@ from commod import (
     frontier,
     report,
 )
+from quick_updates import quick_control
 
 SIZES = {"a": 40, "b": 12, "c": 7}
 
@@ -148,7 +148,7 @@ def test_the_scorecard_of_an_audit_does_not_count_hidden_people():
     X = rows[["x", "town", "score_before"]].rename(columns={"score_before": "score"})
     settings = {"min_group_size": 5, "progress": False, "random_state": 0, "target": 0.5}
     with pytest.warns(Warning):
-        update = ControlledDebiaser(ScoreColumn("score"), **settings)
+        update = quick_control(ScoreColumn("score"), **settings)
         update.fit(X, sensitive_features=rows["group"])
     is_hidden = (rows["group"] == "tiny").to_numpy()
     others = X.copy()
@@ -168,7 +168,7 @@ def test_a_trade_off_counts_the_people_that_the_audit_counts():
     rows = rows_of(0, 2)
     X = rows[["x", "town", "score_before"]].rename(columns={"score_before": "score"})
     is_hidden = (rows["group"] == "tiny").to_numpy()
-    update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, progress=False)
+    update = quick_control(ScoreColumn("score"), min_group_size=5, progress=False)
     found = set()
     for y in (rows["y"], rows["y"].where(~is_hidden, 1 - rows["y"])):
         with pytest.warns(Warning):

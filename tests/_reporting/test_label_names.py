@@ -11,11 +11,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from commod import ControlledDebiaser, ScoreColumn, audit, compare, explain, frontier, report
+from commod import ScoreColumn, audit, compare, explain, frontier, report
 from commod.cli import app
 from commod.datasets import load_compas, make_biased
 from commod.exceptions import InputError
 from commod.rivals import BayesPlugIn, RejectOption
+from quick_updates import quick_control
 
 RATES = r"P-rules?|TPR gap|FPR gap|disparate mistreatment"
 NAMES = {
@@ -47,7 +48,7 @@ FITS = [
             ["default", "first", "paper"],
             ["demographic_parity", "equalized_odds", "false_positive_rate_parity"],
         ),
-        [{}, {"max_changes": 0.02}, {"min_group_size": 60}] * 6,
+        [{}, {"max_changes": 0.02, "direction": "gains_only"}, {"min_group_size": 60}] * 6,
         strict=True,
     )
 ] + [
@@ -76,7 +77,7 @@ def test_status_audit_and_report_name_the_label_of_every_rate(options, tmp_path)
     options = dict(options)
     labels, counted = options.pop("labels"), COUNTED[options.pop("counted")]
     X, y, group = small_rows(labels)
-    update = ControlledDebiaser(ScoreColumn("score"), **counted(labels), **options, random_state=0)
+    update = quick_control(ScoreColumn("score"), **counted(labels), **options, random_state=0)
     update.fit(X, y, sensitive_features=group)
     plain = tuple(f"label {label}" for label in labels)
     assert unnamed(update.status_, plain) == []
@@ -109,7 +110,7 @@ def test_status_audit_and_report_name_the_label_of_every_rate(options, tmp_path)
 @pytest.mark.filterwarnings("ignore::commod.exceptions.DataWarning")
 def test_the_ratio_of_the_other_label_is_shown_beside():
     X, y, group = small_rows((0, 1))
-    update = ControlledDebiaser(ScoreColumn("score"), favorable_label=0, target=0.9)
+    update = quick_control(ScoreColumn("score"), favorable_label=0, target=0.9)
     update.fit(X, y, sensitive_features=group)
     compared = group != "rare"
 
@@ -132,7 +133,7 @@ def test_both_readings_of_propublicas_rate():
     scored = pd.DataFrame({"age": X["age"], "risk": np.where(high, 0.75, 0.25)})
     parity = {"constraints": "false_positive_rate_parity", "favorable_label": 0, "target": 0.2}
     wrongly_high, wrongly_low = (
-        ControlledDebiaser(ScoreColumn("risk"), **parity, **label).fit(
+        quick_control(ScoreColumn("risk"), **parity, **label).fit(
             scored, y, sensitive_features=race
         )
         for label in ({"pos_label": 1}, {})
@@ -164,7 +165,7 @@ def test_studies_and_rivals_name_the_label():
     data = make_biased(300, random_state=1)
     model = LogisticRegression().fit(data.data, data.target)
     rows = {"sensitive_features": data.sensitive_features}
-    update = ControlledDebiaser(model, favorable_label=0)
+    update = quick_control(model, favorable_label=0)
     curve = frontier(update, data.data, data.target, targets=[0.8, 0.9], **rows)
     rival = RejectOption(model, favorable_label=0)
     both = compare([rival], data.data, data.target, **rows)

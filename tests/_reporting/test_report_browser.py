@@ -8,11 +8,12 @@ import audits
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, _text, frontier
+from commod import _text, frontier
 from commod import audit as make_audit
 from commod._reporting.render import render_html
 from commod._reporting.render.explanation_tables import SHOWN_TERMS
 from commod.datasets import make_biased
+from quick_updates import quick_control
 
 pytestmark = pytest.mark.slow
 
@@ -318,7 +319,7 @@ def real_frontier():
     rows = make_biased(700, random_state=0)
     model = LogisticRegression().fit(rows.data, rows.target)
     group = {"sensitive_features": rows.sensitive_features}
-    update = ControlledDebiaser(model, random_state=0, progress=False)
+    update = quick_control(model, random_state=0, progress=False)
     curve = frontier(update, rows.data, rows.target, targets=[0.7, 0.8, 0.9], **group)
     after = curve.select(target=0.8).predict(rows.data)
     return curve, make_audit(model.predict(rows.data), after, y_true=rows.target, **group)

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commod import ControlledDebiaser, ScoreColumn, audit, explain
+from commod import ScoreColumn, audit, explain
 from commod._data.columns import read_columns
 from commod._record import CardLine
 from commod._reporting.audit.small_cells import SmallCellPoints
+from quick_updates import quick_control
 
 N, N_TOWNS = 2_000, 50
 
@@ -28,7 +29,7 @@ def check():
 
     def made(tells, **settings):
         X, group = rows_of(tells)
-        update = ControlledDebiaser(
+        update = quick_control(
             ScoreColumn("score"), target=0.8, sparsity=0, progress=False, random_state=0, **settings
         ).fit(X, sensitive_features=group)
         why = explain(update, X)

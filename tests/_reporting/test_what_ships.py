@@ -17,7 +17,6 @@ from sklearn.linear_model import LogisticRegression
 
 from commod import (
     Audit,
-    ControlledDebiaser,
     Patch,
     audit,
     audit_frame,
@@ -27,6 +26,7 @@ from commod import (
 )
 from commod.datasets import make_biased
 from commod.exceptions import InputError, TargetWarning
+from quick_updates import quick_control
 
 FORMATS = ("html", "md", "json")
 
@@ -37,7 +37,7 @@ class Pair:
     def __init__(self, **parameters):
         self.rows, self.new = (make_biased(n, random_state=n) for n in (500, 400))
         self.model = LogisticRegression().fit(self.rows.data, self.rows.target)
-        self.update = ControlledDebiaser(self.model, target=0.8, random_state=0, **parameters)
+        self.update = quick_control(self.model, target=0.8, random_state=0, **parameters)
         group = self.rows.sensitive_features
         self.update.fit(self.rows.data, self.rows.target, sensitive_features=group)
         self.audit = self.audit_of(self.update)

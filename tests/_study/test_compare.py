@@ -14,12 +14,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from commod import COMMOD, ControlledDebiaser, ScoreColumn, compare, frontier
+from commod import COMMOD, ScoreColumn, compare, frontier
 from commod._study.compare.plot import _unbeaten
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.metrics import fairness_value
 from commod.rivals import BayesPlugIn, MinimalFlip, RejectOption, ThresholdOptimizer
+from quick_updates import quick_control
 
 matplotlib.use("Agg")
 
@@ -71,7 +72,7 @@ def run(methods, rows, new=None, **how):
 @pytest.fixture(scope="module")
 def comparison(model, rows, new):
     methods = {
-        "ours": ControlledDebiaser(model),
+        "ours": quick_control(model),
         "flip": MinimalFlip(model),
         "thresholds": ThresholdOptimizer(model),
         "tree": DecisionTreeClassifier(max_depth=2, random_state=0),
@@ -184,7 +185,7 @@ def test_an_accuracy_that_nobody_has_leaves_nothing(comparison):
 @pytest.mark.parametrize("constraints", ["equalized_odds", "true_positive_rate_parity"])
 def test_disparities_are_ceilings(constraints, model, rows):
     methods = [
-        ControlledDebiaser(model, constraints=constraints),
+        quick_control(model, constraints=constraints),
         MinimalFlip(model, constraints=constraints),
     ]
     comparison = run(methods, rows)

@@ -5,10 +5,11 @@ import warnings
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, compare, frontier, stability
+from commod import compare, frontier, stability
 from commod.datasets import make_biased
 from commod.exceptions import BaseModelWarning
 from commod.rivals import RejectOption
+from quick_updates import quick_control
 
 DATA = make_biased(300, random_state=0)
 MODEL = LogisticRegression().fit(DATA.data, DATA.target)
@@ -23,7 +24,7 @@ def caught_in(study):
 
 
 def update(**how):
-    return ControlledDebiaser(MODEL, threshold=0.4, progress=False, **how)
+    return quick_control(MODEL, threshold=0.4, progress=False, **how)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from commod.exceptions import InputError, TargetWarning
 from commod.metrics import change_rate, fairness_value
 from commod.rivals import MinimalFlip, RejectOption
 from commod.updates._interface import FittedCandidate
+from quick_updates import quick_control
 
 matplotlib.use("Agg")
 
@@ -79,7 +80,7 @@ def trace(update, rows, new=None, **how):
 
 @pytest.fixture(scope="module")
 def curve(model, rows, new):
-    return trace(ControlledDebiaser(model, random_state=0), rows, new)
+    return trace(quick_control(model, random_state=0), rows, new)
 
 
 def check_line(line, model, update, rows, constraints="demographic_parity", direction="any"):
@@ -120,7 +121,7 @@ def test_a_hundred_models_from_the_base_model_to_past_parity(curve):
 
 @pytest.mark.slow
 def test_the_target_that_was_stated_is_among_the_default_ones(model, rows):
-    stated = trace(ControlledDebiaser(model, target=0.8125), rows).frame()
+    stated = trace(quick_control(model, target=0.8125), rows).frame()
     assert (stated["target"] == 0.8125).any() and len(stated) == 100
 
 
@@ -148,7 +149,7 @@ def test_figures_of_the_base_model(curve, model, new):
 @pytest.mark.parametrize("direction", ["any", "gains_only"])
 def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, constraints, direction):
     targets = [0.5, 0.7] if constraints == "demographic_parity" else [0.2, 0.3]
-    update = ControlledDebiaser(model, constraints=constraints, direction=direction)
+    update = quick_control(model, constraints=constraints, direction=direction)
     curve = trace(update, rows, targets=targets)
     frame = curve.frame()
     assert sorted(frame["target"]) == targets
@@ -168,16 +169,16 @@ def test_one_model_for_each_target_reaching_it_on_the_fit_rows(model, rows, cons
 
 def test_a_model_of_the_frontier_costs_about_what_it_would_alone(model, rows):
     X, y, s = rows
-    curve = trace(ControlledDebiaser(model, sparsity=0), rows, targets=[0.6, 0.7, 0.8, 0.9])
+    curve = trace(quick_control(model, sparsity=0), rows, targets=[0.6, 0.7, 0.8, 0.9])
     for line in curve.frame().to_dict("records"):
-        alone = ControlledDebiaser(model, target=line["target"], sparsity=0)
+        alone = quick_control(model, target=line["target"], sparsity=0)
         alone.fit(X, y, sensitive_features=s)
         assert line["change_rate"] <= 1.2 * alone.change_rate_ + 2 / N
 
 
 @pytest.mark.slow
 def test_hard_limits_hold_for_every_model(model, rows):
-    update = ControlledDebiaser(model, max_changes=0.05, max_accuracy_loss=0.03)
+    update = quick_control(model, max_changes=0.05, max_accuracy_loss=0.03)
     curve = trace(update, rows)
     frame = curve.frame()
     assert len(frame) == 100
@@ -187,7 +188,7 @@ def test_hard_limits_hold_for_every_model(model, rows):
 
 
 def test_the_weight_on_accuracy_is_a_second_way_to_trade(model, rows):
-    update = ControlledDebiaser(model, sparsity=0)
+    update = quick_control(model, sparsity=0)
     curve = trace(update, rows, targets=[0.7, 0.8], grid={"accuracy_weight": [0, 0.9]})
     frame = curve.frame()
     assert frame["accuracy_weight"].tolist() == [0, 0, 0.9, 0.9]
@@ -199,14 +200,14 @@ def test_the_weight_on_accuracy_is_a_second_way_to_trade(model, rows):
 def test_a_target_that_is_met_leaves_new_rows_alone_too(model, rows):
     X, _, s = rows
     far = pd.DataFrame(50.0 * np.vstack([X, -X]), columns=X.columns)  # unlike any fit row
-    curve = trace(ControlledDebiaser(model), rows, (far, None, [*s, *s]), targets=[0.1, 0.8])
+    curve = trace(quick_control(model), rows, (far, None, [*s, *s]), targets=[0.1, 0.8])
     assert curve.frame()["n_changes"][0] == 0 < curve.frame()["n_changes"][1]
     assert np.array_equal(curve.select(max_changes=0).predict(far), model.predict(far))
 
 
 @pytest.mark.slow
 def test_models_past_parity_do_on_the_fit_rows_what_their_line_says(model, rows):
-    curve = trace(ControlledDebiaser(model, random_state=0), rows)
+    curve = trace(quick_control(model, random_state=0), rows)
     lines = curve.frame().to_dict("records")[-13:]
     assert all(math.isnan(line["target"]) for line in lines)
     for point, line in zip(curve._points[-13:], lines, strict=True):
@@ -218,7 +219,7 @@ def test_models_past_parity_do_on_the_fit_rows_what_their_line_says(model, rows)
 
 def test_labels_may_be_missing_for_demographic_parity(model, rows, new):
     X, _, s = rows
-    curve = frontier(ControlledDebiaser(model), X, sensitive_features=s, targets=[0.7])
+    curve = frontier(quick_control(model), X, sensitive_features=s, targets=[0.7])
     assert curve.frame()["accuracy"].isna().all()
     assert math.isnan(curve.base_accuracy)
     curve.plot()
@@ -230,7 +231,7 @@ def test_polars_intersections_and_text_labels(biased, rows):
     groups = pl.DataFrame({"race": s.to_list(), "half": ["ab"[i % 2] for i in range(N)]})
     words = np.where(y == 1, "yes", "no")
     curve = frontier(
-        ControlledDebiaser(ScoreColumn("score"), pos_label="yes", min_group_size=20),
+        quick_control(ScoreColumn("score"), pos_label="yes", min_group_size=20),
         table,
         words,
         sensitive_features=groups,
@@ -252,7 +253,7 @@ def test_small_groups_stay_out_of_the_figures(model, rows):
     X, y, s = rows
     groups = np.where(np.arange(N) < 10, "seldom", np.asarray(s))
     with pytest.warns(match="left out of the constraint"):
-        curve = frontier(ControlledDebiaser(model), X, y, sensitive_features=groups, targets=[0.7])
+        curve = frontier(quick_control(model), X, y, sensitive_features=groups, targets=[0.7])
     inside = groups != "seldom"
     after = curve.select(target=0.7).predict(X)
     value = fairness_value(
@@ -315,7 +316,7 @@ def test_select_with_both_warns_where_none_reaches_both(curve, new):
 
 
 def test_select_for_a_disparity_takes_a_ceiling(model, rows):
-    update = ControlledDebiaser(model, constraints="true_positive_rate_parity", sparsity=0)
+    update = quick_control(model, constraints="true_positive_rate_parity", sparsity=0)
     curve = trace(update, rows, targets=[0.05, 0.1, 0.15])
     chosen = curve.select(target=0.1)
     frame = curve.frame()
@@ -352,7 +353,7 @@ def test_the_plot_goes_where_it_is_told_and_fairer_is_to_the_right(model, rows):
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots()
-    update = ControlledDebiaser(model, constraints="false_positive_rate_parity", sparsity=0)
+    update = quick_control(model, constraints="false_positive_rate_parity", sparsity=0)
     assert trace(update, rows, targets=[0.05, 0.1]).plot(ax) is ax
     left, right = ax.get_xlim()
     assert left > right
@@ -379,13 +380,13 @@ def test_the_plot_goes_where_it_is_told_and_fairer_is_to_the_right(model, rows):
 )
 def test_arguments_that_make_no_sense(model, rows, how, message):
     with pytest.raises(InputError, match=message):
-        trace(ControlledDebiaser(model), rows, **how)
+        trace(quick_control(model), rows, **how)
 
 
 @pytest.mark.slow
 def test_evaluated_rows_must_have_every_group_and_known_labels(model, rows, new):
     X, y, s = new
-    update = ControlledDebiaser(model)
+    update = quick_control(model)
     one = {"targets": [0.6], "X_eval": X}
     with pytest.raises(InputError, match="X_eval needs sensitive_features_eval"):
         trace(update, rows, **one)
@@ -395,7 +396,7 @@ def test_evaluated_rows_must_have_every_group_and_known_labels(model, rows, new)
         trace(update, rows, sensitive_features_eval=s, y_eval=np.where(y, "yes", "no"), **one)
     with pytest.raises(InputError, match="y_eval has 3 rows, but 300 were expected"):
         trace(update, rows, sensitive_features_eval=s, y_eval=y[:3], **one)
-    strict = ControlledDebiaser(model, constraints="equalized_odds")
+    strict = quick_control(model, constraints="equalized_odds")
     with pytest.raises(InputError, match="needs y_eval, but it is None"):
         trace(strict, rows, sensitive_features_eval=s, **one)
 
@@ -477,7 +478,7 @@ def test_the_trade_off_has_the_updates_that_no_other_beats(curve):
 
 
 def test_gains_are_losses_where_the_other_label_is_the_good_one(model, rows, new):
-    update = ControlledDebiaser(model, pos_label=1, favorable_label=0, random_state=0)
+    update = quick_control(model, pos_label=1, favorable_label=0, random_state=0)
     found = check_steps(trace(update, rows, new, targets=[0.6, 0.8, 0.95]))
     assert max(step.n_losses for step in found.steps) > 0
 
@@ -546,7 +547,7 @@ def with_a_secret(rows, model):
 @pytest.mark.parametrize(
     ("update", "how"),
     [
-        (ControlledDebiaser(ScoreColumn("score")), {"targets": [0.6, 0.8]}),
+        (quick_control(ScoreColumn("score")), {"targets": [0.6, 0.8]}),
         (COMMOD(ScoreColumn("score"), epochs=3), {"grid": {"lambda_fair": [2.0, 6.0]}}),
         (RejectOption(ScoreColumn("score")), {}),
     ],
@@ -577,7 +578,7 @@ def test_what_segments_were_sought_in_is_let_go(model, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [COMMOD, RejectOption, ControlledDebiaser])
+@pytest.mark.parametrize("kind", [COMMOD, RejectOption, quick_control])
 def test_a_selected_update_is_the_callers_own(model, rows, new, kind):
     settings = {"epochs": 30, "random_state": 0} if kind is COMMOD else {}
     curve, same = (trace(kind(model, **settings), rows, new) for _ in range(2))
@@ -593,7 +594,7 @@ def test_a_selected_update_is_the_callers_own(model, rows, new, kind):
 @pytest.mark.slow
 def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows, monkeypatch):
     monkeypatch.setattr("commod._study.frontier.description.SegmentFinder", None)
-    update = ControlledDebiaser(model, random_state=0)
+    update = quick_control(model, random_state=0)
     bare = trace(update, rows, targets=[0.6, 0.8], describe=False).trade_off()
     assert bare.steps
     assert all(step.segments is step.card is None for step in bare.steps)
@@ -601,10 +602,10 @@ def test_without_describing_the_steps_are_bare_and_nothing_is_sought(model, rows
 
 
 def test_the_trade_off_of_a_disparity_goes_down_and_may_lack_labels(model, rows):
-    update = ControlledDebiaser(model, constraints="true_positive_rate_parity", sparsity=0)
+    update = quick_control(model, constraints="true_positive_rate_parity", sparsity=0)
     check_steps(trace(update, rows, targets=[0.05, 0.1, 0.15, 0.2]), sign=-1)
     X, _, s = rows
-    curve = frontier(ControlledDebiaser(model), X, sensitive_features=s, targets=[0.7, 0.9])
+    curve = frontier(quick_control(model), X, sensitive_features=s, targets=[0.7, 0.9])
     found = curve.trade_off()
     assert found.base_accuracy is None
     assert all(step.accuracy is None for step in found.steps)

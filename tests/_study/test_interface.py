@@ -9,12 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
 import commod
-from commod import COMMOD, ControlledDebiaser, ScoreColumn
+from commod import COMMOD, ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import LPP, MinimalFlip
 from commod.updates._check import check_update
 from commod.updates._interface import AllowedChanges, RawRows
+from quick_updates import quick_control
 
 PACKAGE = Path(commod.__file__).parent
 ROOMS = ("_study", "_displays", "_reporting/explain")
@@ -99,7 +100,7 @@ def model(rows):
 @pytest.mark.parametrize(
     ("update", "how"),
     [
-        (lambda model: ControlledDebiaser(model), {"targets": [0.7, 0.9]}),
+        (lambda model: quick_control(model), {"targets": [0.7, 0.9]}),
         (lambda model: COMMOD(model, epochs=3, random_state=0), {"grid": {"lambda_fair": [0, 9]}}),
         (lambda model: LPP(model), {"grid": {"strength": [0.5, 1]}}),
         (lambda model: MinimalFlip(model), {"grid": {"strength": [0.5, 1]}}),
@@ -125,7 +126,7 @@ def test_a_candidate_decides_as_the_update_that_it_builds(model, rows, update, h
 def test_columns_are_edited_for_the_update_alone(rows):
     X, y, group = rows
     table = X.assign(score=np.linspace(0.01, 0.99, len(X)))
-    update = ControlledDebiaser(ScoreColumn("score"), locked_features=[X.columns[1]], target=0.5)
+    update = quick_control(ScoreColumn("score"), locked_features=[X.columns[1]], target=0.5)
     names = []
 
     def edit(column):
@@ -141,7 +142,7 @@ def test_columns_are_edited_for_the_update_alone(rows):
 def test_rows_on_the_threshold_never_change(rows):
     X, y, group = rows
     scores = np.where(np.arange(len(X)) % 3, np.linspace(0.01, 0.99, len(X)), 0.5)
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.5, direction="gains_only")
+    update = quick_control(ScoreColumn("score"), target=0.5, direction="gains_only")
     update.fit(X.assign(score=scores), y, sensitive_features=group)
     assert update.allowed_changes() == AllowedChanges(may_raise=True, may_lower=False)
     mask = update.allowed_changes().mask(update.read_base(X.assign(score=scores)))

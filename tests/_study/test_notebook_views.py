@@ -8,9 +8,10 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import commod
-from commod import ControlledDebiaser, ScoreColumn
+from commod import ScoreColumn
 from commod.exceptions import DataWarning
 from commod.rivals import MinimalFlip
+from quick_updates import quick_control
 
 COLUMN = "<script>alert(1)</script>"
 KIND = "\u202e<b>"
@@ -53,7 +54,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def update(rows):
-    return ControlledDebiaser(ScoreColumn("score"), target=0.8, sparsity=0).fit(**rows)
+    return quick_control(ScoreColumn("score"), target=0.8, sparsity=0).fit(**rows)
 
 
 @pytest.fixture(scope="module")

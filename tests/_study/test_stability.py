@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD, ControlledDebiaser, ScoreColumn
+from commod import COMMOD, ScoreColumn
 from commod._record import from_plain, to_plain
 from commod._study.stability import stability
 from commod._study.stability.resampling import RowSampler
@@ -29,6 +29,7 @@ from commod.metrics import fairness_value
 from commod.rivals import MinimalFlip
 from commod.rivals.base import Rival
 from commod.updates._interface import RawRows
+from quick_updates import quick_control
 
 matplotlib.use("Agg")
 
@@ -67,7 +68,7 @@ def refit(update, rows, **how):
 
 @pytest.fixture(scope="module")
 def found(model, rows):
-    return refit(ControlledDebiaser(model, target=0.8, random_state=0), rows, n_refits=6)
+    return refit(quick_control(model, target=0.8, random_state=0), rows, n_refits=6)
 
 
 class Watched(Rival):
@@ -155,7 +156,7 @@ def test_agreement_counts_in_blocks_as_in_one(monkeypatch):
 
 @pytest.mark.slow
 def test_everything_equals_a_naive_loop(model, rows):
-    update = ControlledDebiaser(model, target=0.8, random_state=0)
+    update = quick_control(model, target=0.8, random_state=0)
     X, y, s = rows
     random = np.random.RandomState(0)
     sampler = RowSampler.read(update, RawRows(X, y, s), 0.5)
@@ -212,7 +213,7 @@ def test_a_planted_cause_is_found_by_every_refit():
     near = (town == 1) & (place >= 3) & (place < 6)
     score = np.where(place < np.where(town == 1, 3, 6), 0.9, np.where(near, 0.45, 0.2))
     X = pd.DataFrame({"score": score, "town": town, "near": near.astype(float)})
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
+    update = quick_control(ScoreColumn("score"), target=0.8)
     found = refit(update, (X, None, np.where(town, "b", "a")))
     assert found.agreement == 1 and found.n_always > 0
     assert found.n_always + found.n_never == 600
@@ -221,7 +222,7 @@ def test_a_planted_cause_is_found_by_every_refit():
 def test_a_fair_model_changes_nobody_and_says_so():
     X = pd.DataFrame({"score": [0.2, 0.9] * 100, "x": np.arange(200.0)})
     s = np.repeat(["a", "b"], 100)
-    found = refit(ControlledDebiaser(ScoreColumn("score"), target=0.8), (X, None, s))
+    found = refit(quick_control(ScoreColumn("score"), target=0.8), (X, None, s))
     assert math.isnan(found.agreement) and found.summary().agreement is None
     assert "nobody's decision changes" in repr(found)
     assert found.n_never == 200 and math.isnan(found.reference_share)
@@ -287,9 +288,7 @@ def policies():
 def test_refits_have_no_category_that_the_fit_would_not_have(
     policies, sample, smallest, n_policies
 ):
-    update = ControlledDebiaser(
-        ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=smallest
-    )
+    update = quick_control(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=smallest)
     X, y, s = policies
     full = set(clone(update).fit(X, y, sensitive_features=s).term_names_)
     assert sum(name.startswith("policy") for name in full) == n_policies
@@ -300,7 +299,7 @@ def test_refits_have_no_category_that_the_fit_would_not_have(
 def test_an_id_column_without_points_is_in_no_refit(policies):
     X, y, s = policies
     X = X.assign(policy=np.array([f"p{i // 4}" for i in range(600)], dtype=object))
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9).fit(X, y, sensitive_features=s)
+    update = quick_control(ScoreColumn("score"), target=0.9).fit(X, y, sensitive_features=s)
     assert "policy" not in {column.name for column in update.scorecard_.encoding.columns}
     found = refit(update, (X, y, s))
     assert found.columns and "policy" not in found.columns
@@ -310,7 +309,7 @@ def test_small_categories_that_the_fit_has_take_part_in_refits(policies):
     X, y, s = policies
     few = np.flatnonzero(s == "g1")[:32]  # a policy of one group: it matters, so it has points
     X = X.assign(policy=np.where(np.isin(np.arange(600), few), "small", "other"))
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=30)
+    update = quick_control(ScoreColumn("score"), target=0.9, sparsity=0, min_category_size=30)
     assert "policy = small" in refit(update, (X, y, s), n_refits=2).terms
 
 
@@ -330,7 +329,7 @@ def test_the_base_model_of_a_refit_reads_the_table_as_it_is(policies):
             return np.column_stack([1 - X["score"], X["score"]])
 
     X, y, s = policies
-    refit(ControlledDebiaser(Reads(), target=0.8), (X.fillna({"policy": "none"}), y, s))
+    refit(quick_control(Reads(), target=0.8), (X.fillna({"policy": "none"}), y, s))
     assert set().union(*seen) == set(X["policy"].fillna("none"))
 
 
@@ -362,7 +361,7 @@ def test_frames_and_lists_give_what_arrays_give(rows, kind):
     score = 1 / (1 + np.exp(-values[:, 0]))
     table = np.column_stack([values, score])
     expected = refit(
-        ControlledDebiaser(ScoreColumn("score"), target=0.8),
+        quick_control(ScoreColumn("score"), target=0.8),
         (pd.DataFrame(table, columns=[*names, "score"]), y, s),
     )
     frames = {
@@ -377,7 +376,7 @@ def test_frames_and_lists_give_what_arrays_give(rows, kind):
     }
     labels = y.tolist() if kind == "list" else y
     got = refit(
-        ControlledDebiaser(ScoreColumn("score"), target=0.8), (frames[kind], labels, groups[kind])
+        quick_control(ScoreColumn("score"), target=0.8), (frames[kind], labels, groups[kind])
     )
     np.testing.assert_array_equal(got.change_share, expected.change_share)
     assert got.columns == expected.columns
@@ -410,7 +409,7 @@ def test_commod_refits_are_counted_too(model):
 @pytest.mark.slow
 def test_new_people_are_decided_on_where_given(model, rows, biased):
     X, y, s = biased.data[:N], biased.target[:N], biased.sensitive_features[:N]
-    update = ControlledDebiaser(model, target=0.8, random_state=0)
+    update = quick_control(model, target=0.8, random_state=0)
     alone = refit(update, rows, X_eval=X)
     assert len(alone) == N and np.isnan(alone.fairness).all()
     assert alone.summary().fairness_low is None
@@ -424,7 +423,7 @@ def test_new_people_are_decided_on_where_given(model, rows, biased):
 
 def test_a_fitted_update_is_followed_through_the_refits(model, rows):
     X, y, s = rows
-    update = ControlledDebiaser(model, target=0.8, random_state=0)
+    update = quick_control(model, target=0.8, random_state=0)
     update.fit(X, y, sensitive_features=s)
     found = refit(update, rows)
     changed = update.predict(X) != model.predict(X)
@@ -451,7 +450,7 @@ def test_where_all_refits_fail_the_first_reason_is_the_error(watched, rows):
 
 @pytest.mark.slow
 def test_warnings_of_refits_are_collected_not_printed(model, rows):
-    update = ControlledDebiaser(model, target=0.98, max_changes=0.01, random_state=0)
+    update = quick_control(model, target=0.98, max_changes=0.01, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = refit(update, rows)
@@ -610,7 +609,7 @@ def test_hostile_names_are_drawn_as_they_are(figures):
     X["score"] = np.where(np.arange(200) % 4 == 0, 0.9, 0.3)
     X.loc[np.arange(200) < 100, "score"] = 0.9
     s = np.repeat(["a", "b"], 100)
-    found = refit(ControlledDebiaser(ScoreColumn("score"), target=0.9), (X, None, s), n_refits=2)
+    found = refit(quick_control(ScoreColumn("score"), target=0.9), (X, None, s), n_refits=2)
     assert found.columns
     figure = found.plot()
     figure.canvas.draw()
@@ -626,6 +625,6 @@ def test_text_for_pictures_holds_no_formula():
 def test_groups_left_out_are_counted(model, rows):
     X, y, s = rows
     groups = np.where(np.arange(len(X)) < 10, "seldom", np.asarray(s))
-    found = refit(ControlledDebiaser(model, target=0.6), (X, y, groups), n_refits=2)
+    found = refit(quick_control(model, target=0.6), (X, y, groups), n_refits=2)
     note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
     assert found.left_out == note and note in repr(found)

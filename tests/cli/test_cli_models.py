@@ -37,6 +37,7 @@ from commod import ScoreColumn
 from commod._io.persistence import MODEL_TYPES
 from commod.cli._models import load_model
 from commod.exceptions import BaseModelError, InputError
+from quick_updates import quick_control
 
 skops = pytest.importorskip("skops.io")
 RNG = np.random.default_rng(0)
@@ -321,12 +322,11 @@ def test_an_onnx_model_survives_copies_and_clones(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_an_onnx_model_can_be_edited(tmp_path):
-    from commod import ControlledDebiaser
 
     group = np.where(X[:, 1] > 0, "a", "b")
     held_out = pd.DataFrame(X + RNG.normal(size=X.shape).astype(np.float32), columns=list("abc"))
     path = onnx_file(LogisticRegression().fit(X, Y), tmp_path / "m.onnx", X[:1])
-    update = ControlledDebiaser(load_model(path), target=0.5)
+    update = quick_control(load_model(path), target=0.5)
     update.fit(held_out, Y, sensitive_features=group)
     assert update.predict(held_out).shape == (200,)
 

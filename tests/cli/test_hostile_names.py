@@ -14,6 +14,7 @@ from commod import Patch
 from commod._text import json_text, plain, visible
 from commod.cli import main
 from commod.exceptions import CommodWarning, InputError
+from quick_updates import quick_control
 
 pytest.importorskip("duckdb")
 
@@ -167,11 +168,11 @@ def test_messages_of_errors_and_warnings_show_codes(kind):
 
 
 def test_what_the_library_prints_shows_codes(home):
-    from commod import ControlledDebiaser, ScoreColumn, audit, compare, explain, frontier
+    from commod import ScoreColumn, audit, compare, explain, frontier
 
     table = people(600, 0)
     X, y, groups = table.drop(columns=[LABEL, RACE]), table[LABEL], table[RACE]
-    update = ControlledDebiaser(ScoreColumn(SCORE), target=0.8, pos_label="y\x1b[1mes")
+    update = quick_control(ScoreColumn(SCORE), target=0.8, pos_label="y\x1b[1mes")
     update.fit(X, y, sensitive_features=groups)
     why = explain(update, X)
     labels = np.array(["n\u202eo", "y\x1b[1mes"], dtype=object)

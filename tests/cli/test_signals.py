@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from tests.cli.test_cli import people
 
-from commod import ControlledDebiaser, ScoreColumn
+from commod import ScoreColumn
 from commod.cli import main
+from quick_updates import quick_control
 
 pytest.importorskip("duckdb")
+pytestmark = pytest.mark.usefixtures("heard_interrupts")
 
 COMMAND = Path(sys.executable).with_name("commod")
 GRACE = 60  # seconds after which a busy machine, too, has ended a command that ends
@@ -29,7 +31,7 @@ def home(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("signals")
     table = people(2000, 0)
-    update = ControlledDebiaser(ScoreColumn("f"), target=0.8)
+    update = quick_control(ScoreColumn("f"), target=0.8)
     X = table.drop(columns=["y", "race"])
     update.fit(X, table["y"], sensitive_features=table["race"]).to_patch().save(folder / "p.json")
     duckdb.execute(
@@ -95,7 +97,8 @@ def test_a_command_that_is_stopped_at_any_moment_ends_with_the_signals_code(home
             (home / "out.parquet").write_text("earlier")
             continue
         assert child.returncode == 128 + number, (out, err)
-        assert not err and not hidden_files(home)
+        assert not err and not hidden_files(home), "nothing half-written stays"
+        assert (home / "out.parquet").read_text() == "earlier"
 
 
 HUNG = """

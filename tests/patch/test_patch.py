@@ -21,10 +21,11 @@ from patches import bins, category, number
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD, ControlledDebiaser, Patch, ScoreColumn
+from commod import COMMOD, Patch, ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError
 from commod.patch.file import MAX_BYTES
+from quick_updates import quick_control
 
 ROWS = pd.DataFrame(
     {
@@ -47,8 +48,8 @@ def fitted(quick_compilation):
         town=np.random.default_rng(0).choice(["Oslo", "Rome", None], 1500),
     )
     told = {"sensitive_features": data.sensitive_features}
-    column = ControlledDebiaser(ScoreColumn("score"), constraints="equalized_odds")
-    plain = ControlledDebiaser(model, direction="gains_only", n_concepts=3)
+    column = quick_control(ScoreColumn("score"), constraints="equalized_odds")
+    plain = quick_control(model, direction="gains_only", n_concepts=3)
     return (
         X,
         column.fit(X, data.target, **told),
@@ -110,7 +111,7 @@ def test_a_patch_says_what_was_asked_and_reached(fitted):
 
 def test_an_update_must_be_fitted_and_linear(quick_compilation):
     with pytest.raises(NotFittedError):
-        ControlledDebiaser(ScoreColumn("score")).to_patch()
+        quick_control(ScoreColumn("score")).to_patch()
     data = make_biased(300, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
     bent = COMMOD(model, architecture="mlp", epochs=0)
@@ -141,7 +142,7 @@ def test_a_raw_column_may_have_the_name_of_the_margin():
     X = data.data.rename(columns={name: "base margin"}).assign(
         score=model.predict_proba(data.data)[:, 1]
     )
-    update = ControlledDebiaser(ScoreColumn("score"), sparsity=0)
+    update = quick_control(ScoreColumn("score"), borderline=0.1)
     update.fit(X, data.target, sensitive_features=data.sensitive_features)
     patch = update.to_patch()
     reads = {c.name: c.reads for c in patch.content.ratio.columns}
@@ -757,7 +758,7 @@ def test_columns_of_pandas_may_be_numbered():
     model = LogisticRegression().fit(X, X[0] > 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
-        update = ControlledDebiaser(model, target=0.5).fit(X, X[0] > 0, sensitive_features=group)
+        update = quick_control(model, target=0.5).fit(X, X[0] > 0, sensitive_features=group)
     scored = X.assign(score=model.predict_proba(X)[:, 1])
     edited = update.to_patch().apply(scored)
     assert edited.columns[:3].tolist() == [0, 1, "score"]
@@ -768,7 +769,7 @@ def test_labels_are_those_of_the_model_whatever_the_user_calls_them():
     data = make_biased(600, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
     rows = {"X": data.data, "y": data.target, "sensitive_features": data.sensitive_features}
-    update = ControlledDebiaser(model, pos_label=1.0, favorable_label=False, borderline=0)
+    update = quick_control(model, pos_label=1.0, favorable_label=False)
     labels = update.fit(**rows).to_patch().content.labels
     stated = [labels.negative, labels.positive, labels.favorable, labels.compared]
     assert stated == [0, 1, 0, 1] and {type(label) for label in stated} == {int}

@@ -12,10 +12,11 @@ from patch_files import content_of, mixed_patch, sealed
 from patches import number
 from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD, ControlledDebiaser, Patch, ScoreColumn
+from commod import COMMOD, Patch, ScoreColumn
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError
 from commod.metrics._constraint import get_constraint
+from quick_updates import quick_control
 
 ODDS = {"constraints": "equalized_odds", "metric": get_constraint("equalized_odds").metric}
 
@@ -129,7 +130,7 @@ def test_every_patch_of_a_fitted_update_can_be_read(request, goal, is_weighted, 
     data.data = data.data.assign(score=scores)
     weight = np.random.default_rng(seed).uniform(0.5, 2.0, 400)
     is_weighted = is_weighted and "confidence" not in goal
-    update = ControlledDebiaser(ScoreColumn("score"), random_state=seed, **request, **goal)
+    update = quick_control(ScoreColumn("score"), random_state=seed, **request, **goal)
     check_written(update, data, **({"sample_weight": weight} if is_weighted else {}))
 
 

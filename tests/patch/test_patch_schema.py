@@ -14,12 +14,13 @@ from patch_files import content_of, mixed_patch
 from patches import number
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, Patch, ScoreColumn, frontier
+from commod import Patch, ScoreColumn, frontier
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.patch.content import SCHEMA, LeftOut, Ratio
 from commod.patch.file import content_digest
 from commod.patch.schema import ADDED, DEFAULTS
+from quick_updates import quick_control
 
 STORED = sorted((Path(__file__).parent / "stored").glob("*.json"))
 DIGEST = "a" * 64
@@ -29,7 +30,7 @@ DIGEST = "a" * 64
 def fitted():
     data = make_biased(400, random_state=0)
     model = LogisticRegression().fit(data.data, data.target)
-    update = ControlledDebiaser(model, target=0.8, random_state=0)
+    update = quick_control(model, target=0.8, random_state=0)
     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     return data, model, update
 
@@ -123,7 +124,7 @@ def test_a_patch_says_where_it_comes_from(fitted):
     expected = hashlib.sha256(scores.astype("<f8").tobytes()).hexdigest()
     assert content.base.scores_digest == expected
     scored = data.data.assign(score=scores)
-    alike = ControlledDebiaser(ScoreColumn("score"), target=0.8, random_state=0)
+    alike = quick_control(ScoreColumn("score"), target=0.8, random_state=0)
     alike.fit(scored, data.target, sensitive_features=data.sensitive_features)
     column = alike.to_patch().content
     assert column.base.digest is None and column.base.scores_digest == expected
@@ -198,7 +199,7 @@ def test_differences_name_every_new_field():
 def test_verify_compares_the_scores_where_a_model_has_no_fingerprint(fitted):
     data, model, _ = fitted
     scored = data.data.assign(score=model.predict_proba(data.data)[:, 1])
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.8, random_state=0)
+    update = quick_control(ScoreColumn("score"), target=0.8, random_state=0)
     patch = update.fit(scored, data.target, sensitive_features=data.sensitive_features).to_patch()
     group = data.sensitive_features
     assert patch.verify(scored, group, estimator=ScoreColumn("score")).passed

@@ -18,6 +18,7 @@ from commod.datasets import make_biased
 from commod.exceptions import CommodWarning, InputError
 from commod.scorecard import DISTANCE_COLUMN
 from commod.updates import _sample
+from quick_updates import quick_control
 
 SEEDS = (0, 1, 2)
 
@@ -34,9 +35,8 @@ def table(seed=0, n=700):
 
 def fit(rows, change_cost=None, **params):
     X, y, s = rows
-    update = ControlledDebiaser(
-        ScoreColumn("score"), **{"target": 0.8, "progress": False, "random_state": 0, **params}
-    )
+    asked = {"target": 0.8, "borderline": 0.1, "progress": False, "random_state": 0}
+    update = quick_control(ScoreColumn("score"), **{**asked, **params})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
         return update.fit(X, y, sensitive_features=s, change_cost=change_cost)
@@ -231,7 +231,7 @@ def test_a_frontier_moves_to_nearer_people_too():
     X, y, s = table()
     shares = []
     for borderline in (0, 0.5):
-        update = ControlledDebiaser(ScoreColumn("score"), borderline=borderline, progress=False)
+        update = quick_control(ScoreColumn("score"), borderline=borderline, progress=False)
         found = frontier(update, X, y, sensitive_features=s, targets=[0.6, 0.7, 0.8]).frame()
         shares.append(found["outscoring"].mean())
     assert shares[1] > shares[0] + 0.1

@@ -9,6 +9,7 @@ import pytest
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, rivals
 from commod._data.disclosure import MIN_CATEGORY_SIZE
+from quick_updates import quick_control
 
 N = 600
 SIZES = {"five": 5, "nineteen": 19, "twenty": 20}
@@ -37,7 +38,7 @@ def fit(rows, **settings):
     X, y, group = rows
     settings = {"target": 0.9, "sparsity": 0, "progress": False, "random_state": 0, **settings}
     weight = settings.pop("sample_weight", None)
-    update = ControlledDebiaser(ScoreColumn("score"), **settings)
+    update = quick_control(ScoreColumn("score"), **settings)
     return update.fit(X, y, sensitive_features=group, sample_weight=weight)
 
 
@@ -83,8 +84,8 @@ def test_with_confidence_the_fitted_half_counts(rows):
 def test_a_lower_bar_is_said_in_the_status_and_in_the_patch(rows):
     X, y, group = rows
     group = group | X["town"].isin(["five", "nineteen"]).to_numpy()  # so that they keep points
-    assert "min_category_size" not in fit((X, y, group)).status_
-    update = fit((X, y, group), min_category_size=5)
+    assert "min_category_size" not in fit((X, y, group), borderline=0.1).status_
+    update = fit((X, y, group), min_category_size=5, borderline=0.1)
     small = {"town = five": "'five', a value of 5", "town = nineteen": "'nineteen', a value of 19"}
     assert small.keys() <= dict(update.scorecard_.rows()).keys()
     sentence = r"[23] terms of the scorecard describe fewer than 20 people, because"

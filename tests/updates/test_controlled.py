@@ -26,12 +26,13 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from commod import ControlledDebiaser, ScoreColumn, bounds
+from commod import ScoreColumn, bounds
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError, TargetWarning
 from commod.metrics import fairness_value, p_rule
 from commod.updates import _held_out, _status
 from commod.updates._held_out import split_in_halves
+from quick_updates import quick_control
 
 N = 300
 CONSTRAINTS = (
@@ -74,7 +75,7 @@ def new_rows():
 
 def fit(model, rows, sample_weight=None, **params):
     X, y, s = rows
-    update = ControlledDebiaser(model, **{"random_state": 0, **params})
+    update = quick_control(model, **{"random_state": 0, **params})
     return update.fit(X, y, sensitive_features=s, sample_weight=sample_weight)
 
 
@@ -119,10 +120,11 @@ def check_against_decisions(update, rows, *, pos_label=1, before=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("sparsity", [0, 0.14])
-def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, sparsity):
+@pytest.mark.parametrize(("sparsity", "borderline"), [(0, 0), (0.14, 0.1)])
+def test_the_target_is_reached_and_the_limit_holds(model, rows, constraints, sparsity, borderline):
     target = TARGETS[constraints]
-    update = fit(model, rows, constraints=constraints, target=target, sparsity=sparsity)
+    extra = {"sparsity": sparsity, "borderline": borderline}
+    update = fit(model, rows, constraints=constraints, target=target, **extra)
     value = check_against_decisions(update, rows)
     assert is_met(constraints, value, target)
     assert not is_met(constraints, update.base_fairness_, target)
@@ -273,7 +275,7 @@ def test_text_categories_booleans_and_missing_values(model, rows):
     X, y, s = rows
     scores = model.predict_proba(X)[:, 1]
     table = mixed(X).assign(score=scores)
-    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0)
+    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0, borderline=0.1)
     assert check_against_decisions(update, (table, y, s)) >= 0.8
     names = " ".join(update.term_names_)
     for term in ("x2 is missing", "flag = True", "city = rome", "note is missing"):
@@ -285,7 +287,7 @@ def test_text_categories_booleans_and_missing_values(model, rows):
 def test_the_scorecard_is_what_predicts(model, rows):
     X, y, s = rows
     table = mixed(X).assign(score=model.predict_proba(X)[:, 1])
-    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0)
+    update = fit(ScoreColumn("score"), (table, y, s), sparsity=0, borderline=0.1)
     r = np.full(N, update.scorecard_.intercept)
     for name, points in update.scorecard_.rows():
         if name.endswith(" is missing"):
@@ -312,7 +314,8 @@ def test_compas_with_its_hundreds_of_categories(compas):
     base = make_pipeline(make_column_transformer(("passthrough", numbers)), LogisticRegression())
     base.fit(X[:600], y[:600])
     rows = X[600:], y[600:], s[600:]
-    update = fit(base, rows, pos_label=1, favorable_label=0, min_group_size=100, target=0.9)
+    asked = {"target": 0.9, "sparsity": 0.14, "pos_label": 1, "favorable_label": 0}
+    update = fit(base, rows, min_group_size=100, **asked)
     assert check_against_decisions(update, rows) >= 0.9
     assert update.scorecard_.n_terms_used <= 40
     assert len(update.scorecard_.columns_used) <= 8
@@ -390,17 +393,24 @@ def volume(update, X):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize(
+    ("constraints", "extra"),
+    [
+        ("demographic_parity", {"sparsity": 0.14, "borderline": 0.1}),
+        ("equalized_odds", {"direction": "gains_only"}),
+    ],
+    ids=["demographic_parity", "equalized_odds"],
+)
 @pytest.mark.parametrize(
     "hard",
     [{"max_changes": 0.02}, {"max_accuracy_loss": 0.005}, {"max_volume_change": 0.01}],
     ids=lambda hard: next(iter(hard)),
 )
-def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, hard):
+def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, extra, hard):
     X, y, s = rows
     best = {"demographic_parity": 1.0, "equalized_odds": 0.0}[constraints]
     with pytest.warns(TargetWarning, match="was not reached") as caught:
-        update = fit(model, rows, constraints=constraints, target=best, **hard)
+        update = fit(model, rows, constraints=constraints, target=best, **extra, **hard)
     assert not update.reached_
     assert str(caught[0].message) == update.status_
     ((name, cap),) = hard.items()
@@ -418,7 +428,12 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, h
     assert worse < better
     assert (update.fairness_ == better) == (constraints == "demographic_parity")
     limit = bounds.minimal_changes(
-        model.predict(X), sensitive_features=s, target=best, constraints=constraints, y_true=y
+        model.predict(X),
+        sensitive_features=s,
+        target=best,
+        constraints=constraints,
+        y_true=y,
+        direction=update.direction,
     )
     assert f"needs at least {limit.rate:.1%} of decisions changed" in update.status_
     assert f"{name} is {cap:.1%}" in update.status_
@@ -428,7 +443,7 @@ def test_hard_limits_hold_where_the_target_gives_way(model, rows, constraints, h
 def test_all_hard_limits_at_once(model, rows):
     X = rows[0]
     caps = {"max_changes": 0.03, "max_accuracy_loss": 0.01, "max_volume_change": 0.02}
-    update = quiet_fit(model, rows, target=0.95, **caps)
+    update = quiet_fit(model, rows, target=0.95, sparsity=0.14, borderline=0.1, **caps)
     assert update.change_rate_ <= 0.03
     assert update.base_accuracy_ - update.accuracy_ <= 0.01 + 1e-12
     assert abs(volume(update, X)) <= 0.02 + 1e-12
@@ -518,7 +533,8 @@ def test_already_fair_means_untouched(model, rows, new_rows, constraints):
         {"max_accuracy_loss": 0.01},
         {"max_volume_change": 0.0},
         {"direction": "losses_only"},
-        {"sparsity": 0},
+        {"sparsity": 0.14},
+        {"borderline": 0.5},
         {"numeric": "bins"},
         {"locked_features": ("x2",)},
         {"monotone": {"x2": -1, "x0": -1}},
@@ -662,7 +678,7 @@ def test_random_state_draws_the_halves(model, rows):
 
 
 def test_the_multiplier_and_the_path_are_there(model, rows):
-    update = fit(model, rows, target=0.7, sparsity=0.14)
+    update = fit(model, rows, target=0.7, sparsity=0.14, borderline=0.1)
     assert update.multiplier_ > 0
     names = [step["step"] for step in update.path_]
     assert names[0] == "all columns"
@@ -696,8 +712,9 @@ def test_scores_at_the_threshold_never_change(rows):
 
 
 def test_the_same_seed_gives_the_same_bits(model, rows, fitted):
-    again = fit(model, rows)
-    assert pickle.dumps(again.scorecard_) == pickle.dumps(fitted.scorecard_)
+    assert pickle.dumps(fit(model, rows).scorecard_) == pickle.dumps(fitted.scorecard_)
+    nearer, again = (fit(model, rows, sparsity=0.14, borderline=0.1) for _ in range(2))
+    assert pickle.dumps(nearer.scorecard_) == pickle.dumps(again.scorecard_)
 
 
 @pytest.mark.parametrize("borderline", [0, 0.1])
@@ -706,8 +723,9 @@ def test_the_order_of_the_rows_does_not_matter(model, rows, borderline):
     X, y, s = rows
     order = np.random.default_rng(3).permutation(N)
     shuffled = (X.iloc[order], y.iloc[order], s.iloc[order])
-    update = fit(model, rows, borderline=borderline)
-    other = fit(model, shuffled, borderline=borderline, random_state=5)
+    extra = {"sparsity": borderline, "borderline": borderline}
+    update = fit(model, rows, **extra)
+    other = fit(model, shuffled, **extra, random_state=5)
     assert np.mean(update.predict(X) != other.predict(X)) <= 0.01
     assert other.change_rate_ == pytest.approx(update.change_rate_, rel=0.1)
 
@@ -729,7 +747,7 @@ def test_clone_pickle_and_parameters(model, rows, fitted):
 def test_groups_are_routed_through_a_grid_search(model, rows):
     X, y, s = rows
     with sklearn.config_context(enable_metadata_routing=True):
-        update = ControlledDebiaser(model, random_state=0).set_fit_request(sensitive_features=True)
+        update = quick_control(model, random_state=0).set_fit_request(sensitive_features=True)
         search = GridSearchCV(
             update, {"target": [0.5, 0.6]}, cv=2, scoring=make_scorer(accuracy_score)
         )
@@ -793,7 +811,7 @@ def test_a_promise_is_given_with_its_condition(promised, many):
 
 def test_figures_of_a_promise_are_those_of_the_held_out_half(promised, many):
     model, (X, y, s) = many
-    search = ControlledDebiaser(model)._prepare(X, y, s, None)
+    search = quick_control(model)._prepare(X, y, s, None)
     _, held_out = split_in_halves(search.rows, np.random.RandomState(0))
     X, s = X.iloc[held_out], s.iloc[held_out]
     assert promised.fairness_ == p_rule(None, promised.predict(X), sensitive_features=s)
@@ -848,7 +866,7 @@ def test_a_higher_confidence_is_harder_to_promise(many):
 
 def test_the_halves_share_no_row_and_are_alike(model, rows):
     X, y, s = rows
-    search = ControlledDebiaser(model)._prepare(X, y, s, None)
+    search = quick_control(model)._prepare(X, y, s, None)
     first, second = split_in_halves(search.rows, np.random.RandomState(0))
     assert sorted([*first, *second]) == list(range(N))
     for half in (first, second):
@@ -962,7 +980,7 @@ def test_missing_groups_are_refused(model, rows):
     with pytest.raises(InputError, match="1 missing value"):
         fit(model, (X, y, s.where(np.arange(N) > 0)))
     with pytest.raises((InputError, TypeError), match="sensitive_features"):
-        ControlledDebiaser(model).fit(X, y)
+        quick_control(model).fit(X, y)
 
 
 def test_a_column_that_is_the_group_is_pointed_out(model, rows):
@@ -1016,7 +1034,7 @@ def hostile_table(seed, n, scores, n_groups):
     direction=st.sampled_from(["any", "gains_only", "losses_only"]),
     favorable=st.integers(0, 1),
     pos=st.integers(0, 1),
-    sparsity=st.sampled_from([0, 0.14]),
+    extra=st.sampled_from([(0, 0), (0.14, 0), (0, 0.1)]),
     numeric=st.sampled_from(["unit", "bins"]),
     caps=st.fixed_dictionaries(
         {},
@@ -1028,11 +1046,12 @@ def hostile_table(seed, n, scores, n_groups):
     ),
 )
 def test_whatever_comes_in_what_is_promised_holds(
-    seed, n, scores, n_groups, constraints, direction, favorable, pos, sparsity, numeric, caps
+    seed, n, scores, n_groups, constraints, direction, favorable, pos, extra, numeric, caps
 ):
     X, y, group = hostile_table(seed, n, scores, n_groups)
     target = 0.8 if constraints == "demographic_parity" else 0.1
-    update = ControlledDebiaser(
+    sparsity, borderline = extra
+    update = quick_control(
         ScoreColumn("score"),
         constraints=constraints,
         target=target,
@@ -1040,6 +1059,7 @@ def test_whatever_comes_in_what_is_promised_holds(
         favorable_label=favorable,
         pos_label=pos,
         sparsity=sparsity,
+        borderline=borderline,
         numeric=numeric,
         min_group_size=2,
         random_state=0,
@@ -1090,7 +1110,7 @@ def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
     numbers = data.data.select_dtypes("number")
     model = LogisticRegression().fit(numbers, data.target)
     X = data.data.assign(score=model.predict_proba(numbers)[:, 1])
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("score"), target=0.85, direction="gains_only", random_state=0
     )
     update.fit(X, data.target, sensitive_features=data.sensitive_features)

@@ -26,6 +26,7 @@ from commod import (
 from commod.exceptions import InputError
 from commod.rivals import MinimalFlip, RejectOption
 from commod.updates.base import BaseUpdate
+from quick_updates import quick_control
 
 rng = np.random.default_rng(0)
 N = 80
@@ -84,7 +85,8 @@ CASES = [
 
 def fitted(update, **parameters):
     own = inspect.signature(update).parameters
-    defaults = {"min_group_size": 5, "epochs": 0, "progress": False, "borderline": 0}
+    quickest = {"epochs": 0, "borderline": 0, "target_on": "fit_rows"}
+    defaults = {"min_group_size": 5, "progress": False} | quickest
     kept = {name: value for name, value in defaults.items() if name in own}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -182,7 +184,7 @@ def test_an_undefined_level_is_refused(level):
 
 @pytest.mark.parametrize("targets", [[float("nan")], [float("inf")], [True], ["0.8"], "0.8", 0.8])
 def test_undefined_targets_of_a_frontier_are_refused(targets):
-    update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, progress=False)
+    update = quick_control(ScoreColumn("score"), min_group_size=5, progress=False)
     with pytest.raises(InputError, match="target"):
         frontier(update, **ROWS, targets=targets)
 
@@ -206,9 +208,7 @@ def test_columns_with_the_largest_floats_work(column, numeric):
         "mixed": rng.choice([1e308, -1e308, 0, 1, np.nan], N),
     }[column]
     table = X.assign(big=values)
-    update = ControlledDebiaser(
-        ScoreColumn("score"), min_group_size=5, numeric=numeric, borderline=0, progress=False
-    )
+    update = quick_control(ScoreColumn("score"), min_group_size=5, numeric=numeric, progress=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         update.fit(table, Y, sensitive_features=GROUP)
@@ -238,7 +238,7 @@ def test_lone_surrogates_are_refused_where_they_come_in(where, place):
         labels = bad
     else:
         groups = bad
-    update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, progress=False)
+    update = quick_control(ScoreColumn("score"), min_group_size=5, progress=False)
     with pytest.raises(InputError, match=f"in {place} has a lone surrogate"):
         update.fit(table, labels, sensitive_features=groups)
 

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from commod import TRUSTED_TYPES, ControlledDebiaser, ScoreColumn, audit, metrics
+from commod import TRUSTED_TYPES, ScoreColumn, audit, metrics
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning
 from commod.rivals import lineup
+from quick_updates import quick_control
 
 N = 600
 SECRETS = ("sentinel-a-few", "sentinel-b-hidden", "sentinel-c-compared")
@@ -53,7 +54,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def update(rows):
-    return quiet(ControlledDebiaser(ScoreColumn("score"), target=0.8, sparsity=0), *rows)
+    return quiet(quick_control(ScoreColumn("score"), target=0.8, sparsity=0), *rows)
 
 
 def test_status_names_the_groups_left_out_with_sizes_and_rates(update, rows):
@@ -81,14 +82,14 @@ def test_status_states_the_metric_over_all_groups(update, rows):
 
 def test_with_enough_people_in_every_group_the_metric_is_over_all_of_them():
     X, y, groups = people(n_hidden=0)
-    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.8), X, y, groups)
+    update = quiet(quick_control(ScoreColumn("score"), target=0.8), X, y, groups)
     value = metrics.p_rule(None, update.predict(X), sensitive_features=groups)
     assert f"Over all 3 groups the P-rule of label 1 is {value:.3f}." in update.status_
 
 
 def test_nothing_is_said_where_no_group_is_left_out():
     X, y, groups = people(n_few=0, n_hidden=0)
-    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.8), X, y, groups)
+    update = quiet(quick_control(ScoreColumn("score"), target=0.8), X, y, groups)
     assert update.groups_left_out_ == ()
     assert "left out" not in update.status_ and "sentinel" not in update.status_
 
@@ -109,7 +110,7 @@ def test_every_update_says_it(name, rows):
 def test_weights_count_in_the_rates(rows):
     X, _, groups = rows
     weight = np.where(np.arange(N) % 2, 3.0, 1.0)
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
+    update = quick_control(ScoreColumn("score"), target=0.8)
     quiet(update, *rows, sample_weight=weight)
     few = groups == SECRETS[0]
     assert update.groups_left_out_[0].rate_after == pytest.approx(
@@ -120,7 +121,7 @@ def test_weights_count_in_the_rates(rows):
 def test_a_list_of_many_groups_is_capped():
     X, y, groups = people(n_few=0, n_hidden=0)
     groups[:90] = [f"small {i // 10}" for i in range(90)]
-    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.6), X, y, groups)
+    update = quiet(quick_control(ScoreColumn("score"), target=0.6), X, y, groups)
     assert len(update.groups_left_out_) == 9
     assert "9 groups" in update.status_ and "and 3 more" in update.status_
     assert "small 5" in update.status_ and "small 6" not in update.status_
@@ -130,13 +131,13 @@ def test_intersections_are_named_with_their_columns():
     X, y, groups = people(n_few=0, n_hidden=0)
     age = np.where(np.arange(N) < 8, "old", "young")
     table = pd.DataFrame({"race": groups.astype(str), "age": age})
-    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.6), X, y, table)
+    update = quiet(quick_control(ScoreColumn("score"), target=0.6), X, y, table)
     assert "race = other, age = old (" in update.status_
 
 
 def test_the_other_constraints_say_it_too(rows):
     X, y, groups = rows
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("score"), constraints="true_positive_rate_parity", target=0.2, numeric="unit"
     )
     quiet(update, X, y, groups)
@@ -157,7 +158,7 @@ def promised():
     groups = np.asarray(data.sensitive_features[400:], dtype=object)
     groups[:25] = SECRETS[0]
     groups[25:69] = "forty"  # enough on all rows; 22 in the held-out half
-    update = ControlledDebiaser(model, confidence=0.6, target=0.4, sparsity=0, random_state=0)
+    update = quick_control(model, confidence=0.6, target=0.4, sparsity=0, random_state=0)
     return quiet(update, data.data[400:], data.target[400:], groups), data, groups
 
 
@@ -224,7 +225,7 @@ def test_the_totals_of_a_patch_do_not_count_people_of_very_small_groups(rows, mo
     hidden = groups == SECRETS[1]
     found = set()
     for labels in (y, np.where(hidden, 1 - np.asarray(y), y)):
-        update = ControlledDebiaser(ScoreColumn("score"), target=0.8, sparsity=0, **more)
+        update = quick_control(ScoreColumn("score"), target=0.8, sparsity=0, **more)
         quiet(update, X, labels, groups)
         found.add(repr(update.to_patch().content.reached))
         assert "No total counts the 3 rows of groups of fewer than 5 rows." in update.status_
@@ -259,7 +260,7 @@ def test_no_name_survives_saving_whatever_it_is(text):
     X, y, groups = people(n_few=20, n_hidden=0)
     groups = np.where(groups == SECRETS[2], "compared", groups)
     groups[:20] = name
-    update = quiet(ControlledDebiaser(ScoreColumn("score"), target=0.5, sparsity=0), X, y, groups)
+    update = quiet(quick_control(ScoreColumn("score"), target=0.5, sparsity=0), X, y, groups)
     assert update.groups_left_out_[0].name == name
     assert b"sentinel" not in pickle.dumps(update)
 
@@ -272,7 +273,7 @@ def test_with_confidence_groups_left_out_are_measured_with_the_terms_of_the_fit_
     X = data.data.assign(score=model.predict_proba(numbers)[:, 1])
     groups = np.asarray(data.sensitive_features, dtype=object)
     groups[:12] = SECRETS[0]
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("score"), target=0.9, confidence=0.6, numeric="bins", random_state=0
     )
     quiet(update, X, data.target, groups)
@@ -283,7 +284,7 @@ def test_with_confidence_groups_left_out_are_measured_with_the_terms_of_the_fit_
 def test_with_confidence_the_metric_over_all_groups_names_its_rows(rows):
     """It is measured on both halves, and the other figures on the held-out half."""
     X, y, groups = rows
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.6, confidence=0.8, random_state=0)
+    update = quick_control(ScoreColumn("score"), target=0.6, confidence=0.8, random_state=0)
     quiet(update, X, y, groups)
     shown = groups != SECRETS[1]
     value = metrics.p_rule(None, update.predict(X)[shown], sensitive_features=groups[shown])
@@ -296,7 +297,7 @@ def test_names_with_commas_are_listed_with_semicolons():
     age = np.where(np.arange(N) < 16, "old", "young")
     table = pd.DataFrame({"race": groups.astype(str), "age": age})
     with pytest.warns(CommodWarning, match="left out") as caught:
-        update = ControlledDebiaser(ScoreColumn("score"), target=0.6)
+        update = quick_control(ScoreColumn("score"), target=0.6)
         update.fit(X, y, sensitive_features=table)
     covered = "race = other, age = young; race = sentinel-c-compared, age = young."
     assert f"for the groups {covered}" in update.status_

@@ -16,10 +16,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import commod
-from commod import COMMOD, ControlledDebiaser, ScoreColumn
+from commod import COMMOD, ScoreColumn
 from commod.exceptions import InputError, TrainingWarning
 from commod.metrics import disparate_mistreatment, p_rule
 from commod.updates.commod import fit_grid
+from quick_updates import quick_control
 
 N = 600  # one size for nearly all tests: one compilation
 QUICK = {
@@ -372,7 +373,7 @@ def test_audit_and_report_are_made(rows, why, curve, tmp_path):
 def test_compare_puts_it_beside_a_straight_one(rows, fitted, monkeypatch):
     X, y, group = rows
     monkeypatch.setattr("commod.updates.commod.DEFAULT_GRID", {"lambda_fair": (0.3, 3.0)})
-    methods = {"bent": clone(fitted), "straight": ControlledDebiaser(ScoreColumn("score"))}
+    methods = {"bent": clone(fitted), "straight": quick_control(ScoreColumn("score"))}
     frame = commod.compare(methods, X, y, sensitive_features=group).frame()
     bent = frame[frame["method"] == "bent"]
     assert fitted.fairness_ in bent["fairness"].to_list()

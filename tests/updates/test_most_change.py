@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commod import ControlledDebiaser, ScoreColumn, audit, explain, report
+from commod import ScoreColumn, audit, explain, report
 from commod.cli import main
 from commod.exceptions import TargetWarning
 from commod.rivals import RejectOption
+from quick_updates import quick_control
 
 pytest.importorskip("duckdb")
 
@@ -25,10 +26,12 @@ def table(seed=36, n=200):
 @pytest.fixture(scope="module")
 def fitted():
     X, group = table()
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("score"),
         target=0.95,
         max_volume_change=0.0,
+        sparsity=0.14,
+        borderline=0.1,
         min_group_size=10,
         progress=False,
     )

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commod import COMMOD, ControlledDebiaser, ScoreColumn, compare, frontier, stability
+from commod import COMMOD, ScoreColumn, compare, frontier, stability
 from commod.exceptions import BaseModelWarning, InputError
 from commod.rivals import MinimalFlip, RejectOption
+from quick_updates import quick_control
 
 N = 800
 GROUPS = np.where(np.arange(N) % 5 < 2, "a", "b")
@@ -29,7 +30,7 @@ WAY_OUT = r"{} of the 800 base decisions (is|are) 1 at threshold=0.5.*Check the 
 
 @pytest.mark.parametrize(("n_positive", "share"), [(0, "None"), (1, "Only 1"), (4, "Only 4")])
 def test_a_handful_of_positive_decisions_is_refused_with_the_way_out(n_positive, share):
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
+    update = quick_control(ScoreColumn("score"), target=0.8)
     with pytest.raises(InputError, match=WAY_OUT.format(share)) as caught:
         update.fit(table(n_positive), LABELS, sensitive_features=GROUPS)
     assert caught.value.parameter == "threshold"
@@ -44,7 +45,7 @@ def test_every_update_refuses_it(update):
 
 @pytest.mark.parametrize("study", [frontier, stability])
 def test_studies_refuse_it(study):
-    update = ControlledDebiaser(ScoreColumn("score"))
+    update = quick_control(ScoreColumn("score"))
     with pytest.raises(InputError, match=r"None of the \d+ base decisions"):
         study(update, table(0), LABELS, sensitive_features=GROUPS)
     with pytest.raises(InputError, match=r"None of the \d+ base decisions"):
@@ -52,14 +53,14 @@ def test_studies_refuse_it(study):
 
 
 def test_a_wrong_threshold_is_named():
-    update = ControlledDebiaser(ScoreColumn("score"), threshold=0.999)
+    update = quick_control(ScoreColumn("score"), threshold=0.999)
     with pytest.raises(InputError, match=r"at threshold=0\.999"):
         update.fit(table(400), LABELS, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize("n_positive", [5, 8, 400])
 def test_rare_but_enough_is_accepted(n_positive):
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.2)
+    update = quick_control(ScoreColumn("score"), target=0.2)
     with warnings.catch_warnings():
         warnings.simplefilter("error", BaseModelWarning)
         update.fit(table(n_positive), LABELS, sensitive_features=GROUPS)
@@ -68,20 +69,20 @@ def test_rare_but_enough_is_accepted(n_positive):
 
 def test_a_small_table_needs_no_five():
     rows = table(3).iloc[:100]
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.1)
+    update = quick_control(ScoreColumn("score"), target=0.1)
     update.fit(rows, LABELS[:100], sensitive_features=GROUPS[:100])
     assert update.base_fairness_ >= 0
 
 
 def test_nearly_everybody_positive_is_fair_with_a_warning():
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.8)
+    update = quick_control(ScoreColumn("score"), target=0.8)
     with pytest.warns(BaseModelWarning, match=r"Only 2 of the 800 base decisions are 0.*threshold"):
         update.fit(table(N - 2), LABELS, sensitive_features=GROUPS)
     assert update.reached_ and update.change_rate_ == 0
 
 
 def test_a_gap_of_nobody_positive_is_zero_with_a_warning():
-    update = ControlledDebiaser(ScoreColumn("score"), constraints="equalized_odds")
+    update = quick_control(ScoreColumn("score"), constraints="equalized_odds")
     with pytest.warns(BaseModelWarning, match=r"None of the 800 base decisions are 1"):
         update.fit(table(0), LABELS, sensitive_features=GROUPS)
     assert update.reached_ and update.change_rate_ == 0
@@ -89,7 +90,7 @@ def test_a_gap_of_nobody_positive_is_zero_with_a_warning():
 
 def test_groups_that_are_left_out_do_not_count():
     groups = np.where(np.arange(N) < 20, "few", GROUPS)
-    update = ControlledDebiaser(ScoreColumn("score"))
+    update = quick_control(ScoreColumn("score"))
     with (
         pytest.warns(match="left out of the constraint"),
         pytest.raises(InputError, match="None of the 780 base decisions"),

@@ -11,11 +11,12 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from commod import COMMOD, ControlledDebiaser, ScoreColumn, audit, explain
+from commod import COMMOD, ScoreColumn, audit, explain
 from commod._data.encoding import BinTerms, Encoding, NumericTerms
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.scorecard import DISTANCE_COLUMN, Scorecard
+from quick_updates import quick_control
 
 MAX_MARGIN = 0.25
 
@@ -31,7 +32,7 @@ def table():
 def fitted(table, **params):
     X, y, groups = table
     params = {"target": 0.8, "random_state": 0, **params}
-    update = ControlledDebiaser(ScoreColumn("score"), **params)
+    update = quick_control(ScoreColumn("score"), **params)
     return update.fit(X, y, sensitive_features=groups)
 
 
@@ -97,7 +98,7 @@ def test_every_method_and_the_audit_show_the_same_scores(table, update):
 def test_the_sign_of_the_margin_is_the_decision_whatever_the_positive_label(table, pos_label):
     X, y, groups = table
     model = LogisticRegression().fit(X.drop(columns="score"), y)
-    update = ControlledDebiaser(model, target=0.8, pos_label=pos_label, random_state=0)
+    update = quick_control(model, target=0.8, pos_label=pos_label, random_state=0)
     update.fit(X.drop(columns="score"), y, sensitive_features=groups)
     inside = X.drop(columns="score")
     decisions = update.predict(inside)

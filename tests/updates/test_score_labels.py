@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod import COMMOD, ControlledDebiaser, ScoreColumn, explain
+from commod import COMMOD, ScoreColumn, explain
 from commod._data.base_model import BaseScores, base_scores
 from commod._data.columns import read_columns
 from commod.exceptions import BaseModelWarning, InputError
 from commod.rivals import LPP, RejectOption
 from commod.scorecard import decide, new_decisions
+from quick_updates import quick_control
 
 THRESHOLD = 0.3125  # a multiple of 1/32, so that 1 − threshold is exact
 STEP = 1 / 1024
@@ -41,7 +42,7 @@ def credit_rows(seed: int = 0, n: int = 500) -> tuple[pd.DataFrame, np.ndarray, 
     return X, y, group
 
 
-def mirrored_pair(X, y, group, method=ControlledDebiaser, **parameters):
+def mirrored_pair(X, y, group, method=quick_control, **parameters):
     """Return the update of the probability of default, and the update of the mirrored problem."""
     pd_model = method(
         ScoreColumn("pd"), favorable_label=0, threshold=THRESHOLD, random_state=0, **parameters
@@ -129,7 +130,7 @@ def test_a_score_at_the_threshold_decides_for_the_other_label_and_never_changes(
 def test_a_patch_edits_the_deployed_score_in_every_engine():
     X, y, group = credit_rows()
     X.loc[:4, "pd"] = THRESHOLD  # ties decide for label 0 and never change
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("pd"), favorable_label=0, threshold=THRESHOLD, target=0.9,
         direction="gains_only",
     ).fit(X, y, sensitive_features=group)  # fmt: skip
@@ -155,10 +156,10 @@ def test_a_patch_edits_the_deployed_score_in_every_engine():
 def test_the_column_says_which_label_its_score_predicts():
     X, y, group = credit_rows()
     for_repayment = X.assign(repays=1 - X["pd"]).drop(columns="pd")
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("repays", score_is_for=0), favorable_label=0, threshold=1 - THRESHOLD
     ).fit(for_repayment, y, sensitive_features=group)
-    other = ControlledDebiaser(ScoreColumn("pd"), favorable_label=0, threshold=THRESHOLD)
+    other = quick_control(ScoreColumn("pd"), favorable_label=0, threshold=THRESHOLD)
     other.fit(X, y, sensitive_features=group)
     assert (update.predict(for_repayment) == other.predict(X)).all()
     proba = update.predict_proba(for_repayment)
@@ -167,17 +168,13 @@ def test_the_column_says_which_label_its_score_predicts():
     assert (proba[kept].argmax(axis=1) == other.predict_proba(X)[kept].argmax(axis=1)).all()
     assert update.to_patch().content.labels.positive == 0
     with pytest.raises(InputError, match=r"score_is_for='yes' of .* is not one of the labels"):
-        ControlledDebiaser(ScoreColumn("pd", score_is_for="yes")).fit(
-            X, y, sensitive_features=group
-        )
+        quick_control(ScoreColumn("pd", score_is_for="yes")).fit(X, y, sensitive_features=group)
 
 
 def test_only_the_favourable_label_is_needed_and_the_papers_reading_is_one_parameter_away():
     X, y, group = credit_rows()
-    approvals = ControlledDebiaser(ScoreColumn("pd"), favorable_label=0, threshold=THRESHOLD)
-    defaults = ControlledDebiaser(
-        ScoreColumn("pd"), favorable_label=0, pos_label=1, threshold=THRESHOLD
-    )
+    approvals = quick_control(ScoreColumn("pd"), favorable_label=0, threshold=THRESHOLD)
+    defaults = quick_control(ScoreColumn("pd"), favorable_label=0, pos_label=1, threshold=THRESHOLD)
     for update in (approvals, defaults):
         update.fit(X, y, sensitive_features=group)
     before = X["pd"].to_numpy() > THRESHOLD
@@ -190,7 +187,7 @@ def test_only_the_favourable_label_is_needed_and_the_papers_reading_is_one_param
 def test_a_column_that_orders_the_labels_backwards_is_a_warning_and_stays_as_it_is():
     X, y, group = credit_rows()
     backward = X.assign(pd=1 - X["pd"])
-    update = ControlledDebiaser(ScoreColumn("pd"), favorable_label=0)
+    update = quick_control(ScoreColumn("pd"), favorable_label=0)
     with pytest.warns(BaseModelWarning, match=r"backwards.*score_is_for=0.*--score-is-for 0"):
         update.fit(backward, y, sensitive_features=group)
     base = update.read_base(backward)

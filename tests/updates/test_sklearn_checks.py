@@ -69,11 +69,12 @@ class SelfMadeNetwork(SelfMade, COMMOD):
 
 
 class SelfMadeControl(SelfMade, ControlledDebiaser):
-    """ControlledDebiaser, whose groups may be small."""
+    """ControlledDebiaser, whose groups may be small; the fewest changes are searched quickest."""
 
     def __init__(self, estimator=None, *, target=0.8, random_state=0):
         super().__init__(estimator, target=target, random_state=random_state)
         self.min_group_size = 1
+        self.sparsity = self.borderline = 0
 
 
 class SelfMadeLPP(SelfMade, LPP):

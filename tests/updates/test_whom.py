@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commod import ControlledDebiaser, ScoreColumn, compare, frontier
+from commod import ScoreColumn, compare, frontier
 from commod._study.frontier.plot import default_color
 from commod.exceptions import InputError
 from commod.metrics import outscoring_probability
 from commod.rivals import LPP, MinimalFlip, RejectOption
 from commod.updates import controlled
+from quick_updates import quick_control
 
 matplotlib.use("Agg")
 
@@ -34,7 +35,7 @@ def rows():
 @pytest.fixture(scope="module")
 def curve(rows):
     X, y, group = rows
-    update = ControlledDebiaser(ScoreColumn("score"))
+    update = quick_control(ScoreColumn("score"), sparsity=0.14, borderline=0.1)
     return frontier(update, X, y, sensitive_features=group, targets=[0.75, 0.85, 0.95])
 
 
@@ -48,7 +49,7 @@ def measured(update, rows, change, **settings):
 @pytest.mark.parametrize("direction", ["gains_only", "losses_only"])
 def test_the_status_has_the_figures_of_the_fit_rows(rows, direction):
     X, y, group = rows
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.9, direction=direction)
+    update = quick_control(ScoreColumn("score"), target=0.9, direction=direction)
     update.fit(X, y, sensitive_features=group)
     changed, unchanged = ("gain", "loss") if direction == "gains_only" else ("loss", "gain")
     expected = measured(update, rows, changed)
@@ -64,7 +65,7 @@ def test_the_status_has_the_figures_of_the_fit_rows(rows, direction):
 def test_the_favourable_label_decides_who_gains(rows):
     """Where label 0 is favourable, a person with a low score of label 1 is a good candidate."""
     X, y, group = rows
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("score"), target=0.9, favorable_label=0, pos_label=1, direction="losses_only"
     )
     update.fit(X, y, sensitive_features=group)
@@ -77,7 +78,7 @@ def test_the_favourable_label_decides_who_gains(rows):
 def test_held_out_rows_are_the_rows_of_the_figures(rows, monkeypatch):
     monkeypatch.setattr(controlled, "N_TESTED_TARGETS", 2)  # fewer fits
     X, y, group = rows
-    update = ControlledDebiaser(
+    update = quick_control(
         ScoreColumn("score"), target=0.8, confidence=0.6, direction="gains_only", random_state=0
     )
     update.fit(X, y, sensitive_features=group)

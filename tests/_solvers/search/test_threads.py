@@ -7,9 +7,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController
 
-from commod import ControlledDebiaser
 from commod._solvers.search.threads import single_blas_thread
 from commod.datasets import make_biased
+from quick_updates import quick_control
 
 
 def n_blas_threads():
@@ -25,7 +25,7 @@ def test_fits_in_four_threads_leave_the_number_of_blas_threads_unchanged():
 
     def fit(_):
         everybody_is_ready.wait()
-        update = ControlledDebiaser(model, target=0.8, sparsity=0)
+        update = quick_control(model, target=0.8, sparsity=0)
         update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
 
     before = n_blas_threads()
