@@ -11,11 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+from commod._statistics.conservative import difference_safe_bound, ratio_safe_bound
 from commod._statistics.intervals import (
-    _as_floats,
     _difference_distance,
     _is_significant,
     _ratio_distance,
+    as_floats,
     difference_interval,
     difference_null_variance,
     difference_upper_bound,
@@ -43,12 +44,12 @@ alphas = st.sampled_from([0.001, 0.025, 0.05, 0.2])
 def ratio_is_above(x1, n1, x2, n2, ratio, alpha):
     """Return where the score test shows that p1 / p2 is above `ratio`."""
     share = np.asarray(ratio) / (1 + np.asarray(ratio))
-    return _is_significant(*_ratio_distance(*_as_floats(x1, n1, x2, n2), share), alpha)
+    return _is_significant(*_ratio_distance(*as_floats(x1, n1, x2, n2), share), alpha)
 
 
 def difference_is_below(x1, n1, x2, n2, difference, alpha):
     """Return where the score test shows that p1 - p2 is below `difference`."""
-    counts = _as_floats(x1, n1, x2, n2)
+    counts = as_floats(x1, n1, x2, n2)
     return _is_significant(*_difference_distance(*counts, np.asarray(difference)), alpha)
 
 
@@ -343,20 +344,28 @@ def test_nine_in_ten_pass_where_the_p_rule_is_2_93_deviations_above_the_target(s
 @given(tables())
 def test_a_promised_p_rule_is_the_worst_bound_of_all_ordered_pairs(table):
     sizes, positives = table
-    expected = min(ratio_lower_bound(*every_two(sizes[0], positives[0]), 0.05))
+    expected = min(ratio_safe_bound(*every_two(sizes[0], positives[0]), 0.05))
     assert promised_fairness(PARITY, sizes, positives, 0.95) == pytest.approx(expected)
 
 
 @quick
 @given(tables(ODDS))
-def test_a_promised_disparity_adds_the_worst_gaps_at_half_the_error_each(table):
-    sizes, positives = table
-    gaps = [
-        max(difference_upper_bound(*every_two(*row), 0.025)) for row in zip(*table, strict=True)
+def test_a_promised_disparity_squares_and_adds_the_bounds_of_two_gaps(table):
+    def gap_and_excess(x1, n1, x2, n2):
+        gap = x1 / n1 - x2 / n2
+        return gap, difference_safe_bound(x1, n1, x2, n2, 0.05) - gap
+
+    rows = [
+        [gap_and_excess(*pair) for pair in every_two(*row).T] for row in zip(*table, strict=True)
     ]
-    assert promised_fairness(ODDS, sizes, positives, 0.95) == pytest.approx(sum(gaps))
-    for name, row, gap in zip(GAPS, zip(*table, strict=True), gaps, strict=True):
-        assert promised_fairness(name, [row[0]], [row[1]], 0.975) == pytest.approx(gap)
+    expected = max(
+        gap1 + gap2 + math.hypot(excess1, excess2)
+        for (gap1, excess1), (gap2, excess2) in itertools.product(*rows)
+    )
+    assert promised_fairness(ODDS, *table, 0.95) == pytest.approx(expected)
+    for name, row, pairs in zip(GAPS, zip(*table, strict=True), rows, strict=True):
+        bound = max(gap + excess for gap, excess in pairs)
+        assert promised_fairness(name, [row[0]], [row[1]], 0.95) == pytest.approx(bound)
 
 
 @quick
@@ -364,7 +373,7 @@ def test_a_promised_disparity_adds_the_worst_gaps_at_half_the_error_each(table):
 def test_a_promise_is_given_when_every_pair_passes_its_test(table, target):
     sizes, positives = table
     assume(abs(promised_fairness(PARITY, sizes, positives, 0.95) - target) > 1e-6)
-    passed = ratio_is_above(*every_two(sizes[0], positives[0]), target, 0.05)
+    passed = ratio_safe_bound(*every_two(sizes[0], positives[0]), 0.05) >= target
     assert promise_holds(PARITY, sizes, positives, target, 0.95) == passed.all()
 
 
@@ -373,7 +382,7 @@ def test_a_promise_is_given_when_every_pair_passes_its_test(table, target):
     [
         (PARITY, [[1000, 1000]], [[460, 500]], 0.85, 0.86),
         (GAPS[0], [[1000, 1000]], [[500, 460]], 0.08, 0.07),
-        (ODDS, [[1000, 1000]] * 2, [[500, 460], [100, 110]], 0.13, 0.11),
+        (ODDS, [[1000, 1000]] * 2, [[500, 460], [100, 110]], 0.11, 0.09),
     ],
 )
 def test_a_promise_is_a_floor_on_the_p_rule_and_a_ceiling_on_gaps(
@@ -448,12 +457,14 @@ def test_the_interval_holds_the_observed_value_and_is_wider_than_the_promise(con
 @given(proportions(), proportions())
 def test_two_groups_have_the_folded_interval_of_their_ratio_and_difference(first, second):
     (x1, n1), (x2, n2) = first, second
-    low, high = ratio_interval(x1, n1, x2, n2, 0.025)
+    low = ratio_safe_bound(x1, n1, x2, n2, 0.025)
     with np.errstate(divide="ignore"):
+        high = 1 / ratio_safe_bound(x2, n2, x1, n1, 0.025)
         ends = low, high, 1 / low, 1 / high
     expected = min(ends), 1 if low <= 1 <= high else max(end for end in ends if end <= 1)
     assert fairness_interval(PARITY, [[n1, n2]], [[x1, x2]], 0.95) == pytest.approx(expected)
-    low, high = difference_interval(x1, n1, x2, n2, 0.025)
+    low = -difference_safe_bound(x2, n2, x1, n1, 0.025)
+    high = difference_safe_bound(x1, n1, x2, n2, 0.025)
     expected = 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
     assert fairness_interval(GAPS[0], [[n1, n2]], [[x1, x2]], 0.95) == pytest.approx(expected)
 

@@ -12,7 +12,7 @@ from commod import ScoreColumn, metrics
 from commod.datasets import make_biased
 from commod.exceptions import CommodWarning
 from commod.metrics._constraint import CONSTRAINTS, get_constraint
-from commod.updates._held_out import choose_update
+from commod.updates._held_out import choose_update, is_degenerate
 from quick_updates import quick_control
 
 
@@ -188,6 +188,32 @@ def test_what_is_kept_is_never_less_fair_than_the_base_model(tables, base, kept,
     counted = [table(*positives, n) for positives in tables]
     choice = choose_update(constraint, counted, table(*base, n), 0.8, 0.95)
     assert (choice.kept, choice.is_promised) == (kept, is_promised)
+
+
+def test_a_degenerate_update_is_not_promised_and_ends_the_tests():
+    constraint = get_constraint("demographic_parity")
+    counted = [table(5000, 5000, 10_000)] * 3
+    base = table(20, 5000, 10_000)
+    for degenerate, kept, is_promised in [
+        ([False, True, False], 0, True),
+        ([True, False, False], 0, False),
+    ]:
+        choice = choose_update(constraint, counted, base, 0.8, 0.95, degenerate)
+        assert (choice.kept, choice.is_promised) == (kept, is_promised)
+        assert choice.failure == ("" if is_promised else "degenerate")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([1, 0, 0, 0], [0, 1, 1, 0], True),  # three of four change
+        ([1, 0, 0, 0], [0, 1, 0, 0], False),  # half of them
+        ([1, 1, 0, 0], [0, 0, 0, 0], True),  # nobody is told apart any more
+        ([0, 0, 0, 0], [0, 0, 0, 0], False),  # as before
+    ],
+)
+def test_a_degenerate_update_changes_most_decisions_or_makes_them_alike(before, after, expected):
+    assert is_degenerate(np.array(before, bool), np.array(after, bool)) is expected
 
 
 @pytest.mark.slow

@@ -1120,10 +1120,25 @@ def test_one_of_three_groups_that_must_change_most_is_looked_for_alone():
 
 def test_a_refused_promise_says_nothing_about_updates_that_were_not_tested():
     """Cheaper updates may keep the target on held-out rows; the first failure ended the tests."""
-    test = _held_out.PromiseTest(None, 400, np.inf, _held_out.Choice(0, False, 1))
+    choice = _held_out.Choice(0, False, 1, "unfair")
+    test = _held_out.PromiseTest(None, 400, np.inf, choice, 0.75, 0.7, 0.1)
     text = _status.promise_text("P-rule ≥ 0.8", 0.95, test, "for the groups a, b")
     assert "no update" not in text
     assert text.endswith(
         "the tested update, the fairest on the fit half, is not fairer than the target on the "
-        "held-out rows."
+        "held-out rows (0.750)."
     )
+
+
+def test_a_refused_promise_says_which_check_failed():
+    def text(failure, n_rows):
+        choice = _held_out.Choice(0, False, 1, failure)
+        test = _held_out.PromiseTest(None, 400, n_rows, choice, 0.85, 0.75, 0.6)
+        return _status.promise_text("P-rule ≥ 0.8", 0.95, test, "for the groups a, b")
+
+    rows = text("too few rows", 1234.0)
+    assert "has 0.850 on the held-out rows, and 0.750 is what these rows can promise" in rows
+    assert "about 1,300 rows would be needed" in rows
+    degenerate = text("degenerate", 1234.0)
+    assert "changes 60.0% of the held-out decisions" in degenerate
+    assert "more than 50% of them" in degenerate and "rows would be needed" not in degenerate

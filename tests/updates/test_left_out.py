@@ -162,12 +162,14 @@ def promised():
     return quiet(update, data.data[400:], data.target[400:], groups), data, groups
 
 
-def test_a_promise_names_the_groups_that_it_covers(promised):
+def test_a_promise_names_in_one_sentence_whom_it_covers_and_whom_not(promised):
     update, _, _ = promised
     assert update.promised_
     assert "is promised for new people with confidence 0.6" in update.status_
     covered = update.status_.split("for the groups ")[1].split(", if ")[0]
+    covered, not_covered = covered.split(", but not for ")
     assert "forty (22 held-out rows)" in covered and SECRETS[0] not in covered
+    assert not_covered == SECRETS[0]
     assert {"g0", "g1"} <= {part.split(" (")[0] for part in covered.split(", ")}
 
 

@@ -79,9 +79,17 @@ def share_estimate(count: float, size: float, level: float) -> Estimate:
 
 
 def ratio_lower_bound(
-    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, alpha: float
+    x1: ArrayLike,
+    n1: ArrayLike,
+    x2: ArrayLike,
+    n2: ArrayLike,
+    alpha: float,
+    correction: float = 0.0,
 ) -> FloatArray:
     """Return Koopman's lower bound of p1 / p2: the score test rejects every ratio below it.
+
+    `correction` reduces the observed distance by so many people of the cell where one person
+    counts most.
 
     Returns
     -------
@@ -93,13 +101,18 @@ def ratio_lower_bound(
     >>> f"{ratio_lower_bound(460, 1000, 500, 1000, alpha=0.05):.4f}"
     '0.8520'
     """
-    counts = x1, n1, x2, n2 = _as_floats(x1, n1, x2, n2)
+    counts = x1, n1, x2, n2 = as_floats(x1, n1, x2, n2)
     with np.errstate(invalid="ignore"):
         observed = x1 * n2 / (x1 * n2 + x2 * n1)
     observed = np.where((x1 + x2 == 0) & (n1 > 0) & (n2 > 0), 0, observed)
-    share = _first_significant(
-        lambda share: _ratio_distance(*counts, share), observed, 0 * observed, alpha
-    )
+
+    def distance_at(share: FloatArray) -> tuple[FloatArray, FloatArray]:
+        distance, variance = _ratio_distance(*counts, share)
+        with np.errstate(divide="ignore"):
+            one_person = np.maximum((1 - share) / n1, share / n2)
+        return distance - correction * one_person, variance
+
+    share = _first_significant(distance_at, observed, 0 * observed, alpha)
     return share / (1 - share)
 
 
@@ -114,7 +127,7 @@ def ratio_null_variance(
     '0.000450'
     """
     ratio = np.asarray(ratio, np.float64)
-    _, variance = _ratio_distance(*_as_floats(x1, n1, x2, n2), ratio / (1 + ratio))
+    _, variance = _ratio_distance(*as_floats(x1, n1, x2, n2), ratio / (1 + ratio))
     return variance * (1 + ratio) ** 2
 
 
@@ -140,9 +153,16 @@ def _ratio_distance(
 
 
 def difference_upper_bound(
-    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, alpha: float
+    x1: ArrayLike,
+    n1: ArrayLike,
+    x2: ArrayLike,
+    n2: ArrayLike,
+    alpha: float,
+    correction: float = 0.0,
 ) -> FloatArray:
     """Return Mee's upper bound of p1 - p2: the score test rejects every difference above it.
+
+    `correction` reduces the observed distance by so many people of the smaller cell.
 
     Returns
     -------
@@ -154,14 +174,19 @@ def difference_upper_bound(
     >>> f"{difference_upper_bound(500, 1000, 460, 1000, alpha=0.05):.4f}"
     '0.0766'
     """
-    counts = x1, n1, x2, n2 = _as_floats(x1, n1, x2, n2)
+    counts = x1, n1, x2, n2 = as_floats(x1, n1, x2, n2)
     with np.errstate(divide="ignore", invalid="ignore"):
         observed = x1 / n1 - x2 / n2
+        reduction = correction / np.minimum(n1, n2)
         # The variance is largest where both rates are one half.
-        far_end = np.minimum(observed - ndtri(alpha) * np.sqrt(1 / n1 + 1 / n2) / 2, 1)
-    return _first_significant(
-        lambda gap: _difference_distance(*counts, gap), observed, far_end, alpha
-    )
+        widest = reduction - ndtri(alpha) * np.sqrt(1 / n1 + 1 / n2) / 2
+        far_end = np.minimum(observed + widest, 1)
+
+    def distance_at(gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+        distance, variance = _difference_distance(*counts, gap)
+        return distance - reduction, variance
+
+    return _first_significant(distance_at, observed, far_end, alpha)
 
 
 def difference_interval(
@@ -196,7 +221,7 @@ def difference_null_variance(
     >>> f"{difference_null_variance(500, 1000, 460, 1000, difference=0.1):.6f}"
     '0.000494'
     """
-    counts = _as_floats(x1, n1, x2, n2)
+    counts = as_floats(x1, n1, x2, n2)
     return _difference_distance(*counts, np.asarray(difference, np.float64))[1]
 
 
@@ -257,6 +282,7 @@ def _first_significant(
     return far
 
 
-def _as_floats(*counts: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def as_floats(*counts: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return x1, n1, x2, n2 as arrays of floats."""
     x1, n1, x2, n2 = (np.asarray(count, np.float64) for count in counts)
     return x1, n1, x2, n2

@@ -14,8 +14,10 @@ from commod._solvers.search.rates import Caps
 from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
-from commod.updates._soft_cells import cell_models, with_soft_cells
+from commod.updates._soft_cells import CellModels, cell_models, with_soft_cells
 from commod.updates.ratio import with_score_columns
+
+Numeric = Literal["unit", "bins"]
 
 MAX_COSTED_ROWS = 20_000  # with equalized odds, the exact cost of more rows takes too long
 
@@ -33,7 +35,7 @@ def fit_problem(
     update: Any,
     rows: FitRows,
     encoding: Encoding | None = None,
-    numeric: Literal["unit", "bins"] | None = None,
+    numeric: Numeric | None = None,
 ) -> FitProblem:
     """Return the problem of a fit on `rows`; without an encoding, learn it from them.
 
@@ -50,7 +52,7 @@ def fit_problem(
             rows.weight,
             min_category_size=update.min_category_size,
             locked=update.locked_features,
-            numeric=numeric or _numeric(update),
+            numeric=numeric or numeric_terms(update),
             per_unit=(DISTANCE_COLUMN,),
         )
     monotone = dict(update.monotone or {})
@@ -80,23 +82,24 @@ def fit_problem(
     return problem
 
 
-def problems_for_new_rows(update: Any, problem: FitProblem) -> list[FitProblem]:
-    """Return the problems whose updates are compared on new rows.
+def problems_for_new_rows(update: Any, problem: FitProblem) -> tuple[list[FitProblem], CellModels]:
+    """Return the problems whose updates are compared on new rows, and the models of their cells.
 
     Soft cells are better for the rates of all people. For constraints on errors, what is better
     depends on the table: soft or true cells, points per unit or per bin (decision 0016).
     """
     models = cell_models(problem, update.min_category_size, update.locked_features)
     if not problem.constraint.needs_labels:
-        return [with_soft_cells(problem, models)]
+        return [with_soft_cells(problem, models)], models
     if update.numeric != "auto" or update.monotone:
-        return [with_soft_cells(problem, models), problem]
+        return [with_soft_cells(problem, models), problem], models
     per_unit = fit_problem(update, problem.rows, numeric="unit")
     models = cell_models(per_unit, update.min_category_size, update.locked_features)
-    return [with_soft_cells(per_unit, models), with_soft_cells(problem, models), per_unit]
+    soft = [with_soft_cells(one, models) for one in (per_unit, problem)]
+    return [*soft, per_unit], models
 
 
-def _numeric(update: Any) -> Literal["unit", "bins"]:
+def numeric_terms(update: Any) -> Numeric:
     """Return how numeric columns become terms, with "auto" resolved."""
     is_auto_bins = update._constraint.needs_labels and not update.monotone
     if update.numeric == "bins" or (update.numeric == "auto" and is_auto_bins):

@@ -43,7 +43,7 @@ class Spread(NamedTuple):
     accuracy: float
 
 
-class Figures(NamedTuple):
+class ExpectedFigures(NamedTuple):
     """Fairness, share of changes and accuracy that are expected on new rows."""
 
     fairness: float
@@ -52,7 +52,7 @@ class Figures(NamedTuple):
     spread: Spread
 
 
-def figures_on_folds(problem: FitProblem, decisions: Mask, fold: Codes) -> Figures:
+def figures_on_folds(problem: FitProblem, decisions: Mask, fold: Codes) -> ExpectedFigures:
     """Return the figures of decisions (n,) on all rows, and their spread over the folds."""
     rows = problem.rows
     parts = []
@@ -60,7 +60,7 @@ def figures_on_folds(problem: FitProblem, decisions: Mask, fold: Codes) -> Figur
         part = replace(rows, weight=rows.weight * (fold == number))
         parts.append(measure(problem.constraint, part, decisions))
     whole = measure(problem.constraint, rows, decisions)
-    return Figures(
+    return ExpectedFigures(
         expected_on(problem, decisions), whole[1], whole[2], spread=spread_over(np.array(parts))
     )
 
@@ -94,7 +94,7 @@ def spread_over(parts: Floats) -> Spread:
 class NewRows(Protocol):
     """Rows that are new to the direction of an update."""
 
-    def figures(self, target: float) -> Figures:
+    def figures(self, target: float) -> ExpectedFigures:
         """Return the figures of the direction with the offset for an internal target."""
 
 
@@ -165,7 +165,7 @@ class FoldDirections:
     fold: Codes
     parts: Sequence[FoldDirection]
 
-    def figures(self, target: float) -> Figures:
+    def figures(self, target: float) -> ExpectedFigures:
         """Return the figures of the directions with offsets for a target, on rows new to them."""
         decisions = self.problem.rows.base.decisions.copy()
         for part in self.parts:
@@ -221,7 +221,10 @@ class OutsideRows:
         is_enough = (n_rows == 0) | (n_outside >= MIN_OUTSIDE_ROWS)
         return cls(kept, stratum.astype(np.intp), part) if is_enough.all() else None
 
-    def figures(self, target: float) -> Figures:
+    def __len__(self) -> int:
+        return int((self.part >= 0).sum())
+
+    def figures(self, target: float) -> ExpectedFigures:
         """Return the figures for an internal target: the same direction with another offset."""
         problem = self.kept.problem
         outcome = with_target(self.kept, target).outcome
@@ -231,7 +234,9 @@ class OutsideRows:
         whole = self._expected_decisions(changed, self.part >= 0)
         _, change_rate, accuracy = measure(problem.constraint, problem.rows, whole)
         fairness = expected_on(problem, whole)
-        return Figures(fairness, change_rate, accuracy, spread=spread_over(np.array(measured)))
+        return ExpectedFigures(
+            fairness, change_rate, accuracy, spread=spread_over(np.array(measured))
+        )
 
     def _expected_decisions(self, changed: Mask, part: Mask) -> Floats:
         """Return the decisions of all rows, (n,), if their strata change as those of a part do."""

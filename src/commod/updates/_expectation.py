@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
 from commod.metrics._constraint import Constraint
-from commod.updates._cross_fit import Figures, NewRows, Spread
+from commod.updates._cross_fit import ExpectedFigures, NewRows, Spread
 
 Floats = NDArray[np.float64]
 
@@ -34,17 +34,20 @@ class Expectation:
 
     - `internal_target`: the target on the fit rows at which this is expected.
     - `is_reached`: whether the stated target is expected to be reached.
+    - `n_outside`: the number of rows outside the search sample, where these were measured; None
+      where folds were.
     """
 
     internal_target: float
-    figures: Figures
+    figures: ExpectedFigures
     is_reached: bool
+    n_outside: int | None = None
 
 
 def internal_targets(constraint: Constraint, target: float) -> list[float]:
-    """Return the internal targets to try, loosest first; a target at parity has only itself."""
+    """Return the internal targets to try, loosest first; parity has only itself."""
     is_strict = constraint.is_met(target, constraint.near_ideal)
-    strictest = target if is_strict else constraint.near_ideal
+    strictest = constraint.ideal if is_strict else constraint.near_ideal
     values = target + (strictest - target) * np.array(POSITIONS)
     return list(dict.fromkeys(values.tolist()))
 
@@ -55,7 +58,7 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
     Where none does, the expectation is that of the fairest one.
     """
     tried: list[float] = []
-    measured: list[Figures] = []
+    measured: list[ExpectedFigures] = []
     for internal in internal_targets(constraint, target):
         tried.append(internal)
         measured.append(new_rows.figures(internal))
@@ -74,7 +77,7 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
     return Expectation(internal, figures, is_reached=True)
 
 
-def monotone_fairness(constraint: Constraint, measured: Sequence[Figures]) -> Floats:
+def monotone_fairness(constraint: Constraint, measured: Sequence[ExpectedFigures]) -> Floats:
     """Return the fairness of figures, loosest internal target first, made monotone, (m,)."""
     values = np.array([figures.fairness for figures in measured])
     values = np.where(np.isnan(values), constraint.least_fair, values)
@@ -82,13 +85,13 @@ def monotone_fairness(constraint: Constraint, measured: Sequence[Figures]) -> Fl
     return np.asarray(regression.fit_transform(np.arange(len(values)), values))
 
 
-def _between(first: Figures, second: Figures, share: float) -> Figures:
+def _between(first: ExpectedFigures, second: ExpectedFigures, share: float) -> ExpectedFigures:
     """Return the figures a share of the way from the first to the second."""
 
     def mean(a: float, b: float) -> float:
         return a + share * (b - a)
 
-    return Figures(
+    return ExpectedFigures(
         mean(first.fairness, second.fairness),
         mean(first.change_rate, second.change_rate),
         mean(first.accuracy, second.accuracy),

@@ -88,7 +88,7 @@ def covered_text(rows: FitRows, *, with_held_out_rows: bool = False) -> GroupTex
     """Return the groups that the constraint covers, such as "for the groups a, b".
 
     The phrase is empty if no group is left out, unless it states the number of held-out rows of
-    each group; `rows` are these rows then.
+    each group; `rows` are these rows then. It then names the groups that are not covered, too.
     """
     is_covered = _is_covered(rows)
     if is_covered.all() and not with_held_out_rows:
@@ -101,7 +101,11 @@ def covered_text(rows: FitRows, *, with_held_out_rows: bool = False) -> GroupTex
         names = [f"{name} ({n_of(n, 'held-out row')})" for name, n in sized]
     n, n_all = len(covered), len(is_covered)
     counted = f"for {n} groups" if n == n_all else f"for {n} of the {n_all} groups"
-    return GroupText(f"for the groups {list_names(names, MAX_LISTED_GROUPS)}", counted)
+    named = f"for the groups {list_names(names, MAX_LISTED_GROUPS)}"
+    others = [shorten(rows.group_names[i], LONGEST_NAME) for i in np.flatnonzero(~is_covered)]
+    if with_held_out_rows and others:
+        named += f", but not for {list_names(others, MAX_LISTED_GROUPS)}"
+    return GroupText(named, counted)
 
 
 def left_out_text(

@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from commod.updates._base_optimism import optimism_text
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_problem import problems_for_new_rows
 from commod.updates._cross_fit import Folds, OutsideRows, figures_on_folds, with_target
@@ -18,7 +20,7 @@ from commod.updates._expectation import Expectation, expect_target
 from commod.updates._gates import KeptUpdate, fit_fewest, fit_target, spend
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import refit_target
-from commod.updates._search import changed_rows
+from commod.updates._search import SearchOutcome, changed_rows
 from commod.updates._soft_cells import draw_folds
 
 
@@ -42,6 +44,7 @@ def fit_new_rows(problems: Sequence[FitProblem], target: float) -> ExpectedUpdat
     outside = outside_rows(kept)
     if outside is not None:
         expectation = expect_target(outside, problem.constraint, target)
+        expectation = replace(expectation, n_outside=len(outside))
         return ExpectedUpdate(with_target(kept, expectation.internal_target), expectation)
     folds = Folds(kept, draw_folds(problem))
     expectation = expect_target(folds.directions(target), problem.constraint, target)
@@ -99,15 +102,28 @@ def outside_rows(kept: KeptUpdate) -> OutsideRows | None:
     return None if kept.found.sample.is_all_rows else OutsideRows.of(kept)
 
 
-def fit_update(update: Any, problem: FitProblem) -> tuple[KeptUpdate, Expectation | None]:
-    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it.
+class FittedUpdate(NamedTuple):
+    """The update that a `ControlledDebiaser` asks for, and the problem that it solves.
 
-    Nothing is expected where the target is one on the fit rows.
+    `expectation` is None where the target is one on the fit rows. `optimism` says in words that the
+    base model has seen the fit rows; it is empty where nothing speaks for that.
     """
+
+    problem: FitProblem
+    outcome: SearchOutcome
+    expectation: Expectation | None = None
+    optimism: str = ""
+
+
+def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
+    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it."""
     if update.target_on == "fit_rows":
         kept = fit_budget(problem) if update._is_budget else fit_target(problem, update._target)
-        return kept, None
-    problems = problems_for_new_rows(update, problem)
+        return FittedUpdate(kept.problem, kept.outcome)
+    problems, models = problems_for_new_rows(update, problem)
     if update._is_budget:
-        return expect_as_it_is(fit_budget(problems[0]), update._target)
-    return fit_new_rows(problems, update._target)
+        kept, expectation = expect_as_it_is(fit_budget(problems[0]), update._target)
+    else:
+        kept, expectation = fit_new_rows(problems, update._target)
+    optimism = optimism_text(update, problem.rows, models)
+    return FittedUpdate(kept.problem, kept.outcome, expectation, optimism)

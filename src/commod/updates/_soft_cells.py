@@ -10,8 +10,9 @@ of the row. A search that leaves out one more fold uses models without both of t
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ RIDGE = 0.01  # per standard deviation of a term, on the mean loss
 N_STEPS, TOLERANCE = 30, 1e-3  # of a regression: probabilities need few digits
 MAX_DENSE_ENTRIES = 4_000_000  # of a matrix: products with larger ones are quicker if sparse
 MAX_LEARNING_ROWS = 50_000  # of a regression: more rows change its probabilities very little
+N_BASE_NUMBERS = 2  # of the numbers: logit of the base score, base decision
 MAX_SCORE = 1 - 1e-6  # a score of 1 has no finite logit
 
 
@@ -45,7 +47,7 @@ def draw_folds(problem: FitProblem) -> Codes:
     return fold
 
 
-class Regression(NamedTuple):
+class CellRegression(NamedTuple):
     """A logistic regression of the cell, and the cells that its rows are in."""
 
     model: LogisticRegression
@@ -69,7 +71,7 @@ class CellModels:
     n_cells: int
     weight: Floats
     fold: Codes
-    _fitted: dict[frozenset[int], Regression] = field(default_factory=dict)
+    _fitted: dict[frozenset[int], CellRegression] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: FitProblem, encoding: Encoding) -> CellModels:
@@ -86,6 +88,21 @@ class CellModels:
             fold=draw_folds(problem),
         )
 
+    def label_probabilities(self, label: Mask) -> Floats:
+        """Return the probability of a positive label, (n,), from models without the row's fold.
+
+        These models do not know the base score.
+        """
+        rows = np.arange(len(label))
+        matrix = self._matrix(rows, n_left_out=N_BASE_NUMBERS)
+        result = np.empty(len(label))
+        for number in range(N_FOLDS):
+            known = np.flatnonzero(self.fold != number)[:MAX_LEARNING_ROWS]
+            held_out = self.fold == number
+            model = self._regression(matrix[known], label[known], self.weight[known])
+            result[held_out] = model.predict_proba(matrix[held_out])[:, -1]
+        return result
+
     def probabilities(self, rows: Codes, without: int | None) -> Floats:
         """Return the probabilities of the cells, (m, n_cells), for `rows` (m,).
 
@@ -99,7 +116,7 @@ class CellModels:
             result[np.ix_(is_in, cells)] = model.predict_proba(matrix[is_in])
         return result[:, :-1]
 
-    def _without(self, left_out: frozenset[int]) -> Regression:
+    def _without(self, left_out: frozenset[int]) -> CellRegression:
         """Return the regression on the rows that are in none of the folds `left_out`."""
         if left_out not in self._fitted:
             rows = np.flatnonzero(~np.isin(self.fold, list(left_out)))
@@ -108,23 +125,34 @@ class CellModels:
             self._fitted[left_out] = self._fit(rows)
         return self._fitted[left_out]
 
-    def _fit(self, rows: Codes) -> Regression:
+    def _fit(self, rows: Codes) -> CellRegression:
         cells = np.where(self.cell[rows] < 0, self.n_cells, self.cell[rows])
-        strength = 1 / (RIDGE * len(rows))
+        start = next(iter(self._fitted.values()), None)  # any start will do: the loss is convex
+        if start is not None and not np.array_equal(start.cells, np.unique(cells)):
+            start = None
+        first = None if start is None else start.model
+        model = self._regression(self._matrix(rows), cells, self.weight[rows], first)
+        return CellRegression(model, model.classes_)
+
+    @staticmethod
+    def _regression(
+        matrix: Any, classes: Any, weight: Floats, start: LogisticRegression | None = None
+    ) -> LogisticRegression:
+        """Return a logistic regression of the classes; it begins from `start`."""
+        strength = 1 / (RIDGE * len(weight))
         model = LogisticRegression(C=strength, max_iter=N_STEPS, tol=TOLERANCE, warm_start=True)
-        for known in self._fitted.values():  # the loss is convex: a start is only quicker
-            if np.array_equal(known.cells, np.unique(cells)):
-                start = known.model
-                model.coef_, model.intercept_ = start.coef_.copy(), start.intercept_.copy()
-                break
-        weight = self.weight[rows] / self.weight[rows].mean()
+        if start is not None:
+            model.coef_, model.intercept_ = start.coef_.copy(), start.intercept_.copy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(self._matrix(rows), cells, weight)
-        return Regression(model, model.classes_)
+            return model.fit(matrix, classes, weight / weight.mean())
 
-    def _matrix(self, rows: Codes) -> Floats | sparse.csr_matrix:
-        """Return the terms of `rows` as a matrix whose columns have spread 1."""
+    def _matrix(self, rows: Codes, n_left_out: int = 0) -> Floats | sparse.csr_matrix:
+        """Return the terms of `rows` as a matrix whose columns have spread 1.
+
+        The first `n_left_out` of the numbers are not part of it.
+        """
+        numbers = self.numbers[rows][:, n_left_out:]
         codes = self.terms.codes[rows]
         is_present = codes < self.terms.n_terms
         position = np.broadcast_to(np.arange(len(rows))[:, None], codes.shape)[is_present]
@@ -132,8 +160,8 @@ class CellModels:
         shape = (len(rows), self.terms.n_terms)
         terms = sparse.csr_matrix((1 / self.scale[present], (position, present)), shape=shape)
         if terms.shape[0] * terms.shape[1] <= MAX_DENSE_ENTRIES:
-            return np.hstack([self.numbers[rows], terms.toarray()])
-        return sparse.hstack([sparse.csr_matrix(self.numbers[rows]), terms], format="csr")
+            return np.hstack([numbers, terms.toarray()])
+        return sparse.hstack([sparse.csr_matrix(numbers), terms], format="csr")
 
 
 def _numbers(problem: FitProblem) -> Floats:

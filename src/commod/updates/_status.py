@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.path import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
-from commod._text import most_change_text, n_of, verb
-from commod.updates._held_out import PromiseTest
+from commod._text import MAX_CHANGED, most_change_text, n_of, verb
+from commod.updates._expectation_text import expectation_texts
+from commod.updates._held_out import MAX_ALIKE, PromiseTest
+from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
 from commod.updates._whom import outscoring_sentences
@@ -22,12 +24,13 @@ KNOWING_METHOD = "even for a method that knows the sensitive features"
 
 
 def sentences(
-    update: Any, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None
+    update: Any, problem: FitProblem, fitted: FittedUpdate, test: PromiseTest | None
 ) -> Iterator[str]:
     """Yield the sentences of `status_` of a `ControlledDebiaser`, the most important first.
 
     `problem` has the rows that were measured. `test` is None without `confidence`.
     """
+    outcome, expectation = fitted.outcome, fitted.expectation
     metric, n_fit_rows = update.compared_text().metric, len(problem.rows)
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
     covered, left_out = (text.named for text in update._group_texts)
@@ -38,11 +41,15 @@ def sentences(
         yield promise_text(goal, update.confidence, test, covered)
     elif outcome.stopped_by is not None:
         yield from budget_texts(metric, outcome.stopped_by, problem.caps, covered)
-    else:
+    elif expectation is None or outcome.violation > 0:
         yield target_text(goal, update.reached_, covered, update.change_rate_)
+    if expectation is not None:
+        yield from expectation_texts(update, problem, goal, expectation, covered)
     if left_out:
         yield left_out
     yield update._figures_text("fit rows" if test is None else "held-out rows")
+    if fitted.optimism:
+        yield fitted.optimism
     yield from outscoring_sentences(update.outscoring_)
     if test is None and update.change_rate_:
         yield from whom_texts(update, problem)
@@ -59,7 +66,8 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         return
     if update.limit_ >= 0 and update.change_rate_:
         yield limit_text(update.limit_, update.fewest_change_rate_)
-    if not update.reached_ and not is_test:
+    is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
+    if is_missed and not update._is_budget and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
         yield missed_text(goal, asked.limit(update.target_), update.direction, problem.caps)
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
@@ -99,9 +107,9 @@ def budget_texts(metric: str, stopped_by: str, caps: Caps, groups: str) -> Itera
 
 
 def promise_text(goal: str, confidence: float, test: PromiseTest, groups: str) -> str:
-    """Return whether a goal is promised; otherwise, how many rows the promise would need.
+    """Return whether a goal is promised; otherwise, which check failed, with numbers.
 
-    `groups` names the groups that the promise covers.
+    `groups` names the groups that the promise covers, and those that it does not cover.
     """
     promise = f"for new people with confidence {confidence:g}, {groups}"
     if test.choice.is_promised:
@@ -109,19 +117,33 @@ def promise_text(goal: str, confidence: float, test: PromiseTest, groups: str) -
             f"{goal} is promised {promise}, if the rows are new to the base model and new people "
             "come from the same population."
         )
-    reason = (
-        "the tested update, the fairest on the fit half, is not fairer than the target on the "
-        "held-out rows"
-    )
-    if np.isfinite(test.n_rows_needed):
-        reason = f"about {_round_up(test.n_rows_needed):,} rows would be needed"
-    text = f"Insufficient evidence that {goal} holds {promise}: {reason}."
+    text = f"Insufficient evidence that {goal} holds {promise}: {_failure_text(test)}."
     if test.choice.kept is None:
         text += (
             " The fairest update that was fitted is not fairer than the base model on the held-out "
             "rows, so no decision changes (r = 1)."
         )
     return text
+
+
+def _failure_text(test: PromiseTest) -> str:
+    """Return why the promise of the first tested update failed."""
+    tested = "the tested update, the fairest on the fit half,"
+    if test.choice.failure == "degenerate":
+        return (
+            f"{tested} changes {test.change_rate:.1%} of the held-out decisions. An update that "
+            f"changes more than {MAX_CHANGED:.0%} of them, or that makes {MAX_ALIKE:.0%} of them "
+            "alike, is not promised"
+        )
+    if not np.isfinite(test.observed):
+        return f"on the held-out rows, {tested} has no positive decisions to compare"
+    bound = (
+        f"{tested} has {test.observed:.3f} on the held-out rows, and {test.promised:.3f} is what "
+        "these rows can promise"
+    )
+    if test.choice.failure == "unfair" or not np.isfinite(test.n_rows_needed):
+        return f"{tested} is not fairer than the target on the held-out rows ({test.observed:.3f})"
+    return f"{bound}; about {_round_up(test.n_rows_needed):,} rows would be needed"
 
 
 def sample_text(outcome: SearchOutcome, n_fit_rows: int) -> str:

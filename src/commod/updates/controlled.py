@@ -10,18 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from commod._data.base_model import BaseScores
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
 from commod._record import Request
 from commod._solvers.concepts import Concepts
-from commod._statistics.promises import (
-    fairness_interval,
-    promised_fairness,
-    rows_factor,
-)
+from commod._statistics.promises import fairness_interval
 from commod._text import most_change_text
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
@@ -32,31 +27,19 @@ from commod.updates._controlled_parameters import (
     read_change_cost,
 )
 from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
+from commod.updates._expectation_text import store_expectation
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
-from commod.updates._held_out import (
-    PromiseTest,
-    choose_update,
-    fairest_first,
-    split_in_halves,
-    take_fit_rows,
-)
+from commod.updates._held_out import PromiseTest, take_fit_rows
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
-from commod.updates._new_rows import fit_update
-from commod.updates._path import fit_path
+from commod.updates._new_rows import FittedUpdate, fit_update
 from commod.updates._problem import FitProblem
 from commod.updates._progress import progress_bar
+from commod.updates._promise import fit_promise
 from commod.updates._scaled_concepts import concepts_of
-from commod.updates._search import (
-    SearchOutcome,
-    changed_rows,
-    no_change,
-    price_of_target,
-)
+from commod.updates._search import SearchOutcome, changed_rows, price_of_target
 from commod.updates._sweep_targets import SearchCandidate, sweep_targets
 from commod.updates.ratio import RatioUpdate
-
-N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
 
 
 class ControlledDebiaser(RatioUpdate):
@@ -78,10 +61,11 @@ class ControlledDebiaser(RatioUpdate):
         Floor on the P-rule, or ceiling on the disparity. None with `max_changes`: the best
         fairness for that budget. None without: 0.8 for the P-rule, 0.1 for a disparity.
     target_on : str, default="fit_rows"
-        "fit_rows": the target holds on the rows of the fit. "new_rows": it holds in expectation on
-        as many new people.
+        "new_rows": the target holds in expectation on as many new people; see `expected_fairness_`.
+        "fit_rows": it holds on the fit rows, and new people mostly fall short of it. Not used with
+        `confidence`.
     fit_rows_are_new : bool, default=None
-        Whether the fit rows are new to the base model. None: judged from its scores.
+        Whether the fit rows are new to the base model. None: judged from its accuracy on them.
     max_changes : float, default=None
         Hard limit on the share of decisions that change on the fit rows, in [0, 1].
     max_accuracy_loss : float, default=None
@@ -157,7 +141,8 @@ class ControlledDebiaser(RatioUpdate):
     scorecard_ : Scorecard
         r and its concepts as points on the raw columns.
     reached_ : bool
-        Whether the target is reached on the rows that `status_` names. Always True for a budget
+        Whether the target is expected on new people; on the rows that `status_` names where
+        `target_on` is "fit_rows" or `confidence` is used. Always True for a budget
         (`max_changes` without `target`). An update that changes more than half of all decisions may
         reach its target; `status_` and a TargetWarning then say first that it is no success.
     promised_ : bool or None
@@ -165,6 +150,15 @@ class ControlledDebiaser(RatioUpdate):
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
         Figures of the update and of the base model: on the fit rows, with `confidence` on the
         held-out rows.
+    expected_fairness_, expected_change_rate_, expected_accuracy_ : float
+        What is expected on a new sample of as many people, from rows that were left out of the
+        search. NaN with "fit_rows" and with `confidence`.
+    expected_spread_ : dict
+        Standard deviation of "fairness", "change_rate" and "accuracy" over these rows' five parts.
+    internal_target_ : float
+        The stricter target that was used on the fit rows; `target_` where none is needed.
+    cells_ : str
+        "soft" where the search used probabilities of groups and labels, "true" otherwise.
     fairness_interval_ : tuple of float
         Two-sided interval of the fairness for people like these rows, at `confidence` (0.95 if
         None). It is too optimistic on rows that the update was fitted on. NaN with sample weights.
@@ -330,10 +324,9 @@ class ControlledDebiaser(RatioUpdate):
         with self._as_it_was_on_error():
             problem = self._prepare(X, y, sensitive_features, sample_weight, change_cost)
             if self.confidence is not None:
-                self._fit_promise(problem)
+                fit_promise(self, problem)
             else:
-                kept, self._expectation = fit_update(self, problem)
-                self._store_fit(kept.problem, kept.outcome)
+                self._store_fit(fit_update(self, problem))
         is_met = self.reached_ and self.promised_ is not False
         if not is_met or most_change_text(self.change_rate_):
             warnings.warn(self.status_, TargetWarning, stacklevel=2)
@@ -404,13 +397,14 @@ class ControlledDebiaser(RatioUpdate):
 
     # -- storing a fit ---------------------------------------------------------------------
 
-    def _store_fit(self, problem: FitProblem, outcome: SearchOutcome) -> None:
+    def _store_fit(self, fitted: FittedUpdate) -> None:
         """Store an update and its figures on the rows of the problem."""
+        problem, outcome = fitted.problem, fitted.outcome
         self.promised_ = None
         self.direction_ = problem.direction
         self._store_update(problem, outcome)
         self.multiplier_ = price_of_target(problem, outcome)
-        self._store_figures(problem, outcome)
+        self._store_figures(problem, fitted)
 
     def _store_no_change(self, problem: FitProblem) -> None:
         """Store r = 1, so that rows can be read before a search."""
@@ -441,16 +435,22 @@ class ControlledDebiaser(RatioUpdate):
         return new_decisions(base, ratio)
 
     def _store_figures(
-        self, problem: FitProblem, outcome: SearchOutcome, test: PromiseTest | None = None
+        self,
+        problem: FitProblem,
+        fitted: FittedUpdate,
+        test: PromiseTest | None = None,
     ) -> None:
         """Measure the stored update on the rows of a problem and write `status_`.
 
         `test` is the test of a promise on these rows; None without `confidence`.
         """
+        store_expectation(self, fitted)
         decisions = self._decisions_on(problem)
         self._store_outcome(problem.rows, decisions)
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
+        if fitted.expectation is not None:
+            is_met = fitted.expectation.is_reached
         self.reached_ = self._is_budget or bool(is_met)
         self.fairness_interval_ = (float("nan"), float("nan"))
         if not problem.is_weighted:
@@ -460,7 +460,7 @@ class ControlledDebiaser(RatioUpdate):
         asked = problem.with_direction(*self._moves(self.fitted_param("direction")))
         costs = whom_costs(asked, decisions, self.fairness_)
         self.limit_, self.cost_, self.cost_limit_ = costs
-        self.fewest_change_rate_ = float(outcome.fewest)
+        self.fewest_change_rate_ = float(fitted.outcome.fewest)
         (left_out,), covered = self._group_texts, covered_text(problem.rows)
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
@@ -469,66 +469,7 @@ class ControlledDebiaser(RatioUpdate):
             left_out = self._store_left_out(rows, decisions, halves)
             covered = covered_text(problem.rows, with_held_out_rows=True)
         self._group_texts = (covered, left_out)
-        self.status_ = " ".join(status.sentences(self, problem, outcome, test))
-
-    # -- promises ---------------------------------------------------------------------
-
-    def _fit_promise(self, problem: FitProblem) -> None:
-        """Store the cheapest update whose promise holds.
-
-        1. Fit updates from the target up to parity on one half of the rows.
-        2. Test their promises on the held-out half, the fairest update first.
-        3. Keep the last update before the first failure. If the first test fails, keep the fairest
-           update if it is fairer than the base model on the held-out half; otherwise, keep r = 1.
-        """
-        fit_half, held_out = self._halves(problem)
-        constraint = self._constraint
-        is_strict = constraint.is_met(self._target, constraint.near_ideal)
-        tightest = constraint.ideal if is_strict else constraint.near_ideal
-        targets = np.linspace(self._target, tightest, N_TESTED_TARGETS)
-        with progress_bar("ControlledDebiaser", self.progress, "models") as report:
-            fit_half, path = fit_path(fit_half, targets.tolist(), report)
-        self.direction_ = fit_half.direction
-        held_out = self._problem(held_out.rows, fit_half.encoding)  # in this direction
-        tested = fairest_first(fit_half, [outcome for (outcome,) in path])
-        tables = []
-        for outcome in tested:
-            self._store_update(fit_half, outcome)
-            tables.append(held_out.counts(self._decisions_on(held_out)))
-        unchanged = held_out.counts(held_out.rows.base.decisions)
-        confidence = float(self.confidence or 0.95)
-        choice = choose_update(constraint, tables, unchanged, self._target, confidence)
-        self.promised_ = choice.is_promised
-        kept = no_change(tested[0]) if choice.kept is None else tested[choice.kept]
-        self._store_update(fit_half, kept)
-        self.multiplier_ = price_of_target(fit_half, kept)
-        self.path_ = [
-            {
-                **outcome.steps[-1]._asdict(),
-                "step": "tested" if i < choice.n_tested else "not tested",
-                "promised_fairness": promised_fairness(self.constraints, *table, confidence),
-            }
-            for i, (outcome, table) in enumerate(zip(tested, tables, strict=True))
-        ]
-        table = unchanged if choice.kept is None else tables[choice.kept]
-        factor = rows_factor(self.constraints, *table, self._target, confidence)
-        every_row = self._problem(problem.rows, fit_half.encoding)  # the terms that have points
-        test = PromiseTest(every_row, len(fit_half.rows), factor * 2 * len(held_out.rows), choice)
-        self._store_figures(held_out, kept, test)
-
-    def _halves(self, problem: FitProblem) -> tuple[FitProblem, FitProblem]:
-        """Return the problem on the half to fit on, and on the held-out half."""
-        sizes, _ = problem.counts(problem.rows.base.decisions)
-        if (sizes < 2).any():
-            raise InputError(
-                "confidence needs rows of every group in both halves, but a group has only "
-                f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows."
-            )
-        first, second = split_in_halves(problem.rows, check_random_state(self.random_state))
-        # Terms are learned from the fit half, so `min_category_size` counts people of that half.
-        fit_half = self._problem(take_fit_rows(problem.rows, first))
-        held_out = self._problem(take_fit_rows(problem.rows, second), fit_half.encoding)
-        return fit_half, held_out
+        self.status_ = " ".join(status.sentences(self, problem, fitted, test))
 
     # -- applying ---------------------------------------------------------------------
 
@@ -583,7 +524,7 @@ class ControlledDebiaser(RatioUpdate):
         if target is None:
             fitted._store_update(problem, outcome)
         else:
-            fitted._store_fit(problem, outcome)
+            fitted._store_fit(FittedUpdate(problem, outcome))
         return fitted
 
     def request(self) -> Request:

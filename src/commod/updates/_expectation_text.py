@@ -1,0 +1,123 @@
+"""Say what is expected of an update on new people, and what would help where that is not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from commod._text import most_change_text, shown
+from commod.updates._expectation import Expectation, internal_targets
+from commod.updates._new_rows import FittedUpdate
+from commod.updates._problem import FitProblem
+from commod.updates._soft_cells import N_FOLDS
+
+
+def store_expectation(update: Any, fitted: FittedUpdate) -> None:
+    """Store the figures that are expected on new people; NaN where none are."""
+    expectation = fitted.expectation
+    update.cells_ = "true" if fitted.problem.soft_cells is None else "soft"
+    update.internal_target_ = update._target
+    names = ("fairness", "change_rate", "accuracy")
+    spread = dict.fromkeys(names, float("nan"))
+    update.expected_fairness_ = update.expected_change_rate_ = float("nan")
+    update.expected_accuracy_ = float("nan")
+    if expectation is not None:
+        figures = expectation.figures
+        update.internal_target_ = float(expectation.internal_target)
+        update.expected_fairness_ = float(figures.fairness)
+        update.expected_change_rate_ = float(figures.change_rate)
+        update.expected_accuracy_ = float(figures.accuracy)
+        spread = {name: float(value) for name, value in figures.spread._asdict().items()}
+    update.expected_spread_ = spread
+
+
+def expectation_texts(
+    update: Any, problem: FitProblem, goal: str, expectation: Expectation, groups: str
+) -> Iterator[str]:
+    """Yield what is expected on new people, the goal first.
+
+    `goal` is such as "P-rule of label 1 ≥ 0.8"; `groups` names the groups that are compared, where
+    others are left out.
+    """
+    people = f"on as many new people {groups}".rstrip()
+    if update._is_budget:
+        yield f"The {update.compared_text().metric} expected {people} is {_expected(expectation)}."
+    elif expectation.is_reached:
+        but = ", but this is no success" if most_change_text(update.change_rate_) else ""
+        yield f"{goal} is expected {people}: {_expected(expectation)}{but}."
+    else:
+        yield f"{goal} is not expected {people}: {_expected(expectation)} is."
+        yield from missing_texts(problem, update.target_, update.fairness_, expectation)
+    yield from figures_texts(problem, expectation)
+
+
+def figures_texts(problem: FitProblem, expectation: Expectation) -> Iterator[str]:
+    """Yield the other expected figures, and how samples differ from an expectation."""
+    figures = expectation.figures
+    text = f"{figures.change_rate:.1%} of their decisions are expected to change"
+    if not np.isnan(figures.accuracy):
+        text += f", with an accuracy of {figures.accuracy:.3f}"
+    yield f"{text}."
+    source = f"the {N_FOLDS} folds that it was measured on"
+    if expectation.n_outside is not None:
+        n_rows = f"the {expectation.n_outside:,} rows outside the search sample"
+        source = f"{N_FOLDS} parts of {n_rows}, which it was measured on"
+    worse = "fall below" if problem.constraint.higher_is_fairer else "lie above"
+    yield (
+        f"About half of all samples {worse} an expectation. Over {source}, the standard "
+        f"deviation is {figures.spread.fairness:.3f}."
+    )
+
+
+def missing_texts(
+    problem: FitProblem, target: float, fit_value: float, expectation: Expectation
+) -> Iterator[str]:
+    """Yield why a target is not expected, the smallest cell, and how many rows would help."""
+    constraint, n_rows = problem.constraint, len(problem.rows)
+    if not constraint.is_met(fit_value, target):
+        return  # it is not reached on the fit rows either
+    sizes, _ = problem.counts(problem.rows.base.decisions)
+    yield (
+        f"No update of these columns is expected to reach it with {n_rows:,} rows; the smallest "
+        f"cell, {_cell_name(problem, int(sizes.argmin()))}, has {int(sizes.min()):,}."
+    )
+    strictest = internal_targets(constraint, target)[-1]
+    needed = rows_needed(n_rows, target, strictest, expectation.figures.fairness)
+    if np.isfinite(needed):
+        step = 10 ** max(0, int(np.floor(np.log10(needed))) - 1)
+        yield (
+            f"About {int(np.ceil(needed / step) * step):,} rows would be enough, if the part that "
+            "is lost on new people falls with the square root of their number."
+        )
+
+
+def rows_needed(n_rows: int, target: float, strictest: float, expected: float) -> float:
+    """Return about how many rows a target needs, infinite where no number is enough.
+
+    With `n_rows`, the strictest internal target lets a fairness be `expected` on new people. What
+    is lost between the two is taken to fall with the square root of the number of rows.
+
+    Examples
+    --------
+    >>> rows_needed(1000, target=0.9, strictest=0.98, expected=0.82)
+    4000.0
+    """
+    lost, allowed = abs(strictest - expected), abs(strictest - target)
+    return float(round(n_rows * (lost / allowed) ** 2)) if allowed > 0 else float("inf")
+
+
+def _expected(expectation: Expectation) -> str:
+    return f"{expectation.figures.fairness:.3f}"
+
+
+def _cell_name(problem: FitProblem, cell: int) -> str:
+    """Return a cell in words: its group and, where it counts, its true label."""
+    rate_row, group = np.unravel_index(cell, problem.cells.shape)
+    compared = np.unique(problem.rows.groups.codes[problem.rows.in_constraint])
+    name = f"group {shown(problem.rows.group_names[compared[group]])}"
+    label = problem.constraint.rate_rows[int(rate_row)].label
+    if label is None:
+        return name
+    return f"{name} with a {'positive' if label else 'negative'} true label"

@@ -1,0 +1,151 @@
+"""Fit a `ControlledDebiaser` with `confidence`: choose what to test, test it, keep one update.
+
+1. Split the rows in two halves.
+2. On the fit half, choose how numeric columns become terms, and fit updates from the target up to
+   parity.
+3. On the held-out half, test their promises, the fairest update on the fit half first.
+4. Keep the last update before the first failure. If the first test fails, keep the first update if
+   it is fairer than the base model on the held-out half; otherwise, keep r = 1.
+
+Every choice before the tests uses the fit half only. The held-out half is new to all of them, so
+they do not change the error of a promise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from commod._statistics.promises import promised_fairness, rows_factor
+from commod.exceptions import InputError
+from commod.updates._controlled_problem import Numeric, fit_problem, numeric_terms
+from commod.updates._fit_rows import FitRows
+from commod.updates._held_out import (
+    PromiseTest,
+    Table,
+    choose_update,
+    fairest_first,
+    is_degenerate,
+    split_in_halves,
+    take_fit_rows,
+)
+from commod.updates._new_rows import FittedUpdate
+from commod.updates._path import fit_path
+from commod.updates._problem import FitProblem
+from commod.updates._progress import progress_bar
+from commod.updates._search import changed_rows, no_change, price_of_target, search_target
+
+N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
+COMPARED_AT = 0.75  # of the way from the target to parity: where kinds of terms are compared
+LEAST_CELL = 8  # people of the smallest cell of the fit half, from which this comparison can tell
+
+
+def fit_promise(update: Any, problem: FitProblem) -> None:
+    """Store in a `ControlledDebiaser` the cheapest update whose promise holds."""
+    random_state = check_random_state(update.random_state)
+    fit_half, held_out = _halves(update, problem, random_state)
+    constraint, target = update._constraint, update._target
+    is_strict = constraint.is_met(target, constraint.near_ideal)
+    tightest = constraint.ideal if is_strict else constraint.near_ideal
+    targets = np.linspace(target, tightest, N_TESTED_TARGETS)
+    with progress_bar("ControlledDebiaser", update.progress, "models") as report:
+        fit_half, path = fit_path(fit_half, targets.tolist(), report)
+    update.direction_ = fit_half.direction
+    held_out = update._problem(held_out.rows, fit_half.encoding)  # in this direction
+    tested = fairest_first(fit_half, [outcome for (outcome,) in path])
+    base = held_out.rows.base.decisions
+    tables: list[Table] = []
+    degenerate, change_rates = [], []
+    for outcome in tested:
+        update._store_update(fit_half, outcome)
+        decisions = update._decisions_on(held_out)
+        tables.append(held_out.counts(decisions))
+        degenerate.append(is_degenerate(base, decisions))
+        change_rates.append(float(np.mean(base != decisions)))
+    unchanged = held_out.counts(base)
+    confidence = float(update.confidence)
+    choice = choose_update(constraint, tables, unchanged, target, confidence, degenerate)
+    update.promised_ = choice.is_promised
+    kept = no_change(tested[0]) if choice.kept is None else tested[choice.kept]
+    update._store_update(fit_half, kept)
+    update.multiplier_ = price_of_target(fit_half, kept)
+    bounds = [promised_fairness(constraint, *table, confidence) for table in tables]
+    update.path_ = [
+        {
+            **outcome.steps[-1]._asdict(),
+            "step": "tested" if i < choice.n_tested else "not tested",
+            "promised_fairness": bounds[i],
+        }
+        for i, outcome in enumerate(tested)
+    ]
+    table: Table = unchanged if choice.kept is None else tables[choice.kept]
+    factor = rows_factor(constraint, *table, target, confidence)
+    observed = constraint.value_from_counts(*tables[0])
+    test = PromiseTest(
+        problem=update._problem(problem.rows, fit_half.encoding),  # the terms that have points
+        n_fit_rows=len(fit_half.rows),
+        n_rows_needed=factor * 2 * len(held_out.rows),
+        choice=choice,
+        observed=float("nan") if observed is None else float(observed),
+        promised=bounds[0],
+        change_rate=change_rates[0],
+    )
+    update._store_figures(held_out, FittedUpdate(fit_half, kept), test)
+
+
+def _halves(
+    update: Any, problem: FitProblem, random_state: np.random.RandomState
+) -> tuple[FitProblem, FitProblem]:
+    """Return the problem on the half to fit on, and on the held-out half."""
+    sizes, _ = problem.counts(problem.rows.base.decisions)
+    if (sizes < 2).any():
+        raise InputError(
+            "confidence needs rows of every group in both halves, but a group has only "
+            f"{sizes.min()} that counts. Raise min_group_size, merge groups or add rows.",
+        )
+    first, second = split_in_halves(problem.rows, random_state)
+    # Terms are learned from the fit half, so `min_category_size` counts people of that half.
+    rows = take_fit_rows(problem.rows, first)
+    numeric = numeric_terms(update)
+    if update.numeric == "auto" and numeric == "bins" and sizes.min() // 2 >= LEAST_CELL:
+        numeric = best_numeric(update, rows, random_state)
+    fit_half = fit_problem(update, rows, None, numeric)
+    held_out = update._problem(take_fit_rows(problem.rows, second), fit_half.encoding)
+    return fit_half, held_out
+
+
+# ---------------------------------------------------------------------------------------------
+# Points per bin or per unit
+
+
+def best_numeric(update: Any, rows: FitRows, random_state: np.random.RandomState) -> Numeric:
+    """Return how numeric columns become terms, so that updates are fairest on new rows.
+
+    Points per bin reach a target on the fit rows with fewer changes, but more of their gain is
+    chance. So both kinds are fitted on one half of the rows and measured on the other half, and
+    vice versa. The fairer kind wins.
+    """
+    halves = split_in_halves(rows, random_state)
+    kinds: list[Numeric] = ["unit", "bins"]
+    shortfalls = [_shortfall_on_new_rows(update, rows, halves, kind) for kind in kinds]
+    return kinds[int(np.argmin(shortfalls))]
+
+
+def _shortfall_on_new_rows(
+    update: Any, rows: FitRows, halves: tuple[NDArray[np.intp], NDArray[np.intp]], kind: Numeric
+) -> float:
+    """Return how far updates are from the target on rows that they were not fitted on."""
+    constraint = update._constraint
+    target = constraint.towards_ideal(update._target, COMPARED_AT)
+    decisions = rows.base.decisions.copy()
+    for index, other in (halves, halves[::-1]):
+        problem = fit_problem(update, take_fit_rows(rows, index), None, kind)
+        outcome = search_target(problem, target).outcome
+        new = fit_problem(update, take_fit_rows(rows, other), problem.encoding)
+        decisions[other] ^= changed_rows(new, outcome)
+    if is_degenerate(rows.base.decisions, decisions):
+        return float("inf")
+    return float(constraint.shortfall(rows.fairness(constraint, decisions), update._target))
