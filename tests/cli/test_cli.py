@@ -28,7 +28,7 @@ pytest.importorskip("duckdb")
 COMMAND = Path(sys.executable).with_name("commod")
 DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
 TOLD = ("--label", "y", "--sensitive", "race", "--score-column", "f")
-FIT = (*TOLD, "--borderline", "0")  # the quickest search
+FIT = (*TOLD, "--borderline", "0", "--target-on", "fit_rows")  # the quickest search
 
 
 @pytest.fixture(scope="module")

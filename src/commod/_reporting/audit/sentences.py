@@ -75,7 +75,6 @@ def answer_of(evidence: Evidence) -> tuple[str, ...]:
         _who_changes(evidence),
         _how_decided(evidence),
         _fairness(evidence),
-        _asked_expected_measured(evidence),
         _left_out(evidence),
         *outscoring_sentences(evidence),
         _distance_to_limit(evidence),
@@ -160,25 +159,6 @@ def _fairness(evidence: Evidence) -> str:
         else:
             text += f" The target, {goal}, is reached on these rows."
     return text
-
-
-def _asked_expected_measured(evidence: Evidence) -> str:
-    """Return the target, what the fit expects on new people, and what these rows have."""
-    expected, after = evidence.expected, evidence.fairness.after.value
-    if expected is None or after is None:
-        return ""
-    figures = [
-        f"expected on new people {metric_text(evidence, expected.fairness)}",
-        f"measured on these rows {metric_text(evidence, after)}",
-    ]
-    target = evidence.request.target
-    if target is not None:
-        figures.insert(0, f"asked {target_text(evidence, target, after)}")
-    worse = "below" if evidence.constraint.higher_is_fairer else "above"
-    return (
-        f"{evidence.fairness.name}: {', '.join(figures)}. About half of all samples lie {worse} "
-        "an expectation."
-    )
 
 
 def _other_ratio(evidence: Evidence) -> str:
