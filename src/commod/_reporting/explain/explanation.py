@@ -335,7 +335,7 @@ class Explanation(ExplainedDecisions):
         >>> X = pd.DataFrame(
         ...     {"score": [0.4, 0.6] * 100, "age": range(200)}, index=[f"P{i}" for i in range(200)]
         ... )
-        >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.9)
+        >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.9, target_on="fit_rows")
         >>> update = update.fit(X, sensitive_features=(X["age"] < 100) & (X["score"] < 0.5))
         >>> why = explain(update, X)
         >>> why.person(4) == why.person(id="P4")
