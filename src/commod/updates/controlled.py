@@ -27,7 +27,7 @@ from commod.updates._controlled_parameters import (
     read_change_cost,
 )
 from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
-from commod.updates._expectation_text import store_expectation
+from commod.updates._expectation_text import smallest_cell_text, store_expectation
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._held_out import PromiseTest, take_fit_rows
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
@@ -468,7 +468,7 @@ class ControlledDebiaser(RatioUpdate):
             halves = f"on the {len(rows):,} rows of both halves"
             left_out = self._store_left_out(rows, decisions, halves)
             covered = covered_text(problem.rows, with_held_out_rows=True)
-        self._group_texts = (covered, left_out)
+        self._group_texts = (covered, left_out, smallest_cell_text(problem))
         self.status_ = " ".join(status.sentences(self, problem, fitted, test))
 
     # -- applying ---------------------------------------------------------------------
