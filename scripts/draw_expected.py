@@ -16,6 +16,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -65,7 +66,7 @@ def main() -> None:
     """Print the shares of splits that reach the target, and draw both histograms."""
     warnings.simplefilter("ignore")
     splits = [measured_on_held_out(seed) for seed in SEEDS]
-    figure, axes = plt.subplots(2, 1, figsize=(6.4, 3.6), sharex=True, layout="constrained")
+    figure, axes = plt.subplots(2, 1, figsize=(6.4, 3.6), sharex=True, sharey=True, layout="constrained")
     edges = np.arange(0.68, 0.92, 0.01)
     for (target_on, name), axis in zip(NAMES.items(), axes, strict=True):
         values = np.array([split[target_on] for split in splits])
@@ -79,6 +80,7 @@ def main() -> None:
         axis.axvline(values.mean(), color="#cc3311", linestyle="--", label="mean")
         axis.set_title(f"{name}: {n_reached} of {len(values)} reach it", fontsize=10, loc="left")
         axis.set_ylabel("splits")
+        axis.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].legend(frameon=False)
     axes[1].set_xlabel("P-rule of “low risk” of held-out people")
     figure.savefig(IMAGE, dpi=110)
