@@ -198,6 +198,22 @@ def asked_expected_measured(audit: Audit) -> str:
     )
 
 
+def expected_figures(audit: Audit) -> str:
+    """Return the other figures that are expected on new people; empty without an expectation."""
+    expected, fairness = audit.expected, asked_fairness(audit)
+    if expected is None or fairness is None:
+        return ""
+    text = f"New people: {percent(expected.change_rate)} of the decisions are expected to change"
+    if expected.accuracy is not None:
+        text += f", with an accuracy of {percent(expected.accuracy)}"
+    if expected.spread is not None:
+        text += (
+            f". Over five parts of the rows of this measurement, the standard deviation of the "
+            f"{fairness.metric} is {number(expected.spread, 3)}"
+        )
+    return f"{text}."
+
+
 def other_ratio(audit: Audit) -> str:
     """Return the P-rule of the other label before and after; empty for other metrics."""
     fairness = asked_fairness(audit)
