@@ -66,7 +66,9 @@ def main() -> None:
     """Print the shares of splits that reach the target, and draw both histograms."""
     warnings.simplefilter("ignore")
     splits = [measured_on_held_out(seed) for seed in SEEDS]
-    figure, axes = plt.subplots(2, 1, figsize=(6.4, 3.6), sharex=True, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(
+        2, 1, figsize=(6.4, 3.6), sharex=True, sharey=True, layout="constrained"
+    )
     edges = np.arange(0.68, 0.92, 0.01)
     for (target_on, name), axis in zip(NAMES.items(), axes, strict=True):
         values = np.array([split[target_on] for split in splits])

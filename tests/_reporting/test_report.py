@@ -251,7 +251,7 @@ def test_one_line_has_what_was_asked_expected_and_measured(page, markdown):
     budget = replace(FULL, request=replace(FULL.request, target=None))
     assert "P-rule: expected 0.807 on new people, measured" in render_markdown(budget)
     without = replace(FULL, expected=None)
-    assert "new people" not in Page(render_html(without)).text
+    assert "on new people" not in Page(render_html(without)).text
 
 
 def test_the_first_screen_says_rates_by_group_in_plain_words(page):

@@ -1,4 +1,4 @@
-"""`commod debias` states a target for new people, and says what is expected and what is measured."""
+"""`commod debias` states a target for new people: what is expected, and what is measured."""
 
 from __future__ import annotations
 

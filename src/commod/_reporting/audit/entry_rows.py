@@ -458,9 +458,7 @@ def _add_row_figures(
     )
 
 
-def _read_expected(
-    explanation: Explanation | None, request: Request
-) -> ExpectedOnNewPeople | None:
+def _read_expected(explanation: Explanation | None, request: Request) -> ExpectedOnNewPeople | None:
     """Return what the fit expects; None where the audit is about another request."""
     if explanation is None:
         return None

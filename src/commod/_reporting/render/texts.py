@@ -186,7 +186,8 @@ def asked_expected_measured(audit: Audit) -> str:
     if audit.expected is None or fairness is None or fairness.after.value is None:
         return ""
     expected, after = (
-        fairness_number(audit, value, 3) for value in (audit.expected.fairness, fairness.after.value)
+        fairness_number(audit, value, 3)
+        for value in (audit.expected.fairness, fairness.after.value)
     )
     figures = [f"expected {expected} on new people", f"measured {after} on {evaluated_rows(audit)}"]
     if (target := audit.request.target) is not None:
