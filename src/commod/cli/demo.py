@@ -27,7 +27,7 @@ LABELS = {0: "low risk", 1: "high risk"}
 TARGET = 0.8  # the P-rule that US guidelines on hiring call the four-fifths rule
 MAX_MARGIN = 0.2  # nobody with a score below 0.3 or above 0.7 changes
 LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)  # the frontier of COMMOD
-N_REFITS = 6  # for stability; more refits would be more exact and take longer
+N_REFITS = 4  # for stability; more refits would be more exact and take longer
 
 
 @dataclass(frozen=True)
