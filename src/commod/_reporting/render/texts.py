@@ -204,13 +204,13 @@ def expected_figures(audit: Audit) -> str:
     expected, fairness = audit.expected, asked_fairness(audit)
     if expected is None or fairness is None:
         return ""
-    text = f"New people: {percent(expected.change_rate)} of the decisions are expected to change"
+    text = f"{percent(expected.change_rate)} of the decisions on new people are expected to change"
     if expected.accuracy is not None:
         text += f", with an accuracy of {percent(expected.accuracy)}"
     if expected.spread is not None:
         text += (
-            f". Over five parts of the rows of this measurement, the standard deviation of the "
-            f"{fairness.metric} is {number(expected.spread, 3)}"
+            f". Over five parts of the fit rows, the standard deviation of the {fairness.metric} is "
+            f"{number(expected.spread, 3)}"
         )
     return f"{text}."
 
