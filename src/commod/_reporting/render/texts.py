@@ -209,8 +209,8 @@ def expected_figures(audit: Audit) -> str:
         text += f", with an accuracy of {percent(expected.accuracy)}"
     if expected.spread is not None:
         text += (
-            f". Over five parts of the fit rows, the standard deviation of the {fairness.metric} is "
-            f"{number(expected.spread, 3)}"
+            f". Over five parts of the fit rows, the standard deviation of the {fairness.metric} "
+            f"is {number(expected.spread, 3)}"
         )
     return f"{text}."
 
