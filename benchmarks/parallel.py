@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from experiments.run import ONE_THREAD
+from experiments.run import one_thread
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -42,24 +41,9 @@ def in_parallel(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...
     if jobs == 1:
         return [function(*one) for one in arguments]
     context = multiprocessing.get_context("spawn")
-    with _one_thread(), ProcessPoolExecutor(jobs, context) as pool:
+    with one_thread(), ProcessPoolExecutor(jobs, context) as pool:
         futures = [pool.submit(function, *one) for one in arguments]
         return [future.result() for future in futures]
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let new processes use one thread each: JOBS processes already use the cores."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def kept(name: str, compute: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:

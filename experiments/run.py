@@ -130,7 +130,7 @@ def compute_all(cells: Sequence[Cell], done: Done, jobs: int, effort: float = 1.
     progress = _Progress(len(distinct), missing, jobs, effort)
     # a worker that gets Ctrl-C would end its training early and return that as its result
     quiet = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
-    with _one_thread(), progress, ProcessPoolExecutor(jobs, context, **quiet) as pool:
+    with one_thread(), progress, ProcessPoolExecutor(jobs, context, **quiet) as pool:
         futures = {pool.submit(_computed, cell.module, cell.arguments): cell for cell in missing}
         try:
             for future in as_completed(futures):
@@ -147,7 +147,7 @@ def compute_all(cells: Sequence[Cell], done: Done, jobs: int, effort: float = 1.
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Let new workers use one thread; NumPy and JAX read these variables when imported."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)

@@ -51,6 +51,17 @@ def test_a_lower_bound_of_a_ratio_is_seldom_too_high_in_cells_of_any_size():
     assert worst_of_score > 2 * ALPHA  # why the score bound alone is not enough
 
 
+@pytest.mark.parametrize("alpha", [0.005, 0.001])
+def test_very_small_errors_hold_for_certain(alpha):
+    for n1, n2 in itertools.product([1, 2, 3, 7, 30], repeat=2):
+        x1, x2 = every_outcome(n1, n2)
+        ratio = ratio_safe_bound(x1, n1, x2, n2, alpha) >= 0.8
+        assert error_rates(ratio, n1, n2, 0.8 * RATES, RATES).max() <= alpha
+        gap = difference_safe_bound(x1, n1, x2, n2, alpha) <= 0.5
+        second = np.append(RATES[RATES < 0.5], 0.5)
+        assert error_rates(gap, n1, n2, second + 0.5, second).max() <= alpha
+
+
 def test_an_upper_bound_of_a_difference_is_seldom_too_low_in_cells_of_any_size():
     worst_of_score = 0.0
     for n1, n2 in SIZES:

@@ -8,7 +8,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, metrics
+from commod import ControlledDebiaser, ScoreColumn, metrics
 from commod.datasets import make_biased
 from commod.exceptions import BaseModelWarning, CommodWarning, InputError, TargetWarning
 from commod.metrics._constraint import get_constraint
@@ -178,6 +178,21 @@ def test_a_target_that_the_base_model_reaches_is_expected_of_it_unchanged():
     assert update.expected_fairness_ == pytest.approx(update.fairness_, abs=0.03)
 
 
+def test_a_base_model_that_reaches_the_target_by_chance_changes_nevertheless():
+    rng = np.random.default_rng(3)
+    group = np.repeat(["a", "b", "c"], 150)
+    X = pd.DataFrame({name: rng.normal(size=450) + 2 * (group == name) for name in "bc"})
+    accepted = np.concatenate([np.arange(150) < n for n in (75, 61, 61)])  # P-rule 0.813
+    X["score"] = np.where(accepted, 0.7, 0.3) + rng.uniform(-0.1, 0.1, 450)
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.8, progress=False, borderline=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CommodWarning)
+        update.fit(X, accepted * 1, sensitive_features=group)
+    assert update.base_fairness_ > 0.8
+    assert update.change_rate_ > 0
+    assert update.internal_target_ > update.base_fairness_
+
+
 def test_with_fit_rows_nothing_is_expected():
     update = fitted(target_on="fit_rows")
     assert update.fairness_ >= 0.8
@@ -202,10 +217,15 @@ def test_parity_has_no_stricter_internal_target():
     assert update.change_rate_ < 0.5
 
 
-def test_rows_outside_the_search_sample_replace_the_folds(monkeypatch):
-    monkeypatch.setattr(_sample, "MIN_ROWS", 600)
-    monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 50)
-    monkeypatch.setattr(_sample, "MIN_CELL_ROWS", 150)
+@pytest.fixture
+def small_samples(monkeypatch):
+    sizes = {"MIN_ROWS": 600, "MIN_CHANGED_ROWS": 50, "MIN_CELL_ROWS": 150}
+    for name, size in sizes.items():
+        monkeypatch.setattr(_sample, name, size)
+
+
+@pytest.mark.usefixtures("small_samples")
+def test_rows_outside_the_search_sample_replace_the_folds():
     rows = rows_of(6000)
     update = ControlledDebiaser(MODEL, progress=False, borderline=0)
     with pytest.MonkeyPatch.context() as patch:
@@ -218,10 +238,8 @@ def test_rows_outside_the_search_sample_replace_the_folds(monkeypatch):
     )
 
 
-def test_the_rows_outside_stand_for_all_rows(monkeypatch):
-    monkeypatch.setattr(_sample, "MIN_ROWS", 600)
-    monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 50)
-    monkeypatch.setattr(_sample, "MIN_CELL_ROWS", 150)
+@pytest.mark.usefixtures("small_samples")
+def test_the_rows_outside_stand_for_all_rows():
     rows = rows_of(6000)
     update = ControlledDebiaser(MODEL, progress=False, borderline=0)
     problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)

@@ -16,7 +16,12 @@ from commod.updates._base_optimism import optimism_text
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_problem import problems_for_new_rows
 from commod.updates._cross_fit import Folds, OutsideRows, figures_on_folds, with_target
-from commod.updates._expectation import Expectation, expect_target, is_near_parity
+from commod.updates._expectation import (
+    Expectation,
+    expect_target,
+    internal_targets,
+    is_near_parity,
+)
 from commod.updates._gates import KeptUpdate, fit_fewest, fit_target, spend
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import refit_target
@@ -33,31 +38,54 @@ class ExpectedUpdate(NamedTuple):
     expectation: Expectation
 
 
-def fit_new_rows(problems: Sequence[FitProblem], target: float) -> ExpectedUpdate:
+def fit_new_rows(
+    problems: Sequence[FitProblem], target: float, start: float | None = None
+) -> ExpectedUpdate:
     """Return the update of one of the problems that is expected to reach the target best.
 
     The problems have the same rows and differ in their terms and cells. The first one chooses the
-    direction of changes.
+    direction of changes. `start` is the internal target to begin with; the stated one if None.
     """
+    start = target if start is None else start
     several = len(problems) > 1
-    kept = _best_update(problems, target) if several else fit_fewest(problems[0], target)
-    kept = spend(kept, target)
+    kept = _best_update(problems, start) if several else fit_fewest(problems[0], start)
+    kept = spend(kept, start)
     problem = kept.problem
-    if not changed_rows(problem, kept.outcome).any() or kept.outcome.violation > 0:
+    if kept.outcome.violation > 0:
         return expect_as_it_is(kept, target)
+    if not changed_rows(problem, kept.outcome).any():
+        return _beyond_base_model(problems, expect_as_it_is(kept, target), target)
     outside = outside_rows(kept)
     if outside is not None:
         expectation = expect_target(outside, problem.constraint, target)
         expectation = replace(expectation, n_outside=len(outside))
         return ExpectedUpdate(with_target(kept, expectation.internal_target), expectation)
     folds = Folds(kept, draw_folds(problem))
-    expectation = expect_target(folds.directions(target), problem.constraint, target)
-    if expectation.internal_target == target:
+    expectation = expect_target(folds.directions(start), problem.constraint, target)
+    if expectation.internal_target == start:
         return ExpectedUpdate(kept, expectation)
     stricter = refit_target(kept, expectation.internal_target)
     directions = folds.directions(expectation.internal_target)
     expectation = expect_target(directions, problem.constraint, target)
     return ExpectedUpdate(with_target(stricter, expectation.internal_target), expectation)
+
+
+def _beyond_base_model(
+    problems: Sequence[FitProblem], unchanged: ExpectedUpdate, target: float
+) -> ExpectedUpdate:
+    """Return the update where the base model reaches the target on the fit rows by itself.
+
+    It stays unchanged if it is expected to reach the target on new people, too.
+    """
+    first = problems[0]
+    stricter = [
+        internal
+        for internal in internal_targets(first.constraint, target)
+        if not first.constraint.is_met(first.base_fairness, internal)
+    ]
+    if unchanged.expectation.is_reached or not stricter:
+        return unchanged
+    return fit_new_rows(problems, target, stricter[0])
 
 
 def has_enough_rows(problem: FitProblem) -> bool:
