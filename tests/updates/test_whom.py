@@ -15,7 +15,7 @@ from commod._study.frontier.plot import default_color
 from commod.exceptions import InputError
 from commod.metrics import outscoring_probability
 from commod.rivals import LPP, MinimalFlip, RejectOption
-from commod.updates import controlled
+from commod.updates import _promise
 from quick_updates import quick_control
 
 matplotlib.use("Agg")
@@ -76,7 +76,7 @@ def test_the_favourable_label_decides_who_gains(rows):
 
 
 def test_held_out_rows_are_the_rows_of_the_figures(rows, monkeypatch):
-    monkeypatch.setattr(controlled, "N_TESTED_TARGETS", 2)  # fewer fits
+    monkeypatch.setattr(_promise, "N_TESTED_TARGETS", 2)  # fewer fits
     X, y, group = rows
     update = quick_control(
         ScoreColumn("score"), target=0.8, confidence=0.6, direction="gains_only", random_state=0

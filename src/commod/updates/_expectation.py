@@ -43,6 +43,12 @@ class Expectation:
     is_reached: bool
     n_outside: int | None = None
 
+    @classmethod
+    def unknown(cls, target: float) -> Expectation:
+        """Return the expectation where there are too few rows for one."""
+        nan = float("nan")
+        return cls(target, ExpectedFigures(nan, nan, nan, Spread(nan, nan, nan)), is_reached=False)
+
 
 def internal_targets(constraint: Constraint, target: float) -> list[float]:
     """Return the internal targets to try, loosest first; parity has only itself."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._text import most_change_text, shown
+from commod._text import most_change_text, n_of, shown
 from commod.updates._expectation import Expectation, internal_targets
 from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
@@ -42,6 +42,9 @@ def expectation_texts(
     others are left out.
     """
     people = f"on as many new people {groups}".rstrip()
+    if np.isnan(expectation.figures.fairness):
+        yield f"Nothing can be expected {people}: {_smallest_cell(problem)}, which is too few."
+        return
     if update._is_budget:
         yield f"The {update.compared_text().metric} expected {people} is {_expected(expectation)}."
     elif expectation.is_reached:
@@ -78,10 +81,9 @@ def missing_texts(
     constraint, n_rows = problem.constraint, len(problem.rows)
     if not constraint.is_met(fit_value, target):
         return  # it is not reached on the fit rows either
-    sizes, _ = problem.counts(problem.rows.base.decisions)
     yield (
-        f"No update of these columns is expected to reach it with {n_rows:,} rows; the smallest "
-        f"cell, {_cell_name(problem, int(sizes.argmin()))}, has {int(sizes.min()):,}."
+        f"No update of these columns is expected to reach it with {n_rows:,} rows; "
+        f"{_smallest_cell(problem)}."
     )
     strictest = internal_targets(constraint, target)[-1]
     needed = rows_needed(n_rows, target, strictest, expectation.figures.fairness)
@@ -110,6 +112,13 @@ def rows_needed(n_rows: int, target: float, strictest: float, expected: float) -
 
 def _expected(expectation: Expectation) -> str:
     return f"{expectation.figures.fairness:.3f}"
+
+
+def _smallest_cell(problem: FitProblem) -> str:
+    """Return the name and the size of the smallest cell in words."""
+    sizes, _ = problem.counts(problem.rows.base.decisions)
+    name = _cell_name(problem, int(sizes.argmin()))
+    return f"the smallest cell, {name}, has {n_of(int(sizes.min()), 'row')}"
 
 
 def _cell_name(problem: FitProblem, cell: int) -> str:

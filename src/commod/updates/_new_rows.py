@@ -21,7 +21,9 @@ from commod.updates._gates import KeptUpdate, fit_fewest, fit_target, spend
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import refit_target
 from commod.updates._search import SearchOutcome, changed_rows
-from commod.updates._soft_cells import draw_folds
+from commod.updates._soft_cells import N_FOLDS, draw_folds
+
+MIN_CELL_ROWS = 2 * N_FOLDS  # with fewer, folds say nothing about the rate of the cell
 
 
 class ExpectedUpdate(NamedTuple):
@@ -37,7 +39,9 @@ def fit_new_rows(problems: Sequence[FitProblem], target: float) -> ExpectedUpdat
     The problems have the same rows and differ in their terms and cells. The first one chooses the
     direction of changes.
     """
-    kept = _fit_best(problems, target) if len(problems) > 1 else fit_target(problems[0], target)
+    several = len(problems) > 1
+    kept = _best_update(problems, target) if several else fit_fewest(problems[0], target)
+    kept = spend(kept, target)
     problem = kept.problem
     if not changed_rows(problem, kept.outcome).any() or kept.outcome.violation > 0:
         return expect_as_it_is(kept, target)
@@ -56,13 +60,26 @@ def fit_new_rows(problems: Sequence[FitProblem], target: float) -> ExpectedUpdat
     return ExpectedUpdate(with_target(stricter, expectation.internal_target), expectation)
 
 
-def _fit_best(problems: Sequence[FitProblem], target: float) -> KeptUpdate:
-    """Return the update of the problem that is expected to need the fewest changes."""
+def has_enough_rows(problem: FitProblem) -> bool:
+    """Return whether every cell has enough rows for folds."""
+    sizes, _ = problem.counts(problem.rows.base.decisions)
+    return bool(sizes.min() >= MIN_CELL_ROWS)
+
+
+def best_problem(problems: Sequence[FitProblem], target: float) -> FitProblem:
+    """Return the problem whose update is expected to need the fewest changes."""
+    if len(problems) == 1 or not has_enough_rows(problems[0]):
+        return problems[0]
+    best = _best_update(problems, target).problem
+    return best.with_direction(problems[0].may_raise, problems[0].may_lower)
+
+
+def _best_update(problems: Sequence[FitProblem], target: float) -> KeptUpdate:
+    """Return the update that is expected to need the fewest changes, with the fewest changes."""
     first = fit_fewest(problems[0], target)
     moves = first.problem.may_raise, first.problem.may_lower
     others = [fit_fewest(problem.with_direction(*moves), target) for problem in problems[1:]]
-    best = min((first, *others), key=lambda kept: _rank(kept, target))
-    return spend(best, target)
+    return min((first, *others), key=lambda kept: _rank(kept, target))
 
 
 def _rank(kept: KeptUpdate, target: float) -> tuple[bool, bool, float]:
@@ -117,9 +134,11 @@ class FittedUpdate(NamedTuple):
 
 def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
     """Return the update that a `ControlledDebiaser` asks for, and what is expected of it."""
-    if update.target_on == "fit_rows":
+    is_on_new_rows = update.target_on == "new_rows"
+    if not is_on_new_rows or not has_enough_rows(problem):
         kept = fit_budget(problem) if update._is_budget else fit_target(problem, update._target)
-        return FittedUpdate(kept.problem, kept.outcome)
+        unknown = Expectation.unknown(update._target) if is_on_new_rows else None
+        return FittedUpdate(kept.problem, kept.outcome, unknown)
     problems, models = problems_for_new_rows(update, problem)
     if update._is_budget:
         kept, expectation = expect_as_it_is(fit_budget(problems[0]), update._target)

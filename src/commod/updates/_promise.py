@@ -1,8 +1,8 @@
 """Fit a `ControlledDebiaser` with `confidence`: choose what to test, test it, keep one update.
 
 1. Split the rows in two halves.
-2. On the fit half, choose how numeric columns become terms, and fit updates from the target up to
-   parity.
+2. On the fit half, choose terms and cells as for new rows (`_new_rows.py`), and fit updates from
+   the target up to parity.
 3. On the held-out half, test their promises, the fairest update on the fit half first.
 4. Keep the last update before the first failure. If the first test fails, keep the first update if
    it is fairer than the base model on the held-out half; otherwise, keep r = 1.
@@ -16,13 +16,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from commod._statistics.promises import promised_fairness, rows_factor
 from commod.exceptions import InputError
-from commod.updates._controlled_problem import Numeric, fit_problem, numeric_terms
-from commod.updates._fit_rows import FitRows
+from commod.updates._controlled_problem import problems_for_new_rows
 from commod.updates._held_out import (
     PromiseTest,
     Table,
@@ -32,15 +30,13 @@ from commod.updates._held_out import (
     split_in_halves,
     take_fit_rows,
 )
-from commod.updates._new_rows import FittedUpdate
+from commod.updates._new_rows import FittedUpdate, best_problem
 from commod.updates._path import fit_path
 from commod.updates._problem import FitProblem
 from commod.updates._progress import progress_bar
-from commod.updates._search import changed_rows, no_change, price_of_target, search_target
+from commod.updates._search import no_change, price_of_target
 
 N_TESTED_TARGETS = 24  # between the target and parity, for the updates that a promise is tested on
-COMPARED_AT = 0.75  # of the way from the target to parity: where kinds of terms are compared
-LEAST_CELL = 8  # people of the smallest cell of the fit half, from which this comparison can tell
 
 
 def fit_promise(update: Any, problem: FitProblem) -> None:
@@ -108,44 +104,8 @@ def _halves(
         )
     first, second = split_in_halves(problem.rows, random_state)
     # Terms are learned from the fit half, so `min_category_size` counts people of that half.
-    rows = take_fit_rows(problem.rows, first)
-    numeric = numeric_terms(update)
-    if update.numeric == "auto" and numeric == "bins" and sizes.min() // 2 >= LEAST_CELL:
-        numeric = best_numeric(update, rows, random_state)
-    fit_half = fit_problem(update, rows, None, numeric)
+    fit_half = update._problem(take_fit_rows(problem.rows, first))
+    problems, _ = problems_for_new_rows(update, fit_half)
+    fit_half = best_problem(problems, update._target)
     held_out = update._problem(take_fit_rows(problem.rows, second), fit_half.encoding)
     return fit_half, held_out
-
-
-# ---------------------------------------------------------------------------------------------
-# Points per bin or per unit
-
-
-def best_numeric(update: Any, rows: FitRows, random_state: np.random.RandomState) -> Numeric:
-    """Return how numeric columns become terms, so that updates are fairest on new rows.
-
-    Points per bin reach a target on the fit rows with fewer changes, but more of their gain is
-    chance. So both kinds are fitted on one half of the rows and measured on the other half, and
-    vice versa. The fairer kind wins.
-    """
-    halves = split_in_halves(rows, random_state)
-    kinds: list[Numeric] = ["unit", "bins"]
-    shortfalls = [_shortfall_on_new_rows(update, rows, halves, kind) for kind in kinds]
-    return kinds[int(np.argmin(shortfalls))]
-
-
-def _shortfall_on_new_rows(
-    update: Any, rows: FitRows, halves: tuple[NDArray[np.intp], NDArray[np.intp]], kind: Numeric
-) -> float:
-    """Return how far updates are from the target on rows that they were not fitted on."""
-    constraint = update._constraint
-    target = constraint.towards_ideal(update._target, COMPARED_AT)
-    decisions = rows.base.decisions.copy()
-    for index, other in (halves, halves[::-1]):
-        problem = fit_problem(update, take_fit_rows(rows, index), None, kind)
-        outcome = search_target(problem, target).outcome
-        new = fit_problem(update, take_fit_rows(rows, other), problem.encoding)
-        decisions[other] ^= changed_rows(new, outcome)
-    if is_degenerate(rows.base.decisions, decisions):
-        return float("inf")
-    return float(constraint.shortfall(rows.fairness(constraint, decisions), update._target))

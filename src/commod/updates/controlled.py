@@ -60,7 +60,7 @@ class ControlledDebiaser(RatioUpdate):
     target : float, default=None
         Floor on the P-rule, or ceiling on the disparity. None with `max_changes`: the best
         fairness for that budget. None without: 0.8 for the P-rule, 0.1 for a disparity.
-    target_on : str, default="fit_rows"
+    target_on : str, default="new_rows"
         "new_rows": the target holds in expectation on as many new people; see `expected_fairness_`.
         "fit_rows": it holds on the fit rows, and new people mostly fall short of it. Not used with
         `confidence`.
@@ -235,7 +235,7 @@ class ControlledDebiaser(RatioUpdate):
         *,
         constraints: str = "demographic_parity",
         target: float | None = None,
-        target_on: str = "fit_rows",
+        target_on: str = "new_rows",
         fit_rows_are_new: bool | None = None,
         max_changes: float | None = None,
         max_accuracy_loss: float | None = None,
