@@ -1,0 +1,118 @@
+"""Expect what the updates of a path do on new people.
+
+Searching without each fold for every update would take long. Neighbours on a path are alike, so:
+
+1. Search without each fold for two targets of the path.
+2. Measure some of the updates on rows that are new to these directions: the same target, another
+   offset. On a large table, measure the updates themselves outside the search sample.
+3. Interpolate the figures of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from commod.updates._cross_fit import (
+    ExpectedFigures,
+    FoldDirections,
+    Folds,
+    OutsideRows,
+    Spread,
+)
+from commod.updates._expectation import monotone_fairness
+from commod.updates._gates import KeptUpdate
+from commod.updates._path import SearchedPath
+from commod.updates._search import SearchOutcome
+from commod.updates._soft_cells import draw_folds
+
+SEARCHED_POSITIONS = (0.4, 0.9)  # on a path, of targets that are searched for without each fold
+N_MEASURED = 7  # targets of a path
+MEASURED_EXTRA = 3  # every third update past parity, and the last
+
+
+class SweptUpdate(NamedTuple):
+    """An update on a path, for a target on the fit rows, that may go past it.
+
+    It changes the share `extra` more of the rows than the target needs.
+    """
+
+    outcome: SearchOutcome
+    target: float
+    extra: float = 0.0
+
+
+class PathOnNewRows:
+    """The updates of a path on rows that are new to them."""
+
+    def __init__(self, path: SearchedPath, targets: Sequence[float]) -> None:
+        self.path = path
+        last = len(targets) - 1
+        self.searched = [targets[round(position * last)] for position in SEARCHED_POSITIONS]
+
+    def expect(self, line: Sequence[SweptUpdate]) -> list[ExpectedFigures]:
+        """Return what is expected of updates of the same shrinkage.
+
+        The loosest target comes first, then the updates past parity.
+        """
+        is_past = np.array([update.extra > 0 for update in line])
+        targets, past = np.flatnonzero(~is_past), np.flatnonzero(is_past)
+        places = np.linspace(0, len(targets) - 1, min(N_MEASURED, len(targets))).round()
+        at_targets = targets[np.unique(places.astype(np.intp))].tolist()
+        at_past = past[MEASURED_EXTRA - 1 :: MEASURED_EXTRA].tolist()
+        if len(past) and past[-1] not in at_past:
+            at_past.append(int(past[-1]))
+        measured = [self._measure(line[i]) for i in (*at_targets, *at_past)]
+        fairness = monotone_fairness(self.path.problem.constraint, measured[: len(at_targets)])
+        values = np.array([_as_row(figures) for figures in measured])
+        values[: len(at_targets), 0] = fairness
+        places = np.array([*at_targets, *at_past])
+        columns = [np.interp(np.arange(len(line)), places, column) for column in values.T]
+        return [_from_row(row) for row in np.transpose(columns).tolist()]
+
+    def _measure(self, update: SweptUpdate) -> ExpectedFigures:
+        if self.outside is not None:
+            return self.outside.figures_of(update.outcome)
+        is_initial = update.outcome.shrinkage == 1.0
+        near = [abs(update.target - target) for target in self.searched]
+        directions = self._initial if is_initial else self._directions[int(np.argmin(near))]
+        return directions.figures(update.target, update.extra)
+
+    @property
+    def n_outside(self) -> int | None:
+        """Return the number of rows outside the search sample; None where folds are measured."""
+        return None if self.outside is None else len(self.outside)
+
+    @cached_property
+    def outside(self) -> OutsideRows | None:
+        """Return the rows outside the search sample; None where there are none, or too few."""
+        return None if self.path.found.sample.is_all_rows else OutsideRows.of(self._kept)
+
+    @cached_property
+    def _kept(self) -> KeptUpdate:
+        path = self.path
+        return KeptUpdate(path.problem, path.updates[0][0], path.found, path.recipe, 0)
+
+    @cached_property
+    def _folds(self) -> Folds:
+        return Folds(self._kept, draw_folds(self.path.problem))
+
+    @cached_property
+    def _directions(self) -> list[FoldDirections]:
+        return [self._folds.directions(target) for target in self.searched]
+
+    @cached_property
+    def _initial(self) -> FoldDirections:
+        return self._folds.initial_directions(self.searched[-1])
+
+
+def _as_row(figures: ExpectedFigures) -> list[float]:
+    return [figures.fairness, figures.change_rate, figures.accuracy, *figures.spread]
+
+
+def _from_row(row: Sequence[float]) -> ExpectedFigures:
+    fairness, change_rate, accuracy, *spread = row
+    return ExpectedFigures(fairness, change_rate, accuracy, Spread(*spread))
