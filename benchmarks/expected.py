@@ -146,9 +146,9 @@ def _mean_p_rule(split: Split, decisions: Any, n_samples: int) -> float:
 def expectations(update: Any) -> dict[str, float]:
     """Return what an update expects on new rows."""
     return {
-        "expected": getattr(update, "expected_fairness_", np.nan),
-        "expected_changes": getattr(update, "expected_change_rate_", np.nan),
-        "expected_accuracy": getattr(update, "expected_accuracy_", np.nan),
+        "expected": update.expected_fairness_,
+        "expected_changes": update.expected_change_rate_,
+        "expected_accuracy": update.expected_accuracy_,
     }
 
 

@@ -90,6 +90,7 @@ def test_the_command_line_ends_with_code_1(fitted, tmp_path, capsys, monkeypatch
     arguments = [
         *("debias", str(tmp_path / "t.csv"), "--score-column", "score", "--sensitive", "group"),
         *("--at-least", "0.95", "--max-volume-change", "0", "--min-group-size", "10"),
+        *("--target-on", "fit_rows"),
         *("--out", str(tmp_path / "p.json")),
     ]
     with pytest.raises(SystemExit) as ended:

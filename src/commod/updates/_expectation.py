@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 
 # Internal targets, as shares of the way from the stated target to the strictest one.
 POSITIONS = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.27, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 1.0)
+MAX_SPREAD_OF_CHANGES = 0.1  # over the folds: a larger spread means different kinds of updates
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,14 @@ class Expectation:
         return cls(target, ExpectedFigures(nan, nan, nan, Spread(nan, nan, nan)), is_reached=False)
 
 
+def is_near_parity(constraint: Constraint, target: float) -> bool:
+    """Return whether a target is so strict that no stricter one is worth a search."""
+    return bool(constraint.is_met(target, constraint.near_ideal))
+
+
 def internal_targets(constraint: Constraint, target: float) -> list[float]:
-    """Return the internal targets to try, loosest first; parity has only itself."""
-    is_strict = constraint.is_met(target, constraint.near_ideal)
-    strictest = constraint.ideal if is_strict else constraint.near_ideal
-    values = target + (strictest - target) * np.array(POSITIONS)
-    return list(dict.fromkeys(values.tolist()))
+    """Return the internal targets to try, loosest first, for a target that is not near parity."""
+    return [float(target + (constraint.near_ideal - target) * share) for share in POSITIONS]
 
 
 def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> Expectation:
@@ -66,14 +69,18 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
     tried: list[float] = []
     measured: list[ExpectedFigures] = []
     for internal in internal_targets(constraint, target):
+        figures = new_rows.figures(internal)
+        if measured and figures.spread.change_rate > MAX_SPREAD_OF_CHANGES:
+            break  # in some folds the offset changes nearly everybody
         tried.append(internal)
-        measured.append(new_rows.figures(internal))
+        measured.append(figures)
         fairness = monotone_fairness(constraint, measured)
         if constraint.is_met(fairness[-1], target):
             break
-    else:
+    if not constraint.is_met(fairness[-1], target):
         fairest = int(np.argmin(constraint.shortfall(fairness, target)))
         return Expectation(tried[fairest], measured[fairest], is_reached=False)
+    internal = tried[-1]
     if len(tried) == 1:
         return Expectation(internal, measured[0], is_reached=True)
     before, after = fairness[-2:]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from commod._text import most_change_text, n_of, shown
-from commod.updates._expectation import Expectation, internal_targets
+from commod.updates._expectation import Expectation, is_near_parity
 from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._soft_cells import N_FOLDS
@@ -85,7 +85,7 @@ def missing_texts(
         f"No update of these columns is expected to reach it with {n_rows:,} rows; "
         f"{_smallest_cell(problem)}."
     )
-    strictest = internal_targets(constraint, target)[-1]
+    strictest = constraint.ideal if is_near_parity(constraint, target) else constraint.near_ideal
     needed = rows_needed(n_rows, target, strictest, expectation.figures.fairness)
     if np.isfinite(needed):
         step = 10 ** max(0, int(np.floor(np.log10(needed))) - 1)

@@ -16,7 +16,7 @@ from commod.updates._base_optimism import optimism_text
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_problem import problems_for_new_rows
 from commod.updates._cross_fit import Folds, OutsideRows, figures_on_folds, with_target
-from commod.updates._expectation import Expectation, expect_target
+from commod.updates._expectation import Expectation, expect_target, is_near_parity
 from commod.updates._gates import KeptUpdate, fit_fewest, fit_target, spend
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import refit_target
@@ -68,10 +68,12 @@ def has_enough_rows(problem: FitProblem) -> bool:
 
 def best_problem(problems: Sequence[FitProblem], target: float) -> FitProblem:
     """Return the problem whose update is expected to need the fewest changes."""
-    if len(problems) == 1 or not has_enough_rows(problems[0]):
-        return problems[0]
+    first = problems[0]
+    is_strict = is_near_parity(first.constraint, target)
+    if len(problems) == 1 or is_strict or not has_enough_rows(first):
+        return first
     best = _best_update(problems, target).problem
-    return best.with_direction(problems[0].may_raise, problems[0].may_lower)
+    return best.with_direction(first.may_raise, first.may_lower)
 
 
 def _best_update(problems: Sequence[FitProblem], target: float) -> KeptUpdate:
@@ -142,6 +144,8 @@ def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
     problems, models = problems_for_new_rows(update, problem)
     if update._is_budget:
         kept, expectation = expect_as_it_is(fit_budget(problems[0]), update._target)
+    elif is_near_parity(problem.constraint, update._target):
+        kept, expectation = expect_as_it_is(fit_target(problem, update._target), update._target)
     else:
         kept, expectation = fit_new_rows(problems, update._target)
     optimism = optimism_text(update, problem.rows, models)

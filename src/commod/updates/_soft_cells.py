@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
-from commod.updates._fit_rows import FitRows
+from commod.exceptions import InputError
 from commod.updates._problem import FitProblem
 
 Floats = NDArray[np.float64]
@@ -201,12 +201,15 @@ def with_soft_cells(problem: FitProblem, models: CellModels) -> FitProblem:
 
 def cell_models(problem: FitProblem, min_category_size: int, locked: Collection[str]) -> CellModels:
     """Return the models of the cells of a problem, on its columns without the locked ones."""
-    rows: FitRows = problem.rows
-    encoding = learn_encoding(
-        rows.columns,
-        rows.weight,
-        min_category_size=min_category_size,
-        locked=locked,
-        numeric="bins",
-    )
+    rows = problem.rows
+    try:
+        encoding = learn_encoding(
+            rows.columns,
+            rows.weight,
+            min_category_size=min_category_size,
+            locked=locked,
+            numeric="bins",
+        )
+    except InputError:  # no column has two bins: the numbers themselves are left
+        encoding = Encoding(())
     return CellModels.of(problem, encoding)
