@@ -123,9 +123,14 @@ class Folds:
 
     def directions(self, target: float) -> FoldDirections:
         """Return the directions that these searches find for a target."""
+        (directions,) = self.directions_each(target, [self.kept.recipe.shrinkage])
+        return directions
+
+    def directions_each(self, target: float, shrinkages: Sequence[float]) -> list[FoldDirections]:
+        """Return the directions that these searches find for a target, for each shrinkage."""
         with single_blas_thread:
-            outcomes = [search.outcome(target) for search in self._searches]
-        return self._new_to_folds(outcomes)
+            outcomes = [search.outcomes(target, shrinkages) for search in self._searches]
+        return [self._new_to_folds(some) for some in zip(*outcomes, strict=True)]
 
     def initial_directions(self, target: float) -> FoldDirections:
         """Return the initial directions of these searches, on all columns."""

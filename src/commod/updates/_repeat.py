@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,9 +33,15 @@ class RepeatedUpdate:
 
     def outcome(self, target: float) -> SearchOutcome:
         """Return the update for a target, with its exact offset on all rows of the problem."""
+        (outcome,) = self.outcomes(target, [self.search.shrinkage])
+        return outcome
+
+    def outcomes(self, target: float, shrinkages: Sequence[float]) -> list[SearchOutcome]:
+        """Return the updates for a target, one for each shrinkage."""
         task = self.search.task
         inequalities = self.sample.problem.inequalities(target, task.effects)
-        return outcome_of(self.sample, task, self.search.solve(inequalities), target)
+        solutions = self.search.solve_each(inequalities, shrinkages)
+        return [outcome_of(self.sample, task, solution, target) for solution in solutions]
 
     def initial_outcome(self, target: float) -> SearchOutcome:
         """Return the initial direction of all columns, with its exact offset for a target."""

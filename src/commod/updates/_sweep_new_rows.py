@@ -28,7 +28,6 @@ Report = Callable[[int, int], None] | None
 
 N_UPDATES = 100  # of a default frontier
 N_GRID_TARGETS = 10  # of each path that the updates of given targets are taken from
-EVERY = 2  # a direction is searched for at every second target
 TARGET_DIGITS = 3
 # Extra changes past parity, as shares.
 FEW_EXTRAS = (0.03, 0.08, 0.15, 0.25)
@@ -49,12 +48,19 @@ class ExpectedOutcome(NamedTuple):
 
 
 class PathPlan(NamedTuple):
-    """A path to search for: `extras` are those past parity, for each of the shrinkages."""
+    """A path to search for.
+
+    - `extras`: the extra changes past parity, for each of the shrinkages.
+    - `keep_direction`: whether updates keep to the direction of changes of the problem; otherwise,
+      the search chooses one of them.
+    - `every`: a direction is searched for at every second (third, …) target.
+    """
 
     problem: FitProblem
     shrinkages: tuple[float | None, ...]
     extras: tuple[tuple[float, ...], ...]
-    keep_direction: bool = True
+    keep_direction: bool
+    every: int
 
     @property
     def n_past(self) -> int:
@@ -105,16 +111,12 @@ def _search_lines(
     A path has `n_grid` targets, and none past parity. None: as many as a default frontier has.
     """
     models = cell_models(problem, update.min_category_size, update.locked_features)
-    plans = _plans(problem, with_soft_cells(problem, models))
+    plans = _plans(with_soft_cells(problem, models))
     if n_grid is not None:
         plans = [plan._replace(extras=((),) * len(plan.extras)) for plan in plans]
     sizes = _n_targets(plans) if n_grid is None else [n_grid] * len(plans)
     lines: list[Line] = []
     for i, (plan, size) in enumerate(zip(plans, sizes, strict=True)):
-        if lines and not plan.keep_direction:  # the first path has chosen the direction
-            first = lines[0].path.problem
-            problem = plan.problem.with_direction(first.may_raise, first.may_lower)
-            plan = plan._replace(problem=problem, keep_direction=True)
         values = path_targets(problem.constraint, ends, size)
         if n_grid is not None and values[0] != ends[0]:
             values = [ends[0], *values]
@@ -122,27 +124,20 @@ def _search_lines(
     return lines
 
 
-def _plans(problem: FitProblem, soft: FitProblem) -> list[PathPlan]:
+def _plans(soft: FitProblem) -> list[PathPlan]:
     """Return the paths of a frontier.
 
     For rates of all people, the direction of changes is chosen once. For constraints on errors,
     updates of each direction are on the frontier.
     """
-    if not (problem.constraint.needs_labels and problem.may_raise and problem.may_lower):
-        return [
-            PathPlan(problem, (None, 1.0), (FEW_EXTRAS, MANY_EXTRAS), keep_direction=False),
-            PathPlan(soft, (None,), (MANY_EXTRAS,), keep_direction=False),
-        ]
+    if not (soft.constraint.needs_labels and soft.may_raise and soft.may_lower):
+        return [PathPlan(soft, (None, 0.5, 1.0), (FEW_EXTRAS, (), MANY_EXTRAS), False, 2)]
     one_way = [soft.with_direction(may_raise, not may_raise) for may_raise in (True, False)]
-    strictest = problem.constraint.near_ideal
+    strictest = soft.constraint.near_ideal
+    possible = [one for one in one_way if np.isfinite(one.limit(strictest))]
     return [
-        PathPlan(soft, (None,), (SOME_EXTRAS,)),
-        *(
-            PathPlan(one, (None,), (FEW_EXTRAS,))
-            for one in one_way
-            if np.isfinite(one.limit(strictest))
-        ),
-        PathPlan(problem, (None,), ((),)),
+        PathPlan(soft, (None,), (SOME_EXTRAS,), True, 3),
+        *(PathPlan(one, (None,), (FEW_EXTRAS,), True, 3) for one in possible),
     ]
 
 
@@ -151,7 +146,7 @@ def _n_targets(plans: Sequence[PathPlan]) -> list[int]:
     n_left = N_UPDATES - sum(plan.n_past for plan in plans)
     n_lines = sum(len(plan.shrinkages) for plan in plans)
     sizes = [n_left // n_lines] * len(plans)
-    sizes[-1] += n_left % n_lines  # the last path has one shrinkage
+    sizes[-1] += n_left % n_lines if len(plans[-1].shrinkages) == 1 else 0
     return sizes
 
 
@@ -182,17 +177,17 @@ def _search_plan(plan: PathPlan, targets: Sequence[float], report: Report) -> It
         targets,
         report,
         plan.shrinkages,
-        every=EVERY,
+        every=plan.every,
         keep_direction=plan.keep_direction,
     )
-    on_new_rows = PathOnNewRows(path, targets)
+    on_new_rows = PathOnNewRows(path, targets, plan.shrinkages)
     for i, extras in enumerate(plan.extras):
         outcomes = [updates[i] for updates in path.updates]
         line = [SweptUpdate(*one) for one in zip(outcomes, targets, strict=True)]
         for extra in extras:
             further = extend_past_target(path.problem, outcomes[-1], extra)
             line.append(SweptUpdate(further, targets[-1], extra))
-        yield Line(path, line, on_new_rows.expect(line), on_new_rows.n_outside)
+        yield Line(path, line, on_new_rows.expect(line, i), on_new_rows.n_outside)
 
 
 def _part_of(report: Report, i: int, n_parts: int) -> Report:

@@ -2,9 +2,9 @@
 
 Searching without each fold for every update would take long. Neighbours on a path are alike, so:
 
-1. Search without each fold for two targets of the path.
-2. Measure some of the updates on rows that are new to these directions: the same target, another
-   offset. On a large table, measure the updates themselves outside the search sample.
+1. Search without each fold for one target of the path.
+2. Measure some of the updates on rows that are new to these directions: the offset is that for
+   the target of the update. On a large table, measure the updates outside the search sample.
 3. Interpolate the figures of the others.
 """
 
@@ -29,9 +29,9 @@ from commod.updates._path import SearchedPath
 from commod.updates._search import SearchOutcome
 from commod.updates._soft_cells import draw_folds
 
-SEARCHED_POSITIONS = (0.4, 0.9)  # on a path, of targets that are searched for without each fold
-N_MEASURED = 7  # targets of a path
-MEASURED_EXTRA = 3  # every third update past parity, and the last
+SEARCHED_POSITION = 0.7  # on a path, of the target that is searched for without each fold
+N_MEASURED = 6  # targets of a path
+MEASURED_EXTRA = 4  # every fourth update past parity, and the last
 
 
 class SweptUpdate(NamedTuple):
@@ -48,13 +48,15 @@ class SweptUpdate(NamedTuple):
 class PathOnNewRows:
     """The updates of a path on rows that are new to them."""
 
-    def __init__(self, path: SearchedPath, targets: Sequence[float]) -> None:
+    def __init__(
+        self, path: SearchedPath, targets: Sequence[float], shrinkages: Sequence[float | None]
+    ) -> None:
         self.path = path
-        last = len(targets) - 1
-        self.searched = [targets[round(position * last)] for position in SEARCHED_POSITIONS]
+        self.searched = targets[round(SEARCHED_POSITION * (len(targets) - 1))]
+        self.shrinkages = shrinkages
 
-    def expect(self, line: Sequence[SweptUpdate]) -> list[ExpectedFigures]:
-        """Return what is expected of updates of the same shrinkage.
+    def expect(self, line: Sequence[SweptUpdate], which: int) -> list[ExpectedFigures]:
+        """Return what is expected of updates of the same shrinkage, the number `which`.
 
         The loosest target comes first, then the updates past parity.
         """
@@ -65,7 +67,7 @@ class PathOnNewRows:
         at_past = past[MEASURED_EXTRA - 1 :: MEASURED_EXTRA].tolist()
         if len(past) and past[-1] not in at_past:
             at_past.append(int(past[-1]))
-        measured = [self._measure(line[i]) for i in (*at_targets, *at_past)]
+        measured = [self._measure(line[i], which) for i in (*at_targets, *at_past)]
         fairness = monotone_fairness(self.path.problem.constraint, measured[: len(at_targets)])
         values = np.array([_as_row(figures) for figures in measured])
         values[: len(at_targets), 0] = fairness
@@ -73,13 +75,10 @@ class PathOnNewRows:
         columns = [np.interp(np.arange(len(line)), places, column) for column in values.T]
         return [_from_row(row) for row in np.transpose(columns).tolist()]
 
-    def _measure(self, update: SweptUpdate) -> ExpectedFigures:
+    def _measure(self, update: SweptUpdate, which: int) -> ExpectedFigures:
         if self.outside is not None:
             return self.outside.figures_of(update.outcome)
-        is_initial = update.outcome.shrinkage == 1.0
-        near = [abs(update.target - target) for target in self.searched]
-        directions = self._initial if is_initial else self._directions[int(np.argmin(near))]
-        return directions.figures(update.target, update.extra)
+        return self._directions[which].figures(update.target, update.extra)
 
     @property
     def n_outside(self) -> int | None:
@@ -97,16 +96,16 @@ class PathOnNewRows:
         return KeptUpdate(path.problem, path.updates[0][0], path.found, path.recipe, 0)
 
     @cached_property
-    def _folds(self) -> Folds:
-        return Folds(self._kept, draw_folds(self.path.problem))
-
-    @cached_property
     def _directions(self) -> list[FoldDirections]:
-        return [self._folds.directions(target) for target in self.searched]
-
-    @cached_property
-    def _initial(self) -> FoldDirections:
-        return self._folds.initial_directions(self.searched[-1])
+        """Return the directions of each shrinkage."""
+        folds = Folds(self._kept, draw_folds(self.path.problem))
+        own = self.path.recipe.shrinkage
+        shrinkages = [own if s is None else s for s in self.shrinkages]
+        directions = folds.directions_each(self.searched, shrinkages)
+        return [
+            folds.initial_directions(self.searched) if s == 1.0 else one
+            for s, one in zip(self.shrinkages, directions, strict=True)
+        ]
 
 
 def _as_row(figures: ExpectedFigures) -> list[float]:
