@@ -54,6 +54,7 @@ class PathPlan(NamedTuple):
     - `keep_direction`: whether updates keep to the direction of changes of the problem; otherwise,
       the search chooses one of them.
     - `every`: a direction is searched for at every second (third, …) target.
+    - `n_targets`: the number of targets on a default frontier; 0 for as many as others leave.
     """
 
     problem: FitProblem
@@ -61,6 +62,7 @@ class PathPlan(NamedTuple):
     extras: tuple[tuple[float, ...], ...]
     keep_direction: bool
     every: int
+    n_targets: int = 0
 
     @property
     def n_past(self) -> int:
@@ -136,18 +138,20 @@ def _plans(soft: FitProblem) -> list[PathPlan]:
     strictest = soft.constraint.near_ideal
     possible = [one for one in one_way if np.isfinite(one.limit(strictest))]
     return [
-        PathPlan(soft, (None,), (SOME_EXTRAS,), True, 3),
-        *(PathPlan(one, (None,), (FEW_EXTRAS,), True, 3) for one in possible),
+        *(PathPlan(one, (None, 1.0), ((), FEW_EXTRAS), True, 2, n_targets=14) for one in possible),
+        PathPlan(soft, (None,), (SOME_EXTRAS,), True, 2),
     ]
 
 
 def _n_targets(plans: Sequence[PathPlan]) -> list[int]:
-    """Return the number of targets of each path, so that all have `N_UPDATES` updates together."""
-    n_left = N_UPDATES - sum(plan.n_past for plan in plans)
-    n_lines = sum(len(plan.shrinkages) for plan in plans)
-    sizes = [n_left // n_lines] * len(plans)
-    sizes[-1] += n_left % n_lines if len(plans[-1].shrinkages) == 1 else 0
-    return sizes
+    """Return the number of targets of each path, so that all have `N_UPDATES` updates together.
+
+    The last path has what the others leave.
+    """
+    sizes = [plan.n_targets for plan in plans[:-1]]
+    n_used = sum(size * len(plan.shrinkages) for size, plan in zip(sizes, plans, strict=False))
+    n_left = N_UPDATES - n_used - sum(plan.n_past for plan in plans)
+    return [*sizes, n_left // len(plans[-1].shrinkages)]
 
 
 def path_targets(constraint: Constraint, ends: tuple[float, float], n_targets: int) -> list[float]:

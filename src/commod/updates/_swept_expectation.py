@@ -2,7 +2,7 @@
 
 Searching without each fold for every update would take long. Neighbours on a path are alike, so:
 
-1. Search without each fold for one target of the path.
+1. Search without each fold for one or two targets of the path.
 2. Measure some of the updates on rows that are new to these directions: the offset is that for
    the target of the update. On a large table, measure the updates outside the search sample.
 3. Interpolate the figures of the others.
@@ -29,7 +29,9 @@ from commod.updates._path import SearchedPath
 from commod.updates._search import SearchOutcome
 from commod.updates._soft_cells import draw_folds
 
-SEARCHED_POSITION = 0.7  # on a path, of the target that is searched for without each fold
+# On a path, of the targets that are searched for without each fold. Constraints on errors need two:
+# their directions turn along the path.
+SEARCHED_POSITIONS = {False: (0.7,), True: (0.45, 1.0)}
 N_MEASURED = 6  # targets of a path
 MEASURED_EXTRA = 4  # every fourth update past parity, and the last
 
@@ -52,7 +54,8 @@ class PathOnNewRows:
         self, path: SearchedPath, targets: Sequence[float], shrinkages: Sequence[float | None]
     ) -> None:
         self.path = path
-        self.searched = targets[round(SEARCHED_POSITION * (len(targets) - 1))]
+        positions = SEARCHED_POSITIONS[path.problem.constraint.needs_labels]
+        self.searched = [targets[round(position * (len(targets) - 1))] for position in positions]
         self.shrinkages = shrinkages
 
     def expect(self, line: Sequence[SweptUpdate], which: int) -> list[ExpectedFigures]:
@@ -78,7 +81,8 @@ class PathOnNewRows:
     def _measure(self, update: SweptUpdate, which: int) -> ExpectedFigures:
         if self.outside is not None:
             return self.outside.figures_of(update.outcome)
-        return self._directions[which].figures(update.target, update.extra)
+        near = int(np.argmin([abs(update.target - target) for target in self.searched]))
+        return self._directions[near][which].figures(update.target, update.extra)
 
     @property
     def n_outside(self) -> int | None:
@@ -96,16 +100,17 @@ class PathOnNewRows:
         return KeptUpdate(path.problem, path.updates[0][0], path.found, path.recipe, 0)
 
     @cached_property
-    def _directions(self) -> list[FoldDirections]:
-        """Return the directions of each shrinkage."""
+    def _directions(self) -> list[list[FoldDirections]]:
+        """Return the directions for each searched target and each shrinkage."""
         folds = Folds(self._kept, draw_folds(self.path.problem))
         own = self.path.recipe.shrinkage
         shrinkages = [own if s is None else s for s in self.shrinkages]
-        directions = folds.directions_each(self.searched, shrinkages)
-        return [
-            folds.initial_directions(self.searched) if s == 1.0 else one
-            for s, one in zip(self.shrinkages, directions, strict=True)
-        ]
+        directions = [folds.directions_each(target, shrinkages) for target in self.searched]
+        if 1.0 in self.shrinkages:  # the initial direction, on all columns
+            initial = folds.initial_directions(self.searched[-1])
+            for some in directions:
+                some[self.shrinkages.index(1.0)] = initial
+        return directions
 
 
 def _as_row(figures: ExpectedFigures) -> list[float]:
