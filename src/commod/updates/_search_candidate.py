@@ -81,7 +81,7 @@ def candidates_of(
         return
     for one in swept:
         outcome, expectation = one.outcome, one.expectation
-        settings = {
+        settings: dict[str, Any] = {
             "target": one.target,
             "internal_target": expectation.internal_target,
             "shrinkage": outcome.shrinkage,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from commod.metrics._constraint import Constraint
+from commod.updates._controlled_problem import fit_problem
 from commod.updates._cross_fit import ExpectedFigures, with_target
 from commod.updates._expectation import Expectation, between
 from commod.updates._gates import KeptUpdate
@@ -54,7 +55,6 @@ class PathPlan(NamedTuple):
     - `keep_direction`: whether updates keep to the direction of changes of the problem; otherwise,
       the search chooses one of them.
     - `every`: a direction is searched for at every second (third, …) target.
-    - `n_targets`: the number of targets on a default frontier; 0 for as many as others leave.
     """
 
     problem: FitProblem
@@ -62,11 +62,6 @@ class PathPlan(NamedTuple):
     extras: tuple[tuple[float, ...], ...]
     keep_direction: bool
     every: int
-    n_targets: int = 0
-
-    @property
-    def n_past(self) -> int:
-        return sum(map(len, self.extras))
 
 
 class Line(NamedTuple):
@@ -112,14 +107,15 @@ def _search_lines(
 
     A path has `n_grid` targets, and none past parity. None: as many as a default frontier has.
     """
-    models = cell_models(problem, update.min_category_size, update.locked_features)
+    # The models of the cells are better with numbers per unit beside the bins.
+    per_unit = fit_problem(update, problem.rows, numeric="unit")
+    models = cell_models(per_unit, update.min_category_size, update.locked_features)
     plans = _plans(with_soft_cells(problem, models))
     if n_grid is not None:
         plans = [plan._replace(extras=((),) * len(plan.extras)) for plan in plans]
-    sizes = _n_targets(plans) if n_grid is None else [n_grid] * len(plans)
     lines: list[Line] = []
-    for i, (plan, size) in enumerate(zip(plans, sizes, strict=True)):
-        values = path_targets(problem.constraint, ends, size)
+    for i, plan in enumerate(plans):
+        values = path_targets(problem.constraint, ends, n_grid or _n_targets(plans))
         if n_grid is not None and values[0] != ends[0]:
             values = [ends[0], *values]
         lines += _search_plan(plan, values, _part_of(report, i, len(plans)))
@@ -138,20 +134,15 @@ def _plans(soft: FitProblem) -> list[PathPlan]:
     strictest = soft.constraint.near_ideal
     possible = [one for one in one_way if np.isfinite(one.limit(strictest))]
     return [
-        *(PathPlan(one, (None, 1.0), ((), FEW_EXTRAS), True, 2, n_targets=14) for one in possible),
         PathPlan(soft, (None,), (SOME_EXTRAS,), True, 2),
+        *(PathPlan(one, (None,), (FEW_EXTRAS,), True, 3) for one in possible),
     ]
 
 
-def _n_targets(plans: Sequence[PathPlan]) -> list[int]:
-    """Return the number of targets of each path, so that all have `N_UPDATES` updates together.
-
-    The last path has what the others leave.
-    """
-    sizes = [plan.n_targets for plan in plans[:-1]]
-    n_used = sum(size * len(plan.shrinkages) for size, plan in zip(sizes, plans, strict=False))
-    n_left = N_UPDATES - n_used - sum(plan.n_past for plan in plans)
-    return [*sizes, n_left // len(plans[-1].shrinkages)]
+def _n_targets(plans: Sequence[PathPlan]) -> int:
+    """Return the number of targets of each path on a default frontier of `N_UPDATES`."""
+    n_past = sum(len(extras) for plan in plans for extras in plan.extras)
+    return (N_UPDATES - n_past) // sum(len(plan.shrinkages) for plan in plans)
 
 
 def path_targets(constraint: Constraint, ends: tuple[float, float], n_targets: int) -> list[float]:
