@@ -19,6 +19,7 @@ from commod._record import (
     Concept,
     Condition,
     Estimate,
+    ExpectedOnNewPeople,
     Fairness,
     Gap,
     Group,
@@ -291,6 +292,7 @@ def audit(**changes):
             221,
         ),
         "outscoring": (outscoring("gain"), outscoring("loss")),
+        "expected": ExpectedOnNewPeople(0.8074, 0.0968, 0.6631, 0.0419),
     }  # fmt: skip
     return Audit(**{**figures, **changes})
 

@@ -242,6 +242,18 @@ def test_a_frontier_of_another_constraint_or_of_other_rows_is_told(tmp_path):
     assert "The audited update itself has P-rule 0.791 with 221 changes" in render_html(FULL, same)
 
 
+def test_one_line_has_what_was_asked_expected_and_measured(page, markdown):
+    line = (
+        "P-rule: asked at least 0.8, expected 0.807 on new people, measured 0.791 on 2,164 "
+        "held-out rows. About half of all samples lie below an expectation."
+    )
+    assert line in page.text and line in markdown
+    budget = replace(FULL, request=replace(FULL.request, target=None))
+    assert "P-rule: expected 0.807 on new people, measured" in render_markdown(budget)
+    without = replace(FULL, expected=None)
+    assert "on new people" not in Page(render_html(without)).text
+
+
 def test_the_first_screen_says_rates_by_group_in_plain_words(page):
     assert (
         "Before: of 100 people in group African-American, 42 get the favourable outcome; in group "

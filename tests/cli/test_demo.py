@@ -1,14 +1,12 @@
-"""The demo: gains near the threshold, the goal for unseen people, ProPublica's rate beside it."""
+"""The demo: gains near the threshold, a target for new people, ProPublica's rate beside it."""
 
 from __future__ import annotations
 
 import json
-import re
 from types import SimpleNamespace
 
 import pytest
 
-from commod._record import Request
 from commod.cli import _demo_text
 from commod.cli import demo as command
 
@@ -19,12 +17,9 @@ def parameters(constraints="demographic_parity", **stated):
     return {"constraints": constraints, **found}
 
 
-def test_the_reserve_on_the_fit_rows_is_only_the_default():
-    assert parameters()["target"] == command.FIT_TARGET
-    assert command._goal(Request(target=command.FIT_TARGET)).target == command.GOAL
-    assert command._goal(Request(target=0.7)).target == 0.7
-    gap = Request(constraints="equalized_odds", target=command.FIT_TARGET)
-    assert command._goal(gap) is gap
+def test_the_target_is_the_one_for_new_people():
+    assert parameters()["target"] == command.TARGET == 0.8
+    assert parameters(target=0.7)["target"] == 0.7
     assert "target" not in parameters("false_positive_rate_parity"), "the library has a default"
 
 
@@ -47,16 +42,22 @@ def test_the_table_shows_the_same_rates_whichever_label_counts(pos_label, tpr, f
     assert shown == ["20.0%", "70.0%"]
 
 
-def test_the_demo_gives_low_risk_near_the_threshold_and_says_whether_the_goal_holds(demo):
-    out, folder = " ".join(demo[0].split()), demo[1]
+def test_the_demo_says_what_was_asked_expected_and_measured_in_one_line(demo):
+    out, folder = demo
     audit = json.loads((folder / "audit.json").read_text())
-    value = audit["fairness"][0]["after"]["value"]
-    verdict = "is reached" if value >= command.GOAL else "is missed"
-    assert f"P-rule of “low risk” ≥ {command.GOAL:g} {verdict}" in out
-    assert f"asked for {command.FIT_TARGET:g} on the fit rows" in out
-    assert audit["request"]["target"] == command.GOAL
+    assert audit["request"]["target"] == command.TARGET
+    expected, measured = audit["expected"]["fairness"], audit["fairness"][0]["after"]["value"]
+    (line,) = (line for line in out.splitlines() if line.startswith("P-rule of “low risk”: asked"))
+    assert f"asked at least 0.8, expected {expected:.3f} on new people" in line
+    assert f"measured {measured:.3f} on {audit['n']:,} held-out people" in line
+    assert expected >= command.TARGET
+
+
+def test_the_demo_gives_low_risk_near_the_threshold(demo):
+    out, folder = demo
+    audit = json.loads((folder / "audit.json").read_text())
     assert audit["changes"]["n_losses"] == 0 < audit["changes"]["n_gains"]
-    assert re.search("called high risk, of those not arrested again", out)
+    assert "called high risk, of those not arrested again" in out
     assert (folder / "report.html").exists()
 
 
@@ -67,7 +68,7 @@ def test_the_demo_takes_other_constraints_targets_and_directions(tmp_path, call,
     code, out, err = call("demo", *told, "--output", tmp_path)
     assert code == 0, err
     assert "“high risk” among those who" in out or "of “high risk”" in out
-    assert "≤ 0.1 is " in out and "asked for" not in out
+    assert "asked at most 0.1, expected " in " ".join(out.split())
 
 
 def test_parameters_of_the_other_method_are_refused(tmp_path, call):

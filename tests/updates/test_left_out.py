@@ -304,3 +304,14 @@ def test_names_with_commas_are_listed_with_semicolons():
     left_out = update.status_.split("left out of the constraint: ")[1].split(". ")[0]
     assert left_out.startswith("race = other, age = old (") and "; race = sentinel" in left_out
     assert "race = other, age = old (" in str(caught[0].message)
+
+
+def test_the_smallest_cell_is_named_to_the_user_and_not_in_files(rows):
+    """Too few rows for a target on new people: `status_` names the group with the fewest."""
+    told = {"target": 0.95, "direction": "gains_only", "target_on": "new_rows"}
+    X, y, groups = rows
+    groups = np.where(groups == "other", SECRETS[2], "another")
+    update = quiet(quick_control(ScoreColumn("score"), **told), X[:200], y[:200], groups[:200])
+    assert not update.reached_ and "smallest cell, group 'sentinel-c" in update.status_
+    words = update.to_patch().content.reached.in_words
+    assert "the smallest cell has " in words and not secrets_in(words.encode())

@@ -332,8 +332,12 @@ def warn_about_base_model(
     classes: NDArray[Any],
     pos_label: Any,
     label: NDArray[np.bool_] | None,
+    may_be_seen: bool = True,
 ) -> None:
-    """Warn of equal or backward scores, of a `predict` that differs, and of training rows."""
+    """Warn of equal or backward scores, of a `predict` that differs, and of training rows.
+
+    Nothing is said about training rows unless they `may_be_seen` by the base model.
+    """
     scores = base.scores
     if np.ptp(scores) == 0:
         _warn(
@@ -343,17 +347,24 @@ def warn_about_base_model(
     _warn_about_order(estimator, base, classes, pos_label, label)
     if not isinstance(estimator, ScoreColumn) and hasattr(estimator, "predict"):
         _warn_about_own_decisions(estimator, X, base, pos_label)
+    if may_be_seen and (signs := training_signs(base, label)):
+        _warn(
+            f"The fit rows look like rows the base model was trained on ({signs}). Its scores of "
+            "these rows are too good: fit the update on held-out rows."
+        )
+
+
+def training_signs(base: BaseScores, label: NDArray[np.bool_] | None) -> str:
+    """Return the signs that the base model was trained on these rows; empty without any."""
+    scores = base.scores
     extreme = float(np.mean((scores < 1e-6) | (scores > 1 - 1e-6)))
     accuracy = float(np.mean(base.decisions == label)) if label is not None else float("nan")
     # With a rare outcome every model looks accurate, so errors must also be rarer than it.
     rare = 0.0 if label is None else min(float(label.mean()), 1 - float(label.mean()))
-    if extreme > 0.5 or (accuracy > 0.98 and 1 - accuracy < 0.1 * rare):
-        signs = [f"accuracy {accuracy:.3f}"] if label is not None else []
-        signs.append(f"{extreme:.0%} of the scores at 0 or 1")
-        _warn(
-            f"The fit rows look like rows the base model was trained on ({', '.join(signs)}). Its "
-            "scores of these rows are too good: fit the update on held-out rows."
-        )
+    if extreme <= 0.5 and not (accuracy > 0.98 and 1 - accuracy < 0.1 * rare):
+        return ""
+    signs = [f"accuracy {accuracy:.3f}"] if label is not None else []
+    return ", ".join([*signs, f"{extreme:.0%} of the scores at 0 or 1"])
 
 
 def _warn_about_order(

@@ -98,6 +98,20 @@ class Fairness:
 
 
 @dataclass(frozen=True)
+class ExpectedOnNewPeople:
+    """What the fit expects of the update on a new sample of as many people as it was fitted on.
+
+    `fairness` is the metric of the request, `spread` its standard deviation over five parts of the
+    rows that it was measured on. `accuracy` is None without true labels.
+    """
+
+    fairness: float
+    change_rate: float
+    accuracy: float | None
+    spread: float | None
+
+
+@dataclass(frozen=True)
 class Group:
     """One group before and after the update.
 
@@ -344,7 +358,7 @@ class Audit:
     unless they state their own. `answer` has the most important results as sentences. `notice` is
     set where most changes are losses, and says how many gains alone would reach the same fairness.
     `outscoring` has an entry for gains and one for losses, if there are any and base scores are
-    known.
+    known. `expected` is None where the fit has no expectation, or one of another request.
 
     Examples
     --------
@@ -382,6 +396,7 @@ class Audit:
     not_known: tuple[str, ...]
     provenance: Provenance
     outscoring: tuple[Outscoring, ...] = field(default=(), metadata=ADDED_LATER)
+    expected: ExpectedOnNewPeople | None = field(default=None, metadata=ADDED_LATER)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def verify_report(
     >>> import commod
     >>> from commod.datasets import make_biased
     >>> from sklearn.linear_model import LogisticRegression
-    >>> data = make_biased(400, random_state=0)
+    >>> data = make_biased(800, random_state=0)
     >>> model = LogisticRegression().fit(data.data, data.target)
     >>> update = commod.ControlledDebiaser(model, target=0.8)
     >>> update = update.fit(data.data, data.target, sensitive_features=data.sensitive_features)

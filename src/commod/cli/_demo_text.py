@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commod.cli._options import OutputOptions
-from commod.cli._printing import Printer, print_answer, target_holds
+from commod.cli._printing import Printer, print_answer
 
 if TYPE_CHECKING:
     from commod import Audit, Explanation
@@ -18,7 +18,6 @@ def print_result(audit: Audit, explanation: Explanation) -> None:
     """Print who changes and why."""
     printer = Printer(OutputOptions())
     printer.sentence()
-    _print_goal(audit, explanation.request.target, printer)
     print_answer(printer, audit)
     _print_groups(audit, printer)
     _print_segments(audit, printer)
@@ -68,27 +67,6 @@ def _high_risk(group: Group, true_label: int, pos_label: Any) -> list[str]:
     if pos_label == 0:
         shares = [None if share is None else 1 - share for share in shares]
     return [_number(share, ".1%") for share in shares]
-
-
-def _print_goal(audit: Audit, fit_target: float | None, printer: Printer) -> None:
-    """Print whether the goal holds for the people whom the update has not seen."""
-    holds, goal = target_holds(audit), audit.request.target
-    if holds is None:
-        return
-    fairness, after = audit.fairness[0], audit.fairness[0].after
-    sign = "≥" if fairness.higher_is_fairer else "≤"
-    verdict = "is reached" if holds else "is missed"
-    text = (
-        f"Goal for unseen people: {fairness.name} {sign} {goal:g} {verdict} "
-        f"({_number(fairness.before.value, '.3f')} → {_number(after.value, '.3f')}, 95% interval "
-        f"{_number(after.low, '.3f')} to {_number(after.high, '.3f')})."
-    )
-    if goal != fit_target:
-        text += (
-            f" The update was asked for {fit_target:g} on the fit rows: new people are "
-            "treated less equally than the rows of the fit."
-        )
-    printer.sentence(text, bold=True)
 
 
 def _print_segments(audit: Audit, printer: Printer) -> None:

@@ -150,7 +150,11 @@ def _console() -> Any:
 
 
 def print_answer(printer: Printer, audit: Audit) -> None:
-    """Print the answer of an audit."""
+    """Print the answer of an audit; the asked, expected and measured fairness come first."""
+    from commod._reporting.render.texts import asked_expected_measured
+
+    if line := asked_expected_measured(audit):
+        printer.sentence(line, bold=True)
     for sentence in audit.answer:
         printer.sentence(f"• {sentence}")
     if audit.notice:

@@ -48,6 +48,17 @@ class DebiasColumns(options.ColumnOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DebiasModel(options.ModelOptions):
+    """The base model, and whether it has seen the rows."""
+
+    fit_rows_are_new: bool | None = option(
+        None,
+        "--fit-rows-are-new/--fit-rows-are-seen",
+        help="Whether the rows are new to the base model. \\[default: judged from its accuracy]",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DebiasConstraint(options.ConstraintOptions):
     """What the update must reach, and the caps that it must keep."""
 
@@ -58,6 +69,11 @@ class DebiasConstraint(options.ConstraintOptions):
     )
     max_margin: float | None = option(
         None, help="No decision changes whose score is further than this from the threshold."
+    )
+    target_on: str = option(
+        "new_rows",
+        help="new_rows: the target is expected to hold on new people. fit_rows: it holds on the "
+        "rows of the table.",
     )
     gains_only: bool = option(False, help="Nobody loses the favourable outcome.")
     losses_only: bool = option(False, help="Nobody gains the favourable outcome.")
@@ -70,6 +86,7 @@ class DebiasConstraint(options.ConstraintOptions):
         return {
             "constraints": self.constraint,
             "target": self.target(self.constraint),
+            "target_on": self.target_on,
             "max_changes": self.max_changes,
             "max_accuracy_loss": self.max_accuracy_loss,
             "max_volume_change": self.max_volume_change,
@@ -141,7 +158,7 @@ class DebiasOutput(StudyOptions):
 def command(
     files: options.Files,
     columns: DebiasColumns,
-    model: options.ModelOptions,
+    model: DebiasModel,
     constraint: DebiasConstraint,
     search: SearchOptions,
     table: options.TableOptions,
@@ -153,9 +170,9 @@ def command(
 ) -> None:
     """Find the fewest changes that make a scored table fairer, and write them as a patch.
 
-    Exit code 0: the constraint is met, with --test-size also on the held-out rows. 1: it is not
-    met, and the closest update was written, or more than half of all decisions change. 2: bad
-    input.
+    Exit code 0: the target is expected on new people, with --test-size it also holds on the
+    held-out rows. 1: it is not, and the closest update was written, or more than half of all
+    decisions change. 2: bad input.
     """
     from commod._io.tables import check_outputs
     from commod.cli import _rows
@@ -176,6 +193,7 @@ def command(
         fit_rows,
         printer,
         threshold=model.threshold,
+        fit_rows_are_new=model.fit_rows_are_new,
         **search.parameters(),
         min_group_size=min_group_size,
         random_state=seed,
@@ -311,6 +329,7 @@ def _summary(
     is_met: bool,
 ) -> dict[str, Any]:
     from commod._record import to_plain
+    from commod._reporting.explain.expected import expected_of
 
     return {
         "constraint_met": is_met,
@@ -318,6 +337,7 @@ def _summary(
         "groups_left_out": to_plain(update.groups_left_out_),
         "asked": to_plain(patch.content.asked),
         "reached": to_plain(patch.content.reached),
+        "expected": to_plain(expected_of(update)),
         "columns": [column.name for column in patch.content.ratio.columns],
         "sha256": patch.sha256,
         "written": {name: str(path) for name, path in output.files.items() if path is not None},

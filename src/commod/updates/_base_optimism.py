@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from commod._data.base_model import training_signs
 from commod.exceptions import BaseModelWarning
 from commod.updates._fit_rows import FitRows
 from commod.updates._soft_cells import CellModels
@@ -41,7 +42,8 @@ def optimism_text(update: Any, rows: FitRows, models: CellModels) -> str:
         f"seen a row have {others:.3f}. If the base model has seen the fit rows, {NOT_CORRECTED}. "
         "Otherwise, pass fit_rows_are_new=True."
     )
-    warnings.warn(text, BaseModelWarning, stacklevel=4)
+    if not training_signs(rows.base, rows.label):  # another warning names these
+        warnings.warn(text, BaseModelWarning, stacklevel=4)
     return text
 
 

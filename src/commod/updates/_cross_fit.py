@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
 
-MIN_OUTSIDE_ROWS = 100  # of each stratum outside the sample that may change
+MIN_OUTSIDE_ROWS = 30  # of each stratum outside the sample that may change
 
 
 class Spread(NamedTuple):

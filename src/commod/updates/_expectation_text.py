@@ -9,6 +9,7 @@ import numpy as np
 
 from commod._text import most_change_text, n_of, shown
 from commod.updates._expectation import Expectation, is_near_parity
+from commod.updates._left_out import GroupText
 from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._soft_cells import N_FOLDS
@@ -115,10 +116,15 @@ def _expected(expectation: Expectation) -> str:
 
 
 def _smallest_cell(problem: FitProblem) -> str:
-    """Return the name and the size of the smallest cell in words."""
+    return smallest_cell_text(problem).named
+
+
+def smallest_cell_text(problem: FitProblem) -> GroupText:
+    """Return the size of the smallest cell in words; files get it without the name of the group."""
     sizes, _ = problem.counts(problem.rows.base.decisions)
     name = _cell_name(problem, int(sizes.argmin()))
-    return f"the smallest cell, {name}, has {n_of(int(sizes.min()), 'row')}"
+    size = f"has {n_of(int(sizes.min()), 'row')}"
+    return GroupText(f"the smallest cell, {name}, {size}", f"the smallest cell {size}")
 
 
 def _cell_name(problem: FitProblem, cell: int) -> str:

@@ -81,11 +81,11 @@ def candidates_of(
         return
     for one in swept:
         outcome, expectation = one.outcome, one.expectation
-        settings: dict[str, Any] = {
+        figures: dict[str, Any] = {
             "target": one.target,
             "internal_target": expectation.internal_target,
             "shrinkage": outcome.shrinkage,
             "cells": "true" if one.problem.soft_cells is None else "soft",
             "n_terms": int((outcome.weights != 0).sum()),
         }
-        yield SearchCandidate(settings, one.problem, outcome, fitted_copy, expectation)
+        yield SearchCandidate(figures, one.problem, outcome, fitted_copy, expectation)

@@ -33,7 +33,7 @@ def sentences(
     outcome, expectation = fitted.outcome, fitted.expectation
     metric, n_fit_rows = update.compared_text().metric, len(problem.rows)
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
-    covered, left_out = (text.named for text in update._group_texts)
+    covered, left_out, _ = (text.named for text in update._group_texts)
     if too_many := most_change_text(update.change_rate_):
         yield too_many
     if test is not None:

@@ -28,7 +28,7 @@ from commod.updates._controlled_parameters import (
 )
 from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
 from commod.updates._expectation import Expectation
-from commod.updates._expectation_text import store_expectation
+from commod.updates._expectation_text import smallest_cell_text, store_expectation
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._held_out import PromiseTest, take_fit_rows
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
@@ -46,7 +46,7 @@ class ControlledDebiaser(RatioUpdate):
     """The update with the fewest changes that reaches a stated target.
 
     It learns a scorecard r(x) on the raw columns. Decisions change exactly where r(x) < 0, the
-    target is reached on the fit rows, and as few decisions as possible change. Where no such
+    target is expected to hold on new people, and as few decisions as possible change. Where no such
     update is found, the closest one is kept and `status_` says why, with numbers. Only `fit` sees
     the sensitive features. Needs NumPy and SciPy, not JAX.
 
@@ -97,8 +97,8 @@ class ControlledDebiaser(RatioUpdate):
         shorter scorecard and for shrinkage. 0: the fewest changes, with every column and term.
     numeric : str, default="auto"
         "unit": a numeric column has points per unit. "bins": it has points per bin, as in credit
-        scorecards. "auto": per unit for demographic parity and with `monotone`; per bin for the
-        constraints on errors, where points per unit cost many more changes.
+        scorecards. "auto": per unit for demographic parity and with `monotone`. For the constraints
+        on errors, rows that were left out choose; with `target_on="fit_rows"`, per bin.
     monotone : mapping of str to int, default=None
         1: r may only rise with the column (a category may only have points ≥ 0). -1: only fall.
     locked_features : collection of str, default=()
@@ -468,7 +468,7 @@ class ControlledDebiaser(RatioUpdate):
             halves = f"on the {len(rows):,} rows of both halves"
             left_out = self._store_left_out(rows, decisions, halves)
             covered = covered_text(problem.rows, with_held_out_rows=True)
-        self._group_texts = (covered, left_out)
+        self._group_texts = (covered, left_out, smallest_cell_text(problem))
         self.status_ = " ".join(status.sentences(self, problem, fitted, test))
 
     # -- applying ---------------------------------------------------------------------

@@ -49,5 +49,6 @@ def make_audit(
         not_known=not_known_of(evidence),
         provenance=provenance_of(evidence, digest, explanation, ledger, created),
         outscoring=evidence.outscoring,
+        expected=evidence.expected,
         ledger=ledger,
     )

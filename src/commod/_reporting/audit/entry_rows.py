@@ -16,7 +16,16 @@ from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._data.tables import check_same_rows, index_of, n_rows_of, take_rows
-from commod._record import Audit, Card, CardLine, Estimate, Segments, StabilitySummary
+from commod._record import (
+    Audit,
+    Card,
+    CardLine,
+    Estimate,
+    ExpectedOnNewPeople,
+    Request,
+    Segments,
+    StabilitySummary,
+)
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
@@ -445,7 +454,17 @@ def _add_row_figures(
         reads_group=_reads_group(explanation, columns.group_columns),
         strongest_column=_strongest_column(explanation, columns.areas),
         is_randomised=None if explanation is None else explanation.randomised,
+        expected=_read_expected(explanation, evidence.request),
     )
+
+
+def _read_expected(explanation: Explanation | None, request: Request) -> ExpectedOnNewPeople | None:
+    """Return what the fit expects; None where the audit is about another request."""
+    if explanation is None:
+        return None
+    asked = explanation.request
+    is_same = (asked.constraints, asked.target) == (request.constraints, request.target)
+    return explanation.expected if is_same else None
 
 
 def _card_lines(explanation: Explanation | None) -> Sequence[CardLine]:

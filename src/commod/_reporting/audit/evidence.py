@@ -36,7 +36,8 @@ class Evidence:
     predict each compared group, among the `n_in_small_cells` people who have such points.
     `n_hidden` (n_groups,) are people of hidden groups; `counts` leave them out (see
     `_data/disclosure.py`). `n_undecided` rows have no decision and are left out. `has_rows` is
-    False where only counts and sums are known.
+    False where only counts and sums are known. `expected` is what the fit expects of the same
+    request on new people.
     """
 
     coding: Coding
@@ -64,6 +65,7 @@ class Evidence:
     reads_group: bool | None = None
     strongest_column: tuple[str, float] | None = None
     is_randomised: bool | None = None
+    expected: _record.ExpectedOnNewPeople | None = None
 
     @property
     def n(self) -> int:

@@ -18,7 +18,7 @@ from commod._data.columns import Column
 from commod._data.labels import check_label_parameter, check_length
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows, index_of, take_rows
-from commod._record import Card, Segments
+from commod._record import Card, ExpectedOnNewPeople, Segments
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.cards import CardMaker, push_of
 from commod._reporting.explain.decisions import (
@@ -30,6 +30,7 @@ from commod._reporting.explain.decisions import (
     settings_of,
 )
 from commod._reporting.explain.edited import edited_rows
+from commod._reporting.explain.expected import expected_of
 from commod._reporting.explain.person import Person, PersonDecision, explain_person
 from commod._reporting.explain.reasons import strongest_reasons
 from commod._reporting.explain.segments import find_segments
@@ -249,6 +250,11 @@ class Explanation(ExplainedDecisions):
         return None if self._update is None else get_tags(self._update).randomised
 
     @property
+    def expected(self) -> ExpectedOnNewPeople | None:
+        """Return what the fit expects on new people; None where it has no expectation."""
+        return expected_of(self._update)
+
+    @property
     def X(self) -> Any:  # noqa: N802
         """Return the table of the explained people, as it was given."""
         return self._X
@@ -329,7 +335,7 @@ class Explanation(ExplainedDecisions):
         >>> X = pd.DataFrame(
         ...     {"score": [0.4, 0.6] * 100, "age": range(200)}, index=[f"P{i}" for i in range(200)]
         ... )
-        >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.9)
+        >>> update = ControlledDebiaser(ScoreColumn("score"), target=0.9, target_on="fit_rows")
         >>> update = update.fit(X, sensitive_features=(X["age"] < 100) & (X["score"] < 0.5))
         >>> why = explain(update, X)
         >>> why.person(4) == why.person(id="P4")

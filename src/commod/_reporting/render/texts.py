@@ -12,8 +12,8 @@ from commod._record import (
     Segments,
     Shipped,
     StabilitySummary,
-    Subgroups,
     Step,
+    Subgroups,
     TradeOff,
 )
 from commod._text import (
@@ -176,6 +176,44 @@ def fairness_number(audit: Audit, value: float | None, digits: int = 2) -> str:
     if value is None:
         return NOT_KNOWN
     return distinct(value, audit.request.target, digits=digits)
+
+
+def asked_expected_measured(audit: Audit) -> str:
+    """Return one line with the target, what new people are expected to have, and these rows have.
+
+    It is empty where the audit has no expectation.
+    """
+    fairness = asked_fairness(audit)
+    if audit.expected is None or fairness is None or fairness.after.value is None:
+        return ""
+    expected, after = (
+        fairness_number(audit, value, 3)
+        for value in (audit.expected.fairness, fairness.after.value)
+    )
+    figures = [f"expected {expected} on new people", f"measured {after} on {evaluated_rows(audit)}"]
+    if (target := audit.request.target) is not None:
+        figures.insert(0, f"asked {at_bound(f'{target:g}', fairness.higher_is_fairer)}")
+    worse = "below" if fairness.higher_is_fairer else "above"
+    return (
+        f"{fairness.name}: {', '.join(figures)}. About half of all samples lie {worse} an "
+        "expectation."
+    )
+
+
+def expected_figures(audit: Audit) -> str:
+    """Return the other figures that are expected on new people; empty without an expectation."""
+    expected, fairness = audit.expected, asked_fairness(audit)
+    if expected is None or fairness is None:
+        return ""
+    text = f"{percent(expected.change_rate)} of the decisions on new people are expected to change"
+    if expected.accuracy is not None:
+        text += f", with an accuracy of {percent(expected.accuracy)}"
+    if expected.spread is not None:
+        text += (
+            f". Over five parts of the fit rows, the standard deviation of the {fairness.metric} "
+            f"is {number(expected.spread, 3)}"
+        )
+    return f"{text}."
 
 
 def other_ratio(audit: Audit) -> str:

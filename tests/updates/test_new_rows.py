@@ -1,0 +1,314 @@
+"""Targets that hold in expectation on new people, and what is said about them."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser, metrics
+from commod.datasets import make_biased
+from commod.exceptions import BaseModelWarning, CommodWarning, InputError, TargetWarning
+from commod.metrics._constraint import get_constraint
+from commod.updates import _sample
+from commod.updates._cross_fit import ExpectedFigures, Folds, OutsideRows, Spread
+from commod.updates._expectation import expect_target, internal_targets
+from commod.updates._gates import fit_target
+from commod.updates._soft_cells import cell_models, draw_folds, with_soft_cells
+
+POPULATION = {"n_features": 5, "bias": 1.0}
+OTHER = make_biased(2000, random_state=10**6, **POPULATION)
+MODEL = LogisticRegression().fit(OTHER.data, OTHER.target)
+
+
+def rows_of(n, seed=0):
+    return make_biased(n, random_state=seed, **POPULATION)
+
+
+def fitted(n=800, seed=0, estimator=MODEL, **parameters):
+    rows = rows_of(n, seed)
+    update = ControlledDebiaser(estimator, progress=False, **parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CommodWarning)
+        return update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
+
+
+def p_rule(update, rows):
+    after = update.predict(rows.data)
+    return metrics.p_rule(None, after, sensitive_features=rows.sensitive_features)
+
+
+@pytest.fixture(scope="module")
+def default():
+    return fitted()
+
+
+# ---------------------------------------------------------------------------------------------
+# The expectation
+
+
+def test_the_internal_target_is_stricter_and_the_fit_rows_reach_it(default):
+    assert default.internal_target_ >= 0.8
+    assert default.fairness_ >= default.internal_target_ - 1e-9
+    assert default.expected_fairness_ >= 0.8
+    assert default.reached_
+    assert default.cells_ == "soft"
+
+
+def test_the_same_rows_lead_to_the_same_expectation(default):
+    again = fitted()
+    assert again.expected_fairness_ == default.expected_fairness_
+    assert again.expected_spread_ == default.expected_spread_
+    assert again.scorecard_.points == pytest.approx(default.scorecard_.points)
+
+
+def test_a_fold_has_no_say_in_the_direction_that_it_measures():
+    rows = rows_of(600)
+    update = ControlledDebiaser(MODEL, progress=False, borderline=0)
+    problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
+    soft = with_soft_cells(problem, cell_models(problem, 20, ()))
+    kept = fit_target(soft, 0.8)
+    fold = draw_folds(kept.problem)
+    points = Folds(kept, fold).directions(0.8).parts[0].outcome.points
+
+    other = np.asarray(rows.sensitive_features).copy()
+    in_fold = np.flatnonzero(fold == 0)
+    other[in_fold] = np.random.default_rng(0).permutation(other[in_fold])
+    shuffled = update._prepare(rows.data, rows.target, pd.Series(other), None)
+    models = cell_models(shuffled, 20, ())
+    models = type(models)(**{**vars(models), "fold": fold, "_fitted": {}})
+    gated = with_soft_cells(shuffled, models).with_direction(
+        kept.problem.may_raise, kept.problem.may_lower
+    )
+    again = Folds(kept._replace(problem=gated), fold).directions(0.8).parts[0].outcome.points
+    assert again == pytest.approx(points, rel=1e-6)
+
+
+class Line:
+    """New rows whose fairness falls behind the internal target by a fixed amount."""
+
+    def __init__(self, behind, changes_spread=0.0):
+        self.behind, self.changes_spread = behind, changes_spread
+        self.asked = []
+
+    def figures(self, target):
+        self.asked.append(target)
+        spread = Spread(0.0, self.changes_spread if len(self.asked) > 1 else 0.0, 0.0)
+        return ExpectedFigures(target + self.behind, 0.1 * target, 0.7, spread)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "target", "behind"),
+    [("demographic_parity", 0.8, -0.05), ("equalized_odds", 0.2, 0.07)],
+)
+def test_the_internal_target_makes_up_for_what_new_rows_lose(constraint, target, behind):
+    expectation = expect_target(Line(behind), get_constraint(constraint), target)
+    assert expectation.is_reached
+    assert expectation.internal_target == pytest.approx(target - behind)
+    assert expectation.figures.fairness == target
+    assert expectation.figures.change_rate == pytest.approx(0.1 * (target - behind))
+
+
+def test_the_search_for_the_internal_target_ends_where_the_target_is_reached():
+    line = Line(0.01)
+    expectation = expect_target(line, get_constraint("demographic_parity"), 0.8)
+    assert line.asked == [0.8] == [expectation.internal_target]
+    assert expectation.figures.fairness == pytest.approx(0.81)
+
+
+def test_the_fairest_internal_target_is_kept_where_none_is_enough():
+    constraint = get_constraint("demographic_parity")
+    expectation = expect_target(Line(-0.3), constraint, 0.8)
+    assert not expectation.is_reached
+    assert expectation.internal_target == internal_targets(constraint, 0.8)[-1] == 0.98
+
+
+def test_an_internal_target_at_which_folds_change_different_people_is_no_answer():
+    line = Line(-0.05, changes_spread=0.3)
+    expectation = expect_target(line, get_constraint("demographic_parity"), 0.8)
+    assert not expectation.is_reached
+    assert expectation.internal_target == 0.8
+
+
+# ---------------------------------------------------------------------------------------------
+# Other requests
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    ["equalized_odds", "true_positive_rate_parity", "false_positive_rate_parity"],
+)
+def test_constraints_on_errors_are_expected_too(constraint):
+    update = fitted(1500, constraints=constraint, target=0.12, borderline=0)
+    assert update.expected_fairness_ <= 0.12
+    assert update.internal_target_ <= 0.12
+    assert update.reached_
+
+
+def test_caps_hold_on_the_fit_rows_and_their_expected_values_are_said():
+    update = fitted(1000, target=0.9, max_changes=0.03)
+    assert update.change_rate_ <= 0.03
+    assert not update.reached_
+    assert f"{update.expected_change_rate_:.1%} of their decisions" in update.status_
+
+
+def test_a_budget_says_what_is_expected_of_it():
+    update = fitted(1000, max_changes=0.04)
+    assert update.change_rate_ <= 0.04
+    assert update.reached_
+    assert f"expected on as many new people is {update.expected_fairness_:.3f}" in update.status_
+
+
+def test_weights_and_several_groups_are_expected_too():
+    rows = make_biased(900, random_state=1, group_shares=(0.4, 0.3, 0.3))
+    weight = np.random.default_rng(0).uniform(0.5, 2, 900)
+    model = LogisticRegression().fit(rows.data, rows.target)
+    update = ControlledDebiaser(model, progress=False, target=0.7, fit_rows_are_new=True)
+    update.fit(
+        rows.data, rows.target, sensitive_features=rows.sensitive_features, sample_weight=weight
+    )
+    assert update.expected_fairness_ == pytest.approx(0.7, abs=0.02)
+
+
+def test_a_target_that_the_base_model_reaches_is_expected_of_it_unchanged():
+    update = fitted(target=0.1)
+    assert update.change_rate_ == update.expected_change_rate_ == 0
+    assert update.expected_fairness_ == pytest.approx(update.fairness_, abs=0.03)
+
+
+def test_with_fit_rows_nothing_is_expected():
+    update = fitted(target_on="fit_rows")
+    assert update.fairness_ >= 0.8
+    assert np.isnan(update.expected_fairness_)
+    assert np.isnan(list(update.expected_spread_.values())).all()
+    assert "expected" not in update.status_
+    assert "is reached on the fit rows" in update.status_
+
+
+def test_with_confidence_the_held_out_half_decides():
+    update = fitted(800, confidence=0.9, target=0.5, borderline=0)
+    assert np.isnan(update.expected_fairness_)
+    assert "expected on" not in update.status_
+
+
+def test_parity_has_no_stricter_internal_target():
+    update = fitted(target=0.99)
+    assert update.internal_target_ == 0.99
+    assert update.fairness_ >= 0.99
+    assert update.expected_fairness_ < 0.99
+    assert not update.reached_
+    assert update.change_rate_ < 0.5
+
+
+def test_rows_outside_the_search_sample_replace_the_folds(monkeypatch):
+    monkeypatch.setattr(_sample, "MIN_ROWS", 600)
+    monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 50)
+    monkeypatch.setattr(_sample, "MIN_CELL_ROWS", 150)
+    rows = rows_of(6000)
+    update = ControlledDebiaser(MODEL, progress=False, borderline=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Folds, "directions", None)  # no fold is searched
+        update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
+    n_outside = 6000 - update.n_search_rows_
+    assert f"parts of the {n_outside:,} rows outside the search sample" in update.status_
+    assert p_rule(update, rows_of(20_000, seed=5)) == pytest.approx(
+        update.expected_fairness_, abs=0.06
+    )
+
+
+def test_the_rows_outside_stand_for_all_rows(monkeypatch):
+    monkeypatch.setattr(_sample, "MIN_ROWS", 600)
+    monkeypatch.setattr(_sample, "MIN_CHANGED_ROWS", 50)
+    monkeypatch.setattr(_sample, "MIN_CELL_ROWS", 150)
+    rows = rows_of(6000)
+    update = ControlledDebiaser(MODEL, progress=False, borderline=0)
+    problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
+    kept = fit_target(problem, 0.8)
+    outside = OutsideRows.of(kept)
+    everybody = np.ones(6000)
+    decisions = outside._expected_decisions(~problem.rows.base.decisions, outside.part >= 0)
+    assert decisions == pytest.approx(everybody)  # all rejected people change, outside as inside
+
+
+# ---------------------------------------------------------------------------------------------
+# What is said
+
+
+def test_the_status_says_what_was_asked_what_is_expected_and_what_holds(default):
+    status = default.status_
+    expected = f"{default.expected_fairness_:.3f}"
+    assert status.startswith(
+        f"P-rule of label 1 ≥ 0.8 is expected on as many new people: {expected}."
+    )
+    assert "About half of all samples fall below an expectation." in status
+    assert f"deviation is {default.expected_spread_['fairness']:.3f}" in status
+    assert f"On the 800 fit rows: P-rule of label 1 {default.base_fairness_:.3f} →" in status
+
+
+def test_a_target_that_few_rows_cannot_reach_names_the_smallest_cell_and_the_rows_needed():
+    rows = rows_of(300)
+    update = ControlledDebiaser(MODEL, constraints="equalized_odds", target=0.02, progress=False)
+    with pytest.warns(TargetWarning, match="is not expected on as many new people"):
+        update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
+    sizes = pd.crosstab(rows.sensitive_features, rows.target)
+    assert f"has {sizes.to_numpy().min()} rows." in update.status_
+    assert "rows would be enough" in update.status_
+    assert not update.reached_
+
+
+def test_nothing_is_expected_of_cells_with_a_handful_of_people():
+    rows = rows_of(300)
+    group = np.where(np.asarray(rows.target) == 1, "a", rows.sensitive_features)
+    few = np.flatnonzero(np.asarray(rows.target) == 1)[:6]
+    group[few] = "g1"
+    group = np.where(group == "a", "g0", group)
+    update = ControlledDebiaser(MODEL, constraints="equalized_odds", target=0.2, progress=False)
+    with pytest.warns(TargetWarning, match="Nothing can be expected on as many new people"):
+        update.fit(rows.data, rows.target, sensitive_features=group)
+    assert "with a positive true label, has 6 rows" in update.status_
+    assert np.isnan(update.expected_fairness_)
+    assert not update.reached_
+
+
+# ---------------------------------------------------------------------------------------------
+# A base model that has seen the fit rows
+
+
+@pytest.fixture(scope="module")
+def forest():
+    rows = rows_of(800)
+    model = RandomForestClassifier(20, min_samples_leaf=3, random_state=0)
+    return model.fit(rows.data, rows.target)
+
+
+def test_a_base_model_that_is_too_good_on_the_fit_rows_is_warned_about(forest):
+    rows = rows_of(800)
+    update = ControlledDebiaser(forest, progress=False, borderline=0)
+    with pytest.warns(BaseModelWarning, match="its own optimism there is not corrected"):
+        update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
+    assert "models that have not seen a row" in update.status_
+
+
+def test_a_model_of_other_rows_is_not(default, forest):
+    assert "optimism" not in default.status_
+    assert "optimism" not in fitted(800, seed=1, estimator=forest).status_
+
+
+@pytest.mark.parametrize(("said", "is_named"), [(True, False), (False, True)])
+def test_a_user_who_knows_is_believed(forest, said, is_named):
+    rows = rows_of(800)
+    update = ControlledDebiaser(forest, progress=False, borderline=0, fit_rows_are_new=said)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BaseModelWarning)
+        update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
+    assert ("The base model has seen the fit rows" in update.status_) is is_named
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"target_on": "new rows"}, {"target_on": None}, {"fit_rows_are_new": "yes"}]
+)
+def test_other_values_are_refused(parameters):
+    with pytest.raises(InputError, match=next(iter(parameters))):
+        fitted(**parameters)

@@ -1,0 +1,90 @@
+"""Probabilities of groups and labels that never depend on the row's own group and label."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser
+from commod.datasets import make_biased
+from commod.updates._cross_fit import without_fold
+from commod.updates._soft_cells import N_FOLDS, CellModels, cell_models, draw_folds, with_soft_cells
+
+
+def problem_of(n=600, seed=0, constraints="demographic_parity", **options):
+    data = make_biased(n, random_state=seed, **options)
+    model = LogisticRegression().fit(data.data, data.target)
+    update = ControlledDebiaser(model, constraints=constraints, progress=False)
+    groups = {"sensitive_features": data.sensitive_features, "sample_weight": None}
+    return update._prepare(data.data, data.target, **groups), data
+
+
+def models_of(problem):
+    return cell_models(problem, 20, ())
+
+
+@pytest.fixture(scope="module")
+def odds():
+    return problem_of(constraints="equalized_odds")[0]
+
+
+def test_probabilities_are_close_to_the_known_ones():
+    problem, data = problem_of(4000, bias=1.5)
+    found = models_of(problem).probabilities(np.arange(4000), None)
+    assert found.sum(axis=1) == pytest.approx(1)
+    truth = np.asarray(data.proba_sensitive)
+    assert np.abs(found - truth).mean() < 0.05  # they vary by about 0.2
+    assert np.corrcoef(found[:, 1], truth[:, 1])[0, 1] > 0.95
+
+
+def test_a_row_has_no_say_in_its_own_probabilities(odds):
+    models = models_of(odds)
+    row = 7
+    cell = models.cell.copy()
+    cell[row] = (cell[row] + 1) % 4
+    changed = replace(models, cell=cell, _fitted={})
+    own = np.array([row])
+    assert changed.probabilities(own, None) == pytest.approx(models.probabilities(own, None))
+
+
+def test_probabilities_without_a_fold_do_not_depend_on_its_people(odds):
+    models = models_of(odds)
+    in_fold = models.fold == 2
+    cell = np.where(in_fold, (models.cell + 1) % 4, models.cell)
+    changed = replace(models, cell=cell, _fitted={})
+    others = np.flatnonzero(~in_fold)
+    found = changed.probabilities(others, without=2)
+    assert found == pytest.approx(models.probabilities(others, without=2))
+    assert not np.allclose(changed.probabilities(others, None), models.probabilities(others, None))
+
+
+def test_the_problem_without_a_fold_knows_nothing_of_it(odds):
+    soft = with_soft_cells(odds, models_of(odds))
+    fold = draw_folds(odds)
+    inner = without_fold(soft, fold, 1)
+    assert len(inner.rows) == (fold != 1).sum()
+    assert inner.soft_cells.without == 1
+    kept = np.flatnonzero(fold != 1)
+    assert inner.soft_cells.of(np.arange(5)) == pytest.approx(
+        soft.soft_cells.models.probabilities(kept[:5], without=1)
+    )
+
+
+def test_folds_have_equal_shares_of_each_cell_and_decision(odds):
+    fold = draw_folds(odds)
+    strata = 2 * (odds.cells.index + 1) + odds.rows.base.decisions
+    for stratum in np.unique(strata):
+        counts = np.bincount(fold[strata == stratum], minlength=N_FOLDS)
+        assert np.ptp(counts) <= 1
+
+
+def test_a_cell_that_a_fold_holds_alone_gets_no_probability():
+    problem, _ = problem_of(200, constraints="equalized_odds")
+    models = models_of(problem)
+    fold = np.where(models.cell == 0, 0, models.fold % 4 + 1)
+    alone = CellModels(**{**vars(models), "fold": fold, "_fitted": {}})
+    rows = np.flatnonzero(fold == 0)
+    found = alone.probabilities(rows, None)
+    assert (found[:, 0] == 0).all()
+    assert found.sum(axis=1) == pytest.approx(1)
