@@ -232,25 +232,34 @@ def _best_for(constraint: Constraint, lines: Sequence[Line], target: float) -> E
 
 
 def _expected_at(constraint: Constraint, line: Line, target: float) -> ExpectedOutcome:
-    """Return the update of a line that is expected to reach a target, or that comes closest."""
+    """Return the update of a line that is expected to reach a target, or that comes closest.
+
+    Its internal target is never looser than the target.
+    """
     updates = [update for update in line.updates if not update.extra]
     figures = line.figures[: len(updates)]
-    is_met = [bool(constraint.is_met(one.fairness, target)) for one in figures]
-    if not any(is_met):
-        missing = [float(constraint.shortfall(one.fairness, target)) for one in figures]
-        i = int(np.argmin(missing))
+    sign = 1 if constraint.higher_is_fairer else -1
+    # np.interp needs rising numbers; fairness rises with the internal target, or stays
+    internals = np.array([sign * update.target for update in updates])
+    fairness = np.array([sign * one.fairness for one in figures])
+    problem = line.path.problem
+    if fairness[-1] < sign * target:
+        i = int(np.argmax(fairness))
         expectation = Expectation(updates[i].target, figures[i], False, line.n_outside)
-        return ExpectedOutcome(line.path.problem, updates[i].outcome, target, expectation)
-    i = is_met.index(True)
-    if i == 0:
-        expectation = Expectation(updates[0].target, figures[0], True, line.n_outside)
-        return ExpectedOutcome(line.path.problem, updates[0].outcome, target, expectation)
-    before, after = figures[i - 1], figures[i]
-    share = (target - before.fairness) / (after.fairness - before.fairness)
-    internal = updates[i - 1].target + share * (updates[i].target - updates[i - 1].target)
+        return ExpectedOutcome(problem, updates[i].outcome, target, expectation)
+    first = int(np.argmax(fairness >= sign * target))
+    needed = internals[0]
+    if first > 0:
+        share = (sign * target - fairness[first - 1]) / (fairness[first] - fairness[first - 1])
+        needed = internals[first - 1] + share * (internals[first] - internals[first - 1])
+    internal = min(max(needed, sign * target), internals[-1])
+    i = int(np.argmax(internals >= internal))
+    expected = figures[i]
+    if i > 0 and internals[i] > internals[i - 1]:
+        share = float((internal - internals[i - 1]) / (internals[i] - internals[i - 1]))
+        expected = between(figures[i - 1], figures[i], share)
     path = line.path
-    kept = KeptUpdate(path.problem, updates[i].outcome, path.found, path.recipe, 0)
-    outcome = with_target(kept, internal).outcome
-    expected = between(before, after, share)._replace(fairness=target)
-    expectation = Expectation(internal, expected, True, line.n_outside)
-    return ExpectedOutcome(path.problem, outcome, target, expectation)
+    kept = KeptUpdate(problem, updates[i].outcome, path.found, path.recipe, 0)
+    outcome = with_target(kept, float(sign * internal)).outcome
+    expectation = Expectation(float(sign * internal), expected, True, line.n_outside)
+    return ExpectedOutcome(problem, outcome, target, expectation)
