@@ -31,10 +31,9 @@ TWO_ERRORS = 2.0  # standard errors of a paired difference
 
 
 def fit_on(part: Part, target: float, **settings: Any) -> ControlledDebiaser:
-    """Return an update fitted on a part of a table."""
-    update = ControlledDebiaser(
-        ScoreColumn(SCORE), target=target, progress=False, random_state=0, **settings
-    )
+    """Return an update fitted on a part of a table, for a target on these rows."""
+    fixed = {"target_on": "fit_rows", "progress": False, "random_state": 0}
+    update = ControlledDebiaser(ScoreColumn(SCORE), target=target, **fixed, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
         return update.fit(part.X, part.y, sensitive_features=part.s)

@@ -27,8 +27,9 @@ SIZE_PRICE_BAR = 1.15
 
 
 def fit_update(split: Split, **settings: Any) -> ControlledDebiaser:
-    """Return an update fitted on the training rows; its `status_` repeats its warnings."""
-    settings = {"borderline": 0, "progress": False, "random_state": 0, **settings}
+    """Return an update for a target on the training rows; its `status_` repeats its warnings."""
+    fixed = {"borderline": 0, "target_on": "fit_rows", "progress": False, "random_state": 0}
+    settings = {**fixed, **settings}
     update = ControlledDebiaser(split.model, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TargetWarning)
@@ -164,6 +165,7 @@ def gains_only() -> None:
                 model,
                 direction="gains_only",
                 borderline=0,
+                target_on="fit_rows",
                 pos_label=1,
                 favorable_label=favorable,
                 random_state=0,

@@ -242,8 +242,8 @@ def _show_price(protocol: str, level: float, runs: pd.DataFrame) -> None:
             show(
                 f"{label} / {kind}",
                 f"{ratio:.3f} ± {error:.3f} ({changes[NEW]:.4f} / {changes[kind]:.4f})",
-                f"<= {MAX_PRICE:g}",
-                bool(ratio <= MAX_PRICE),
+                f"<= {MAX_PRICE:g}" if kind == FIRST else "reported",
+                bool(ratio <= MAX_PRICE) if kind == FIRST else None,
             )
     goal = f"<= {MAX_OVER_LIMIT:g} (a goal)" if level == LEVELS[-1] else "reported"
     show(f"{label} / limit", f"{changes[NEW] / limit:.3f} ({limit:.4f})", goal)
