@@ -168,6 +168,15 @@ class FoldDirection(NamedTuple):
 
         With `extra`, its offset changes this share more of the rows outside the fold.
         """
+        return np.asarray(self.eta + self.offset(target, extra) > 0)
+
+    def known_share(self, target: float, extra: float = 0.0) -> float:
+        """Return the share of the rows outside the fold that the direction changes at a target."""
+        is_changed = self.known_eta + self.offset(target, extra) > 0
+        return float((is_changed & self.problem.may_change).mean())
+
+    def offset(self, target: float, extra: float = 0.0) -> float:
+        """Return the offset for a target, determined on the rows outside the fold."""
         effects, outcome = self.problem.effects, self.outcome
         effects = effects if outcome.weights.any() else effects.of_nobody()
         inequalities = self.problem.inequalities(target, effects)
@@ -176,7 +185,7 @@ class FoldDirection(NamedTuple):
             outcome = replace(outcome, offset=offset + outcome.mean_total)
             outcome = extend_past_target(self.problem, outcome, extra)
             offset = outcome.offset - outcome.mean_total
-        return np.asarray(self.eta + offset > 0)
+        return offset
 
 
 @dataclass(frozen=True)

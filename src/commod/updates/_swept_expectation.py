@@ -26,7 +26,7 @@ from commod.updates._cross_fit import (
 from commod.updates._expectation import monotone_fairness
 from commod.updates._gates import KeptUpdate
 from commod.updates._path import SearchedPath
-from commod.updates._search import SearchOutcome
+from commod.updates._search import SearchOutcome, changed_rows
 from commod.updates._soft_cells import draw_folds
 
 # On a path, of the targets that are searched for without each fold. Constraints on errors need two:
@@ -82,7 +82,13 @@ class PathOnNewRows:
         if self.outside is not None:
             return self.outside.figures_of(update.outcome)
         near = int(np.argmin([abs(update.target - target) for target in self.searched]))
-        return self._directions[near][which].figures(update.target, update.extra)
+        directions = self._directions[near][which]
+        figures = directions.figures(update.target, update.extra)
+        # The direction was searched for another target, so it changes more rows than the update.
+        shares = [part.known_share(update.target, update.extra) for part in directions.parts]
+        own, known = changed_rows(self.path.problem, update.outcome).mean(), np.mean(shares)
+        factor = float(own / known) if known > 0 else 1.0
+        return figures._replace(change_rate=min(figures.change_rate * factor, 1.0))
 
     @property
     def n_outside(self) -> int | None:
