@@ -17,6 +17,7 @@ class Step:
     None for an update that is not a scorecard. `outscoring` is the share of pairs of the same group
     in which a person who gains has a higher base score than one who stays rejected;
     `outscoring_losses` that in which a person who loses has a lower one than one who does not.
+    Expected figures are those on as many new people as were fitted; None where not known.
     """
 
     target: float | None
@@ -27,11 +28,14 @@ class Step:
     n_gains: float
     n_losses: float
     limit: float | None
-    settings: dict[str, float | None]
+    settings: dict[str, float | str | None]
     segments: Segments | None
     card: Card | None
     outscoring: float | None = field(default=None, metadata=ADDED_LATER)
     outscoring_losses: float | None = field(default=None, metadata=ADDED_LATER)
+    expected_fairness: float | None = field(default=None, metadata=ADDED_LATER)
+    expected_change_rate: float | None = field(default=None, metadata=ADDED_LATER)
+    expected_accuracy: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

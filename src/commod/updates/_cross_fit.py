@@ -22,6 +22,7 @@ from commod.metrics._pairs import change_shares
 from commod.updates._fit_rows import FitRows
 from commod.updates._gates import KeptUpdate
 from commod.updates._held_out import take_fit_rows
+from commod.updates._path import extend_past_target
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import RepeatedUpdate
 from commod.updates._sample import search_samples
@@ -122,8 +123,22 @@ class Folds:
 
     def directions(self, target: float) -> FoldDirections:
         """Return the directions that these searches find for a target."""
+        (directions,) = self.directions_each(target, [self.kept.recipe.shrinkage])
+        return directions
+
+    def directions_each(self, target: float, shrinkages: Sequence[float]) -> list[FoldDirections]:
+        """Return the directions that these searches find for a target, for each shrinkage."""
         with single_blas_thread:
-            outcomes = [search.outcome(target) for search in self._searches]
+            outcomes = [search.outcomes(target, shrinkages) for search in self._searches]
+        return [self._new_to_folds(some) for some in zip(*outcomes, strict=True)]
+
+    def initial_directions(self, target: float) -> FoldDirections:
+        """Return the initial directions of these searches, on all columns."""
+        with single_blas_thread:
+            outcomes = [search.initial_outcome(target) for search in self._searches]
+        return self._new_to_folds(outcomes)
+
+    def _new_to_folds(self, outcomes: Sequence[SearchOutcome]) -> FoldDirections:
         problem = self.kept.problem
         parts = []
         for number, outcome in enumerate(outcomes):
@@ -148,13 +163,29 @@ class FoldDirection(NamedTuple):
     held_out: Codes
     eta: Floats
 
-    def changed(self, target: float) -> Mask:
-        """Return which rows of the fold the direction changes at a target, (m,)."""
-        effects, weights = self.problem.effects, self.outcome.weights
-        effects = effects if weights.any() else effects.of_nobody()
+    def changed(self, target: float, extra: float = 0.0) -> Mask:
+        """Return which rows of the fold the direction changes at a target, (m,).
+
+        With `extra`, its offset changes this share more of the rows outside the fold.
+        """
+        return np.asarray(self.eta + self.offset(target, extra) > 0)
+
+    def known_share(self, target: float, extra: float = 0.0) -> float:
+        """Return the share of the rows outside the fold that the direction changes at a target."""
+        is_changed = self.known_eta + self.offset(target, extra) > 0
+        return float((is_changed & self.problem.may_change).mean())
+
+    def offset(self, target: float, extra: float = 0.0) -> float:
+        """Return the offset for a target, determined on the rows outside the fold."""
+        effects, outcome = self.problem.effects, self.outcome
+        effects = effects if outcome.weights.any() else effects.of_nobody()
         inequalities = self.problem.inequalities(target, effects)
-        offset = best_offset(effects, inequalities, self.known_eta, weights).offset
-        return np.asarray(self.eta + offset > 0)
+        offset = best_offset(effects, inequalities, self.known_eta, outcome.weights).offset
+        if extra:
+            outcome = replace(outcome, offset=offset + outcome.mean_total)
+            outcome = extend_past_target(self.problem, outcome, extra)
+            offset = outcome.offset - outcome.mean_total
+        return offset
 
 
 @dataclass(frozen=True)
@@ -165,11 +196,14 @@ class FoldDirections:
     fold: Codes
     parts: Sequence[FoldDirection]
 
-    def figures(self, target: float) -> ExpectedFigures:
-        """Return the figures of the directions with offsets for a target, on rows new to them."""
+    def figures(self, target: float, extra: float = 0.0) -> ExpectedFigures:
+        """Return the figures of the directions with offsets for a target, on rows new to them.
+
+        With `extra`, this share more of the rows outside a fold changes than for the target.
+        """
         decisions = self.problem.rows.base.decisions.copy()
         for part in self.parts:
-            changed = part.changed(target) & self.problem.may_change[part.held_out]
+            changed = part.changed(target, extra) & self.problem.may_change[part.held_out]
             decisions[part.held_out] ^= changed
         return figures_on_folds(self.problem, decisions, self.fold)
 
@@ -226,8 +260,11 @@ class OutsideRows:
 
     def figures(self, target: float) -> ExpectedFigures:
         """Return the figures for an internal target: the same direction with another offset."""
+        return self.figures_of(with_target(self.kept, target).outcome)
+
+    def figures_of(self, outcome: SearchOutcome) -> ExpectedFigures:
+        """Return the figures of an update of the same sample."""
         problem = self.kept.problem
-        outcome = with_target(self.kept, target).outcome
         changed = changed_rows(problem, outcome)
         parts = [self._expected_decisions(changed, self.part == k) for k in range(N_FOLDS)]
         measured = [measure(problem.constraint, problem.rows, decisions) for decisions in parts]

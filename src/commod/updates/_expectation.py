@@ -86,7 +86,7 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
     before, after = fairness[-2:]
     share = float((target - before) / (after - before)) if after != before else 1.0
     internal = tried[-2] + share * (tried[-1] - tried[-2])
-    figures = _between(measured[-2], measured[-1], share)._replace(fairness=target)
+    figures = between(measured[-2], measured[-1], share)._replace(fairness=target)
     return Expectation(internal, figures, is_reached=True)
 
 
@@ -98,7 +98,7 @@ def monotone_fairness(constraint: Constraint, measured: Sequence[ExpectedFigures
     return np.asarray(regression.fit_transform(np.arange(len(values)), values))
 
 
-def _between(first: ExpectedFigures, second: ExpectedFigures, share: float) -> ExpectedFigures:
+def between(first: ExpectedFigures, second: ExpectedFigures, share: float) -> ExpectedFigures:
     """Return the figures a share of the way from the first to the second."""
 
     def mean(a: float, b: float) -> float:

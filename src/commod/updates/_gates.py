@@ -93,6 +93,13 @@ def best_gate(problem: FitProblem, target: float) -> tuple[GatedUpdate, int]:
     return _prefer_gains(gates, fewest, problem.borderline), fewest.n_changed
 
 
+def own_gate(problem: FitProblem, target: float) -> tuple[GatedUpdate, int]:
+    """Return the update in the direction of the problem as it is, and its changes."""
+    found = search_target(problem, target)
+    gate = GatedUpdate(found, _rank(found, target))
+    return gate, gate.n_changed
+
+
 # ---------------------------------------------------------------------------------------------
 # Directions of changes
 

@@ -11,8 +11,9 @@ import numpy as np
 from commod._solvers.search.offset import TIE
 from commod._solvers.search.path import REFERENCE_POSITION as REFERENCE
 from commod._solvers.search.path import Progress, solve_path
+from commod._solvers.search.repeat import Recipe
 from commod._solvers.search.threads import single_blas_thread
-from commod.updates._gates import GatedUpdate, best_gate, cheaper_solutions
+from commod.updates._gates import GatedUpdate, best_gate, cheaper_solutions, own_gate
 from commod.updates._problem import FitProblem
 from commod.updates._sample import agrees_with_sample, path_agrees_with_samples
 from commod.updates._search import (
@@ -32,6 +33,20 @@ class FittedPath(NamedTuple):
     updates: list[list[SearchOutcome]]
 
 
+class SearchedPath(NamedTuple):
+    """The updates of a path, and what repeats them on other rows.
+
+    - `updates`: those of each target, one for each shrinkage.
+    - `found`: the update at the reference target, with its sample.
+    - `recipe`: the choices that all updates share.
+    """
+
+    problem: FitProblem
+    updates: list[list[SearchOutcome]]
+    found: FoundUpdate
+    recipe: Recipe
+
+
 def fit_path(
     problem: FitProblem,
     targets: Sequence[float],
@@ -44,24 +59,46 @@ def fit_path(
     people are preferred, are chosen at one target of the path. On large tables all updates are
     fitted on one sample, which grows until the path agrees with it.
     """
+    path = search_path(problem, targets, report, shrinkages)
+    return FittedPath(path.problem, path.updates)
+
+
+def search_path(
+    problem: FitProblem,
+    targets: Sequence[float],
+    report: Progress = None,
+    shrinkages: Sequence[float | None] = (None,),
+    *,
+    every: int = 1,
+    keep_direction: bool = False,
+) -> SearchedPath:
+    """Return updates as `fit_path` does, and what repeats them.
+
+    Directions are searched for at `every` second (third, …) target. With `keep_direction`, updates
+    keep to the direction of changes of the problem, and none is chosen.
+    """
     reference_target = targets[int(REFERENCE * len(targets))]
-    gate, n_fewest = best_gate(problem, reference_target)
+    choose = own_gate if keep_direction else best_gate
+    gate, n_fewest = choose(problem, reference_target)
     problem = gate.found.sample.problem
     max_factor = (1 + problem.borderline) * n_fewest / max(gate.n_changed, 1)
     with single_blas_thread:
         for found in _updates_of(gate, reference_target):
-            sample = found.sample
+            sample, level, typical_cost = found.sample, 0.0, 1.0
             task, solution = sample.task, found.solution
             for cheaper in cheaper_solutions(found, max_factor)[:1]:
                 solution, task = cheaper.solution, cheaper.task
+                level, typical_cost = cheaper.level, cheaper.typical_cost
             inequalities = [problem.inequalities(target, task.effects) for target in targets]
-            path = solve_path(task, inequalities, solution, report, shrinkages)
+            path = solve_path(task, inequalities, solution, report, shrinkages, every)
+            terms = task.design.terms[path[0][0].support]
+            recipe = Recipe(terms, solution.shrinkage, task.read_weight, level, typical_cost)
             outcomes = [
                 [outcome_of(sample, task, solution, target) for solution in solutions]
                 for solutions, target in zip(path, targets, strict=True)
             ]
             if sample.is_all_rows:
-                return FittedPath(problem, outcomes)
+                return SearchedPath(problem, outcomes, found, recipe)
             comparisons = [
                 compare_with_sample(sample, task, path[i][0], outcomes[i][0], target)
                 for i, target in enumerate(targets)
@@ -72,7 +109,7 @@ def fit_path(
             [replace(first, verified=agrees_with_sample(comparison)), *others]
             for (first, *others), comparison in zip(outcomes, comparisons, strict=True)
         ]
-        return FittedPath(problem, verified)
+        return SearchedPath(problem, verified, found, recipe)
 
 
 def _updates_of(gate: GatedUpdate, target: float) -> Iterator[FoundUpdate]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from commod._solvers.search.annealing import anneal
+from commod._solvers.search.path import SearchSolution
 from commod._solvers.search.repeat import Recipe, RepeatedSearch
 from commod._solvers.search.threads import single_blas_thread
 from commod.updates._gates import KeptUpdate, search_again
@@ -29,9 +33,25 @@ class RepeatedUpdate:
 
     def outcome(self, target: float) -> SearchOutcome:
         """Return the update for a target, with its exact offset on all rows of the problem."""
+        (outcome,) = self.outcomes(target, [self.search.shrinkage])
+        return outcome
+
+    def outcomes(self, target: float, shrinkages: Sequence[float]) -> list[SearchOutcome]:
+        """Return the updates for a target, one for each shrinkage."""
         task = self.search.task
         inequalities = self.sample.problem.inequalities(target, task.effects)
-        return outcome_of(self.sample, task, self.search.solve(inequalities), target)
+        solutions = self.search.solve_each(inequalities, shrinkages)
+        return [outcome_of(self.sample, task, solution, target) for solution in solutions]
+
+    def initial_outcome(self, target: float) -> SearchOutcome:
+        """Return the initial direction of all columns, with its exact offset for a target."""
+        task = self.search.task
+        initial, _ = task.best_initial_direction()
+        inequalities = self.sample.problem.inequalities(target, task.effects)
+        direction = replace(task, inequalities=inequalities).with_offset(initial)
+        every = np.ones(task.design.width, dtype=bool)
+        solution = SearchSolution(direction, every, 1.0, (), initial)
+        return outcome_of(self.sample, task, solution, target)
 
 
 def refit_target(kept: KeptUpdate, target: float) -> KeptUpdate:

@@ -1,20 +1,17 @@
-"""Search for the updates of a frontier: many targets, several degrees of shrinkage, past parity."""
+"""Search for the updates of a frontier whose targets are those of the fit rows.
+
+It has many targets, several degrees of shrinkage, and updates past parity.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commod.scorecard import Scorecard
-from commod.updates._interface import AllowedChanges, FittedCandidate
-from commod.updates._path import extend_past_target, fit_path
+from commod.updates._path import extend_past_target, search_path
 from commod.updates._problem import FitProblem
-from commod.updates._search import SearchOutcome, changed_rows
-from commod.updates.ratio import RatioRows
+from commod.updates._search import SearchOutcome
 
 N_TARGETS = 28  # default targets between the base model and parity, denser towards parity
 # The update that fits the fit rows best is not the best one on new rows.
@@ -45,14 +42,18 @@ def sweep_targets(
     if targets is None:
         targets = _default_targets(problem.base_fairness, constraint.near_ideal, stated)
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
-    problem, path = fit_path(problem, ordered, report, SHRINKAGES if use_default else (None,))
+    shrinkages = SHRINKAGES if use_default else (None,)
+    # For constraints on errors, the best direction of changes differs from target to target.
+    keeps = constraint.needs_labels
+    path = search_path(problem, ordered, report, shrinkages, keep_direction=keeps)
+    problem, updates = path.problem, path.updates
     swept = [
         (_settings(target, outcome), outcome)
-        for target, outcomes in zip(ordered, path, strict=True)
+        for target, outcomes in zip(ordered, updates, strict=True)
         for outcome in outcomes
     ]
     if use_default:
-        swept += _past_parity(problem, path[-1])
+        swept += _past_parity(problem, updates[-1])
     return problem, swept
 
 
@@ -75,35 +76,3 @@ def _past_parity(problem: FitProblem, fairest: Sequence[SearchOutcome]) -> Itera
 def _settings(target: float, outcome: SearchOutcome) -> dict[str, float]:
     n_terms = int((outcome.weights != 0).sum())
     return {"target": target, "shrinkage": outcome.shrinkage, "n_terms": n_terms}
-
-
-@dataclass(frozen=True)
-class SearchCandidate:
-    """An update of a sweep; `fitted_copy(problem, outcome, target)` builds it when needed.
-
-    The candidate holds the fit rows. Therefore, pickling stores the built update in its place.
-    """
-
-    settings: dict[str, float]
-    problem: FitProblem
-    outcome: SearchOutcome
-    allowed: AllowedChanges
-    fitted_copy: Callable[[FitProblem, SearchOutcome, float | None], Any]
-
-    def decide(self, rows: RatioRows) -> NDArray[np.bool_]:
-        """Return the decisions on rows that were read, shape (n,)."""
-        # An update that changes no fit row is stored as r = 1, so it changes no other row either.
-        acts = changed_rows(self.problem, self.outcome).any()
-        eta = self.outcome.eta(rows.terms)
-        return rows.base.decisions ^ ((eta > 0) & self.allowed.mask(rows.base) & acts)
-
-    def build(self) -> Any:
-        """Return the fitted update with its figures on the fit rows."""
-        return self.fitted_copy(self.problem, self.outcome, self.settings["target"])
-
-    def scorecard(self) -> Scorecard:
-        """Return the points alone: nothing is measured on the fit rows."""
-        return self.fitted_copy(self.problem, self.outcome, None).scorecard_
-
-    def __reduce__(self) -> tuple[type[FittedCandidate], tuple[dict[str, float], Any]]:
-        return FittedCandidate, (self.settings, self.build())

@@ -27,6 +27,7 @@ from commod.updates._controlled_parameters import (
     read_change_cost,
 )
 from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
+from commod.updates._expectation import Expectation
 from commod.updates._expectation_text import smallest_cell_text, store_expectation
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._held_out import PromiseTest, take_fit_rows
@@ -34,11 +35,10 @@ from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read
 from commod.updates._left_out import covered_text
 from commod.updates._new_rows import FittedUpdate, fit_update
 from commod.updates._problem import FitProblem
-from commod.updates._progress import progress_bar
 from commod.updates._promise import fit_promise
 from commod.updates._scaled_concepts import concepts_of
 from commod.updates._search import SearchOutcome, changed_rows, price_of_target
-from commod.updates._sweep_targets import SearchCandidate, sweep_targets
+from commod.updates._search_candidate import candidates_of
 from commod.updates.ratio import RatioUpdate
 
 
@@ -500,20 +500,18 @@ class ControlledDebiaser(RatioUpdate):
         for weight in weights:
             model = clone(self).set_params(accuracy_weight=weight, confidence=None)
             problem = model._prepare(*rows, None)
-            with progress_bar("frontier", self.progress, "targets") as report:
-                problem, swept = sweep_targets(problem, targets, model._target, report)
-            model.direction_ = problem.direction
-            model._store_no_change(problem)  # lets the model read new rows
-            allowed = model.allowed_changes()
-            for settings, outcome in swept:
+            for candidate in candidates_of(model, problem, targets):
                 if len(weights) > 1:
-                    settings["accuracy_weight"] = weight
-                build = model._fitted_copy
-                candidates.append(SearchCandidate(settings, problem, outcome, allowed, build))
+                    candidate.settings["accuracy_weight"] = weight
+                candidates.append(candidate)
         return Sweep(candidates, model)
 
     def _fitted_copy(
-        self, problem: FitProblem, outcome: SearchOutcome, target: float | None
+        self,
+        problem: FitProblem,
+        outcome: SearchOutcome,
+        target: float | None,
+        expectation: Expectation | None,
     ) -> Self:
         """Return a copy with the outcome of a search; None as target: its points, no figures."""
         fitted = clone(self)
@@ -524,7 +522,7 @@ class ControlledDebiaser(RatioUpdate):
         if target is None:
             fitted._store_update(problem, outcome)
         else:
-            fitted._store_fit(FittedUpdate(problem, outcome))
+            fitted._store_fit(FittedUpdate(problem, outcome, expectation))
         return fitted
 
     def request(self) -> Request:

@@ -134,6 +134,7 @@ def steps(trade_off: TradeOff) -> ReportTable:
             ("Step", lambda row: figure(row[0])),
             ("Target", lambda row: figure(row[1].target, texts.target_number)),
             (trade_off.metric, lambda row: figure(row[1].fairness, three_digits)),
+            ("Expected on new people", lambda row: Cell(texts.expected_text(row[1]))),
             ("Change", lambda row: _changes(row[1].n_changes, row[1].change_rate)),
             ("Gains", lambda row: figure(row[1].n_gains)),
             ("Losses", lambda row: figure(row[1].n_losses)),
@@ -154,6 +155,7 @@ def steps(trade_off: TradeOff) -> ReportTable:
         text("base model"),
         Cell(""),
         figure(trade_off.base_fairness, three_digits),
+        Cell(""),
         _changes(0, 0.0),
         figure(0),
         figure(0),
@@ -170,11 +172,15 @@ def _outscoring(share: float | None, n_changed: float) -> Cell:
     return figure(share, percent, "" if n_changed else "nobody")
 
 
-def settings(values: dict[str, float | None]) -> str:
+def settings(values: dict[str, float | str | None]) -> str:
     """Return the settings of a step as text."""
-    return ", ".join(
-        f"{key} = {'none' if value is None else f'{value:g}'}" for key, value in values.items()
-    )
+
+    def shown(value: float | str | None) -> str:
+        if value is None:
+            return "none"
+        return value if isinstance(value, str) else f"{value:g}"
+
+    return ", ".join(f"{key} = {shown(value)}" for key, value in values.items())
 
 
 def _changes(n: float, share: float) -> Cell:

@@ -12,6 +12,7 @@ from commod._record import (
     Segments,
     Shipped,
     StabilitySummary,
+    Step,
     Subgroups,
     TradeOff,
 )
@@ -441,8 +442,22 @@ def step_sentence(trade_off: TradeOff, place: int) -> str:
     return (
         f"Step {place + 1} of {len(trade_off.steps)}: {shorten(trade_off.metric)} "
         f"{number(step.fairness)}, {count(step.n_changes)} of {count(trade_off.n_rows)} decisions "
-        f"change ({n_of(step.n_gains, 'gain')}, {n_of(step.n_losses, 'loss')}){accuracy}."
+        f"change ({n_of(step.n_gains, 'gain')}, {n_of(step.n_losses, 'loss')}){accuracy}, on the "
+        f"{shorten(trade_off.rows, 60)}.{_expected_sentence(step)}"
     )
+
+
+def expected_text(step: Step) -> str:
+    """Return the fairness and the changes that are expected of a step on new people."""
+    if step.expected_fairness is None or step.expected_change_rate is None:
+        return "not known"
+    return f"{number(step.expected_fairness, 3)}, {percent(step.expected_change_rate)} change"
+
+
+def _expected_sentence(step: Step) -> str:
+    if step.expected_fairness is None:
+        return ""
+    return f" Expected on as many new people as were fitted: {expected_text(step)}."
 
 
 # What ships ---------------------------------------------------------------------------------------

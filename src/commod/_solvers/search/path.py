@@ -294,13 +294,16 @@ def solve_path(
     reference: SearchSolution,
     report: Progress = None,
     shrinkages: Sequence[float | None] = (None,),
+    every: int = 1,
 ) -> list[list[SearchSolution]]:
     """Return solutions for several inequalities, from loosest to tightest: one for each shrinkage.
 
     `reference` is the solution of `task`, whose inequalities are those at REFERENCE_POSITION. All
     solutions share its columns, so that they can be compared term by term; columns are added where
     these are not enough. Every search begins from its neighbour's direction. A shrinkage of None
-    is that of the reference; 1 is the initial direction itself, on all columns.
+    is that of the reference; 1 is the initial direction itself, on all columns. A direction is
+    searched for at `every` second (third, …) one; the others take a neighbour's, with an offset of
+    their own.
     """
     tasks = [replace(task, inequalities=limit) for limit in inequalities]
     support, starts = _shared_support(tasks, reference)
@@ -308,7 +311,7 @@ def solve_path(
     initial, i = part.best_initial_direction()
     dense_initial = task.initial_direction(i)
     parts = [replace(part, inequalities=limit) for limit in inequalities]
-    directions = _follow_path(parts, [initial, *(w[support] for w in starts)], report)
+    directions = _follow_path(parts, [initial, *(w[support] for w in starts)], report, every)
     start = replace(reference, steps=())
     path: list[list[SearchSolution]] = []
     for task, part, direction in zip(tasks, parts, directions, strict=True):
@@ -352,19 +355,22 @@ def _shared_support(
 
 
 def _follow_path(
-    tasks: Sequence[SearchTask], starts: Sequence[Floats], report: Progress
+    tasks: Sequence[SearchTask], starts: Sequence[Floats], report: Progress, every: int
 ) -> list[Direction]:
     """Return a direction for each of several tasks; each search begins from its neighbour's.
 
     Where one of `starts` is better by itself than the result, a second search begins from it.
+    Between two searches, a task takes the direction of the one before, if it is not worse than
+    that of the one after.
     """
     directions: list[Direction] = []
     w = starts[-1]
-    for task in tasks:
-        direction = anneal(task, w)
+    for i, task in enumerate(tasks):
+        is_searched = i % every == 0 or i == len(tasks) - 1
+        direction = anneal(task, w) if is_searched else task.with_offset(w)
         start = min((task.with_offset(start) for start in starts), key=rank)
         if start.better_than(direction):
-            direction = min(direction, anneal(task, start.w), key=rank)
+            direction = min(direction, anneal(task, start.w) if is_searched else start, key=rank)
         directions.append(direction)
         w = direction.w
         if report is not None:

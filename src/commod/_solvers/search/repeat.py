@@ -7,6 +7,7 @@ from an initial direction of its own rows, so it knows nothing about the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,10 +70,17 @@ class RepeatedSearch:
 
     def solve(self, inequalities: SumInequalities) -> SearchSolution:
         """Return the solution for other inequalities, such as those of another target."""
+        (solution,) = self.solve_each(inequalities, [self.shrinkage])
+        return solution
+
+    def solve_each(
+        self, inequalities: SumInequalities, shrinkages: Sequence[float]
+    ) -> list[SearchSolution]:
+        """Return the solutions for other inequalities, one for each shrinkage."""
         task, part = (replace(one, inequalities=inequalities) for one in (self.task, self.part))
         if not self.support.any():
             nobody = task.with_offset(np.zeros(task.design.width))
-            return SearchSolution(nobody, self.support, 0.0, (), nobody.w)
+            return [SearchSolution(nobody, self.support, 0.0, (), nobody.w) for _ in shrinkages]
         direction = anneal(part, self.weights)
         initial = part.with_offset(self.initial)
         if initial.better_than(direction):
@@ -80,5 +88,5 @@ class RepeatedSearch:
         self.weights = direction.w
         start = SearchSolution(direction, self.support, 0.0, (), direction.w)
         unshrunk = start.then("repeated", direction, self.support)
-        shrunk = shrink_by(part, unshrunk, self.initial, self.shrinkage, np.inf)
-        return shrink_small(task, shrunk)
+        shrunk = [shrink_by(part, unshrunk, self.initial, s, np.inf) for s in shrinkages]
+        return [shrink_small(task, solution) for solution in shrunk]

@@ -38,6 +38,9 @@ FIGURES = (
     "limit",
     "outscoring",
     "outscoring_losses",
+    "expected_fairness",
+    "expected_change_rate",
+    "expected_accuracy",
 )
 
 
@@ -158,13 +161,19 @@ class Frontier:
         """Return one line per update as a pandas frame.
 
         Columns: `target` (NaN where an update has none), `fairness`, `accuracy`, `change_rate`,
-        `n_changes`, `n_gains`, `n_losses`, `limit`, `outscoring`, `outscoring_losses`, then the
-        settings that differ between updates. `limit` is the fewest changes, as a share, that reach
-        the same fairness in the same direction with the sensitive features in hand. `outscoring` is
-        the share of pairs of the same group in which a person who gains has a higher base score
-        than a person who stays rejected; `outscoring_losses` is the share in which a person who
-        loses has a lower one than a person who keeps the favourable decision. Both are NaN where
-        nobody gains, or loses; see `commod.metrics.outscoring_probability`.
+        `n_changes`, `n_gains`, `n_losses`, `limit`, `outscoring`, `outscoring_losses`,
+        `expected_fairness`, `expected_change_rate`, `expected_accuracy`, then the settings that
+        differ between updates. Expected figures are those on as many new people as were fitted;
+        NaN where they are not known. The others are measured on the rows of the frontier. For a
+        `ControlledDebiaser` with ``target_on="new_rows"``, `target` is the expected fairness in
+        three digits, and `internal_target` the target on the fit rows.
+
+        `limit` is the fewest changes, as a share, that reach the same fairness in the same
+        direction with the sensitive features in hand. `outscoring` is the share of pairs of the
+        same group in which a person who gains has a higher base score than a person who stays
+        rejected; `outscoring_losses` is the share in which a person who loses has a lower one than
+        a person who keeps the favourable decision. Both are NaN where nobody gains, or loses; see
+        `commod.metrics.outscoring_probability`.
         """
         import pandas as pd
 
@@ -220,10 +229,11 @@ class Frontier:
         Parameters
         ----------
         target : float, default=None
-            Floor on the P-rule or ceiling on the disparity, on the rows of the frontier.
+            Floor on the P-rule or ceiling on the disparity, on the evaluated rows. Without
+            `X_eval`, it is one on new people, where expected figures are known.
         max_changes : float, default=None
-            Largest share of changed decisions. Without a target, the fairest update within it is
-            returned.
+            Largest share of changed decisions, on the same rows. Without a target, the fairest
+            update within it is returned.
 
         Returns
         -------
@@ -237,8 +247,9 @@ class Frontier:
         for name, value in (("target", target), ("max_changes", max_changes)):
             if value is not None:
                 check_number_parameter(value, name, Real, min_val=0)
-        fairness = np.array([figures["fairness"] for figures in self._figures])
-        changes = np.array([figures["change_rate"] for figures in self._figures])
+        prefix = "expected_" if self._uses_expectations else ""
+        fairness = np.array([figures[f"{prefix}fairness"] for figures in self._figures])
+        changes = np.array([figures[f"{prefix}change_rate"] for figures in self._figures])
         is_within = changes <= (np.inf if max_changes is None else max_changes)
         if not is_within.any():
             raise InputError(
@@ -253,14 +264,21 @@ class Frontier:
         is_good = is_within & (fairness == fairest)
         if target is not None:
             warnings.warn(
-                f"No update reaches {self._rows.metric} {self._constraint.sign} {target:g} on the "
-                f"{self.rows_word}. "
+                f"No update {'is expected to reach' if prefix else 'reaches'} "
+                f"{self._rows.metric} {self._constraint.sign} {target:g} on "
+                f"{'new people' if prefix else f'the {self.rows_word}'}. "
                 f"The closest one is returned: {fairest:.3f} with {changes[is_good].min():.1%} "
                 "changed.",
                 TargetWarning,
                 stacklevel=2,
             )
         return self._cheapest(is_good, changes).candidate.build()
+
+    @property
+    def _uses_expectations(self) -> bool:
+        """Return whether updates are selected by what is expected on new people."""
+        is_known = [not np.isnan(figures["expected_fairness"]) for figures in self._figures]
+        return self.rows_word == "fit rows" and all(is_known)
 
     def _cheapest(self, is_good: NDArray[np.bool_], changes: NDArray[np.float64]) -> Point:
         return self._points[int(np.argmin(np.where(is_good, changes, np.inf)))]
@@ -283,7 +301,8 @@ class Frontier:
     def _measure(self, point: Point) -> dict[str, float]:
         settings = dict(point.candidate.settings)
         target = settings.pop("target", float("nan"))
-        return {"target": target, **self._rows.measure(point.after, self._allowed), **settings}
+        measured = self._rows.measure(point.after, self._allowed)
+        return {"target": target, **measured, **_expected(point.candidate), **settings}
 
     @cached_property
     def _trade_off(self) -> TradeOff:
@@ -312,6 +331,14 @@ class Frontier:
         if len(values) > 1:
             values = np.linspace(values[0], values[-1], 40).tolist()
         return values, [self._rows.limit_at(value, self._allowed) for value in values]
+
+
+def _expected(candidate: Candidate) -> dict[str, float]:
+    """Return what is expected of an update on new people; NaN where that is not known."""
+    expectation = getattr(candidate, "expectation", None)
+    figures = None if expectation is None else expectation.figures
+    names = ("fairness", "change_rate", "accuracy")
+    return {f"expected_{name}": float(getattr(figures, name, np.nan)) for name in names}
 
 
 def _setting_text(value: Any) -> str:

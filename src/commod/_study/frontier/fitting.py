@@ -45,11 +45,10 @@ def frontier(
     X, y, sensitive_features
         The fit rows, as in `update.fit`.
     targets : sequence of float, default=None
-        For ControlledDebiaser only: one update for each target. One computation finds all of them
-        on the same columns; each search starts from the update of the target before. None: 100
-        updates from the base model to past parity on the fit rows. The update's own target is among
-        them. They have up to three degrees of shrinkage towards the initial direction (column
-        `shrinkage`).
+        For ControlledDebiaser only: one update for each target, on new people or on the fit rows
+        (`target_on`). One computation finds all of them; each search starts from the update of the
+        target before. None: 100 updates from the base model to past parity on the fit rows. The
+        update's own target is among them.
     grid : mapping of str to sequence, default=None
         Values to combine. COMMOD: its lambdas and `random_state` (None: the published grid).
         ControlledDebiaser: `accuracy_weight`. A rival: `strength` (None: its `default_strengths`).

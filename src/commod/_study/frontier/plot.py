@@ -41,6 +41,8 @@ def draw_frontier(
 ) -> Axes:
     """Draw the updates of `frame` and the limit into `ax`, or into a new figure; return the axes.
 
+    Dots are measured on rows. A dashed line shows what is expected on new people, where known.
+
     `limit_curve` holds values of fairness and the fewest changes for each. `rows_text` names the
     rows that were measured. `color` is the column that the colour of the dots shows.
     """
@@ -49,6 +51,9 @@ def draw_frontier(
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
     _draw_dots(frame, color, ax)
+    if (expected := efficient_expectations(frame, constraint)) is not None:
+        label = "expected on new people"
+        ax.plot(*expected, color="tab:orange", lw=1.5, ls="--", label=label)
     ax.plot(*limit_curve, color="black", lw=1.2, label="fewest possible changes")
     ax.plot([base_fairness], [0], "x", color="tab:red", label="base model")
     ax.set_xlabel(f"{metric} on the {rows_text}")
@@ -58,6 +63,23 @@ def draw_frontier(
         ax.invert_xaxis()  # fairer is to the right for every constraint
     ax.legend(frameon=False)
     return ax
+
+
+def efficient_expectations(
+    frame: pd.DataFrame, constraint: Constraint
+) -> tuple[list[float], list[float]] | None:
+    """Return expected fairness and expected changes of the efficient updates, least fair first.
+
+    An update is efficient if no other one is expected to be as fair with fewer changes. None where
+    nothing is expected.
+    """
+    known = frame.dropna(subset=["expected_fairness", "expected_change_rate"])
+    if known.empty:
+        return None
+    ordered = known.sort_values("expected_fairness", ascending=not constraint.higher_is_fairer)
+    is_cheapest = ordered["expected_change_rate"] <= ordered["expected_change_rate"].cummin()
+    efficient = ordered[is_cheapest].iloc[::-1]
+    return efficient["expected_fairness"].tolist(), efficient["expected_change_rate"].tolist()
 
 
 def _draw_dots(frame: pd.DataFrame, color: str | None, ax: Axes) -> None:
