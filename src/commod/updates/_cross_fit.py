@@ -163,20 +163,15 @@ class FoldDirection(NamedTuple):
     held_out: Codes
     eta: Floats
 
-    def changed(self, target: float, extra: float = 0.0) -> Mask:
-        """Return which rows of the fold the direction changes at a target, (m,).
+    def known_share(self, offset: float) -> float:
+        """Return the share of the rows outside the fold that change with an offset."""
+        return float(((self.known_eta + offset > 0) & self.problem.may_change).mean())
 
-        With `extra`, its offset changes this share more of the rows outside the fold.
+    def offset(self, target: float, extra: float) -> float:
+        """Return the offset for a target, determined on the rows outside the fold.
+
+        With `extra`, it changes this share more of these rows than for the target.
         """
-        return np.asarray(self.eta + self.offset(target, extra) > 0)
-
-    def known_share(self, target: float, extra: float = 0.0) -> float:
-        """Return the share of the rows outside the fold that the direction changes at a target."""
-        is_changed = self.known_eta + self.offset(target, extra) > 0
-        return float((is_changed & self.problem.may_change).mean())
-
-    def offset(self, target: float, extra: float = 0.0) -> float:
-        """Return the offset for a target, determined on the rows outside the fold."""
         effects, outcome = self.problem.effects, self.outcome
         effects = effects if outcome.weights.any() else effects.of_nobody()
         inequalities = self.problem.inequalities(target, effects)
@@ -196,16 +191,23 @@ class FoldDirections:
     fold: Codes
     parts: Sequence[FoldDirection]
 
-    def figures(self, target: float, extra: float = 0.0) -> ExpectedFigures:
-        """Return the figures of the directions with offsets for a target, on rows new to them.
+    def figures(self, target: float) -> ExpectedFigures:
+        """Return the figures of the directions with offsets for a target, on rows new to them."""
+        return self.figures_and_share(target, 0.0)[0]
+
+    def figures_and_share(self, target: float, extra: float) -> tuple[ExpectedFigures, float]:
+        """Return the figures on rows new to the directions, and the share of known rows changed.
 
         With `extra`, this share more of the rows outside a fold changes than for the target.
         """
         decisions = self.problem.rows.base.decisions.copy()
+        shares = []
         for part in self.parts:
-            changed = part.changed(target, extra) & self.problem.may_change[part.held_out]
-            decisions[part.held_out] ^= changed
-        return figures_on_folds(self.problem, decisions, self.fold)
+            offset = part.offset(target, extra)
+            may_change = self.problem.may_change[part.held_out]
+            decisions[part.held_out] ^= (part.eta + offset > 0) & may_change
+            shares.append(part.known_share(offset))
+        return figures_on_folds(self.problem, decisions, self.fold), float(np.mean(shares))
 
 
 def without_fold(problem: FitProblem, fold: Codes, number: int) -> FitProblem:

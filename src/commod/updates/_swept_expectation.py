@@ -83,10 +83,9 @@ class PathOnNewRows:
             return self.outside.figures_of(update.outcome)
         near = int(np.argmin([abs(update.target - target) for target in self.searched]))
         directions = self._directions[near][which]
-        figures = directions.figures(update.target, update.extra)
+        figures, known = directions.figures_and_share(update.target, update.extra)
         # The direction was searched for another target, so it changes more rows than the update.
-        shares = [part.known_share(update.target, update.extra) for part in directions.parts]
-        own, known = changed_rows(self.path.problem, update.outcome).mean(), np.mean(shares)
+        own = changed_rows(self.path.problem, update.outcome).mean()
         factor = float(own / known) if known > 0 else 1.0
         return figures._replace(change_rate=min(figures.change_rate * factor, 1.0))
 
