@@ -180,6 +180,7 @@ def test_the_command_line_names_the_label_and_reads_a_score_of_the_other_label(t
     X.assign(default=y, group=group).to_csv(tmp_path / "rows.csv", index=False)
     common = [str(tmp_path / "rows.csv"), "--sensitive", "group", "--label", "default"]
     given = ["--score-column", "score", "--favorable", "0", "--at-least", "0.9"]
+    given += ["--target-on", "fit_rows"]
     out = ["--out", str(tmp_path / "patch.json"), "--force"]
     other = ["--out", str(tmp_path / "other.json")]
     fitted = CliRunner().invoke(
