@@ -168,3 +168,17 @@ def test_a_step_says_which_figures_are_measured_and_which_expected(curve):
     sentence = step_sentence(trade_off, len(trade_off.steps) - 1)
     assert "on the fit rows. Expected on as many new people" in sentence
     assert f"{step.expected_fairness:.3f}" in sentence
+
+
+def test_a_frontier_expects_nothing_of_cells_with_a_handful_of_people():
+    rows = make_biased(200, random_state=0)
+    group = np.asarray(rows.sensitive_features).copy()
+    positive = np.flatnonzero((np.asarray(rows.target) == 1) & (group == "g1"))
+    group[positive[4:]] = "g0"
+    model = LogisticRegression().fit(rows.data, rows.target)
+    update = ControlledDebiaser(
+        model, constraints="equalized_odds", progress=False, borderline=0, fit_rows_are_new=True
+    )
+    curve = frontier(update, rows.data, rows.target, sensitive_features=group, targets=[0.2, 0.3])
+    assert curve.frame()["expected_fairness"].isna().all()
+    assert "Nothing can be expected on as many new people" in curve.select(target=0.3).status_

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from commod.scorecard import Scorecard
 from commod.updates._expectation import Expectation
 from commod.updates._interface import AllowedChanges, FittedCandidate
+from commod.updates._new_rows import has_enough_rows
 from commod.updates._problem import FitProblem
 from commod.updates._progress import progress_bar
 from commod.updates._search import SearchOutcome, changed_rows
@@ -68,16 +69,19 @@ def candidates_of(
     Afterwards, the model reads new rows for them.
     """
     fitted_copy = model._fitted_copy
+    is_on_new_rows = model.target_on == "new_rows"
+    is_expected = is_on_new_rows and has_enough_rows(problem)
     with progress_bar("frontier", model.progress, "targets") as report:
-        if model.target_on == "new_rows":
+        if is_expected:
             swept = sweep_new_rows(model, problem, targets, report)
         else:
             problem, outcomes = sweep_targets(problem, targets, model._target, report)
     model.direction_ = problem.direction
     model._store_no_change(problem)  # lets the model read new rows
-    if model.target_on == "fit_rows":
+    if not is_expected:
+        unknown = Expectation.unknown(model._target) if is_on_new_rows else None
         for settings, outcome in outcomes:
-            yield SearchCandidate(settings, problem, outcome, fitted_copy)
+            yield SearchCandidate(settings, problem, outcome, fitted_copy, unknown)
         return
     for one in swept:
         outcome, expectation = one.outcome, one.expectation
