@@ -8,7 +8,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from commod import ControlledDebiaser, ScoreColumn, metrics
+from commod import ControlledDebiaser, metrics
 from commod.datasets import make_biased
 from commod.exceptions import BaseModelWarning, CommodWarning, InputError, TargetWarning
 from commod.metrics._constraint import get_constraint
@@ -16,6 +16,8 @@ from commod.updates import _sample
 from commod.updates._cross_fit import ExpectedFigures, Folds, OutsideRows, Spread
 from commod.updates._expectation import expect_target, internal_targets
 from commod.updates._gates import fit_target
+from commod.updates._new_rows import _moved
+from commod.updates._search import changed_rows
 from commod.updates._soft_cells import cell_models, draw_folds, with_soft_cells
 
 POPULATION = {"n_features": 5, "bias": 1.0}
@@ -178,19 +180,51 @@ def test_a_target_that_the_base_model_reaches_is_expected_of_it_unchanged():
     assert update.expected_fairness_ == pytest.approx(update.fairness_, abs=0.03)
 
 
-def test_a_base_model_that_reaches_the_target_by_chance_changes_nevertheless():
-    rng = np.random.default_rng(3)
-    group = np.repeat(["a", "b", "c"], 150)
-    X = pd.DataFrame({name: rng.normal(size=450) + 2 * (group == name) for name in "bc"})
-    accepted = np.concatenate([np.arange(150) < n for n in (75, 61, 61)])  # P-rule 0.813
-    X["score"] = np.where(accepted, 0.7, 0.3) + rng.uniform(-0.1, 0.1, 450)
-    update = ControlledDebiaser(ScoreColumn("score"), target=0.8, progress=False, borderline=0)
+def test_an_unchanged_base_model_has_the_measured_fairness_on_average():
+    update = fitted(target=0.1)
+    assert update.expected_fairness_ == pytest.approx(update.fairness_)
+
+
+def test_the_expectation_is_that_of_the_fairness_that_a_cap_allows():
+    rows = rows_of(400)
+    update = ControlledDebiaser(MODEL, progress=False, borderline=0, max_changes=0.1)
+    problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
+    kept = fit_target(problem, 0.7)
+    stricter = expect_target(Line(-0.2), problem.constraint, 0.7)
+    assert stricter.is_reached
+    moved, expectation = _moved(kept, Line(-0.2), stricter, 0.7)
+    after = problem.rows.base.decisions ^ changed_rows(moved.problem, moved.outcome)
+    attained = problem.rows.fairness(problem.constraint, after)
+    assert 0.7 <= attained < stricter.internal_target
+    assert expectation.figures.fairness == pytest.approx(attained - 0.2)
+    assert not expectation.is_reached
+
+
+def test_the_status_tells_the_fit_rows_from_the_expectation():
+    update = fitted(1000, target=0.9, max_changes=0.03)
+    assert update.fairness_ < 0.9
+    assert "was not reached on the fit rows" in update.status_
+
+
+def test_a_label_that_one_person_has_is_no_reason_to_fail():
+    rows = rows_of(400)
+    y = np.zeros(400, dtype=int)
+    y[5] = 1
+    update = ControlledDebiaser(MODEL, progress=False, borderline=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CommodWarning)
-        update.fit(X, accepted * 1, sensitive_features=group)
-    assert update.base_fairness_ > 0.8
-    assert update.change_rate_ > 0
-    assert update.internal_target_ > update.base_fairness_
+        update.fit(rows.data, y, sensitive_features=rows.sensitive_features)
+    assert update.expected_fairness_ > 0.7
+
+
+def test_nothing_is_promised_on_rows_that_the_base_model_has_seen():
+    with pytest.raises(InputError, match="confidence needs rows that are new to the base model"):
+        fitted(confidence=0.9, fit_rows_are_new=False)
+
+
+def test_locked_columns_are_no_sign_of_training_rows():
+    update = fitted(locked_features=["x0", "x1"])
+    assert "optimism" not in update.status_
 
 
 def test_with_fit_rows_nothing_is_expected():
@@ -266,12 +300,12 @@ def test_the_status_says_what_was_asked_what_is_expected_and_what_holds(default)
 
 
 def test_a_target_that_few_rows_cannot_reach_names_the_smallest_cell_and_the_rows_needed():
-    rows = rows_of(300)
-    update = ControlledDebiaser(MODEL, constraints="equalized_odds", target=0.02, progress=False)
+    rows = rows_of(200)
+    update = ControlledDebiaser(MODEL, target=0.95, progress=False)
     with pytest.warns(TargetWarning, match="is not expected on as many new people"):
         update.fit(rows.data, rows.target, sensitive_features=rows.sensitive_features)
-    sizes = pd.crosstab(rows.sensitive_features, rows.target)
-    assert f"has {sizes.to_numpy().min()} rows." in update.status_
+    sizes = rows.sensitive_features.value_counts()
+    assert f"has {sizes.min()} rows." in update.status_
     assert "rows would be enough" in update.status_
     assert not update.reached_
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from commod._data.base_model import training_signs
+from commod._data.base_model import ScoreColumn, training_signs
 from commod.exceptions import BaseModelWarning
 from commod.updates._fit_rows import FitRows
-from commod.updates._soft_cells import CellModels
+from commod.updates._problem import FitProblem
+from commod.updates._soft_cells import CellModels, cell_models
 
 MIN_EXCESS = 0.05  # of the accuracy over that of models that have not seen the row
 N_ERRORS = 3.0  # standard errors of the excess
@@ -25,14 +26,23 @@ NOT_CORRECTED = (
 )
 
 
-def optimism_text(update: Any, rows: FitRows, models: CellModels) -> str:
+def stated_optimism(update: Any) -> str:
+    """Return what the user says about a base model that has seen the fit rows; else empty."""
+    is_seen = update.fitted_param("fit_rows_are_new") is False
+    return f"The base model has seen the fit rows: {NOT_CORRECTED}." if is_seen else ""
+
+
+def optimism_text(update: Any, problem: FitProblem) -> str:
     """Return what is known about a base model that has seen the fit rows; empty if it has not.
 
-    A finding that rests on the scores alone is also a warning.
+    A finding that rests on the accuracy is also a warning. Nothing is found where the base model
+    may have read other columns: with a `ScoreColumn` and with locked columns.
     """
-    said = update.fitted_param("fit_rows_are_new")
-    if said is not None:
-        return "" if said else f"The base model has seen the fit rows: {NOT_CORRECTED}."
+    said, rows = update.fitted_param("fit_rows_are_new"), problem.rows
+    reads_others = isinstance(update.estimator, ScoreColumn) or bool(update.locked_features)
+    if said is not None or reads_others:
+        return stated_optimism(update)
+    models = cell_models(problem, update.min_category_size, ())
     excess = accuracy_excess(rows, models)
     if excess is None:
         return ""
@@ -55,7 +65,10 @@ def accuracy_excess(rows: FitRows, models: CellModels) -> tuple[float, float] | 
     label = rows.label
     if label is None or label.all() or not label.any():
         return None
-    others = models.label_probabilities(label) > 0.5
+    probabilities = models.label_probabilities(label)
+    if probabilities is None:
+        return None
+    others = probabilities > 0.5
     is_right = rows.base.decisions == label
     excess = is_right * 1.0 - (others == label)
     mean = float(np.average(excess, weights=rows.weight))

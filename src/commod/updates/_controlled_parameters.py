@@ -55,6 +55,12 @@ def _check_confidence(update: Any) -> None:
     if update.confidence is None:
         return
     check_number(update, "confidence", low=0.5, high=0.9999, include="right")
+    if update.fit_rows_are_new is False:
+        raise InputError(
+            "confidence needs rows that are new to the base model, but fit_rows_are_new is False. "
+            "Fit on other rows, or leave confidence out.",
+            parameter="confidence",
+        )
     if update._is_budget:
         raise InputError(
             "confidence promises a target, but target is None and max_changes alone names none. "

@@ -14,7 +14,7 @@ from commod._solvers.search.rates import Caps
 from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
-from commod.updates._soft_cells import CellModels, cell_models, with_soft_cells
+from commod.updates._soft_cells import cell_models, with_soft_cells
 from commod.updates.ratio import with_score_columns
 
 Numeric = Literal["unit", "bins"]
@@ -82,21 +82,21 @@ def fit_problem(
     return problem
 
 
-def problems_for_new_rows(update: Any, problem: FitProblem) -> tuple[list[FitProblem], CellModels]:
-    """Return the problems whose updates are compared on new rows, and the models of their cells.
+def problems_for_new_rows(update: Any, problem: FitProblem) -> list[FitProblem]:
+    """Return the problems whose updates are compared on new rows.
 
     Soft cells are better for the rates of all people. For constraints on errors, what is better
     depends on the table: soft or true cells, points per unit or per bin (decision 0016).
     """
     models = cell_models(problem, update.min_category_size, update.locked_features)
     if not problem.constraint.needs_labels:
-        return [with_soft_cells(problem, models)], models
+        return [with_soft_cells(problem, models)]
     if update.numeric != "auto" or update.monotone:
-        return [with_soft_cells(problem, models), problem], models
+        return [with_soft_cells(problem, models), problem]
     per_unit = fit_problem(update, problem.rows, numeric="unit")
     models = cell_models(per_unit, update.min_category_size, update.locked_features)
     soft = [with_soft_cells(one, models) for one in (per_unit, problem)]
-    return [*soft, per_unit], models
+    return [*soft, per_unit]
 
 
 def numeric_terms(update: Any) -> Numeric:

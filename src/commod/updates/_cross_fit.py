@@ -53,17 +53,23 @@ class ExpectedFigures(NamedTuple):
     spread: Spread
 
 
-def figures_on_folds(problem: FitProblem, decisions: Mask, fold: Codes) -> ExpectedFigures:
-    """Return the figures of decisions (n,) on all rows, and their spread over the folds."""
+def figures_on_folds(
+    problem: FitProblem, decisions: Mask, fold: Codes, *, is_adapted: bool = True
+) -> ExpectedFigures:
+    """Return the figures of decisions (n,) on all rows, and their spread over the folds.
+
+    Offsets that are determined on rows of the sample are adapted to its chance. The decisions of
+    the base model are not, so that new samples have the measured fairness on average.
+    """
     rows = problem.rows
     parts = []
     for number in range(N_FOLDS):
         part = replace(rows, weight=rows.weight * (fold == number))
         parts.append(measure(problem.constraint, part, decisions))
-    whole = measure(problem.constraint, rows, decisions)
-    return ExpectedFigures(
-        expected_on(problem, decisions), whole[1], whole[2], spread=spread_over(np.array(parts))
-    )
+    fairness, change_rate, accuracy = measure(problem.constraint, rows, decisions)
+    if is_adapted:
+        fairness = expected_on(problem, decisions)
+    return ExpectedFigures(fairness, change_rate, accuracy, spread_over(np.array(parts)))
 
 
 def measure(

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
+from commod._text import MAX_CHANGED
 from commod.metrics._constraint import Constraint
 from commod.updates._cross_fit import ExpectedFigures, NewRows, Spread
 
@@ -37,12 +38,15 @@ class Expectation:
     - `is_reached`: whether the stated target is expected to be reached.
     - `n_outside`: the number of rows outside the search sample, where these were measured; None
       where folds were.
+    - `has_tried_all`: whether all internal targets were tried. Otherwise, folds changed different
+      people at the next one.
     """
 
     internal_target: float
     figures: ExpectedFigures
     is_reached: bool
     n_outside: int | None = None
+    has_tried_all: bool = True
 
     @classmethod
     def unknown(cls, target: float) -> Expectation:
@@ -70,8 +74,8 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
     measured: list[ExpectedFigures] = []
     for internal in internal_targets(constraint, target):
         figures = new_rows.figures(internal)
-        if measured and figures.spread.change_rate > MAX_SPREAD_OF_CHANGES:
-            break  # in some folds the offset changes nearly everybody
+        if measured and not is_steady(figures):
+            break
         tried.append(internal)
         measured.append(figures)
         fairness = monotone_fairness(constraint, measured)
@@ -79,7 +83,10 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
             break
     if not constraint.is_met(fairness[-1], target):
         fairest = int(np.argmin(constraint.shortfall(fairness, target)))
-        return Expectation(tried[fairest], measured[fairest], is_reached=False)
+        has_tried_all = len(tried) == len(POSITIONS)
+        return Expectation(
+            tried[fairest], measured[fairest], is_reached=False, has_tried_all=has_tried_all
+        )
     internal = tried[-1]
     if len(tried) == 1:
         return Expectation(internal, measured[0], is_reached=True)
@@ -88,6 +95,12 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
     internal = tried[-2] + share * (tried[-1] - tried[-2])
     figures = between(measured[-2], measured[-1], share)._replace(fairness=target)
     return Expectation(internal, figures, is_reached=True)
+
+
+def is_steady(figures: ExpectedFigures) -> bool:
+    """Return whether all folds have updates of one kind: none changes nearly everybody."""
+    is_alike = not figures.spread.change_rate > MAX_SPREAD_OF_CHANGES
+    return is_alike and figures.change_rate <= MAX_CHANGED
 
 
 def monotone_fairness(constraint: Constraint, measured: Sequence[ExpectedFigures]) -> Floats:

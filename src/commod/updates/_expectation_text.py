@@ -82,6 +82,12 @@ def missing_texts(
     constraint, n_rows = problem.constraint, len(problem.rows)
     if not constraint.is_met(fit_value, target):
         return  # it is not reached on the fit rows either
+    if not expectation.has_tried_all:
+        yield (
+            f"With {n_rows:,} rows, stricter targets on the fit rows change different people from "
+            f"fold to fold; {_smallest_cell(problem)}."
+        )
+        return
     yield (
         f"No update of these columns is expected to reach it with {n_rows:,} rows; "
         f"{_smallest_cell(problem)}."

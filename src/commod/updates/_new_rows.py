@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 from commod.updates._base_optimism import optimism_text
 from commod.updates._budget import fit_budget
 from commod.updates._controlled_problem import problems_for_new_rows
-from commod.updates._cross_fit import Folds, OutsideRows, figures_on_folds, with_target
-from commod.updates._expectation import (
-    Expectation,
-    expect_target,
-    internal_targets,
-    is_near_parity,
+from commod.updates._cross_fit import (
+    Folds,
+    NewRows,
+    OutsideRows,
+    figures_on_folds,
+    with_target,
 )
+from commod.updates._expectation import Expectation, expect_target, is_near_parity
 from commod.updates._gates import KeptUpdate, fit_fewest, fit_target, spend
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import refit_target
@@ -38,54 +39,52 @@ class ExpectedUpdate(NamedTuple):
     expectation: Expectation
 
 
-def fit_new_rows(
-    problems: Sequence[FitProblem], target: float, start: float | None = None
-) -> ExpectedUpdate:
+def fit_new_rows(problems: Sequence[FitProblem], target: float) -> ExpectedUpdate:
     """Return the update of one of the problems that is expected to reach the target best.
 
     The problems have the same rows and differ in their terms and cells. The first one chooses the
-    direction of changes. `start` is the internal target to begin with; the stated one if None.
+    direction of changes.
     """
-    start = target if start is None else start
     several = len(problems) > 1
-    kept = _best_update(problems, start) if several else fit_fewest(problems[0], start)
-    kept = spend(kept, start)
+    kept = _best_update(problems, target) if several else fit_fewest(problems[0], target)
+    kept = spend(kept, target)
     problem = kept.problem
-    if kept.outcome.violation > 0:
+    if not changed_rows(problem, kept.outcome).any() or kept.outcome.violation > 0:
         return expect_as_it_is(kept, target)
-    if not changed_rows(problem, kept.outcome).any():
-        return _beyond_base_model(problems, expect_as_it_is(kept, target), target)
     outside = outside_rows(kept)
     if outside is not None:
-        expectation = expect_target(outside, problem.constraint, target)
-        expectation = replace(expectation, n_outside=len(outside))
-        return ExpectedUpdate(with_target(kept, expectation.internal_target), expectation)
+        return _moved(kept, outside, expect_target(outside, problem.constraint, target), target)
     folds = Folds(kept, draw_folds(problem))
-    expectation = expect_target(folds.directions(start), problem.constraint, target)
-    if expectation.internal_target == start:
+    expectation = expect_target(folds.directions(target), problem.constraint, target)
+    if expectation.internal_target == target:
         return ExpectedUpdate(kept, expectation)
     stricter = refit_target(kept, expectation.internal_target)
     directions = folds.directions(expectation.internal_target)
-    expectation = expect_target(directions, problem.constraint, target)
-    return ExpectedUpdate(with_target(stricter, expectation.internal_target), expectation)
+    return _moved(
+        stricter, directions, expect_target(directions, problem.constraint, target), target
+    )
 
 
-def _beyond_base_model(
-    problems: Sequence[FitProblem], unchanged: ExpectedUpdate, target: float
+def _moved(
+    kept: KeptUpdate, new_rows: NewRows, expectation: Expectation, target: float
 ) -> ExpectedUpdate:
-    """Return the update where the base model reaches the target on the fit rows by itself.
+    """Return the update with the offset for its internal target.
 
-    It stays unchanged if it is expected to reach the target on new people, too.
+    Where caps stop it before, the expectation is that of the fairness that it attains.
     """
-    first = problems[0]
-    stricter = [
-        internal
-        for internal in internal_targets(first.constraint, target)
-        if not first.constraint.is_met(first.base_fairness, internal)
-    ]
-    if unchanged.expectation.is_reached or not stricter:
-        return unchanged
-    return fit_new_rows(problems, target, stricter[0])
+    problem = kept.problem
+    moved = with_target(kept, expectation.internal_target)
+    if moved.outcome.violation > 0:
+        decisions = problem.rows.base.decisions ^ changed_rows(problem, moved.outcome)
+        figures = new_rows.figures(problem.rows.fairness(problem.constraint, decisions))
+        is_reached = bool(problem.constraint.is_met(figures.fairness, target))
+        expectation = replace(expectation, figures=figures, is_reached=is_reached)
+    return ExpectedUpdate(moved, replace(expectation, n_outside=_n_outside(new_rows)))
+
+
+def _n_outside(new_rows: NewRows) -> int | None:
+    """Return the number of rows outside the search sample; None for folds."""
+    return len(new_rows) if isinstance(new_rows, OutsideRows) else None
 
 
 def has_enough_rows(problem: FitProblem) -> bool:
@@ -133,15 +132,16 @@ def expect_as_it_is(kept: KeptUpdate, target: float) -> ExpectedUpdate:
     """Return an update that no internal target can improve, and what is expected of it."""
     problem, changed = kept.problem, changed_rows(kept.problem, kept.outcome)
     decisions = problem.rows.base.decisions ^ changed
+    n_outside = None
     if changed.any():
         fairness = problem.rows.fairness(problem.constraint, decisions)
         folds = Folds(kept, draw_folds(problem))
         new_rows = outside_rows(kept) or folds.directions(kept.found.value)
-        figures = new_rows.figures(fairness)
+        figures, n_outside = new_rows.figures(fairness), _n_outside(new_rows)
     else:
-        figures = figures_on_folds(problem, decisions, draw_folds(problem))
+        figures = figures_on_folds(problem, decisions, draw_folds(problem), is_adapted=False)
     is_reached = bool(problem.constraint.is_met(figures.fairness, target))
-    return ExpectedUpdate(kept, Expectation(target, figures, is_reached))
+    return ExpectedUpdate(kept, Expectation(target, figures, is_reached, n_outside))
 
 
 def outside_rows(kept: KeptUpdate) -> OutsideRows | None:
@@ -169,12 +169,12 @@ def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
         kept = fit_budget(problem) if update._is_budget else fit_target(problem, update._target)
         unknown = Expectation.unknown(update._target) if is_on_new_rows else None
         return FittedUpdate(kept.problem, kept.outcome, unknown)
-    problems, models = problems_for_new_rows(update, problem)
+    problems = problems_for_new_rows(update, problem)
     if update._is_budget:
         kept, expectation = expect_as_it_is(fit_budget(problems[0]), update._target)
     elif is_near_parity(problem.constraint, update._target):
         kept, expectation = expect_as_it_is(fit_target(problem, update._target), update._target)
     else:
         kept, expectation = fit_new_rows(problems, update._target)
-    optimism = optimism_text(update, problem.rows, models)
+    optimism = optimism_text(update, problem)
     return FittedUpdate(kept.problem, kept.outcome, expectation, optimism)

@@ -105,7 +105,6 @@ def _halves(
     first, second = split_in_halves(problem.rows, random_state)
     # Terms are learned from the fit half, so `min_category_size` counts people of that half.
     fit_half = update._problem(take_fit_rows(problem.rows, first))
-    problems, _ = problems_for_new_rows(update, fit_half)
-    fit_half = best_problem(problems, update._target)
+    fit_half = best_problem(problems_for_new_rows(update, fit_half), update._target)
     held_out = update._problem(take_fit_rows(problem.rows, second), fit_half.encoding)
     return fit_half, held_out

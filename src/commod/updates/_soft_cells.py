@@ -41,9 +41,9 @@ MAX_SCORE = 1 - 1e-6  # a score of 1 has no finite logit
 def draw_folds(problem: FitProblem) -> Codes:
     """Return the fold of each row, (n,); folds have equal shares of each cell and decision."""
     strata = 2 * (problem.cells.index + 1) + problem.rows.base.decisions
-    lots = np.random.RandomState(0).random_sample(len(strata))
+    random_draws = np.random.RandomState(0).random_sample(len(strata))
     fold = np.empty(len(strata), dtype=np.intp)
-    fold[np.lexsort([lots, strata])] = np.arange(len(strata)) % N_FOLDS
+    fold[np.lexsort([random_draws, strata])] = np.arange(len(strata)) % N_FOLDS
     return fold
 
 
@@ -88,17 +88,19 @@ class CellModels:
             fold=draw_folds(problem),
         )
 
-    def label_probabilities(self, label: Mask) -> Floats:
+    def label_probabilities(self, label: Mask) -> Floats | None:
         """Return the probability of a positive label, (n,), from models without the row's fold.
 
-        These models do not know the base score.
+        These models do not know the base score. None where a model would see one label only.
         """
         rows = np.arange(len(label))
         matrix = self._matrix(rows, n_left_out=N_BASE_NUMBERS)
         result = np.empty(len(label))
         for number in range(N_FOLDS):
-            known = np.flatnonzero(self.fold != number)[:MAX_LEARNING_ROWS]
+            known = _learning_rows(self.fold != number)
             held_out = self.fold == number
+            if np.ptp(label[known].astype(int)) == 0:
+                return None
             model = self._regression(matrix[known], label[known], self.weight[known])
             result[held_out] = model.predict_proba(matrix[held_out])[:, -1]
         return result
@@ -119,9 +121,7 @@ class CellModels:
     def _without(self, left_out: frozenset[int]) -> CellRegression:
         """Return the regression on the rows that are in none of the folds `left_out`."""
         if left_out not in self._fitted:
-            rows = np.flatnonzero(~np.isin(self.fold, list(left_out)))
-            if len(rows) > MAX_LEARNING_ROWS:
-                rows = np.random.RandomState(0).permutation(rows)[:MAX_LEARNING_ROWS]
+            rows = _learning_rows(~np.isin(self.fold, list(left_out)))
             self._fitted[left_out] = self._fit(rows)
         return self._fitted[left_out]
 
@@ -162,6 +162,14 @@ class CellModels:
         if terms.shape[0] * terms.shape[1] <= MAX_DENSE_ENTRIES:
             return np.hstack([numbers, terms.toarray()])
         return sparse.hstack([sparse.csr_matrix(numbers), terms], format="csr")
+
+
+def _learning_rows(is_known: Mask) -> Codes:
+    """Return the known rows, or a random part of them where they are too many."""
+    rows = np.flatnonzero(is_known)
+    if len(rows) <= MAX_LEARNING_ROWS:
+        return rows
+    return np.random.RandomState(0).permutation(rows)[:MAX_LEARNING_ROWS]
 
 
 def _numbers(problem: FitProblem) -> Floats:

@@ -33,6 +33,7 @@ def sentences(
     outcome, expectation = fitted.outcome, fitted.expectation
     metric, n_fit_rows = update.compared_text().metric, len(problem.rows)
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
+    is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     covered, left_out, _ = (text.named for text in update._group_texts)
     if too_many := most_change_text(update.change_rate_):
         yield too_many
@@ -41,8 +42,8 @@ def sentences(
         yield promise_text(goal, update.confidence, test, covered)
     elif outcome.stopped_by is not None:
         yield from budget_texts(metric, outcome.stopped_by, problem.caps, covered)
-    elif expectation is None or outcome.violation > 0:
-        yield target_text(goal, update.reached_, covered, update.change_rate_)
+    elif is_missed or expectation is None or np.isnan(expectation.figures.fairness):
+        yield target_text(goal, not is_missed, covered, update.change_rate_)
     if expectation is not None:
         yield from expectation_texts(update, problem, goal, expectation, covered)
     if left_out:

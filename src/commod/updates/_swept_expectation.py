@@ -23,7 +23,7 @@ from commod.updates._cross_fit import (
     OutsideRows,
     Spread,
 )
-from commod.updates._expectation import monotone_fairness
+from commod.updates._expectation import MAX_SPREAD_OF_CHANGES, is_steady, monotone_fairness
 from commod.updates._gates import KeptUpdate
 from commod.updates._path import SearchedPath
 from commod.updates._search import SearchOutcome, changed_rows
@@ -70,7 +70,13 @@ class PathOnNewRows:
         at_past = past[MEASURED_EXTRA - 1 :: MEASURED_EXTRA].tolist()
         if len(past) and past[-1] not in at_past:
             at_past.append(int(past[-1]))
-        measured = [self._measure(line[i], which) for i in (*at_targets, *at_past)]
+        measured, is_known = [], []
+        for i in (*at_targets, *at_past):
+            figures, is_alike = self._measure(line[i], which)
+            measured.append(figures)
+            is_known.append(is_alike)
+        for i in np.flatnonzero(~np.array(is_known)):  # as the fairest update before that is known
+            measured[i] = measured[max((j for j in range(i) if is_known[j]), default=i)]
         fairness = monotone_fairness(self.path.problem.constraint, measured[: len(at_targets)])
         values = np.array([_as_row(figures) for figures in measured])
         values[: len(at_targets), 0] = fairness
@@ -78,16 +84,18 @@ class PathOnNewRows:
         columns = [np.interp(np.arange(len(line)), places, column) for column in values.T]
         return [_from_row(row) for row in np.transpose(columns).tolist()]
 
-    def _measure(self, update: SweptUpdate, which: int) -> ExpectedFigures:
+    def _measure(self, update: SweptUpdate, which: int) -> tuple[ExpectedFigures, bool]:
+        """Return the figures of an update, and whether its folds have updates of its kind."""
         if self.outside is not None:
-            return self.outside.figures_of(update.outcome)
+            return self.outside.figures_of(update.outcome), True
         near = int(np.argmin([abs(update.target - target) for target in self.searched]))
         directions = self._directions[near][which]
         figures, known = directions.figures_and_share(update.target, update.extra)
         # The direction was searched for another target, so it changes more rows than the update.
         own = changed_rows(self.path.problem, update.outcome).mean()
         factor = float(own / known) if known > 0 else 1.0
-        return figures._replace(change_rate=min(figures.change_rate * factor, 1.0))
+        is_alike = is_steady(figures) and known - own <= MAX_SPREAD_OF_CHANGES
+        return figures._replace(change_rate=min(figures.change_rate * factor, 1.0)), is_alike
 
     @property
     def n_outside(self) -> int | None:

@@ -21,6 +21,7 @@ from commod._text import most_change_text
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
+from commod.updates._base_optimism import stated_optimism
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
@@ -156,7 +157,7 @@ class ControlledDebiaser(RatioUpdate):
     expected_spread_ : dict
         Standard deviation of "fairness", "change_rate" and "accuracy" over these rows' five parts.
     internal_target_ : float
-        The stricter target that was used on the fit rows; `target_` where none is needed.
+        The target that was used on the fit rows: mostly stricter than `target_`, or equal to it.
     cells_ : str
         "soft" where the search used probabilities of groups and labels, "true" otherwise.
     fairness_interval_ : tuple of float
@@ -522,7 +523,8 @@ class ControlledDebiaser(RatioUpdate):
         if target is None:
             fitted._store_update(problem, outcome)
         else:
-            fitted._store_fit(FittedUpdate(problem, outcome, expectation))
+            seen = stated_optimism(fitted)
+            fitted._store_fit(FittedUpdate(problem, outcome, expectation, seen))
         return fitted
 
     def request(self) -> Request:

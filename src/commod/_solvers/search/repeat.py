@@ -68,11 +68,6 @@ class RepeatedSearch:
             self.initial, _ = self.part.best_initial_direction()
         self.weights = self.initial
 
-    def solve(self, inequalities: SumInequalities) -> SearchSolution:
-        """Return the solution for other inequalities, such as those of another target."""
-        (solution,) = self.solve_each(inequalities, [self.shrinkage])
-        return solution
-
     def solve_each(
         self, inequalities: SumInequalities, shrinkages: Sequence[float]
     ) -> list[SearchSolution]:
