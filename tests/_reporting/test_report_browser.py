@@ -230,6 +230,7 @@ def expected_step(step):
         "accuracy": f"{step.accuracy:.1%}",
         "outscoring": f"{step.outscoring:.1%}",
         "outscoring_losses": f"{step.outscoring_losses:.1%}",
+        "expected": "not known",
     }
 
 
