@@ -14,8 +14,7 @@ import numpy as np
 from commod._data.base_model import ScoreColumn, training_signs
 from commod.exceptions import BaseModelWarning
 from commod.updates._fit_rows import FitRows
-from commod.updates._problem import FitProblem
-from commod.updates._soft_cells import CellModels, cell_models
+from commod.updates._soft_cells import CellModels, learning_rows
 
 MIN_EXCESS = 0.05  # of the accuracy over that of models that have not seen the row
 N_ERRORS = 3.0  # standard errors of the excess
@@ -32,17 +31,16 @@ def stated_optimism(update: Any) -> str:
     return f"The base model has seen the fit rows: {NOT_CORRECTED}." if is_seen else ""
 
 
-def optimism_text(update: Any, problem: FitProblem) -> str:
+def optimism_text(update: Any, rows: FitRows, models: CellModels) -> str:
     """Return what is known about a base model that has seen the fit rows; empty if it has not.
 
     A finding that rests on the accuracy is also a warning. Nothing is found where the base model
     may have read other columns: with a `ScoreColumn` and with locked columns.
     """
-    said, rows = update.fitted_param("fit_rows_are_new"), problem.rows
+    said = update.fitted_param("fit_rows_are_new")
     reads_others = isinstance(update.estimator, ScoreColumn) or bool(update.locked_features)
     if said is not None or reads_others:
         return stated_optimism(update)
-    models = cell_models(problem, update.min_category_size, ())
     excess = accuracy_excess(rows, models)
     if excess is None:
         return ""
@@ -60,21 +58,21 @@ def optimism_text(update: Any, problem: FitProblem) -> str:
 def accuracy_excess(rows: FitRows, models: CellModels) -> tuple[float, float] | None:
     """Return the accuracy of the base model and that of models that have not seen a row.
 
-    None where the base model is not better than chance explains, or where labels are unknown.
+    None where the base model is not better than chance explains, or where labels are unknown. A
+    random part of very many rows is compared.
     """
-    label = rows.label
-    if label is None or label.all() or not label.any():
+    if rows.label is None:
         return None
-    probabilities = models.label_probabilities(label)
+    compared = learning_rows(np.ones(len(rows), dtype=bool))
+    probabilities = models.label_probabilities(rows.label, compared)
     if probabilities is None:
         return None
-    others = probabilities > 0.5
-    is_right = rows.base.decisions == label
-    excess = is_right * 1.0 - (others == label)
-    mean = float(np.average(excess, weights=rows.weight))
-    share = rows.weight / rows.weight.sum()
+    label, share = rows.label[compared], rows.weight[compared] / rows.weight[compared].sum()
+    is_right = rows.base.decisions[compared] == label
+    excess = is_right * 1.0 - ((probabilities > 0.5) == label)
+    mean = float(share @ excess)
     error = float(np.sqrt(share**2 @ (excess - mean) ** 2))
     if mean < MIN_EXCESS or mean < N_ERRORS * error:
         return None
-    base = float(np.average(is_right, weights=rows.weight))
+    base = float(share @ is_right)
     return base, base - mean

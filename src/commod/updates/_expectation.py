@@ -60,6 +60,11 @@ def is_near_parity(constraint: Constraint, target: float) -> bool:
     return bool(constraint.is_met(target, constraint.near_ideal))
 
 
+def strictest_target(constraint: Constraint, target: float) -> float:
+    """Return the strictest target beyond a target: near parity, or parity if that is passed."""
+    return constraint.ideal if is_near_parity(constraint, target) else constraint.near_ideal
+
+
 def internal_targets(constraint: Constraint, target: float) -> list[float]:
     """Return the internal targets to try, loosest first, for a target that is not near parity."""
     return [float(target + (constraint.near_ideal - target) * share) for share in POSITIONS]

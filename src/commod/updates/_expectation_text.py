@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from commod._text import most_change_text, n_of, shown
-from commod.updates._expectation import Expectation, is_near_parity
+from commod.updates._expectation import Expectation, strictest_target
 from commod.updates._left_out import GroupText
 from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
@@ -92,13 +92,12 @@ def missing_texts(
         f"No update of these columns is expected to reach it with {n_rows:,} rows; "
         f"{_smallest_cell(problem)}."
     )
-    strictest = constraint.ideal if is_near_parity(constraint, target) else constraint.near_ideal
+    strictest = strictest_target(constraint, target)
     needed = rows_needed(n_rows, target, strictest, expectation.figures.fairness)
     if np.isfinite(needed):
-        step = 10 ** max(0, int(np.floor(np.log10(needed))) - 1)
         yield (
-            f"About {int(np.ceil(needed / step) * step):,} rows would be enough, if the part that "
-            "is lost on new people falls with the square root of their number."
+            f"About {round_up(needed):,} rows would be enough, if the part that is lost on new "
+            "people falls with the square root of their number."
         )
 
 
@@ -115,6 +114,12 @@ def rows_needed(n_rows: int, target: float, strictest: float, expected: float) -
     """
     lost, allowed = abs(strictest - expected), abs(strictest - target)
     return float(round(n_rows * (lost / allowed) ** 2)) if allowed > 0 else float("inf")
+
+
+def round_up(n_rows: float) -> int:
+    """Return a number of rows rounded up to two significant digits."""
+    step = 10 ** max(0, int(np.floor(np.log10(max(n_rows, 1)))) - 1)
+    return int(np.ceil(n_rows / step) * step)
 
 
 def _expected(expectation: Expectation) -> str:

@@ -27,7 +27,7 @@ from commod.updates._gates import KeptUpdate, fit_fewest, fit_target, spend
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import refit_target
 from commod.updates._search import SearchOutcome, changed_rows
-from commod.updates._soft_cells import N_FOLDS, draw_folds
+from commod.updates._soft_cells import N_FOLDS, SoftCells, draw_folds
 
 MIN_CELL_ROWS = 2 * N_FOLDS  # with fewer, folds say nothing about the rate of the cell
 
@@ -176,5 +176,7 @@ def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
         kept, expectation = expect_as_it_is(fit_target(problem, update._target), update._target)
     else:
         kept, expectation = fit_new_rows(problems, update._target)
-    optimism = optimism_text(update, problem)
+    soft = problems[0].soft_cells
+    assert isinstance(soft, SoftCells)
+    optimism = optimism_text(update, problem.rows, soft.models)
     return FittedUpdate(kept.problem, kept.outcome, expectation, optimism)

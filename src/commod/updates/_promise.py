@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from commod._statistics.promises import promised_fairness, rows_factor
 from commod.exceptions import InputError
 from commod.updates._controlled_problem import problems_for_new_rows
+from commod.updates._expectation import strictest_target
 from commod.updates._held_out import (
     PromiseTest,
     Table,
@@ -44,9 +45,7 @@ def fit_promise(update: Any, problem: FitProblem) -> None:
     random_state = check_random_state(update.random_state)
     fit_half, held_out = _halves(update, problem, random_state)
     constraint, target = update._constraint, update._target
-    is_strict = constraint.is_met(target, constraint.near_ideal)
-    tightest = constraint.ideal if is_strict else constraint.near_ideal
-    targets = np.linspace(target, tightest, N_TESTED_TARGETS)
+    targets = np.linspace(target, strictest_target(constraint, target), N_TESTED_TARGETS)
     with progress_bar("ControlledDebiaser", update.progress, "models") as report:
         fit_half, path = fit_path(fit_half, targets.tolist(), report)
     update.direction_ = fit_half.direction

@@ -88,20 +88,19 @@ class CellModels:
             fold=draw_folds(problem),
         )
 
-    def label_probabilities(self, label: Mask) -> Floats | None:
-        """Return the probability of a positive label, (n,), from models without the row's fold.
+    def label_probabilities(self, label: Mask, rows: Codes) -> Floats | None:
+        """Return the probability of a positive label for `rows` (m,), from models without its fold.
 
         These models do not know the base score. None where a model would see one label only.
         """
-        rows = np.arange(len(label))
         matrix = self._matrix(rows, n_left_out=N_BASE_NUMBERS)
-        result = np.empty(len(label))
+        label, weight, fold = label[rows], self.weight[rows], self.fold[rows]
+        result = np.empty(len(rows))
         for number in range(N_FOLDS):
-            known = _learning_rows(self.fold != number)
-            held_out = self.fold == number
-            if np.ptp(label[known].astype(int)) == 0:
+            known, held_out = fold != number, fold == number
+            if label[known].all() or not label[known].any():
                 return None
-            model = self._regression(matrix[known], label[known], self.weight[known])
+            model = self._regression(matrix[known], label[known], weight[known])
             result[held_out] = model.predict_proba(matrix[held_out])[:, -1]
         return result
 
@@ -121,7 +120,7 @@ class CellModels:
     def _without(self, left_out: frozenset[int]) -> CellRegression:
         """Return the regression on the rows that are in none of the folds `left_out`."""
         if left_out not in self._fitted:
-            rows = _learning_rows(~np.isin(self.fold, list(left_out)))
+            rows = learning_rows(~np.isin(self.fold, list(left_out)))
             self._fitted[left_out] = self._fit(rows)
         return self._fitted[left_out]
 
@@ -164,7 +163,7 @@ class CellModels:
         return sparse.hstack([sparse.csr_matrix(numbers), terms], format="csr")
 
 
-def _learning_rows(is_known: Mask) -> Codes:
+def learning_rows(is_known: Mask) -> Codes:
     """Return the known rows, or a random part of them where they are too many."""
     rows = np.flatnonzero(is_known)
     if len(rows) <= MAX_LEARNING_ROWS:

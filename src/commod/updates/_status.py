@@ -13,7 +13,7 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.path import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
 from commod._text import MAX_CHANGED, most_change_text, n_of, verb
-from commod.updates._expectation_text import expectation_texts
+from commod.updates._expectation_text import expectation_texts, round_up
 from commod.updates._held_out import MAX_ALIKE, PromiseTest
 from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
@@ -144,7 +144,7 @@ def _failure_text(test: PromiseTest) -> str:
     )
     if test.choice.failure == "unfair" or not np.isfinite(test.n_rows_needed):
         return f"{tested} is not fairer than the target on the held-out rows ({test.observed:.3f})"
-    return f"{bound}; about {_round_up(test.n_rows_needed):,} rows would be needed"
+    return f"{bound}; about {round_up(test.n_rows_needed):,} rows would be needed"
 
 
 def sample_text(outcome: SearchOutcome, n_fit_rows: int) -> str:
@@ -232,9 +232,3 @@ def gains_text(limit: float) -> str:
     if np.isinf(limit):
         return "Gains alone cannot reach the same fairness."
     return f"With gains only the same fairness needs at least {limit:.1%} changed."
-
-
-def _round_up(n_rows: float) -> int:
-    """Return a number of rows rounded up to two significant digits."""
-    step = 10 ** max(0, int(np.floor(np.log10(max(n_rows, 1)))) - 1)
-    return int(np.ceil(n_rows / step) * step)
