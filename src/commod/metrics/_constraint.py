@@ -2,6 +2,7 @@
 
 A constraint compares one or more rates between groups and combines them into one number, its
 metric. Code that depends on the kind of constraint asks the object; no other file compares names.
+How a constraint follows from counts, `_comparison.py` says.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from commod._text import did_you_mean, shown
 from commod.exceptions import InputError
+from commod.metrics._measures import MEASURES, Measure
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -32,9 +34,26 @@ class RateRow(NamedTuple):
     label: bool | None
 
 
+UNBOUNDED = ("error ratio", "labels per selection")  # measures that may exceed 1
 SELECTION_RATE = RateRow("selection rate", None)
 TRUE_POSITIVE_RATE = RateRow("true positive rate", True)
 FALSE_POSITIVE_RATE = RateRow("false positive rate", False)
+
+
+Comparing = Literal["ratio", "difference", "largest", "floor", "ceiling"]
+
+
+class Within(NamedTuple):
+    """The condition of a constraint: people are compared with people of the same stratum.
+
+    A stratum is a value of `column`. A group is compared in a stratum where every rate that is
+    compared counts at least `min_rows` of its rows. `over`: "every" stratum keeps the constraint,
+    or the "average" over the strata does.
+    """
+
+    column: str
+    min_rows: int = 50
+    over: Literal["every", "average"] = "every"
 
 
 class RateInequalities(NamedTuple):
@@ -63,9 +82,16 @@ class Constraint:
     rate_rows : tuple of RateRow
         The rates that are compared. Every table of counts in the library has one row per rate
         row, in this order, and one column per group. Positive true labels come before negative.
-    comparison : {"ratio", "difference"}
+    comparison : {"ratio", "difference", "largest", "floor", "ceiling"}
         "ratio": the metric is the lowest rate over the highest, of one rate row. "difference":
-        the metric is the highest minus the lowest rate, summed over the rate rows.
+        the metric is the highest minus the lowest rate, summed over the rate rows. "largest": the
+        largest of these differences. "floor" and "ceiling": the lowest and the highest rate, which
+        are not compared with each other, but with the target.
+    measure : Measure, default=None
+        What is compared in place of the rates, such as the precision. `rate_rows` are then the
+        rates that it follows from.
+    within : Within, default=None
+        The condition: groups are compared among people of the same stratum.
 
     Examples
     --------
@@ -81,20 +107,42 @@ class Constraint:
     name: str
     metric: str
     rate_rows: tuple[RateRow, ...]
-    comparison: Literal["ratio", "difference"]
+    comparison: Comparing
+    measure: Measure | None = None
+    within: Within | None = None
 
     def __post_init__(self) -> None:
         labels = [row.label for row in self.rate_rows]
         one_row: list[list[bool | None]] = [[None], [True], [False]]
-        shapes: dict[str, list[list[bool | None]]] = {
-            "ratio": one_row,
-            "difference": [*one_row, [True, False]],
-        }
-        if labels not in shapes.get(self.comparison, []):
+        is_two = self.comparison in ("difference", "largest") or self.measure is not None
+        if labels not in [*one_row, *([[True, False]] if is_two else [])]:
             raise InputError(
                 f"{self.name!r} compares the rates of true labels {labels} by {self.comparison!r}. "
                 "A ratio has one rate row. A difference has one, or two: the positive label first."
             )
+
+    # -- what is compared ----------------------------------------------------------------------
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """Return the numbers of a group that are compared."""
+        if self.measure is not None:
+            return (self.measure,)
+        return tuple(MEASURES[row.name] for row in self.rate_rows)
+
+    @property
+    def is_simple(self) -> bool:
+        """Return whether rates of all people are compared by ratio or difference.
+
+        `bounds` has exact algorithms for these, and their values are exact fractions.
+        """
+        is_rate = self.measure is None and self.within is None
+        return is_rate and self.comparison in ("ratio", "difference")
+
+    @property
+    def min_groups(self) -> int:
+        """Return how many groups a stratum needs: one is enough for a floor or a ceiling."""
+        return 1 if self.comparison in ("floor", "ceiling") else 2
 
     # -- values and targets --------------------------------------------------------------------
 
@@ -106,7 +154,7 @@ class Constraint:
     @property
     def higher_is_fairer(self) -> bool:
         """Return whether a target is a floor; otherwise it is a ceiling."""
-        return self.is_ratio
+        return self.comparison in ("ratio", "floor")
 
     @property
     def sign(self) -> str:
@@ -116,17 +164,20 @@ class Constraint:
     @property
     def ideal(self) -> float:
         """Return the fairest value."""
-        return 1.0 if self.is_ratio else 0.0
+        return 1.0 if self.higher_is_fairer else 0.0
 
     @property
     def near_ideal(self) -> float:
         """Return the fairest value to search for: unlike groups hardly ever have equal rates."""
-        return 0.98 if self.is_ratio else 0.01
+        return 0.98 if self.higher_is_fairer else 0.01
 
     @property
     def largest(self) -> float:
         """Return the largest value that the metric can take."""
-        return 1.0 if self.is_ratio else float(len(self.rate_rows))
+        if self.is_ratio or self.measures[0].is_linear:
+            return float(len(self.measures)) if self.comparison == "difference" else 1.0
+        is_share = self.measures[0].name not in UNBOUNDED
+        return 1.0 if is_share else float("inf")
 
     @property
     def least_fair(self) -> float:
@@ -151,7 +202,7 @@ class Constraint:
         >>> get_constraint("equalized_odds").towards_ideal(0.4, 1.0)
         0.0
         """
-        if self.is_ratio:
+        if self.higher_is_fairer:
             return base + strength * (1 - base) if strength < 1 else 1.0
         return (1 - strength) * base
 
