@@ -11,12 +11,15 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from commod.bounds._merged import Bounded, FloatArray, IntArray, MergedProblem, least_positive
 from commod.metrics._comparison import Measures
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 ROW_SCALE = 1000.0  # the largest weight of a row; HiGHS has an absolute tolerance of 1e-6
 TIGHTER = 1e-4  # far above this tolerance, far below the weight of one person
@@ -54,16 +57,17 @@ class Answer:
 class _Rows:
     """Rows low ≤ weights @ moves + levels @ level ≤ high."""
 
-    n_moves: int
+    n_movable: IntArray
     moves: list[FloatArray] = field(default_factory=list)
     levels: list[dict[int, float]] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
     most: list[float] = field(default_factory=list)  # of each level
 
-    def new_level(self, most: float) -> int:
-        """Return the number of a new level between 0 and `most`."""
-        self.most.append(most)
+    def new_level(self, table: Measures, unit: float) -> int:
+        """Return a new level between 0 and the largest number of a table, times `unit`."""
+        most_people = table.constant + np.abs(table.numerator) @ self.n_movable
+        self.most.append(float((most_people / table.scale).max()) * unit)
         return len(self.most) - 1
 
     def add(
@@ -98,7 +102,7 @@ def solve_program(
     are considered. The moves respect bounds up to the tolerance of HiGHS; `is_tight` tightens the
     bounds by more than that.
     """
-    rows = _Rows(len(problem.n_up))
+    rows = _Rows(np.maximum(problem.n_up, problem.n_down))
     for bounded, window in zip(problem.bounded, windows, strict=True):
         slack = TIGHTER if is_tight else 0.0
         if not _add_bound(rows, bounded, window, slack):
@@ -151,7 +155,7 @@ def _add_window(rows: _Rows, table: Measures, window: Window, slack: float) -> N
 def _add_ratio(rows: _Rows, table: Measures, ratio: float, slack: float) -> None:
     """Keep the rates between ratio · level and level."""
     unit = float(table.scale.max())  # levels are in people, so that all weights are alike
-    level = rows.new_level(math.inf)
+    level = rows.new_level(table, unit)
     for top, start, scale in zip(table.numerator, table.constant, table.scale, strict=True):
         share = scale / unit
         rows.add(top, -math.inf, -start, {level: -share}, slack)
@@ -165,9 +169,9 @@ def _add_difference(
     units = [float(table.scale.max()) for table in tables]
     widths: list[int] = []
     for table, unit in zip(tables, units, strict=True):
-        lowest = rows.new_level(math.inf)
+        lowest = rows.new_level(table, unit)
         if len(tables) > 1:
-            widths.append(rows.new_level(math.inf))
+            widths.append(rows.new_level(table, unit))
         for top, start, scale in zip(table.numerator, table.constant, table.scale, strict=True):
             share = float(scale) / unit
             rows.add(top, -start, math.inf, {lowest: -share}, slack)
@@ -178,14 +182,15 @@ def _add_difference(
                 rows.add(top, -math.inf, limit, {lowest: -share}, slack)
     if widths:
         per_width = {k: 1 / unit for k, unit in zip(widths, units, strict=True)}
-        rows.add(np.zeros(rows.n_moves), -math.inf, difference, per_width, slack)
+        rows.add(np.zeros(len(rows.n_movable)), -math.inf, difference, per_width, slack)
 
 
 def _solve(problem: MergedProblem, rows: _Rows, clock: Clock, most_changes: float) -> Answer:
+    """Return the answer of HiGHS; once more without presolve where it fails."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
-    n_moves, n_levels = rows.n_moves, len(rows.most)
+    n_moves, n_levels = len(rows.n_movable), len(rows.most)
     is_change = np.r_[np.ones(2 * n_moves), np.zeros(n_levels)]
     levels = np.zeros((len(rows.levels), n_levels))
     for i, weights in enumerate(rows.levels):
@@ -194,26 +199,30 @@ def _solve(problem: MergedProblem, rows: _Rows, clock: Clock, most_changes: floa
     limits = [LinearConstraint(csr_array(np.hstack([moves, -moves, levels])), rows.low, rows.high)]
     if math.isfinite(most_changes):
         limits.append(LinearConstraint(is_change[None, :], -np.inf, most_changes + 0.5))
-    result = milp(
-        is_change,
-        constraints=limits,
-        integrality=is_change,
-        bounds=Bounds(0, np.r_[problem.n_up, problem.n_down, rows.most]),
-        options={
-            "mip_rel_gap": 0,
-            "node_limit": MOST_NODES,
-            "time_limit": max(clock.left, 0.01),
-        },
-    )
+    for presolve in (True, False):
+        options = {"time_limit": max(clock.left, 0.01), "node_limit": MOST_NODES}
+        result = milp(
+            is_change,
+            constraints=limits,
+            integrality=is_change,
+            bounds=Bounds(0, np.r_[problem.n_up, problem.n_down, rows.most]),
+            options={"mip_rel_gap": 0, "presolve": presolve, **options},
+        )
+        if result.status in (0, 1, 2):
+            break
+    return _read(result, n_moves)
+
+
+def _read(result: OptimizeResult, n_moves: int) -> Answer:
+    """Return the moves and the proven lower bound of a result of HiGHS."""
     if result.status == 2:
         return Answer(None, math.inf)
-    raised, lowered = (None, None)
-    found = None
+    moves = None
     if result.x is not None:
         raised, lowered = np.rint(result.x[: 2 * n_moves]).astype(np.int64).reshape(2, -1)
-        found = np.asarray(raised - lowered)
-    if result.status == 0 and found is not None:
-        return Answer(found, float(np.abs(found).sum()))
+        moves = np.asarray(raised - lowered)
+        if result.status == 0:
+            return Answer(moves, float(np.abs(moves).sum()))
     proven = result.mip_dual_bound
     is_known = proven is not None and math.isfinite(proven)
-    return Answer(found, max(math.ceil(proven - 1e-6), 0) if is_known else 0.0)
+    return Answer(moves, max(math.ceil(proven - 1e-6), 0.0) if is_known else 0.0)
