@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +103,8 @@ class Constraint:
         labels = [row.label for row in self.rate_rows]
         one_row: list[list[bool | None]] = [[None], [True], [False]]
         is_two = self.comparison in ("difference", "largest") or self.measure is not None
-        if labels not in [*one_row, *([[True, False]] if is_two else [])]:
+        is_known = self.comparison in get_args(Comparing)
+        if not is_known or labels not in [*one_row, *([[True, False]] if is_two else [])]:
             raise InputError(
                 f"{self.name!r} compares the rates of true labels {labels} by {self.comparison!r}. "
                 "A ratio has one rate row. A difference has one, or two: the positive label first."

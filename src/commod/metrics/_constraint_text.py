@@ -255,7 +255,7 @@ class _Reader:
         if name in _SPOKEN:
             return _SPOKEN[name]
         if not name:
-            raise self._error(f"does not name a constraint. {_EXAMPLE}")
+            raise self._error(f"does not name a constraint; {KNOWN_TEXT}")
         raise InputError(
             f"{self.parameter}={shown(self.text)} is not known; {KNOWN_TEXT}"
             f"{did_you_mean(name.replace(' ', '_'), FORMS)}",
