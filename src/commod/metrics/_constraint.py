@@ -205,7 +205,7 @@ class Constraint:
         >>> get_constraint("minimum_rate within 'department'").metric_of("label 1")
         "lowest selection rate of label 1 within 'department'"
         """
-        if not outcome:
+        if not outcome or not self.measures[0].counts_one_label:
             return self.metric
         condition = _condition_of_metric(self.within)
         return f"{self.metric.removesuffix(condition)} of {outcome}{condition}"
@@ -254,8 +254,7 @@ class Constraint:
         >>> get_constraint("minimum_rate within 'department'").definition("approval")
         "the lowest rate of approval of any group, in the least fair stratum of 'department'"
         """
-        is_spelled = bool(other) and self.needs_labels and (not self.is_simple or not self.is_ratio)
-        spelled = self.meaning(outcome, other) if is_spelled else ""
+        spelled = self.meaning(outcome, other) if other and self.needs_labels else ""
         names = [measure.name for measure in self.measures]
         condition = condition_text(self.within)
         return definition_text(self.comparison, names, outcome, spelled, condition)

@@ -168,6 +168,7 @@ def _spoken_forms() -> dict[str, Form]:
         for name in (base.spoken, f"{measure} parity".lower()):
             spoken.setdefault(f"{name} {comparison}", form)
             spoken.setdefault(name, base)
+        spoken.setdefault(f"{measure} {comparison}".lower(), form)
     other_names = {
         "p rule": "demographic parity",
         "disparate mistreatment": "equalized odds",

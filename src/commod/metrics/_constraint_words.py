@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commod.metrics._constraint_text import SELECTION, Comparing, Within
+from commod.metrics._measures import MEASURES
 
 _PLURALS = {"accuracy": "accuracies", "labels per selection": "labels per selection"}
 
@@ -29,9 +30,9 @@ def measure_meaning(measure: str, outcome: str, other: str) -> str:
         "precision": rightly.format(outcome),
         "negative predictive value": rightly.format(other),
         "F1 score": f"the harmonic mean of precision and true positive rate of {outcome}",
-        "error ratio": f"the wrong decisions {outcome} for each wrong decision {other}",
+        "error ratio": f"how many are wrongly decided {outcome} for each one wrongly {other}",
         "labels per selection": (
-            f"the people whose true label is {outcome} for each person decided {outcome}"
+            f"how many have the true label {outcome} for each one decided {outcome}"
         ),
     }[measure]
 
@@ -54,11 +55,13 @@ def definition_text(
 
     Examples
     --------
-    >>> definition_text("floor", ["accuracy"], "approval", "", "")
-    'the lowest accuracy of approval of any group'
+    >>> definition_text("floor", ["precision"], "approval", "", "")
+    'the lowest precision of approval of any group'
     """
-    singles = [f"{'rate' if m == SELECTION else m} of {outcome}" for m in measures]
-    plurals = [f"{plural_of(m)} of {outcome}" for m in measures]
+    of = [f" of {outcome}" if MEASURES[m].counts_one_label else "" for m in measures]
+    names = zip(measures, of, strict=True)
+    singles = [f"{'rate' if m == SELECTION else m}{counted}" for m, counted in names]
+    plurals = [f"{plural_of(m)}{counted}" for m, counted in zip(measures, of, strict=True)]
     if comparison == "ratio":
         text = f"the lowest group's {singles[0]} divided by the highest's"
     elif comparison in ("floor", "ceiling"):
