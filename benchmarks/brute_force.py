@@ -215,7 +215,9 @@ def _combined(comparison: str, numbers: Sequence[FloatArray]) -> FloatArray:
 
 def _number(measure, strata: Strata, case: Case, after: BoolArray, block, group) -> FloatArray:
     """Return a measure of one group (k,): its average over the strata of a block."""
-    counted = np.ones(len(case.group), bool) if measure.label is None else case.label == measure.label
+    counted = (
+        np.ones(len(case.group), bool) if measure.label is None else case.label == measure.label
+    )
     in_block = counted & np.isin(strata.codes, block) & (case.group >= 0)
     top = np.zeros(len(after))
     bottom = np.zeros(len(after))
