@@ -75,8 +75,9 @@ def fewest_changes_of(
     up, down, start = (np.asarray(part, np.int64).ravel() for part in (n_up, n_down, positives))
     clock, moves = Clock(time_limit), np.zeros_like(start)
     lower_bound, is_known = 0, True
-    for problem in merged_problems(compared, start, up, down):
-        answer = _solve(problem, clock)
+    problems = list(merged_problems(compared, start, up, down))
+    for i, problem in enumerate(problems):
+        answer = _solve(problem, Clock(clock.left / (len(problems) - i)))
         if math.isinf(answer.lower_bound):
             return None
         lower_bound += int(answer.lower_bound)
