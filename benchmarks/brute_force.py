@@ -127,14 +127,22 @@ def random_case(name: str, rng: np.random.Generator) -> Case:
     return random_people(name, rng, n_rows=int(rng.integers(6, 10)))
 
 
-def random_people(name: str, rng: np.random.Generator, n_rows: int, n_strata: int = 2) -> Case:
+def random_people(
+    name: str,
+    rng: np.random.Generator,
+    n_rows: int,
+    n_strata: int = 2,
+    n_groups: int | None = None,
+) -> Case:
     """Return random people and bounds; the conditions leave something to compare.
 
-    There are a few more people than `n_rows` where a condition needs them.
+    There are a few more people than `n_rows` where a condition needs them. The number of groups
+    is random where it is None.
     """
     constraints = CASES[name]
     is_average = any(one.within == AVERAGE for one in constraints)
-    n_groups = 2 if is_average else int(rng.choice([2, 2, 3]))
+    if n_groups is None:
+        n_groups = 2 if is_average else int(rng.choice([2, 2, 3]))
     for n_failed in itertools.count():
         n_rows += n_failed % 20 == 19  # averages need people in every cell
         group = np.r_[np.arange(n_groups), rng.integers(n_groups, size=n_rows - n_groups)]
@@ -142,7 +150,7 @@ def random_people(name: str, rng: np.random.Generator, n_rows: int, n_strata: in
         decisions |= (group == 0) & (rng.random(n_rows) < 0.3)
         column = rng.integers(n_strata, size=n_rows)
         n_cells = len({*zip(group.tolist(), label.tolist(), strict=True)})
-        if n_cells < 2 * n_groups and n_failed % 20:
+        if n_cells < 2 * n_groups and rng.random() < 0.9:  # mostly, all rates are defined
             continue
         try:
             strata = tuple(
