@@ -20,6 +20,7 @@ import expected
 import expected_cost
 import expected_odds
 import known_populations
+import limits
 import new_rows
 import numpy as np
 import promises
@@ -241,6 +242,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "promises": promises.promises,
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,
+    "limits": limits.limits_by_brute_force,
+    "limits-many-rows": limits.limits_on_many_rows,
 }
 
 
