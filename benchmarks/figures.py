@@ -16,6 +16,7 @@ import agreement
 import blind_peers
 import borderline
 import controlled
+import every_constraint
 import expected
 import expected_cost
 import expected_odds
@@ -241,6 +242,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "directions": borderline.directions,
     "promises": promises.promises,
     "rivals": rivals.rivals,
+    "constraints": every_constraint.constraints,
+    "pairs": every_constraint.pairs,
     "agreement": agreement.agreement,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
