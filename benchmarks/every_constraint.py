@@ -48,11 +48,12 @@ from commod.datasets import make_biased
 from commod.exceptions import InputError
 
 MADE = "make_biased, 3 groups"
+# the column of each table whose values are the strata, and the rows per group that a stratum needs
 CONDITIONS = {
-    LAW_SCHOOL: "cluster",
-    COMPAS: "c_charge_degree",
-    ADULT: "workclass",
-    MADE: "category",
+    LAW_SCHOOL: ("cluster", 20),  # a small table: few have passed of those who are not white
+    COMPAS: ("c_charge_degree", 50),
+    ADULT: ("workclass", 50),
+    MADE: ("category", 50),
 }
 N_SPLITS = 3
 WITHOUT_LABELS, WITH_LABELS, SEVERAL = 1.5, 2.0, 2.0  # bars on changes / limit
@@ -227,7 +228,7 @@ def _is_met(stated: FairnessConstraint | AllOf, values: Any) -> bool:
 def _limits(stated: FairnessConstraint | AllOf, split: Split) -> dict[str, Any]:
     """Return the fewest changes that meet the bounds; of a combination, those without labels."""
     train = split.train
-    column = CONDITIONS[split.name]
+    column, _ = CONDITIONS[split.name]
     is_conditional = any(part.constraint.within for part in stated.parts)
     people = {"sensitive_features": train.s, "constraints": stated, **labels_of(split.name)}
     before = split.model.predict(train.X)
@@ -256,16 +257,23 @@ def _limits(stated: FairnessConstraint | AllOf, split: Split) -> dict[str, Any]:
 
 
 def _alone(table: str) -> tuple[FairnessConstraint, ...]:
-    column = CONDITIONS[table]
-    every = [constraint.within(column) for constraint in CONDITIONAL]
-    average = [constraint.within(column, over="average") for constraint in CONDITIONAL]
-    return (*ALONE, *every, *average)
+    conditional = [
+        _within(constraint, table, over)
+        for over in ("every", "average")
+        for constraint in CONDITIONAL
+    ]
+    return (*ALONE, *conditional)
+
+
+def _within(constraint: FairnessConstraint, table: str, over: str = "every") -> FairnessConstraint:
+    column, min_rows = CONDITIONS[table]
+    return constraint.within(column, min_rows=min_rows, over=over)
 
 
 def _together(table: str) -> tuple[AllOf, ...]:
     parity, same = (
         DemographicParity(ratio=...),
-        DemographicParity(ratio=...).within(CONDITIONS[table]),
+        _within(DemographicParity(ratio=...), table),
     )
     lowest, highest = MinimumRate(), Maximum("selection rate")
     odds, accuracy = EqualizedOdds(), AccuracyParity()
@@ -284,7 +292,7 @@ def _together(table: str) -> tuple[AllOf, ...]:
         TruePositiveRateParity() & FalsePositiveRateParity(),
         parity & TruePositiveRateParity(),
         odds & lowest,
-        parity & odds.within(CONDITIONS[table]),
+        parity & _within(odds, table),
         parity & odds & accuracy,
         parity & TruePositiveRateParity() & PredictiveParity(),
         odds & MinimumTruePositiveRate() & lowest,
