@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.problem import AdversaryProblem
+from commod._text import shown
 from commod.exceptions import InputError
 from commod.metrics._cells import Strata
-from commod.metrics._constraint import Constraint
+from commod.metrics._constraint import Constraint, get_constraint, missing_labels
 from commod.metrics._measures import MEASURES
 from commod.updates._fit_rows import FitRows
 
 Floats = NDArray[np.float64]
 
 
-def check_trainable(constraints: Sequence[Constraint]) -> None:
-    """Refuse constraints that no adversary stands for.
+def trained_constraints(constraints: Any) -> tuple[Constraint, ...]:
+    """Return the constraints that the parameter `constraints` asks for, one adversary each.
 
-    An adversary that fails makes a score independent of the group, among people who are chosen
-    before anything is decided. So it stands for rates that are equal among such people. It knows
-    no minimum, and no rate among people whom the decisions choose, such as the precision.
+    Bounds are refused, and so are constraints that no adversary stands for. Where an adversary
+    fails, a score is independent of the group, among people who are chosen before anything is
+    decided. So an adversary stands for rates that are equal among such people. It knows no minimum,
+    and no rate among people whom the decisions choose, such as the precision.
     """
-    for constraint in constraints:
-        reason = _obstacle(constraint)
-        if reason:
-            raise InputError(
-                f"COMMOD cannot train against {constraint.name!r}: {reason}. Use "
-                "ControlledDebiaser, which takes this constraint, or one of demographic parity, "
-                "equalized odds, parity of true or false positive rates, and accuracy parity.",
-                parameter="constraints",
-            )
+    parts = getattr(constraints, "parts", (constraints,))
+    return tuple(_trained_constraint(part) for part in parts)
+
+
+def _trained_constraint(part: Any) -> Constraint:
+    bound = getattr(part, "bound", None)
+    if bound is not None:
+        raise InputError(
+            f"constraints={shown(part)} has the bound {bound:g}, but COMMOD has no target: "
+            "lambda_fair says how much fairness matters. Leave the bound out, or use "
+            "ControlledDebiaser, which searches for the bound.",
+            parameter="constraints",
+        )
+    constraint = get_constraint(getattr(part, "constraint", part))
+    if reason := _obstacle(constraint):
+        raise InputError(
+            f"COMMOD cannot train against {constraint.name!r}: {reason}. Use ControlledDebiaser, "
+            "which takes this constraint, or one of demographic parity, equalized odds, parity of "
+            "true or false positive rates, and accuracy parity.",
+            parameter="constraints",
+        )
+    return constraint
 
 
 def _obstacle(constraint: Constraint) -> str:
@@ -59,6 +74,8 @@ def adversary_of(
     the constraint does not count has weight 0: one of a label, a group or a stratum that is not
     compared.
     """
+    if constraint.needs_labels and rows.label is None:
+        raise missing_labels(constraint, "y")
     group, _ = rows.large_groups
     is_compared = (group >= 0) & (strata.codes >= 0) & strata.is_compared[strata.codes, group]
     weight = weight * is_compared

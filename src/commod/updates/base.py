@@ -230,7 +230,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             }
         )
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
-        get_constraint(self.constraints)
+        _ = self._constraint  # an unknown one is refused before any work
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)

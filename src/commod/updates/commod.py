@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +25,11 @@ from commod._solvers.problem import (
     TrainedLayers,
 )
 from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
 from commod.patch import Patch
 from commod.scorecard import new_decisions
+from commod.updates._adversaries import trained_constraints
+from commod.updates._compared import Standing
 from commod.updates._fit_rows import FitRows
 from commod.updates._fit_together import fit_together
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
@@ -355,6 +360,19 @@ class COMMOD(RatioUpdate):
             fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
+    @property
+    def _all_constraints(self) -> tuple[Constraint, ...]:
+        """Return the constraints, one adversary each; figures are those of the first."""
+        return trained_constraints(self.fitted_param("constraints"))
+
+    @property
+    def _constraint(self) -> Constraint:
+        return self._all_constraints[0]
+
+    @property
+    def _standing(self) -> tuple[Standing, ...]:
+        return tuple(Standing(other, math.nan) for other in self._all_constraints[1:])
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for name, known in (("architecture", ARCHITECTURES), ("init", INITS)):
@@ -408,6 +426,7 @@ class COMMOD(RatioUpdate):
             n_people = terms.n_people(rows.weight)
             few_people = few_people_sentences(n_people, self.scorecard_.points)
             self.status_ = " ".join((self.status_, *few_people))
+        self.status_ = " ".join((self.status_, *self._standing_texts(rows, ratio)))
         is_known = not np.isnan(self.base_fairness_)
         if self.n_iter_ and not self.change_rate_ and self.lambda_fair and is_known:
             self.status_ += (
@@ -417,6 +436,14 @@ class COMMOD(RatioUpdate):
         if trained.interrupted:
             note = f"Training was interrupted after {self.n_iter_} of {self.epochs} epochs."
             self.status_ = f"{note} {self.status_}"
+
+    def _standing_texts(self, rows: FitRows, ratio: NDArray[np.float64]) -> Iterator[str]:
+        """Yield the figures of all constraints but the first, on the fit rows."""
+        for constraint, _ in self._standing:
+            decided = rows.base.decisions, new_decisions(rows.base, ratio)
+            before, after = (rows.fairness(constraint, decisions) for decisions in decided)
+            metric = replace(self.compared_text(), constraint=constraint).metric
+            yield f"Beside it, {metric} {before:.3f} → {after:.3f}."
 
     def _store_concepts(
         self,
