@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.problem import AdversaryProblem
-from commod._text import shown
 from commod.exceptions import InputError
 from commod.metrics._cells import Strata
-from commod.metrics._constraint import Constraint, get_constraint, missing_labels
+from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._measures import MEASURES
 from commod.updates._fit_rows import FitRows
+from commod.updates._parts import unbounded_constraints
 
 Floats = NDArray[np.float64]
 
@@ -26,28 +26,16 @@ def trained_constraints(constraints: Any) -> tuple[Constraint, ...]:
     decided. So an adversary stands for rates that are equal among such people. It knows no minimum,
     and no rate among people whom the decisions choose, such as the precision.
     """
-    parts = getattr(constraints, "parts", (constraints,))
-    return tuple(_trained_constraint(part) for part in parts)
-
-
-def _trained_constraint(part: Any) -> Constraint:
-    bound = getattr(part, "bound", None)
-    if bound is not None:
-        raise InputError(
-            f"constraints={shown(part)} has the bound {bound:g}, but COMMOD has no target: "
-            "lambda_fair says how much fairness matters. Leave the bound out, or use "
-            "ControlledDebiaser, which searches for the bound.",
-            parameter="constraints",
-        )
-    constraint = get_constraint(getattr(part, "constraint", part))
-    if reason := _obstacle(constraint):
-        raise InputError(
-            f"COMMOD cannot train against {constraint.name!r}: {reason}. Use ControlledDebiaser, "
-            "which takes this constraint, or one of demographic parity, equalized odds, parity of "
-            "true or false positive rates, and accuracy parity.",
-            parameter="constraints",
-        )
-    return constraint
+    asked = unbounded_constraints(constraints, "COMMOD", "lambda_fair")
+    for constraint in asked:
+        if reason := _obstacle(constraint):
+            raise InputError(
+                f"COMMOD cannot train against {constraint.name!r}: {reason}. Use "
+                "ControlledDebiaser, which takes this constraint, or one of demographic parity, "
+                "equalized odds, parity of true or false positive rates, and accuracy parity.",
+                parameter="constraints",
+            )
+    return asked
 
 
 def _obstacle(constraint: Constraint) -> str:

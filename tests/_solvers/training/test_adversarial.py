@@ -20,7 +20,7 @@ from commod._solvers.training.adversarial import AdversarySpec, RatioSpec
 from commod._solvers.training.networks import Architecture
 
 
-def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
+def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0, n_strata=0, rightness=False):
     rng = np.random.default_rng(seed)
     group = rng.integers(n_groups, size=n)
     numeric = rng.normal(size=(n, p)) + group[:, None] * [1.0, 0.0, -1.0]
@@ -37,7 +37,15 @@ def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
         label=(rng.random(n) < expit(margin)).astype(single),
         group=group.astype(np.int32),
         weight=rng.uniform(0.5, 2, n).astype(single),
-        adversaries=(AdversaryProblem(rng.uniform(0, 2, n).astype(single), sees_label),),
+        adversaries=(
+            AdversaryProblem(
+                weight=rng.uniform(0, 2, n).astype(single),
+                sees_label=sees_label,
+                stratum=rng.integers(-1, n_strata, n).astype(np.int32) if n_strata else None,
+                n_strata=n_strata,
+                reads_rightness=rightness,
+            ),
+        ),
         ratio_weight=rng.uniform(0.5, 2, n).astype(single),
         offset=-0.4,
         n_groups=n_groups,
@@ -99,15 +107,20 @@ def dense_terms(problem):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sees_label", [False, True])
-@pytest.mark.parametrize("n_groups", [2, 3])
-def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
-    problem = make_problem(sees_label=sees_label, n_groups=n_groups)
+@pytest.mark.parametrize(
+    ("sees_label", "n_groups", "n_strata", "rightness"),
+    [(False, 2, 0, False), (True, 3, 0, False), (True, 2, 3, False), (False, 3, 0, True)],
+)
+def test_every_loss_term_equals_plain_numpy(sees_label, n_groups, n_strata, rightness):
+    problem = make_problem(
+        sees_label=sees_label, n_groups=n_groups, n_strata=n_strata, rightness=rightness
+    )
     spec = make_spec(problem)
     rng = np.random.default_rng(1)
     d = problem.n_terms
     W, v, b = rng.normal(size=(2, d)), rng.normal(size=2), 0.7
-    first, second = rng.normal(size=(1 + sees_label, 4)), rng.normal(size=(4, n_groups))
+    n_inputs = 1 + sees_label + n_strata
+    first, second = rng.normal(size=(n_inputs, 4)), rng.normal(size=(4, n_groups))
     bias = rng.normal(size=4), rng.normal(size=n_groups)
 
     r = b + dense_terms(problem) @ (v @ W)
@@ -116,8 +129,12 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     centre = mean(problem.margin, problem.weight)
     spread = np.sqrt(mean((problem.margin - centre) ** 2, problem.weight))
     inputs = (edited / spread)[:, None]
+    if rightness:
+        inputs = inputs * np.where(problem.label == 1, 1, -1)[:, None]
     if sees_label:
         inputs = np.column_stack([inputs, problem.label])
+    for stratum in range(n_strata):
+        inputs = np.column_stack([inputs, problem.adversaries[0].stratum == stratum])
     log_proba = log_softmax(np.maximum(inputs @ first + bias[0], 0) @ second + bias[1], axis=1)
     cosine = W[0] @ W[1] / np.linalg.norm(W[0]) / np.linalg.norm(W[1])
     expected = [
@@ -274,17 +291,45 @@ def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
     assert weight(0.01, 0.04, adaptive=False) == 1
 
 
-@pytest.mark.parametrize("sees_label", [False, True])
-def test_the_blind_loss_is_the_entropy_of_the_group(sees_label):
-    problem = make_problem(n_groups=3, sees_label=sees_label)
+@pytest.mark.parametrize(("sees_label", "n_strata"), [(False, 0), (True, 0), (True, 2), (False, 2)])
+def test_the_blind_loss_is_the_entropy_of_the_group(sees_label, n_strata):
+    problem = make_problem(n_groups=3, sees_label=sees_label, n_strata=n_strata)
     (adversary,) = problem.adversaries
     weight = adversary.weight.astype(float)
     blind = np.average(adversarial._surprise(problem, adversary), weights=weight)
     labels = problem.label if sees_label else np.zeros(96)
+    if n_strata:
+        labels = labels + 10 * adversary.stratum
     entropy = 0.0
     for label in np.unique(labels):
         for group in range(3):
             cell = weight[(labels == label) & (problem.group == group)].sum()
             share = cell / weight[labels == label].sum()
-            entropy -= cell / weight.sum() * np.log(share)
+            entropy -= cell / weight.sum() * np.log(share) if cell else 0.0
     assert blind == pytest.approx(entropy, rel=1e-5)
+
+
+def test_the_losses_of_several_adversaries_are_added():
+    problem = make_problem()
+    (first,) = problem.adversaries
+    second = replace(first, sees_label=True, weight=first.weight[::-1].copy())
+    rng = np.random.default_rng(1)
+    ratio = jnp.asarray(rng.normal(size=2 * problem.n_terms + 3))
+    layers = [jnp.asarray(rng.normal(size=n)) for n in (18, 22)]
+
+    def parts_and_loss(adversaries, layers, fair):
+        asked = replace(problem, adversaries=adversaries)
+        weights = RatioPenalties(fair, 0.3, 0.2, 0.1)
+        rows = adversarial._rows(asked)
+        return ratio_loss(ratio, layers, rows, weights, make_spec(asked))
+
+    loss, parts = parts_and_loss((first, second), layers, (2.0, 3.0))
+    one, parts_of_one = parts_and_loss((first,), layers[:1], (2.0,))
+    _, parts_of_other = parts_and_loss((second,), layers[1:], (3.0,))
+    assert parts[1] == parts_of_one[1]
+    assert parts[2] == parts_of_other[1]
+    assert float(loss) == pytest.approx(float(one) - 3.0 * float(parts[2]), rel=1e-5)
+    assert make_spec(replace(problem, adversaries=(first, second))).figures[1:3] == (
+        "adversary_1",
+        "adversary_2",
+    )
