@@ -3,8 +3,6 @@
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,9 +16,10 @@ from sklearn.utils import get_tags
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier
 from commod._data.columns import Column
+from commod.constraints import DemographicParity, EqualizedOdds, MinimumRate, PredictiveParity
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._constraint import Within, get_constraint
+from commod.metrics._constraint import get_constraint
 from commod.rivals import (
     LPP,
     MinimalFlip,
@@ -153,18 +152,16 @@ def test_a_strength_without_meaning_is_refused(name, strength, rows):
         fit(methods(ScoreColumn("score"))[name].set_params(strength=strength), rows)
 
 
-PARITY = get_constraint("demographic_parity")
-
-
 @every_method
 @pytest.mark.parametrize(
     ("constraints", "reason"),
     [
-        (replace(PARITY, within=Within("town")), "rates of all people"),
-        (replace(get_constraint("equalized_odds"), comparison="largest"), "rates of all people"),
-        (replace(PARITY, comparison="floor"), "rates of all people"),
-        (SimpleNamespace(parts=(PARITY, PARITY)), "one constraint"),
-        (SimpleNamespace(constraint=PARITY, bound=0.8), "bound 0.8"),
+        (DemographicParity().within("town"), "rates of all people"),
+        (EqualizedOdds(largest=...), "rates of all people"),
+        (MinimumRate(), "rates of all people"),
+        (PredictiveParity(), "rates of all people"),
+        (DemographicParity() & EqualizedOdds(), "one constraint"),
+        (DemographicParity(ratio=0.8), "demographic parity >= 0.8"),
     ],
 )
 def test_a_constraint_that_rivals_do_not_know_is_refused(name, constraints, reason, rows):
@@ -181,7 +178,7 @@ def test_parity_by_difference_is_parity(name, rows):
         return
     by_ratio, by_difference = (
         fit(clone(update).set_params(strength=0.3, constraints=constraint), rows)
-        for constraint in (PARITY, replace(PARITY, comparison="difference"))
+        for constraint in (DemographicParity(), DemographicParity(difference=...))
     )
     assert by_difference.base_fairness_ > by_difference.fairness_
     assert by_ratio.base_fairness_ < by_ratio.fairness_

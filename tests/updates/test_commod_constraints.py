@@ -1,34 +1,24 @@
 """COMMOD within strata and against several adversaries, on tables with Simpson's paradox."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
 
 from commod import COMMOD, ScoreColumn
-from commod.exceptions import InputError
-from commod.metrics._constraint import (
-    FALSE_POSITIVE_RATE,
-    SELECTION_RATE,
-    TRUE_POSITIVE_RATE,
-    Constraint,
-    Within,
+from commod.constraints import (
+    AccuracyParity,
+    DemographicParity,
+    EqualizedOdds,
+    MinimumRate,
+    PredictiveParity,
+    TruePositiveRateParity,
 )
-from commod.metrics._measures import MEASURES
+from commod.exceptions import InputError
 from commod.updates._adversaries import adversary_of, trained_constraints
 
-RATES = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
-PARITY = Constraint("demographic_parity", "gap", (SELECTION_RATE,), "difference")
-WITHIN = Constraint(
-    "demographic_parity", "gap", (SELECTION_RATE,), "difference", None, Within("dept", 20)
-)
-ACCURACY = Constraint("accuracy_parity", "gap", RATES, "difference", MEASURES["accuracy"])
-
-
-def both(*parts):
-    return SimpleNamespace(parts=parts)
+PARITY = DemographicParity(difference=...)
+WITHIN = PARITY.within("dept", min_rows=20)
 
 
 def applicants(favour=0.0, n=1200):
@@ -112,7 +102,7 @@ def test_parity_within_strata_moves_against_parity_of_all():
 def test_two_adversaries_lower_both_gaps_and_each_has_a_history():
     rows = applicants(favour=-1.0)
     overall, within = gaps(rows, rows[0]["score"] > 0.5)
-    update = fit(both(PARITY, WITHIN), rows, lambda_fair=4)
+    update = fit(PARITY & WITHIN, rows, lambda_fair=4)
     overall_after, within_after = gaps(rows, update.predict(rows[0]))
     assert overall_after < 0.6 * overall
     assert within_after < 0.8 * within
@@ -130,7 +120,7 @@ def test_accuracy_parity_is_trained():
     X = pd.DataFrame({"merit": merit, "hobby": woman + 0.7 * rng.normal(size=1200)})
     X["score"] = expit(1.5 * merit)
     y = (rng.random(1200) < expit(slope * merit)).astype(int)
-    update = fit(ACCURACY, (X, y, woman))
+    update = fit(AccuracyParity(), (X, y, woman))
     assert update.base_fairness_ > 0.3
     assert update.fairness_ < 0.6 * update.base_fairness_
 
@@ -138,17 +128,18 @@ def test_accuracy_parity_is_trained():
 # -- what an adversary reads, and who counts -----------------------------------------------------
 
 
+def read_adversary(constraints, X, y, s):
+    update = COMMOD(ScoreColumn("score"), constraints=constraints)
+    update._record_params()
+    rows = update._read_fit_rows(X, y, s, None)
+    (asked,) = trained_constraints(constraints)
+    return adversary_of(asked, rows.strata_of(asked), rows, rows.label * 1.0, rows.weight)
+
+
 def test_rows_of_strata_groups_and_labels_that_are_not_compared_weigh_nothing():
     X, y, s = applicants(n=300)
     X.loc[:9, "dept"] = "D"  # too small to be compared
-    constraint = Constraint(
-        "x", "x", (TRUE_POSITIVE_RATE,), "difference", None, Within("dept", min_rows=5)
-    )
-    update = COMMOD(ScoreColumn("score"), constraints=constraint, random_state=0)
-    update._record_params()
-    rows = update._read_fit_rows(X, y, s, None)
-    strata = rows.strata_of(constraint)
-    adversary = adversary_of(constraint, strata, rows, rows.label * 1.0, rows.weight)
+    adversary = read_adversary(TruePositiveRateParity().within("dept", min_rows=5), X, y, s)
     sizes = pd.crosstab([X["dept"], s], y)[1]  # people whom the rate counts
     compared = [dept for dept in X["dept"].unique() if (sizes[dept] >= 5).sum() == 2]
     assert "D" not in compared
@@ -163,18 +154,13 @@ def test_rows_of_strata_groups_and_labels_that_are_not_compared_weigh_nothing():
     [
         ("demographic_parity", False, False),
         ("equalized_odds", True, False),
-        (Constraint("eo", "largest gap", RATES, "largest"), True, False),
+        (EqualizedOdds(largest=...), True, False),
         ("true_positive_rate_parity", False, False),
-        (ACCURACY, False, True),
+        (AccuracyParity(), False, True),
     ],
 )
 def test_the_adversary_reads_what_its_constraint_compares(constraint, sees_label, reads_rightness):
-    X, y, s = applicants(n=300)
-    update = COMMOD(ScoreColumn("score"), constraints=constraint)
-    update._record_params()
-    rows = update._read_fit_rows(X, y, s, None)
-    (asked,) = trained_constraints(constraint)
-    adversary = adversary_of(asked, rows.strata_of(asked), rows, rows.label * 1.0, rows.weight)
+    adversary = read_adversary(constraint, *applicants(n=300))
     assert (adversary.sees_label, adversary.reads_rightness) == (sees_label, reads_rightness)
     assert adversary.stratum is None
 
@@ -185,13 +171,11 @@ def test_the_adversary_reads_what_its_constraint_compares(constraint, sees_label
 @pytest.mark.parametrize(
     ("constraint", "reason"),
     [
-        (Constraint("minimum_rate", "lowest", (SELECTION_RATE,), "floor"), "compares groups"),
-        (
-            Constraint("predictive_parity", "gap", RATES, "difference", MEASURES["precision"]),
-            "precision",
-        ),
-        (SimpleNamespace(constraint=PARITY, bound=0.1), "bound 0.1.*lambda_fair"),
-        (both("demographic_parity", SimpleNamespace(constraint=PARITY, bound=0.1)), "bound 0.1"),
+        (MinimumRate(), "compares groups"),
+        (PredictiveParity(), "precision"),
+        (DemographicParity(ratio=0.8), "demographic parity >= 0.8.*lambda_fair"),
+        (EqualizedOdds() & DemographicParity(ratio=0.8), "demographic parity >= 0.8"),
+        ("minimum_rate", "compares groups"),
     ],
 )
 def test_constraints_without_an_adversary_are_refused_with_a_way_out(constraint, reason):
@@ -202,6 +186,6 @@ def test_constraints_without_an_adversary_are_refused_with_a_way_out(constraint,
 
 def test_labels_are_needed_where_any_constraint_needs_them():
     X, _, s = applicants(n=200)
-    update = COMMOD(ScoreColumn("score"), constraints=both("demographic_parity", "equalized_odds"))
+    update = COMMOD(ScoreColumn("score"), constraints=PARITY & EqualizedOdds())
     with pytest.raises(InputError, match="true labels"):
         update.fit(X, sensitive_features=s)

@@ -114,9 +114,9 @@ class RatioSpec(NamedTuple):
 class AdversaryRows(NamedTuple):
     """What an adversary reads of each row, padded; `surprise` is explained in `_surprise`."""
 
-    weight: Array
-    surprise: Array
-    stratum: Array | None
+    weight: Any
+    surprise: Any
+    stratum: Any
 
 
 class RatioTrainingRows(NamedTuple):
@@ -307,7 +307,8 @@ def _ratio_loss(
 ) -> tuple[Array, Array]:
     """Return the loss of the ratio and its parts.
 
-    `penalties.fair` has one weight per adversary, and `adversaries` are their layers. The path norm has a gradient for v only; `Architecture.step` shrinks W.
+    `penalties.fair` has one weight per adversary, and `adversaries` are their layers. The path norm
+    has a gradient for v only; `Architecture.step` shrinks W.
     """
     r = spec.architecture.apply(ratio, batch)
     edited = r * batch.margin
