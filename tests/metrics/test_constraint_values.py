@@ -61,18 +61,18 @@ def by_fairlearn(table, name, conditional):
     """Return Fairlearn's values of a rate by comparison: one per stratum where conditional."""
     y, decisions, groups, strata, weight = table
     frame = fairlearn.MetricFrame(
-        metrics=RATES[name],
+        metrics={name: RATES[name]},
         y_true=y,
         y_pred=decisions,
         sensitive_features=groups,
         control_features={"unit": strata} if conditional else None,
-        sample_params={"sample_weight": weight},
+        sample_params={name: {"sample_weight": weight}},
     )
     return {
-        "ratio": frame.ratio(),
-        "difference": frame.difference(),
-        "floor": frame.group_min(),
-        "ceiling": frame.group_max(),
+        "ratio": frame.ratio()[name],
+        "difference": frame.difference()[name],
+        "floor": frame.group_min()[name],
+        "ceiling": frame.group_max()[name],
     }
 
 
