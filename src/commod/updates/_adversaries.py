@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,21 +15,18 @@ from commod.metrics._cells import Strata
 from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._measures import MEASURES
 from commod.updates._fit_rows import FitRows
-from commod.updates._parts import unbounded_constraints
 
 Floats = NDArray[np.float64]
 
 
-def trained_constraints(constraints: Any) -> tuple[Constraint, ...]:
-    """Return the constraints that the parameter `constraints` asks for, one adversary each.
+def check_trainable(constraints: Sequence[Constraint]) -> None:
+    """Refuse constraints that no adversary stands for.
 
-    Bounds are refused, and so are constraints that no adversary stands for. Where an adversary
-    fails, a score is independent of the group, among people who are chosen before anything is
-    decided. So an adversary stands for rates that are equal among such people. It knows no minimum,
-    and no rate among people whom the decisions choose, such as the precision.
+    Where an adversary fails, a score is independent of the group, among people who are chosen
+    before anything is decided. So an adversary stands for rates that are equal among such people.
+    It knows no minimum, and no rate among people whom the decisions choose, such as the precision.
     """
-    asked = unbounded_constraints(constraints, "COMMOD", "lambda_fair")
-    for constraint in asked:
+    for constraint in constraints:
         if reason := _obstacle(constraint):
             raise InputError(
                 f"COMMOD cannot train against {constraint.name!r}: {reason}. Use "
@@ -37,7 +34,6 @@ def trained_constraints(constraints: Any) -> tuple[Constraint, ...]:
                 "equalized odds, parity of true or false positive rates, and accuracy parity.",
                 parameter="constraints",
             )
-    return asked
 
 
 def _obstacle(constraint: Constraint) -> str:

@@ -24,10 +24,10 @@ from commod._solvers.problem import (
     TrainedLayers,
 )
 from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint
+from commod.metrics._requirements import Requirements
 from commod.patch import Patch
 from commod.scorecard import new_decisions
-from commod.updates._adversaries import other_figures, trained_constraints
+from commod.updates._adversaries import check_trainable, other_figures
 from commod.updates._compared import Standing
 from commod.updates._fit_rows import FitRows
 from commod.updates._fit_together import fit_together
@@ -40,6 +40,7 @@ from commod.updates._trained import (
     check_layers,
     readable_concepts,
 )
+from commod.updates._without_target import check_no_bounds
 from commod.updates.base import LARGEST_WEIGHT, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
@@ -365,17 +366,16 @@ class COMMOD(RatioUpdate):
         return self
 
     @property
-    def _all_constraints(self) -> tuple[Constraint, ...]:
+    def _requirements(self) -> Requirements:
         """Return the constraints, one adversary each; figures are those of the first."""
-        return trained_constraints(self.fitted_param("constraints"))
-
-    @property
-    def _constraint(self) -> Constraint:
-        return self._all_constraints[0]
+        asked = super()._requirements
+        check_no_bounds(asked, "COMMOD", "lambda_fair")
+        check_trainable(asked.constraints)
+        return asked
 
     @property
     def _standing(self) -> tuple[Standing, ...]:
-        return tuple(Standing(other, math.nan) for other in self._all_constraints[1:])
+        return tuple(Standing(other, math.nan) for other in self._requirements.constraints[1:])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
