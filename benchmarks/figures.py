@@ -19,6 +19,7 @@ import controlled
 import expected
 import expected_cost
 import expected_odds
+import fairlearn_values
 import known_populations
 import new_rows
 import numpy as np
@@ -241,6 +242,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "promises": promises.promises,
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,
+    "fairlearn-values": fairlearn_values.fairlearn_values,
 }
 
 
