@@ -403,6 +403,7 @@ class COMMOD(RatioUpdate):
         self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
+        self._store_calibration(rows, ratio)
         self._store_outcome(rows, new_decisions(rows.base, ratio))
         if self.scorecard_ is not None:
             n_people = terms.n_people(rows.weight)
