@@ -27,13 +27,13 @@ from scipy.optimize import nnls
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._record.score_map import ScoreKnot, ScoreMap
 from commod._statistics.reliability import brier_score, reliability_error
+from commod._statistics.score_map import ramp_ends
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 N_FOLDS = 5
 QUANTILES_PER_SIDE = (0, 1, 3, 7)  # that may become knots
-RAMP = 2e-3  # of a side: the line next to the threshold, which may be steep
 MIN_SLOPE = 1e-3
 MIN_GAP = 1e-3  # between knots, as a share of the side: no line is steeper than 1 / MIN_GAP
 MIN_ROOM = 1e-6  # a narrower side keeps its scores: rounding would make knots equal
@@ -208,7 +208,7 @@ def _knot_scores(
         first, last = np.searchsorted(ordered, [low, high], side="right")
         return bool(last - first >= MIN_CATEGORY_SIZE)
 
-    kept = [side.threshold + side.sign * RAMP * side.room]
+    kept = [ramp_ends(side.threshold)[int(side.end)]]
     for score in sorted([*free, *landmarks], key=side.distance):
         before, here = side.distance(kept[-1]), side.distance(score)
         if before + gap <= here <= side.room - gap and has_people(before, here):

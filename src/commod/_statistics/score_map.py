@@ -18,6 +18,20 @@ from commod._record.score_map import ScoreMap
 FloatArray = NDArray[np.float64]
 
 
+RAMP = 2e-3  # of each side: the line next to the threshold, which may be steep
+
+
+def ramp_ends(threshold: float) -> tuple[float, float]:
+    """Return the knots next to the threshold, below and above it.
+
+    Examples
+    --------
+    >>> ramp_ends(0.5)
+    (0.499, 0.501)
+    """
+    return threshold - RAMP * threshold, threshold + RAMP * (1.0 - threshold)
+
+
 class MapPiece(NamedTuple):
     """The line of the scores from `start` (included) to `end`: value + (score − start) · slope.
 
