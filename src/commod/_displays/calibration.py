@@ -226,8 +226,9 @@ class CalibrationDisplay:
             ("after", self.after, {"color": AFTER, "marker": "o", "ls": "-"}),
         ]
         if self.calibrated is not None:
-            style = {"color": "black", "marker": "D", "ls": "-."}
-            curves.append(("calibrated", self.calibrated, style))
+            curves.append(
+                ("calibrated", self.calibrated, {"color": "black", "marker": "D", "ls": "-."})
+            )
         for name, curve, style in curves:
             label = f"{name}: {curve.error:.1%} off on average"
             scores, shares, low, high = _points(curve.bins)
