@@ -112,6 +112,17 @@ def test_out_of_fold_figures_are_those_of_new_people():
     assert reliability_error(probability[below], new_label[below], np.ones(below.sum())) < 0.03
 
 
+def test_figures_of_small_tables_are_not_those_of_the_rows_that_taught_the_map():
+    excess = []
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        scores, label = random.random(120), random.random(120) < 0.5
+        learned = learn_score_map(scores, scores, label, np.ones(120), 0.5)
+        seen = brier_score(map_scores(learned, scores, 0.5), label)
+        excess.append(learned.brier_calibrated - seen)
+    assert np.mean(excess) > 1e-4  # exactly 0 if a fold taught its own map
+
+
 def test_labels_that_carry_no_order_do_not_bend_the_map_much():
     random = np.random.default_rng(0)
     scores, label = random.random(4000), random.random(4000) < 0.5

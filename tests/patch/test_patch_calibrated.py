@@ -20,7 +20,7 @@ from patches import as_arrow, content_of, number
 
 from commod import Patch
 from commod._record import ScoreKnot, ScoreMap
-from commod._statistics.score_map import map_scores
+from commod._statistics.score_map import map_scores, pieces_of
 from commod.exceptions import InputError
 from commod.patch.file import content_digest
 
@@ -117,6 +117,25 @@ def test_every_engine_gives_the_same_probability_on_the_side_of_the_decision(dat
         if edit == "changed_only":
             np.testing.assert_array_equal(calibrated, first)
         np.testing.assert_allclose(calibrated, first, rtol=0, atol=1e-9)
+
+
+def test_flat_lines_next_to_the_threshold_do_not_round_onto_it_in_any_engine():
+    score_map = map_of(0.3, [(0.5, 0.99)], [(0.5, 0.01)])
+    patch = Patch(replace(content_of(threshold=0.3), calibration=score_map))
+    scores = np.array([0.3, math.nextafter(0.3, 0), math.nextafter(0.3, 1)])
+    table = as_arrow({"id": [0, 1, 2], "score": scores.tolist()})
+    for _, calibrated in results(patch, table):
+        np.testing.assert_array_equal(calibrated, scores)
+
+
+def test_no_line_ends_above_the_next_knot_by_rounding():
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        (a, b), (p, q) = np.sort(random.random((2, 2))).tolist()
+        knots = [(0.0, p / 2), (a, p), (b, q), (1.0, 1.0)]
+        score_map = ScoreMap(tuple(map(ScoreKnot, *zip(*knots, strict=True))), *FIGURES)
+        for piece, (_, value) in zip(pieces_of(score_map), knots[1:], strict=True):
+            assert piece.value + (piece.end - piece.start) * piece.slope <= value
 
 
 @given(st.data())
