@@ -221,6 +221,13 @@ def choices() -> None:
         )
 
 
+def fairlearn_values() -> None:
+    """Compare values of constraints with Fairlearn's; the other figures run without Fairlearn."""
+    from fairlearn_values import fairlearn_values as compare_values
+
+    compare_values()
+
+
 FIGURES: dict[str, Callable[[], None]] = {
     "base-models": base_models,
     "table-1": table_1,
@@ -247,6 +254,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "agreement": agreement.agreement,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
+    "fairlearn-values": fairlearn_values,
 }
 
 
