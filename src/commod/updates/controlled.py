@@ -21,6 +21,7 @@ from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._base_optimism import stated_optimism
+from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
@@ -463,7 +464,8 @@ class ControlledDebiaser(RatioUpdate):
         is_met = self._constraint.is_met(self.fairness_, self._target)
         is_met = is_met and problem.keeps_standing(decisions)
         if fitted.expectation is not None:
-            is_met = fitted.expectation.is_reached
+            expected = fitted.expectation.figures.standing
+            is_met = fitted.expectation.is_reached and all_kept(problem.standing, expected)
         self.reached_ = self._is_budget or bool(is_met)
         self.fairness_interval_ = (float("nan"), float("nan"))
         if not problem.is_weighted:
