@@ -193,7 +193,9 @@ def _split(one: Bounded, moves: IntArray, low: float, high: float) -> float | No
 
 
 def _fixed_window(one: Bounded, moves: IntArray, low: float, high: float) -> Window:
+    """Return a window as wide as the bound allows, in the middle of the numbers at `moves`."""
     values = one.tables[0].values(moves.astype(np.float64))
-    lowest, needed = np.nanmin(values), _bottom(one, float(np.nanmax(values)))
-    level = min(max((float(lowest) + needed) / 2, low), high)
+    known = values[~np.isnan(values)]
+    lowest, highest = (float(known.min()), float(known.max())) if len(known) else (low, low)
+    level = min(max((lowest + _bottom(one, highest)) / 2, low), high)
     return Window(level, _top(one, level))
