@@ -47,6 +47,18 @@ def solve_windows(problem: MergedProblem, clock: Clock) -> Answer:
     return _Search(problem, clock, separable=SeparableProblem.of(problem)).run()
 
 
+def solve_roughly(problem: MergedProblem, clock: Clock) -> Answer:
+    """Return moves that nearly keep every bound, and a proven lower bound, in a few milliseconds.
+
+    The programme is solved in real numbers, and its moves are rounded. Comparisons that are not
+    linear need a search, which is as long as the clock allows.
+    """
+    if not all(one.is_linear for one in problem.bounded):
+        return solve_windows(problem, clock)
+    windows = _windows(problem.bounded, _anywhere(len(problem.bounded)))
+    return solve_program(problem, windows, clock, is_rounded=True)
+
+
 @dataclass
 class _Search:
     """The state of the search: the best moves so far, and what is proven about the others.
