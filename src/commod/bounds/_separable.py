@@ -77,7 +77,7 @@ class SeparableProblem:
         second = np.clip(0.0, low, high)
         costs = np.where(low <= high, np.abs(first) + np.abs(second), math.inf)
         best = int(costs.argmin())
-        if costs[best] > most:
+        if math.isinf(costs[best]) or costs[best] > most:
             return None
         return np.array([first[best], second[best]][: len(cells)]).astype(np.int64)
 

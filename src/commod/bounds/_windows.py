@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from commod.bounds._integer import TIGHTER, Answer, Clock, Window, solve_program
+from commod.bounds._integer import TIGHTER, Answer, TimeLeft, Window, solve_program
 from commod.bounds._merged import Bounded, IntArray, MergedProblem
 from commod.bounds._separable import SeparableProblem
 
@@ -38,7 +38,7 @@ class _Range(NamedTuple):
     high: tuple[float, ...]
 
 
-def solve_windows(problem: MergedProblem, clock: Clock) -> Answer:
+def solve_windows(problem: MergedProblem, clock: TimeLeft) -> Answer:
     """Return moves (B,) of the fewest changes that keep every bound, and a proven lower bound.
 
     The lower bound is infinite where no moves do. The moves are None where none were found in
@@ -47,7 +47,7 @@ def solve_windows(problem: MergedProblem, clock: Clock) -> Answer:
     return _Search(problem, clock, separable=SeparableProblem.of(problem)).run()
 
 
-def solve_roughly(problem: MergedProblem, clock: Clock) -> Answer:
+def solve_roughly(problem: MergedProblem, clock: TimeLeft) -> Answer:
     """Return moves that nearly keep every bound, and a proven lower bound, in a few milliseconds.
 
     The programme is solved in real numbers, and its moves are rounded. Comparisons that are not
@@ -67,7 +67,7 @@ class _Search:
     """
 
     problem: MergedProblem
-    clock: Clock
+    clock: TimeLeft
     best: IntArray | None = None
     n_best: float = math.inf
     dropped: float = math.inf
@@ -205,7 +205,9 @@ def _split(one: Bounded, moves: IntArray, low: float, high: float) -> float | No
 
 
 def _fixed_window(one: Bounded, moves: IntArray, low: float, high: float) -> Window:
+    """Return a window as wide as the bound allows, in the middle of the numbers at `moves`."""
     values = one.tables[0].values(moves.astype(np.float64))
-    lowest, needed = np.nanmin(values), _bottom(one, float(np.nanmax(values)))
-    level = min(max((float(lowest) + needed) / 2, low), high)
+    known = values[~np.isnan(values)]
+    lowest, highest = (float(known.min()), float(known.max())) if len(known) else (low, low)
+    level = min(max((lowest + _bottom(one, highest)) / 2, low), high)
     return Window(level, _top(one, level))
