@@ -15,6 +15,7 @@ from typing import Any
 import agreement
 import blind_peers
 import borderline
+import constraints_on_test_rows
 import controlled
 import every_constraint
 import expected
@@ -251,6 +252,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "rivals": rivals.rivals,
     "constraints": every_constraint.constraints,
     "pairs": every_constraint.pairs,
+    "constraints-test": constraints_on_test_rows.constraints_test,
     "agreement": agreement.agreement,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
