@@ -26,6 +26,7 @@ import limits
 import new_rows
 import numpy as np
 import promises
+import simpson
 import starts
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
 from experiments.protocol import quartile
@@ -253,6 +254,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "constraints": every_constraint.constraints,
     "pairs": every_constraint.pairs,
     "constraints-test": constraints_on_test_rows.constraints_test,
+    "simpson": simpson.simpson,
     "agreement": agreement.agreement,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
