@@ -21,6 +21,7 @@ import expected_cost
 import expected_odds
 import fairlearn_values
 import known_populations
+import limits
 import new_rows
 import numpy as np
 import promises
@@ -243,6 +244,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,
     "fairlearn-values": fairlearn_values.fairlearn_values,
+    "limits": limits.limits_by_brute_force,
+    "limits-many-rows": limits.limits_on_many_rows,
 }
 
 
