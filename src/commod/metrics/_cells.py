@@ -106,12 +106,14 @@ class CellTable:
     """The cell of each of n people for several constraints at once.
 
     - `index` (n,): the cell, row · G + group; −1 for people whom no constraint counts.
+    - `stratum` (n,): the combination of strata; its cells are the same number for each of them.
     - `rows`: what each row of the table holds for each constraint, as their strata differ.
     - `is_compared`: for each constraint, which groups are compared in each of its strata.
     """
 
     constraints: tuple[Constraint, ...]
     index: IntArray
+    stratum: IntArray
     n_groups: int
     rows: tuple[CellRows, ...]
     is_compared: tuple[BoolArray, ...]
@@ -143,7 +145,7 @@ class CellTable:
         label_rows = np.tile([-1 if v is None else int(v) for v in labels], len(members[0]))
         rows = tuple(CellRows(np.repeat(m, len(labels)), label_rows) for m in members)
         compared = tuple(one.is_compared for one in strata)
-        return cls(tuple(constraints), index, n_groups, rows, compared)
+        return cls(tuple(constraints), index, joint, n_groups, rows, compared)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.decisions import GroupedDecisions, read_decisions
+from commod.metrics._cells import CellTable, Strata
 from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
 
 FloatArray = NDArray[np.float64]
@@ -60,12 +61,18 @@ def fairness_of(
     codes: NDArray[np.intp],
     n_groups: int,
     weight: FloatArray,
+    strata: Strata | None = None,
 ) -> float:
     """Return the value of `fairness_value` from unchecked arrays of shape (n,).
 
     Pass probabilities of a positive decision as `decisions` to get the fairness of expected rates.
+    A constraint with a condition needs its `strata`.
     """
     constraint = get_constraint(constraints)
+    if not constraint.is_simple:
+        strata = strata or Strata.everybody(len(codes), n_groups)
+        table = CellTable.of([constraint], [strata], codes, n_groups, outcomes)
+        return table.value(0, table.totals(weight), table.totals(weight * decisions))
     rates = []
     for row in constraint.rate_rows:
         counted = weight if row.label is None else weight * (outcomes == row.label)

@@ -63,6 +63,7 @@ def fit_problem(
         encoding=encoding,
         terms=encoding.encode(columns),
         constraint=update._constraint,
+        standing=update._standing,
         caps=Caps(update.max_changes, update.max_accuracy_loss, update.max_volume_change),
         may_raise=may_raise,
         may_lower=may_lower,
@@ -89,7 +90,7 @@ def problems_for_new_rows(update: Any, problem: FitProblem) -> list[FitProblem]:
     depends on the table: soft or true cells, points per unit or per bin (decision 0016).
     """
     models = cell_models(problem, update.min_category_size, update.locked_features)
-    if not problem.constraint.needs_labels:
+    if not problem.needs_labels:
         return [with_soft_cells(problem, models)]
     if update.numeric != "auto" or update.monotone:
         return [with_soft_cells(problem, models), problem]

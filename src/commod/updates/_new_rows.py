@@ -88,9 +88,8 @@ def _n_outside(new_rows: NewRows) -> int | None:
 
 
 def has_enough_rows(problem: FitProblem) -> bool:
-    """Return whether every cell has enough rows for folds."""
-    sizes, _ = problem.counts(problem.rows.base.decisions)
-    return bool(sizes.min() >= MIN_CELL_ROWS)
+    """Return whether every rate that is compared counts enough rows for folds."""
+    return bool(problem.compared.n_counted.min() >= MIN_CELL_ROWS)
 
 
 def best_problem(problems: Sequence[FitProblem], target: float) -> FitProblem:
