@@ -17,6 +17,7 @@ from commod import constraints as language
 Array = NDArray[Any]
 Pair = tuple[str, str]
 LEAST_GAP = 0.03  # a bound on a gap below this would be a bound on chance
+FLOOR_STEP = 0.05  # how far a floor rises at the margin 1
 COLUMN = "stratum"  # people are compared within its values
 
 
@@ -86,9 +87,10 @@ class Kind:
         return value - bound if self.overall is None else bound - value
 
     def tightened(self, value: float, margin: float) -> float:
-        """Return a value that is stricter by a margin, within the range of rates."""
-        moved = value - margin if self.overall is None else value + margin
-        return float(np.clip(moved, 0.002, 0.998))
+        """Return a stricter value: a gap shrinks by the share `margin`, a floor rises with it."""
+        if self.overall is None:
+            return max(value * (1 - margin), 0.002)
+        return min(value + margin * FLOOR_STEP, 0.998)
 
 
 KINDS = {
