@@ -70,23 +70,46 @@ def expected_values(
     (R, G). A sample in which a metric is not defined counts as the least fair. NaN where there is
     nothing to compare.
     """
+    draws = _drawn_rates(sizes, rates, n_samples=2)
+    return [float(_worst_of(constraint, some, draws).mean()) for constraint, some in compared]
+
+
+def sampled_interval(
+    constraint: Constraint,
+    compared: Sequence[Comparison],
+    sizes: FloatArray,
+    rates: FloatArray,
+    level: float,
+) -> tuple[float, float]:
+    """Return the middle share `level` of the metric over samples of people with these rates.
+
+    The interval is approximate: the lowest and the highest of several rates vary by more than one
+    rate does, and in one direction.
+    """
+    worst = _worst_of(constraint, compared, _drawn_rates(sizes, rates, n_samples=1))
+    low, high = np.quantile(worst, ((1 - level) / 2, (1 + level) / 2)).tolist()
+    return low, high
+
+
+def _drawn_rates(sizes: FloatArray, rates: FloatArray, n_samples: int) -> FloatArray:
+    """Return rates with the chance of some samples, shape (A, N_DRAWS)."""
     sizes = np.maximum(sizes, 1.0)
     smoothed = (rates * sizes + 1) / (sizes + 2)  # a rate of 0 or 1 has chance, too
-    deviation = np.sqrt(2 * smoothed * (1 - smoothed) / sizes)
-    draws = np.clip(rates + deviation * _chance(rates.shape), 0.0, 1.0).reshape(N_DRAWS, -1).T
-    return [_mean_of_worst(constraint, some, draws) for constraint, some in compared]
+    deviation = np.sqrt(n_samples * smoothed * (1 - smoothed) / sizes)
+    draws = np.clip(rates + deviation * _chance(rates.shape), 0.0, 1.0)
+    return draws.reshape(N_DRAWS, -1).T
 
 
-def _mean_of_worst(
+def _worst_of(
     constraint: Constraint, compared: Sequence[Comparison], draws: FloatArray
-) -> float:
-    """Return the mean of the least fair values of comparisons over draws of rates, (A, N_DRAWS)."""
+) -> FloatArray:
+    """Return the least fair value of comparisons at each draw of rates, (N_DRAWS,)."""
     if not compared:
-        return float("nan")
+        return np.full(draws.shape[1], np.nan)
     values = np.stack([one.value(draws) for one in compared])
     worst = values.min(axis=0) if constraint.higher_is_fairer else values.max(axis=0)
     least = constraint.least_fair if np.isfinite(constraint.least_fair) else np.nanmax(worst)
-    return float(np.where(np.isnan(worst), least, worst).mean())
+    return np.asarray(np.where(np.isnan(worst), least, worst))
 
 
 @cache

@@ -14,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, worst_value
 from commod.metrics._comparison import Comparison
 from commod.metrics._constraint import Constraint
+from commod.metrics._requirements import Requirements
 from commod.updates._fit_rows import FitRows
 
 Floats = NDArray[np.float64]
@@ -29,6 +31,25 @@ class Standing(NamedTuple):
 
     constraint: Constraint
     bound: float
+
+    def is_met(self, value: float) -> bool:
+        """Return whether a value of the metric keeps the bound; False for NaN."""
+        return bool(self.constraint.is_met(value, self.bound))
+
+
+def standing_constraints(requirements: Requirements) -> tuple[Standing, ...]:
+    """Return all constraints but the first one; each of them needs a bound."""
+    if len(requirements.parts) == 1:
+        return ()
+    for part in requirements.parts:
+        if part.bound is None:
+            raise InputError(
+                f"constraints has {len(requirements.parts)} parts, but {part.text!r} has no bound. "
+                "State a bound for each of them, such as 'demographic parity >= 0.8'.",
+                parameter="constraints",
+            )
+    others = requirements.parts[1:]
+    return tuple(Standing(part.constraint, float(part.bound or 0.0)) for part in others)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from sklearn.utils import check_random_state
 from commod._data.columns import Column
 from commod._data.encoding import Encoding, learn_encoding
 from commod._solvers.search.rates import Caps
+from commod._statistics.new_samples import sampled_interval
+from commod._statistics.promises import fairness_interval
 from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
@@ -129,6 +131,17 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
     limits = problem.limit(fairness), unknown if is_slow else problem.cost_limit(fairness)
     limit, cost_limit = (unknown if np.isinf(value) else value for value in limits)
     return ChangeCosts(limit, cost, cost_limit)
+
+
+def metric_interval(
+    problem: FitProblem, counts: tuple[NDArray[np.int64], NDArray[np.int64]], level: float
+) -> tuple[float, float]:
+    """Return the interval of the metric for people like the rows, from sizes and positives."""
+    if problem.constraint.is_simple and not problem.standing:
+        return fairness_interval(problem.constraint, *counts, level)
+    sizes, positives = (part.astype(np.float64) for part in counts)
+    rates = positives / np.maximum(sizes, 1.0)
+    return sampled_interval(problem.constraint, problem.compared.by_rates[0], sizes, rates, level)
 
 
 def _cost(rows: FitRows, distance: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from commod._text import most_change_text, n_of, shown
 from commod.updates._expectation import Expectation, strictest_target
+from commod.updates._fitted_update import FittedUpdate
 from commod.updates._left_out import GroupText
-from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._soft_cells import N_FOLDS
 

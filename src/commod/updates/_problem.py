@@ -41,6 +41,8 @@ Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 
+LIMIT_SECONDS = 2.0  # for the exact limit of several constraints; then it is a proven bound
+
 # cached properties that do not depend on the direction of changes
 SAME_IN_EVERY_DIRECTION = (
     *("compared", "cells", "is_weighted", "base_fairness", "moments", "is_distance"),
@@ -117,6 +119,14 @@ class FitProblem:
         """Return the problem with other cells in its searches; figures count true cells always."""
         return self.with_direction(self.may_raise, self.may_lower, soft_cells=soft_cells)
 
+    def with_standing(self, standing: tuple[Standing, ...]) -> FitProblem:
+        """Return the problem with other bounds of the constraints that stand."""
+        problem = self.with_direction(self.may_raise, self.may_lower, standing=standing)
+        bounds = tuple(one.bound for one in standing)
+        problem.__dict__["compared"] = replace(self.compared, bounds=bounds)
+        problem.__dict__.pop("_known_limits")
+        return problem
+
     # -- counts and inequalities -------------------------------------------------------------------
 
     @cached_property
@@ -147,11 +157,7 @@ class FitProblem:
     def keeps_standing(self, decisions: Mask) -> bool:
         """Return whether all constraints that stand keep their bounds."""
         values = self.compared.standing_values(decisions)
-        kept = (
-            one.constraint.is_met(value, one.bound)
-            for one, value in zip(self.standing, values, strict=True)
-        )
-        return all(map(bool, kept))
+        return all(one.is_met(value) for one, value in zip(self.standing, values, strict=True))
 
     def check_cells(self) -> None:
         """Refuse a constraint on a rate that no row counts for."""
@@ -386,10 +392,11 @@ def _simple_limit(
 def _general_limit(
     required: Sequence[tuple[Comparison, float]], sizes: Counts, positives: Counts, changeable: Any
 ) -> KnownLimit | None:
-    best = fewest_changes_of(required, sizes, positives, **changeable)
+    best = fewest_changes_of(required, sizes, positives, **changeable, time_limit=LIMIT_SECONDS)
     if best is None:
         return None
-    return KnownLimit(best.positives - positives, best.lower_bound, best.is_exact)
+    after = positives if best.positives is None else best.positives
+    return KnownLimit(after - positives, best.lower_bound, best.is_exact)
 
 
 def check_monotone(monotone: Mapping[str, int], encoding: Encoding, names: Sequence[str]) -> None:

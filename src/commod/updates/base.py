@@ -39,9 +39,10 @@ from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
 from commod._text import codes_text, count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.metrics._constraint import Constraint
+from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
-from commod.updates._compared import Standing
+from commod.updates._compared import Standing, standing_constraints
 from commod.updates._conditions import with_strata
 from commod.updates._fit_rows import FitRows, check_both_decisions, rows_of_large_groups
 from commod.updates._interface import (
@@ -124,7 +125,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`."""
 
     estimator: Any
-    constraints: ConstraintLike
+    constraints: Any
     threshold: float
     pos_label: Any
     favorable_label: Any
@@ -135,13 +136,19 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
 
     @property
     def _constraint(self) -> Constraint:
-        """Return the constraint whose target moves."""
-        return get_constraint(self.fitted_param("constraints"))
+        """Return the constraint whose target moves: the first one."""
+        return self._requirements.constraints[0]
+
+    @property
+    def _requirements(self) -> Requirements:
+        """Return all constraints that the parameters state."""
+        target = self.fitted_param("target", None)
+        return read_constraints(self.fitted_param("constraints"), target)
 
     @property
     def _standing(self) -> tuple[Standing, ...]:
-        """Return the constraints that keep their bounds."""
-        return ()
+        """Return the other constraints, which keep their bounds."""
+        return standing_constraints(self._requirements)
 
     # -- the base model stays as it is --------------------------------------------------------
 
@@ -230,7 +237,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             }
         )
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
-        get_constraint(self.constraints)
+        self._standing  # noqa: B018 - refuses constraints that cannot be used
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)
