@@ -89,7 +89,7 @@ class Kind:
     def tightened(self, value: float, margin: float) -> float:
         """Return a stricter value: a gap shrinks by the share `margin`, a floor rises with it."""
         if self.overall is None:
-            return max(value * (1 - margin), 0.002)
+            return max(value, LEAST_GAP) * (1 - margin)
         return min(value + margin * FLOOR_STEP, 0.998)
 
 
