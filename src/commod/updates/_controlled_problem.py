@@ -128,7 +128,8 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
     if problem.is_weighted or not fairness > 0:
         return ChangeCosts(unknown, cost, unknown)
     is_slow = problem.cells.shape[0] > 1 and len(changed) > MAX_COSTED_ROWS
-    limits = problem.limit(fairness), unknown if is_slow else problem.cost_limit(fairness)
+    limit = problem.limit(fairness, is_rough=False)
+    limits = limit, unknown if is_slow else problem.cost_limit(fairness)
     limit, cost_limit = (unknown if np.isinf(value) else value for value in limits)
     return ChangeCosts(limit, cost, cost_limit)
 

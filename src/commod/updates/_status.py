@@ -70,10 +70,12 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     if is_missed and not update._is_budget and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
-        yield missed_text(goal, asked.limit(update.target_), update.direction, problem.caps)
+        yield missed_text(
+            goal, asked.limit(update.target_, is_rough=False), update.direction, problem.caps
+        )
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
         raise_only = update._raising_is_a_gain()
-        yield gains_text(problem.limit(update.fairness_, raise_only=raise_only))
+        yield gains_text(problem.limit(update.fairness_, raise_only=raise_only, is_rough=False))
 
 
 def target_text(goal: str, reached: bool, groups: str = "", change_rate: float = 0.0) -> str:
