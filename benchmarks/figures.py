@@ -24,6 +24,8 @@ import known_populations
 import limits
 import new_rows
 import numpy as np
+import oxonfair_pairs
+import oxonfair_values
 import promises
 import starts
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
@@ -237,6 +239,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "known-populations": known_populations.known_populations,
     "expected-cost": expected_cost.expected_cost,
     "blind-peers": blind_peers.blind_peers,
+    "oxonfair-pairs": oxonfair_pairs.oxonfair_pairs,
+    "oxonfair-values": oxonfair_values.oxonfair_values,
     "gains-only": controlled.gains_only,
     "borderline": borderline.borderline,
     "directions": borderline.directions,
