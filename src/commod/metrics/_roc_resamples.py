@@ -1,0 +1,144 @@
+"""Find by resampling how far the areas between ROC curves may be from the true ones.
+
+The measured area between two curves is never negative. So chance alone makes it positive, and the
+percentile bootstrap does not hold where the true curves are equal or nearly so. This module bounds
+the error of the measured area Â = ∫|D̂| of the true A = ∫|D| instead. D̂ is the measured difference
+of the two curves, and W = D̂ − D its error. For every D:
+
+- Â − A ≤ ∫|W|. Where D̂ is clearly not zero, |D̂| − |D| = sign(D̂)·W, which is a tighter bound.
+- A − Â ≤ −∫ sign(D)·W, because |D̂| ≥ sign(D)·D̂.
+
+Resamples show how large W is. Each one draws as many people as there are, separately for each group
+and label. One person of each label is added to every group, spread over all scores of the group.
+Without this person, scores that separate the labels by chance would have no error (compare Agresti
+and Coull 1998 for proportions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._record import Estimate
+from commod.metrics._roc import RocCurve, ScoreCells, area_between
+
+FloatArray = NDArray[np.float64]
+
+N_CELLS = 200  # scores of a group, at most: neighbours are merged before they are drawn
+N_POINTS = 200  # false positive rates at which curves of resamples are compared
+N_ADDED = 1.0  # people of each label that are spread over all scores of the group
+CLEAR = 3.0  # standard deviations from zero
+
+
+@dataclass(frozen=True)
+class CurveGap:
+    """The area between two ROC curves, and what chance alone would give.
+
+    `chance` is the mean area on as many people if the true curves were equal, `chance_high` the
+    area that chance exceeds in a share 1 − level of all samples.
+    """
+
+    area: Estimate
+    chance: float
+    chance_high: float
+
+
+@dataclass(frozen=True)
+class ResampledCurves:
+    """The curves of groups with both labels, and the errors of the curves of resamples.
+
+    `values` (n_groups, N_POINTS) are the true positive rates that resamples scatter around;
+    `errors` (n_resamples, n_groups, N_POINTS) are the differences from them.
+    """
+
+    curves: tuple[RocCurve, ...]
+    values: FloatArray
+    errors: FloatArray
+
+    @classmethod
+    def of(
+        cls, groups: Sequence[ScoreCells], n_resamples: int, random: np.random.RandomState
+    ) -> ResampledCurves:
+        """Resample every group. The order of rows in the table does not matter."""
+        grid = (np.arange(N_POINTS) + 0.5) / N_POINTS
+        values = np.empty((len(groups), N_POINTS))
+        errors = np.empty((n_resamples, len(groups), N_POINTS))
+        for i, cells in enumerate(groups):
+            values[i], errors[:, i] = _resampled_errors(cells, grid, n_resamples, random)
+        return cls(tuple(cells.curve() for cells in groups), values, errors)
+
+    def gap(self, first: int, second: int, level: float) -> CurveGap:
+        """Return the area between the curves of two groups."""
+        return self.largest_gap([(first, second)], level)[1]
+
+    def largest_gap(
+        self, pairs: Sequence[tuple[int, int]], level: float
+    ) -> tuple[tuple[int, int], CurveGap]:
+        """Return the pair with the largest area between its curves, and that area.
+
+        The interval holds for the largest of the true areas, and for all pairs together. The
+        figures of chance are those of the largest of as many areas.
+        """
+        areas = [area_between(self.curves[a], self.curves[b]) for a, b in pairs]
+        largest = int(np.argmax(areas))
+        over, under, noise = (
+            np.max(errors, axis=0)
+            for errors in zip(*(self._errors(a, b) for a, b in pairs), strict=True)
+        )
+        within = (1 + level) / 2
+        area = areas[largest]
+        low = min(max(area - float(np.quantile(over, within)), 0.0), area)
+        high = max(min(area + float(np.quantile(under, within)), 1.0), area)
+        chance_high = float(np.quantile(noise, level))
+        gap = CurveGap(Estimate(area, low, high), float(noise.mean()), chance_high)
+        return pairs[largest], gap
+
+    def all_pairs(self) -> list[tuple[int, int]]:
+        """Return every pair of groups."""
+        return list(combinations(range(len(self.curves)), 2))
+
+    def _errors(self, first: int, second: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how far the measured area may be too large, how far too small, and ∫|W|.
+
+        All have shape (n_resamples,).
+        """
+        error = self.errors[:, first] - self.errors[:, second]
+        difference = self.values[first] - self.values[second]
+        sign, size = np.sign(difference), np.abs(error)
+        is_clear = np.abs(difference) > CLEAR * error.std(axis=0)
+        over = np.where(is_clear, sign * error, size).mean(axis=1)
+        # Where the difference is not clear, its sign may be that of the whole area instead.
+        likely = np.where(is_clear, sign, np.sign(difference.sum()))
+        under = np.maximum(-(sign * error).mean(axis=1), -(likely * error).mean(axis=1))
+        return over, under, size.mean(axis=1)
+
+
+def _resampled_errors(
+    cells: ScoreCells, grid: FloatArray, n_resamples: int, random: np.random.RandomState
+) -> tuple[FloatArray, FloatArray]:
+    """Return the curve that resamples are drawn from, and their differences from it.
+
+    With weights, a resample has the effective number of people.
+    """
+    cells = cells.merged(N_CELLS)
+    both = cells.positive + cells.negative
+    drawn = []
+    chances = []
+    for weight, n in ((cells.negative, cells.n_negative), (cells.positive, cells.n_positive)):
+        chance = n * weight / weight.sum() + N_ADDED * both / both.sum()
+        chance /= chance.sum()
+        n_people = max(round(n) - 1, 1)  # the variance is then that of n people, not n - 1
+        people = random.multinomial(n_people, chance, size=n_resamples)
+        drawn.append(_from_zero(np.cumsum(people, axis=1) / n_people))
+        chances.append(_from_zero(np.cumsum(chance)[None]))
+    centre = np.interp(grid, chances[0][0], chances[1][0])
+    errors = np.array([np.interp(grid, x, y) for x, y in zip(*drawn, strict=True)])
+    return centre, errors - centre
+
+
+def _from_zero(cumulated: FloatArray) -> FloatArray:
+    return np.concatenate([np.zeros((len(cumulated), 1)), cumulated], axis=1)
