@@ -12,6 +12,7 @@ from commod._record.checks import Check, by_importance, verdict_of, with_severit
 from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.outscoring import Outscoring
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
+from commod._record.roc import RocFigures
 from commod._record.shipped import REPORT_SCHEMA
 from commod.exceptions import InputError
 
@@ -358,7 +359,8 @@ class Audit:
     unless they state their own. `answer` has the most important results as sentences. `notice` is
     set where most changes are losses, and says how many gains alone would reach the same fairness.
     `outscoring` has an entry for gains and one for losses, if there are any and base scores are
-    known. `expected` is None where the fit has no expectation, or one of another request.
+    known. `expected` is None where the fit has no expectation, or one of another request. `roc` has
+    the areas under and between the ROC curves of the groups; it needs true labels and scores.
 
     Examples
     --------
@@ -397,6 +399,7 @@ class Audit:
     provenance: Provenance
     outscoring: tuple[Outscoring, ...] = field(default=(), metadata=ADDED_LATER)
     expected: ExpectedOnNewPeople | None = field(default=None, metadata=ADDED_LATER)
+    roc: RocFigures | None = field(default=None, metadata=ADDED_LATER)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +98,37 @@ class ScoreCells:
         variance += _variance(above, negative, self.negative_squares, self.n_negative)
         return Estimate(area, *pair_share_interval(area, variance, n_smaller, (1 - level) / 2))
 
+    @property
+    def tied_area(self) -> float:
+        """Return how far the curve of other scores may be, if these scores are rounded ones.
+
+        Rounded scores tie people whose true scores differ. The true curve then lies anywhere within
+        the rectangle around a straight line; half of the rectangles is the most that the area
+        under the curve, and the area between both curves, can change.
+        """
+        n_pairs = float(self.positive.sum()) * float(self.negative.sum())
+        return float(self.positive @ self.negative) / n_pairs / 2
+
+    def points(self, n_points: int, min_people: float) -> tuple[tuple[float, float], ...]:
+        """Return about `n_points` points of the curve, with `min_people` or more between two.
+
+        Examples
+        --------
+        >>> ScoreCells.of_counts(np.array([3.0, 1.0]), np.array([1.0, 3.0])).points(20, 4)
+        ((0.0, 0.0), (0.25, 0.75), (1.0, 1.0))
+        """
+        cells = self.merged(n_points)
+        people = np.cumsum(cells.positive + cells.negative)
+        kept, last = [0], 0.0
+        for i, n in enumerate(people, start=1):
+            if n - last >= min_people and (people[-1] - n >= min_people or i == len(people)):
+                kept.append(i)
+                last = n
+        if kept[-1] != len(people):
+            kept.append(len(people))
+        x, y = (_cumulated(weight)[kept].tolist() for weight in (cells.negative, cells.positive))
+        return tuple((round(a, 4), round(b, 4)) for a, b in zip(x, y, strict=True))
+
     def curve(self) -> RocCurve:
         """Return the ROC curve; people must have both labels."""
         return RocCurve.through(_cumulated(self.negative), _cumulated(self.positive))
@@ -136,19 +168,17 @@ def score_cells(
     weight = np.ones(len(scores)) if weight is None else weight
     if not weight.all():
         kept = weight > 0
-        scores, is_positive, codes, weight = (a[kept] for a in (scores, is_positive, codes, weight))
+        scores, is_positive, codes = scores[kept], is_positive[kept], codes[kept]
+        weight = weight[kept]
     values, rank = np.unique(-scores, return_inverse=True)
     used, cell = np.unique(codes * len(values) + rank, return_inverse=True)
     columns = [
-        np.bincount(cell[rows], amount[rows], minlength=len(used))
+        np.bincount(cell[rows], amount[rows], minlength=len(used)).astype(np.float64)
         for amount in (weight, weight**2)
         for rows in (is_positive, ~is_positive)
     ]
     ends = np.searchsorted(used, np.arange(n_groups + 1) * len(values))
-    return [
-        ScoreCells(*(column[start:end] for column in columns))
-        for start, end in zip(ends[:-1], ends[1:], strict=True)
-    ]
+    return [ScoreCells(*(column[start:end] for column in columns)) for start, end in pairwise(ends)]
 
 
 @dataclass(frozen=True)
