@@ -11,8 +11,8 @@ from commod._record.explanation import Estimate
 class AreaBetween:
     """The area between two ROC curves (ABROCA), and what chance alone would give.
 
-    If the true curves were equal, the area would be `chance` on average on as many people, and
-    above `chance_high` in a share 1 − level of all samples.
+    If the true curves were equal, the area would be `chance` on average on as many people. With
+    the probability (1 + level) / 2 it would be at most `chance_high`.
     """
 
     area: Estimate
@@ -68,15 +68,20 @@ class GroupRoc:
     curve_after: tuple[tuple[float, float], ...] = ()
     why_unknown: str = ""
 
+    @property
+    def n(self) -> int:
+        """Return the number of people."""
+        return self.n_positive + self.n_negative
+
 
 @dataclass(frozen=True)
 class RocFigures:
     """How well scores rank the people of each compared group.
 
-    `reference` is the group whose curve the others are compared with: the reference group of the
-    audit, or the largest group that has a curve where that one has none. `largest_before` and
-    `largest_after` are the largest areas over all pairs of groups; their intervals hold for all
-    pairs together. `n_left_out` groups are compared, but smaller than those that are listed.
+    `reference` is the group whose curve the others are compared with: the largest group that has a
+    curve, because the curve of a small group is uncertain. `largest_before` and `largest_after` are
+    the largest areas over all pairs of groups; their intervals and `chance_high` hold for all pairs
+    together. `n_left_out` groups are compared, but smaller than those that are listed.
 
     `n_bins` is the number of bins that scores were counted in, None where they were not: the
     intervals of areas then include the largest error that the bins can make.

@@ -31,7 +31,7 @@ class RocGap(NamedTuple):
     """The area between the ROC curves of two groups (ABROCA), and what chance alone would give.
 
     `value` is never negative: chance alone makes it positive. If the true curves were equal, it
-    would be `chance` on average, and above `chance_high` in a share 1 − level of all samples.
+    would be `chance` on average, and at most `chance_high` with the probability (1 + level) / 2.
     `low` and `high` are the interval of the true area. NaN where undefined.
 
     Examples
@@ -219,8 +219,8 @@ def compare_roc_curves(
     -----
     Resamples are drawn within each group and label. They bound the error of the measured area, so
     the interval holds where the true curves are equal, too; the percentile bootstrap does not. The
-    interval of `largest` holds for the largest true area and for all pairs together. With weights,
-    a resample has the effective number of rows, (Σw)² / Σw².
+    interval and `chance_high` of `largest` hold for all pairs together: its `high` bounds the
+    largest true area. With weights, a resample has the effective number of rows, (Σw)² / Σw².
 
     Examples
     --------

@@ -68,7 +68,8 @@ class ScoreCells:
         cell = np.minimum((middle * n_cells).astype(np.intp), n_cells - 1)
         columns = (self.positive, self.negative, self.positive_squares, self.negative_squares)
         used = np.bincount(cell, minlength=n_cells) > 0
-        return ScoreCells(*(np.bincount(cell, c, minlength=n_cells)[used] for c in columns))
+        sums = (np.bincount(cell, c, minlength=n_cells)[used] for c in columns)
+        return ScoreCells(*(each.astype(np.float64) for each in sums))
 
     def area(self, level: float) -> Estimate:
         """Return the area under the curve, with DeLong's interval on the logit scale.

@@ -32,14 +32,15 @@ N_CELLS = 200  # scores of a group, at most: neighbours are merged before they a
 N_POINTS = 200  # false positive rates at which curves of resamples are compared
 N_ADDED = 1.0  # people of each label that are spread over all scores of the group
 CLEAR = 3.0  # standard deviations from zero
+TINY = 1e-12  # avoids 0 / 0
 
 
 @dataclass(frozen=True)
 class CurveGap:
     """The area between two ROC curves, and what chance alone would give.
 
-    `chance` is the mean area on as many people if the true curves were equal, `chance_high` the
-    area that chance exceeds in a share 1 − level of all samples.
+    If the true curves were equal, the area would be `chance` on average on as many people. With
+    the probability (1 + level) / 2 it would be at most `chance_high`.
     """
 
     area: Estimate
@@ -67,8 +68,11 @@ class ResampledCurves:
         grid = (np.arange(N_POINTS) + 0.5) / N_POINTS
         values = np.empty((len(groups), N_POINTS))
         errors = np.empty((n_resamples, len(groups), N_POINTS))
-        for i, cells in enumerate(groups):
-            values[i], errors[:, i] = _resampled_errors(cells, grid, n_resamples, random)
+        # a seed per group: figures of a group do not depend on the other groups' scores
+        seeds = random.randint(2**31 - 1, size=len(groups))
+        for i, (cells, seed) in enumerate(zip(groups, seeds, strict=True)):
+            own = np.random.RandomState(seed)
+            values[i], errors[:, i] = _resampled_errors(cells, grid, n_resamples, own)
         return cls(tuple(cells.curve() for cells in groups), values, errors)
 
     def gap(self, first: int, second: int, level: float) -> CurveGap:
@@ -80,21 +84,27 @@ class ResampledCurves:
     ) -> tuple[tuple[int, int], CurveGap]:
         """Return the pair with the largest area between its curves, and that area.
 
-        The interval holds for the largest of the true areas, and for all pairs together. The
-        figures of chance are those of the largest of as many areas.
+        The interval holds for all pairs together: `low` bounds the area of this pair, `high` the
+        largest of all true areas. Errors of a pair are counted in multiples of its mean ∫|W|, so
+        that a small group does not widen the intervals of the others.
         """
-        areas = [area_between(self.curves[a], self.curves[b]) for a, b in pairs]
+        areas = np.array([area_between(self.curves[a], self.curves[b]) for a, b in pairs])
         largest = int(np.argmax(areas))
+        errors = [self._errors(a, b) for a, b in pairs]
+        chance = np.array([noise.mean() for _, _, noise in errors])
+        scale = np.maximum(chance, TINY)
         over, under, noise = (
-            np.max(errors, axis=0)
-            for errors in zip(*(self._errors(a, b) for a, b in pairs), strict=True)
+            float(np.quantile(np.max(each, axis=0), (1 + level) / 2))
+            for each in zip(
+                *([kind / s for kind in own] for own, s in zip(errors, scale, strict=True)),
+                strict=True,
+            )
         )
-        within = (1 + level) / 2
-        area = areas[largest]
-        low = min(max(area - float(np.quantile(over, within)), 0.0), area)
-        high = max(min(area + float(np.quantile(under, within)), 1.0), area)
-        chance_high = float(np.quantile(noise, level))
-        gap = CurveGap(Estimate(area, low, high), float(noise.mean()), chance_high)
+        area = float(areas[largest])
+        low = min(max(area - over * scale[largest], 0.0), area)
+        high = max(min(float((areas + under * scale).max()), 1.0), area)
+        estimate = Estimate(area, float(low), high)
+        gap = CurveGap(estimate, float(chance[largest]), float(noise * scale[largest]))
         return pairs[largest], gap
 
     def all_pairs(self) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from commod.metrics._roc import ScoreCells, score_cells
 from commod.metrics._roc_resamples import CurveGap, ResampledCurves
 
 MOST_GROUPS = 20  # with curves: every pair of them is compared
-N_POINTS = 25  # of a curve in a picture, at most
+N_POINTS = 15  # of a curve in a picture, at most
 SEED = 0  # of the resamples: an audit of the same people has the same figures
 
 ONE_LABEL = "all people of the group have the same true label"
@@ -108,7 +108,7 @@ def roc_of(ranked: RankedGroups | None, groups: Sequence[Group], level: float) -
         for i, cells in zip(ranked.listed, known, strict=True)
     ]
     described = [j for j, roc in enumerate(rocs) if not roc.why_unknown]
-    reference = _reference(ranked, groups, described)
+    reference = max(described, key=lambda j: rocs[j].n, default=None)
     names = [rocs[j].name for j in described]
     before = _measure(ranked.before, described, reference, ranked, level)
     is_same = ranked.after is ranked.before
@@ -136,15 +136,6 @@ def _without_figures(name: str, cells: ScoreCells) -> GroupRoc:
     fewest = min(n_positive, n_negative)
     why = "" if fewest >= FEWEST_DESCRIBED else FEW_OF_A_LABEL if fewest else ONE_LABEL
     return GroupRoc(name, n_positive, n_negative, why_unknown=why)
-
-
-def _reference(
-    ranked: RankedGroups, groups: Sequence[Group], described: Sequence[int]
-) -> int | None:
-    """Return the position of the audit's reference group, else of the largest one with a curve."""
-    named = [j for j in described if groups[ranked.listed[j]].is_reference]
-    largest = sorted(described, key=lambda j: -groups[ranked.listed[j]].n)
-    return next(iter([*named, *largest]), None)
 
 
 @dataclass(frozen=True)
