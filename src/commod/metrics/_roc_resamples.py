@@ -53,12 +53,14 @@ class ResampledCurves:
     """The curves of groups with both labels, and the errors of the curves of resamples.
 
     `values` (n_groups, N_POINTS) are the true positive rates that resamples scatter around;
-    `errors` (n_resamples, n_groups, N_POINTS) are the differences from them.
+    `errors` (n_resamples, n_groups, N_POINTS) are the differences from them, and `variances`
+    (n_groups, N_POINTS) the variances of these.
     """
 
     curves: tuple[RocCurve, ...]
     values: FloatArray
     errors: FloatArray
+    variances: FloatArray
 
     @classmethod
     def of(
@@ -73,7 +75,8 @@ class ResampledCurves:
         for i, (cells, seed) in enumerate(zip(groups, seeds, strict=True)):
             own = np.random.RandomState(seed)
             values[i], errors[:, i] = _resampled_errors(cells, grid, n_resamples, own)
-        return cls(tuple(cells.curve() for cells in groups), values, errors)
+        curves = tuple(cells.curve() for cells in groups)
+        return cls(curves, values, errors, errors.var(axis=0))
 
     def gap(self, first: int, second: int, level: float) -> CurveGap:
         """Return the area between the curves of two groups."""
@@ -119,12 +122,13 @@ class ResampledCurves:
         error = self.errors[:, first] - self.errors[:, second]
         difference = self.values[first] - self.values[second]
         sign, size = np.sign(difference), np.abs(error)
-        is_clear = np.abs(difference) > CLEAR * error.std(axis=0)
-        over = np.where(is_clear, sign * error, size).mean(axis=1)
+        # groups are resampled independently, so their variances add
+        is_clear = difference**2 > CLEAR**2 * (self.variances[first] + self.variances[second])
+        over = error @ (sign * is_clear) + size @ (~is_clear * 1.0)
         # Where the difference is not clear, its sign may be that of the whole area instead.
         likely = np.where(is_clear, sign, np.sign(difference.sum()))
-        under = np.maximum(-(sign * error).mean(axis=1), -(likely * error).mean(axis=1))
-        return over, under, size.mean(axis=1)
+        under = np.maximum(-(error @ sign), -(error @ likely))
+        return over / N_POINTS, under / N_POINTS, size.mean(axis=1)
 
 
 def _resampled_errors(

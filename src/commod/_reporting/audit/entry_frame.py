@@ -135,21 +135,19 @@ def audit_frame(
     roles = read_roles(columns, sensitive_features)
     selected = select_roles(frame, roles)
     summary = summarise_decisions(selected, roles)
-    coding, counts, scores, n_hidden = count_frame(
-        selected, roles, summary, request, min_group_size, group_names
-    )
+    counted = count_frame(selected, roles, summary, request, min_group_size, group_names)
     evidence = Evidence(
-        coding=coding,
-        counts=counts,
-        request=add_label_names(request, coding, label_names),
+        coding=counted.coding,
+        counts=counted.counts,
+        request=add_label_names(request, counted.coding, label_names),
         rows=rows,
         level=level,
         min_group_size=min_group_size,
         min_subgroup_size=min_subgroup_size,
-        scores=scores,
+        scores=counted.scores,
         n_undecided=summary.n_undecided,
-        n_hidden=n_hidden,
+        n_hidden=counted.n_hidden,
     )
-    evidence = replace(evidence, ranked=rank_frame(selected, roles, summary, evidence))
-    digest = digest_counts(coding, counts, summary.score_ranges)
+    evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
+    digest = digest_counts(counted.coding, counted.counts, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

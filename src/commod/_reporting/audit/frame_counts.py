@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -184,6 +184,20 @@ def of_decided(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     return frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
 
 
+class FrameCounts(NamedTuple):
+    """People counted by group, and figures of their scores.
+
+    `n_hidden` (n_groups,) are people of hidden groups, who are in nothing else. `score_ranges` are
+    the lowest and the highest of each given score.
+    """
+
+    coding: Coding
+    counts: DecisionCounts
+    scores: ScoreFigures
+    n_hidden: IntArray
+    score_ranges: dict[str, tuple[float, float]]
+
+
 def count_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
@@ -191,8 +205,8 @@ def count_frame(
     request: Request,
     min_group_size: int,
     group_names: Mapping[Any, Any] | None = None,
-) -> tuple[Coding, DecisionCounts, ScoreFigures, IntArray]:
-    """Return names, people by group, label and decisions, figures of the scores, hidden people.
+) -> FrameCounts:
+    """Return names, people by group, label and decisions, and figures of the scores.
 
     People of hidden groups are in no other figure (see `_data/disclosure.py`). Areas under the
     curve, calibration and the rank correlation need single rows and are None.
@@ -230,7 +244,13 @@ def count_frame(
             table, people.after == people.coding.score_is_for_positive
         ),
     )
-    return people.coding, people.count(n), scores, np.where(is_hidden, sizes, 0)
+    ranges = {
+        role: (min(table[f"{role}_low"]), max(table[f"{role}_high"]))
+        for role in SCORES
+        if role in roles
+    }
+    n_hidden = np.where(is_hidden, sizes, 0)
+    return FrameCounts(people.coding, people.count(n), scores, n_hidden, ranges)
 
 
 def _by_group(
@@ -255,7 +275,15 @@ def _by_group(
     prepared = _as_numbers(decided, flags)
     prepared = prepared.with_columns(**products) if products else prepared
     sums = (nw.col(name).sum().alias(f"{name}_sum") for name in (*scores, *flags, *products))
-    return prepared.group_by(*keys).agg(nw.len().alias("n"), *sums)
+    ends = [
+        figure
+        for role in scores
+        for figure in (
+            nw.col(role).min().alias(f"{role}_low"),
+            nw.col(role).max().alias(f"{role}_high"),
+        )
+    ]
+    return prepared.group_by(*keys).agg(nw.len().alias("n"), *sums, *ends)
 
 
 def _centred(role: str, summary: DecisionSummary) -> nw.Expr:

@@ -19,7 +19,6 @@ from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import SCORES, is_group
 from commod._reporting.audit.frame_counts import (
     MAX_CELLS,
-    DecisionSummary,
     fetch,
     numbers,
     objects,
@@ -34,11 +33,12 @@ MOST_BINS = 1000
 def rank_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
-    summary: DecisionSummary,
+    score_ranges: Mapping[str, tuple[float, float]],
     evidence: Evidence,
 ) -> RankedGroups | None:
     """Return the people of each group by bins of their score.
 
+    `score_ranges` are those of people outside hidden groups: nothing depends on the others.
     None without true labels, without scores, and where there are too few people for two bins.
     """
     n_groups = len(evidence.sizes)
@@ -49,7 +49,7 @@ def rank_frame(
     n_bins = min(n_bins, MOST_BINS)
     listed, n_left_out = listed_groups(evidence.sizes, evidence.is_compared)
     cells = {
-        role: _bin_scores(frame, role, roles, summary.score_ranges[role], n_bins, evidence)
+        role: _bin_scores(frame, role, roles, score_ranges[role], n_bins, evidence)
         for role in scores
     }
     before, after = (
@@ -84,7 +84,8 @@ def _bin_scores(
     is_scored = is_positive == coding.score_is_for_positive
     # the groups are those of the counts, so they have the same numbers
     groups = read_groups({name: objects(table[name]) for name in keys}, len(is_scored))
-    score_bin = np.minimum(numbers(table, "score_bin").astype(np.intp), n_bins - 1)
+    # the highest score, and scores of hidden people, may be beyond the bins
+    score_bin = np.clip(numbers(table, "score_bin"), 0, n_bins - 1).astype(np.intp)
     people = np.zeros((n_groups, 2, n_bins))
     place_of = groups.codes, is_scored.astype(np.intp), n_bins - 1 - score_bin
     np.add.at(people, place_of, numbers(table, "n"))
