@@ -231,6 +231,10 @@ def test_reports_say_what_chance_alone_would_give(result, tmp_path, ending):
     assert "all people of the group have the same true label" in text
 
 
+def test_notebooks_show_the_areas(result):
+    assert f"{of_group(result.roc, 'b').auc_after.value:.3f} (" in result._repr_html_()
+
+
 def test_the_command_line_prints_areas_by_group(rows, tmp_path):
     rows.to_csv(tmp_path / "decided.csv", index=False)
     command = ["audit", str(tmp_path / "decided.csv"), "--before", "old", "--after", "new"]

@@ -456,6 +456,11 @@ class Audit:
             (g.name, *map(_text.estimate, (g.favorable_before, g.favorable_after))) for g in groups
         ]
         people = [(g.name, g.n, g.n_gains, g.n_losses) for g in groups]
+        areas = [
+            (g.name, *(_text.estimate(a, "number", 3) if a else _text.NOT_KNOWN for a in g.areas))
+            for g in (() if self.roc is None else self.roc.groups)
+        ]
+        ranking = (f"Area under the ROC curve on the {rows}, {level}", ("group", "before", "after"))
         checks = [
             (
                 f"Checks: {severity}",
@@ -475,6 +480,7 @@ class Audit:
                     rates,
                 ),
                 (f"Changes by group, of the {rows}", ("group", "people", "gain", "lose"), people),
+                *([(*ranking, areas)] if areas else []),
                 *checks,
             ],
         )

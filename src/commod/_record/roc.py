@@ -69,6 +69,11 @@ class GroupRoc:
     why_unknown: str = ""
 
     @property
+    def areas(self) -> tuple[Estimate | None, Estimate | None]:
+        """Return the areas under the curve before and after."""
+        return self.auc_before, self.auc_after
+
+    @property
     def n(self) -> int:
         """Return the number of people."""
         return self.n_positive + self.n_negative

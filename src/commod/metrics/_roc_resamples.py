@@ -28,7 +28,7 @@ from commod.metrics._roc import RocCurve, ScoreCells, area_between
 
 FloatArray = NDArray[np.float64]
 
-N_CELLS = 200  # scores of a group, at most: neighbours are merged before they are drawn
+N_CELLS = 100  # scores of a group, at most: neighbours are merged before they are drawn
 N_POINTS = 200  # false positive rates at which curves of resamples are compared
 N_ADDED = 1.0  # people of each label that are spread over all scores of the group
 CLEAR = 3.0  # standard deviations from zero
