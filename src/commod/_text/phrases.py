@@ -10,7 +10,7 @@ from commod._text.numbers import count, percent
 from commod._text.suggestions import list_names
 
 MAX_CHANGED = 0.5  # an update that changes a larger share of all decisions is no correction
-_IRREGULAR = {"person": "people", "loss": "losses"}
+_IRREGULAR = {"person": "people", "loss": "losses", "stratum": "strata"}
 _LONGEST_LABEL = 30  # characters
 _LONGEST_GROUP = 40
 _MOST_DIGITS = 8  # of `distinct`, before the number is written in full

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,8 @@ from commod._data.groups import Groups
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visible
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
-from commod.metrics._constraint import Constraint, ConstraintLike
+from commod.metrics._cells import Strata
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
@@ -30,7 +31,8 @@ class FitRows:
     """The checked rows that an update is fitted on; `label` is None where y was not given.
 
     `group_names` are the labels of the groups as different texts. `change_cost` (n,) is what the
-    user says that a change of each row costs; None where nothing is said.
+    user says that a change of each row costs; None where nothing is said. `strata` are those of
+    the constraints that have a condition.
     """
 
     columns: list[Column]
@@ -41,6 +43,7 @@ class FitRows:
     weight: NDArray[np.float64]
     group_names: tuple[str, ...]
     change_cost: NDArray[np.float64] | None = None
+    strata: Mapping[Constraint, Strata] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -51,7 +54,18 @@ class FitRows:
         kept = slice(None) if self.in_constraint.all() else self.in_constraint
         label = None if self.label is None else self.label[kept]
         weight = self.weight[kept]
-        return fairness_of(constraints, decisions[kept], label, codes[kept], n_groups, weight)
+        constraint = get_constraint(constraints)
+        strata = self.strata_of(constraint)
+        if not self.in_constraint.all():
+            strata = strata.take(np.flatnonzero(self.in_constraint))
+        figures = decisions[kept], label, codes[kept], n_groups, weight
+        return fairness_of(constraint, *figures, strata=strata)
+
+    def strata_of(self, constraint: Constraint) -> Strata:
+        """Return the strata of a constraint; one of all people where it has no condition."""
+        if constraint.within is not None:
+            return self.strata[constraint]
+        return Strata.everybody(len(self), self.large_groups[1])
 
     @cached_property
     def large_groups(self) -> tuple[NDArray[np.intp], int]:

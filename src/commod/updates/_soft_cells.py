@@ -60,7 +60,8 @@ class CellModels:
 
     - `terms`: the terms of the rows, numbers in bins; `numbers` (n, k): further columns.
     - `scale` (n_terms,): the standard deviation of the terms.
-    - `cell` (n,): −1 for a row in no cell; `n_cells` is their number.
+    - `cell` (n,): the cell within the stratum of the row, −1 for a row in no cell; `n_cells` is
+      the number of cells of a stratum. Columns say in which stratum a row is.
     - `weight` (n,), `fold` (n,): the weight and the fold of each row.
     """
 
@@ -77,13 +78,14 @@ class CellModels:
     def of(cls, problem: FitProblem, encoding: Encoding) -> CellModels:
         """Return the models of a problem; `encoding` has numbers in bins."""
         rows, terms = problem.rows, encoding.encode(problem.rows.columns)
+        n_cells = problem.compared.n_cells_of_stratum
         _, scale = terms.moments(rows.weight)
         return cls(
             terms=terms,
             numbers=_standardised(_numbers(problem), rows.weight),
             scale=np.where(scale > 0, scale, 1.0),
-            cell=problem.cells.index,
-            n_cells=int(np.prod(problem.cells.shape)),
+            cell=np.where(problem.cells.index < 0, -1, problem.cells.index % n_cells),
+            n_cells=n_cells,
             weight=rows.weight,
             fold=draw_folds(problem),
         )
@@ -105,7 +107,7 @@ class CellModels:
         return result
 
     def probabilities(self, rows: Codes, without: int | None) -> Floats:
-        """Return the probabilities of the cells, (m, n_cells), for `rows` (m,).
+        """Return the probabilities of the cells of their stratum, (m, n_cells), for `rows` (m,).
 
         They depend neither on the fold of the row nor on the fold `without`.
         """

@@ -1,0 +1,205 @@
+"""Put people into cells of stratum, true label and group, and measure constraints on the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._text import n_of
+from commod.exceptions import InputError
+from commod.metrics._comparison import CellRows, Comparison, comparisons
+from commod.metrics._constraint import Constraint
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
+
+MAX_STRATA = 200  # that are compared: a search looks at each of them, and so do people
+DIGITS = 12  # of a value: rates are ratios of counts, so more digits are rounding errors
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The strata of one constraint: `codes` (n,) index `labels`; −1 where a stratum is left out.
+
+    `is_compared` (n_strata, G) says which groups have enough rows there. `n_left_out` is the number
+    of strata that are left out, because fewer groups than the constraint needs are large enough.
+    """
+
+    codes: IntArray
+    labels: tuple[Hashable, ...]
+    is_compared: BoolArray
+    n_left_out: int = 0
+
+    @classmethod
+    def everybody(cls, n_rows: int, n_groups: int) -> Strata:
+        """Return one stratum of all people, where all groups are compared."""
+        return cls(np.zeros(n_rows, np.intp), ("",), np.ones((1, n_groups), dtype=bool))
+
+    def take(self, index: IntArray) -> Strata:
+        """Return the strata of the rows `index` (m,); the same groups are compared."""
+        return replace(self, codes=self.codes[index])
+
+
+def strata_of(
+    constraint: Constraint,
+    codes: IntArray,
+    labels: Sequence[Hashable],
+    group: IntArray,
+    n_groups: int,
+    label: BoolArray | None,
+    is_counted: BoolArray | None = None,
+) -> Strata:
+    """Return the strata of a conditional constraint; `codes` (n,) index the values `labels`.
+
+    A group is compared in a stratum where every rate that is compared counts at least `min_rows`
+    of its rows. Only rows `is_counted` (n,) count; all of them if None. An average over strata
+    needs the same groups everywhere, so it leaves out strata where one of them is too small.
+    """
+    assert constraint.within is not None
+    kept = group >= 0 if is_counted is None else (group >= 0) & is_counted
+    smallest = np.full((len(labels), n_groups), np.iinfo(np.int64).max)
+    for row in constraint.rate_rows:
+        counted = kept if row.label is None or label is None else kept & (label == row.label)
+        cell = codes[counted] * n_groups + group[counted]
+        sizes = np.bincount(cell, minlength=smallest.size).reshape(smallest.shape)
+        smallest = np.minimum(smallest, sizes)
+    is_large = smallest >= max(constraint.within.min_rows, 1)
+    needed = n_groups if constraint.within.over == "average" else constraint.min_groups
+    is_kept = is_large.sum(axis=1) >= needed
+    _check_strata(constraint, is_kept, smallest)
+    number = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
+    names = tuple(name for name, keep in zip(labels, is_kept.tolist(), strict=True) if keep)
+    n_left_out = len(labels) - len(names)
+    return Strata(number[codes], names, is_large[is_kept], n_left_out)
+
+
+def _check_strata(constraint: Constraint, is_kept: BoolArray, smallest: NDArray[np.int64]) -> None:
+    """Refuse a condition that leaves nothing to compare, or too much."""
+    within = constraint.within
+    assert within is not None
+    n_kept = int(is_kept.sum())
+    needed = "every group" if within.over == "average" else n_of(constraint.min_groups, "group")
+    if not n_kept:
+        second = np.sort(smallest, axis=1)[:, -min(constraint.min_groups, smallest.shape[1])]
+        raise InputError(
+            f"within={within.column!r} leaves nothing to compare: none of its "
+            f"{n_of(len(is_kept), 'stratum')} has {needed} with at least "
+            f"min_rows={within.min_rows} rows that count (the largest stratum has "
+            f"{int(second.max())}). Merge values of the column, or lower min_rows.",
+            parameter="constraints",
+        )
+    if n_kept > MAX_STRATA:
+        raise InputError(
+            f"within={within.column!r} has {n_kept:,} strata that are large enough, and at most "
+            f"{MAX_STRATA} can be compared. Merge values of the column (cut a number into bins), "
+            "or raise min_rows.",
+            parameter="constraints",
+        )
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """The cell of each of n people for several constraints at once.
+
+    - `index` (n,): the cell, row · G + group; −1 for people whom no constraint counts.
+    - `stratum` (n,): the combination of strata; its cells are the same number for each of them.
+    - `rows`: what each row of the table holds for each constraint, as their strata differ.
+    - `is_compared`: for each constraint, which groups are compared in each of its strata.
+    """
+
+    constraints: tuple[Constraint, ...]
+    index: IntArray
+    stratum: IntArray
+    n_groups: int
+    rows: tuple[CellRows, ...]
+    is_compared: tuple[BoolArray, ...]
+
+    @classmethod
+    def of(
+        cls,
+        constraints: Sequence[Constraint],
+        strata: Sequence[Strata],
+        group: IntArray,
+        n_groups: int,
+        label: BoolArray | None,
+    ) -> CellTable:
+        """Return the cells of the people whose `group` (n,) is not −1.
+
+        There is one row per combination of strata and true label. A constraint that needs no labels
+        adds up both.
+        """
+        labels = _labels_of(constraints)
+        joint, members = _joint_strata([one.codes for one in strata])
+        index = np.full(len(group), -1, dtype=np.intp)
+        for i, value in enumerate(labels):
+            counted = group >= 0
+            if value is not None:
+                assert label is not None
+                counted &= label == value
+            row = joint * len(labels) + i
+            index = np.where(counted, row * n_groups + group, index)
+        label_rows = np.tile([-1 if v is None else int(v) for v in labels], len(members[0]))
+        rows = tuple(CellRows(np.repeat(m, len(labels)), label_rows) for m in members)
+        compared = tuple(one.is_compared for one in strata)
+        return cls(tuple(constraints), index, joint, n_groups, rows, compared)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (R, G)."""
+        return len(self.rows[0].label), self.n_groups
+
+    def totals(self, values: FloatArray) -> FloatArray:
+        """Return the sum of `values` (n,) in each cell, shape (R, G)."""
+        n_cells = self.shape[0] * self.shape[1]
+        sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
+        return np.asarray(sums, dtype=np.float64).reshape(self.shape)
+
+    def comparisons(self, i: int, sizes: FloatArray) -> list[Comparison]:
+        """Return the comparisons of the i-th constraint where cells have `sizes` (R, G)."""
+        return comparisons(self.constraints[i], self.rows[i], sizes, self.is_compared[i])
+
+    def value(self, i: int, sizes: FloatArray, positives: FloatArray) -> float:
+        """Return the i-th constraint's metric from counts of shape (R, G); NaN if not defined."""
+        return worst_value(self.constraints[i], self.comparisons(i, sizes), positives.ravel())
+
+
+def worst_value(
+    constraint: Constraint, compared: Sequence[Comparison], positives: FloatArray
+) -> float:
+    """Return the least fair value of some comparisons at `positives` (A,).
+
+    NaN where one of them is not defined, or where there is none.
+    """
+    values = np.array([comparison.value(positives) for comparison in compared])
+    if not len(values):
+        return float("nan")
+    worst = values.min() if constraint.higher_is_fairer else values.max()
+    return round(float(worst), DIGITS)
+
+
+def _labels_of(constraints: Sequence[Constraint]) -> tuple[bool | None, ...]:
+    """Return the labels that cells distinguish: all that a constraint counts separately."""
+    found = {row.label for constraint in constraints for row in constraint.rate_rows}
+    if found == {None}:
+        return (None,)
+    if len(found) == 1:
+        return tuple(found)
+    return (True, False)
+
+
+def _joint_strata(codes: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
+    """Return the combination of strata of each row, (n,), and its parts: one (J,) per constraint.
+
+    Only combinations that occur are counted. A part of −1 is a stratum that is left out.
+    """
+    joint = np.zeros(len(codes[0]), dtype=np.intp)
+    for part in codes:
+        joint = joint * (int(part.max(initial=0)) + 2) + part + 1
+        _, joint = np.unique(joint, return_inverse=True)
+    first = np.zeros(int(joint.max(initial=0)) + 1, dtype=np.intp)
+    first[joint[::-1]] = np.arange(len(joint))[::-1]
+    return joint, [part[first] for part in codes]
