@@ -18,7 +18,7 @@ from commod.metrics import RocComparison, compare_roc_curves
 
 N_SAMPLES = 400
 POSITIVE = 0.4  # share of people with the positive label
-SHIFTS = ((1.0, 1.0), (1.0, 1.2), (1.0, 1.6))
+SHIFTS = ((1.0, 1.0), (1.0, 1.2), (1.0, 1.6), (1.0, 0.0), (2.5, 3.2))
 SIZES = ((40, 40), (400, 60), (2000, 500))
 
 
