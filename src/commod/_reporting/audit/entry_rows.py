@@ -40,6 +40,7 @@ from commod._reporting.audit.request import (
     named_labels,
     read_request,
 )
+from commod._reporting.audit.roc import rank_groups
 from commod._reporting.audit.scores import measure_scores
 from commod._reporting.audit.small_cells import SmallCellPoints
 from commod._reporting.audit.subgroups import Slice, SliceCounter
@@ -451,6 +452,7 @@ def _add_row_figures(
         n_in_small_cells=int(cells.is_inside.sum()),
         card=_read_card(explanation, shown_people),
         outscoring=outscoring_of(people, evidence.is_compared, level),
+        ranked=rank_groups(people, evidence.is_compared, level),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,
