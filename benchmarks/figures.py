@@ -19,6 +19,7 @@ import controlled
 import expected
 import expected_cost
 import expected_odds
+import fairlearn_values
 import known_populations
 import limits
 import new_rows
@@ -244,6 +245,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "agreement": agreement.agreement,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
+    "fairlearn-values": fairlearn_values.fairlearn_values,
 }
 
 

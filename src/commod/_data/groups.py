@@ -68,7 +68,7 @@ def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
             "those rows, or give them a group of their own, e.g. with fillna('unknown').",
             parameter="sensitive_features",
         )
-    parts = [_sorted_groups(coded) for coded in columns]
+    parts = [sorted_groups(coded) for coded in columns]
     return parts[0] if len(parts) == 1 else _intersections(parts)
 
 
@@ -115,7 +115,8 @@ def _code_groups(values: nw.Series[Any] | NDArray[Any]) -> Coded:
         ) from error
 
 
-def _sorted_groups(coded: Coded) -> Groups:
+def sorted_groups(coded: Coded) -> Groups:
+    """Return codes as groups whose labels are in sorted order."""
     values = coded.values
     try:
         order = sorted(range(len(values)), key=values.__getitem__)

@@ -39,6 +39,7 @@ from commod._record.explanation import (
 from commod._record.left_out import LeftOutGroup
 from commod._record.outscoring import GroupOutscoring, Outscoring
 from commod._record.plain import from_plain, plain_digest, to_plain
+from commod._record.score_map import ScoreKnot, ScoreMap
 from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
 from commod._record.trade_off import Step, TradeOff
 
@@ -68,6 +69,8 @@ __all__ = [
     "Proxy",
     "Quality",
     "Request",
+    "ScoreKnot",
+    "ScoreMap",
     "Segment",
     "Segments",
     "Severity",

@@ -230,7 +230,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """People with similar scores: their mean score, and the observed share with `pos_label`."""
+    """People with similar scores: their mean score, and the observed share of the score's label."""
 
     n: int
     mean_score: float
@@ -239,12 +239,25 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores against true labels; an `error` is their mean distance, weighted by people."""
+    """Scores against true labels; an `error` is their mean distance, weighted by people.
+
+    A `brier` score is the mean squared difference of score and true label. `calibrated` is the
+    edited score as a calibrated probability; it is empty, and its figures are None, where that is
+    not known. `gains` and `losses` are the people who change, with their mean calibrated
+    probability. Audits of earlier versions have neither Brier scores nor calibrated probabilities.
+    """
 
     before: tuple[CalibrationBin, ...]
     after: tuple[CalibrationBin, ...]
     error_before: float
     error_after: float
+    brier_before: float | None = field(default=None, metadata=ADDED_LATER)
+    brier_after: float | None = field(default=None, metadata=ADDED_LATER)
+    calibrated: tuple[CalibrationBin, ...] = field(default=(), metadata=ADDED_LATER)
+    error_calibrated: float | None = field(default=None, metadata=ADDED_LATER)
+    brier_calibrated: float | None = field(default=None, metadata=ADDED_LATER)
+    gains: CalibrationBin | None = field(default=None, metadata=ADDED_LATER)
+    losses: CalibrationBin | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,7 @@ def count_frame(
     _check_groups(groups.values(), n)
     # each line of the table is read like a row that stands for n people
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
-    people = read_people(decisions, (None, None), groups, request, group_names)
+    people = read_people(decisions, {}, groups, request, group_names)
     sizes = np.bincount(people.groups.codes, n).astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     if is_hidden.any():

@@ -146,7 +146,10 @@ def trade_off(curve: TradeOff, names: ShortNames) -> Chart:
 
 
 def calibration(curves: Calibration) -> Chart:
-    """Return observed share against mean score before and after, with the diagonal."""
+    """Return observed share against mean score, with the diagonal.
+
+    The scores are those before and after, and the calibrated probability where it is known.
+    """
     left, right, top, bottom = 48.0, WIDTH - 24, 30.0, 300.0
     ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
     x, y = Axis(0, 1, left, right, ticks), Axis(0, 1, bottom, top, ticks)
@@ -156,13 +159,16 @@ def calibration(curves: Calibration) -> Chart:
         _text(right, bottom + 36, "Mean score", "axis-title", "end"),
         Mark("path", {"d": f"M{x(0)} {y(0)}L{x(1)} {y(1)}", "class": "diagonal"}),
     ]
-    for when, bins in (("before", curves.before), ("after", curves.after)):
+    kinds = ("before", curves.before), ("after", curves.after), ("calibrated", curves.calibrated)
+    for when, bins in kinds:
         for b in bins:
             marks += _dot(x, y, b.mean_score, b.observed, when)
     label = (
         "Calibration: mean score against observed share. Mean distance "
         f"{number(curves.error_before, 3)} before, {number(curves.error_after, 3)} after."
     )
+    if curves.error_calibrated is not None:
+        label += f" Calibrated probability: {number(curves.error_calibrated, 3)}."
     return Chart(bottom + 46, label, tuple(marks))
 
 
@@ -237,8 +243,11 @@ def _dot(x: Axis, y: Axis, score: float, observed: Estimate, kind: str) -> list[
         marks.append(Mark("path", {"d": f"M{a} {low}V{high}", "class": f"whisker {kind}-line"}))
     if kind == "before":
         marks.append(Mark("circle", {"cx": a, "cy": b, "r": 4.5, "class": "dot-before"}))
-    else:
+    elif kind == "after":
         marks.append(_rect(a - 4, b - 4, 8, 8, "dot-after"))
+    else:
+        diamond = f"M{a} {b - 5:g}L{a + 5:g} {b}L{a} {b + 5:g}L{a - 5:g} {b}Z"
+        marks.append(Mark("path", {"d": diamond, "class": "dot-calibrated"}))
     return marks
 
 
