@@ -247,15 +247,12 @@ FIGURES: dict[str, Callable[[], None]] = {
     "promises": promises.promises,
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,
-<<<<<<< HEAD
     "fairlearn-values": fairlearn_values.fairlearn_values,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
-=======
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
     "fairlearn-values": fairlearn_values.fairlearn_values,
->>>>>>> bounds21
 }
 
 
