@@ -261,12 +261,6 @@ FIGURES: dict[str, Callable[[], None]] = {
     "fairlearn-values": fairlearn_values.fairlearn_values,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
-    "limits": limits.limits_by_brute_force,
-    "limits-many-rows": limits.limits_on_many_rows,
-    "fairlearn-values": fairlearn_values.fairlearn_values,
-    "limits": limits.limits_by_brute_force,
-    "limits-many-rows": limits.limits_on_many_rows,
-    "fairlearn-values": fairlearn_values,
 }
 
 
