@@ -63,6 +63,9 @@ MinGroupSize = Annotated[
 ]
 PatchFile = Annotated[Path, typer.Argument(help="The patch file.")]
 Prefix = Annotated[str, typer.Option(help="Text that begins the names of the new columns.")]
+Calibrated = Annotated[
+    bool, typer.Option("--calibrated", help="Add the edited score as a calibrated probability.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 TestSize = Annotated[
     float, typer.Option(help="Share of the rows to hold out from fitting, and to measure on.")

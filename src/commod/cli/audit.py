@@ -67,7 +67,7 @@ def command(
         bool,
         typer.Option(
             "--counts-only",
-            help="Count in DuckDB, for tables larger than memory. No segments and no AUC.",
+            help="Count in DuckDB, for tables larger than memory. No segments; AUC of bins only.",
         ),
     ] = False,
     strict: Annotated[

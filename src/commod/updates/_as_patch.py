@@ -66,6 +66,7 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
                 score_columns=tuple(c.name for c in update.score_columns(np.zeros(0))),
             ),
             score_edit=update.fitted_param("score_edit"),
+            calibration=update.calibration_,
             left_out=_left_out(update),
             versions=versions,
         )
