@@ -141,7 +141,7 @@ def smallest_cell_text(problem: FitProblem) -> GroupText:
 def _cell_name(problem: FitProblem, cell: int) -> str:
     """Return a cell in words: its group and, where it counts, its true label."""
     rate_row, group = np.unravel_index(cell, problem.cells.shape)
-    compared = np.unique(problem.rows.groups.codes[problem.rows.in_constraint])
+    compared = np.flatnonzero(problem.rows.is_large_group)
     name = f"group {shown(problem.rows.group_names[compared[group]])}"
     label = problem.constraint.rate_rows[int(rate_row)].label
     if label is None:

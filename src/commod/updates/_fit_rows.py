@@ -14,12 +14,14 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
+from commod._solvers.search.rates import Cells
 from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visible
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
 from commod.metrics._constraint import Constraint, ConstraintLike
 from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
+from commod.updates._probable_cells import expected_value
 
 FEWEST_DECISIONS = 5  # of each kind, unless they are SMALLEST_SHARE of a small table
 SMALLEST_SHARE = 0.01
@@ -30,7 +32,10 @@ class FitRows:
     """The checked rows that an update is fitted on; `label` is None where y was not given.
 
     `group_names` are the labels of the groups as different texts. `change_cost` (n,) is what the
-    user says that a change of each row costs; None where nothing is said.
+    user says that a change of each row costs; None where nothing is said. A row whose group is not
+    known is not `in_constraint`; its code is −1. Where users state probabilities of the groups, all
+    rows are in the constraint, and rates are expectations (`_probable_cells.py`). `kept_groups`
+    (n_groups,) are then the groups that are large enough.
     """
 
     columns: list[Column]
@@ -41,6 +46,7 @@ class FitRows:
     weight: NDArray[np.float64]
     group_names: tuple[str, ...]
     change_cost: NDArray[np.float64] | None = None
+    kept_groups: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -48,6 +54,9 @@ class FitRows:
     def fairness(self, constraints: ConstraintLike, decisions: Decisions) -> float:
         """Return the metric of `constraints` over the groups that are large enough."""
         codes, n_groups = self.large_groups
+        if self.probabilities is not None:
+            cells = Cells.of(constraints, codes, n_groups, self.label)
+            return expected_value(constraints, cells, self.probabilities, decisions, self.weight)
         kept = slice(None) if self.in_constraint.all() else self.in_constraint
         label = None if self.label is None else self.label[kept]
         weight = self.weight[kept]
@@ -59,10 +68,25 @@ class FitRows:
 
         A row whose group is left out of the constraint has −1.
         """
-        codes = self.groups.codes
-        is_large = np.bincount(codes, self.in_constraint) > 0
-        number = np.cumsum(is_large) - 1
-        return np.where(self.in_constraint, number[codes], -1), int(is_large.sum())
+        if self.probabilities is not None:
+            return self.probabilities.argmax(axis=1), self.probabilities.shape[1]
+        is_large = self.is_large_group
+        number = np.append(np.cumsum(is_large) - 1, -1)  # the code −1 points at the last entry
+        codes = number[self.groups.codes]
+        return np.where(self.in_constraint, codes, -1), int(is_large.sum())
+
+    @property
+    def is_large_group(self) -> NDArray[np.bool_]:
+        """Return which groups are in the constraint, shape (n_groups,)."""
+        if self.kept_groups is not None:
+            return self.kept_groups
+        return self.groups.count(self.in_constraint) > 0
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64] | None:
+        """Return the probabilities of the groups in the constraint, (n, n_large); None if known."""
+        stated = self.groups.probabilities
+        return None if stated is None else stated[:, self.is_large_group]
 
     @cached_property
     def sides(self) -> Sides:
@@ -71,6 +95,8 @@ class FitRows:
         Positive decisions count as favourable; `turned` is for the other case.
         """
         codes, n_groups = self.large_groups
+        if self.probabilities is not None:  # nobody's group is certain: all people are compared
+            codes, n_groups = np.zeros_like(codes), 1
         counted = np.where(self.weight > 0, codes, -1)
         return Sides.of(self.base.for_positive.scores, self.base.decisions, counted, n_groups)
 
@@ -87,8 +113,9 @@ def rows_of_large_groups(
     """Return which rows belong to a group with enough rows of positive weight, shape (n,).
 
     Smaller groups are left out of the constraint, with a warning. `names` are those of the groups.
+    A row without a group belongs to none. With probabilities, every row belongs to some group.
     """
-    sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
+    sizes = groups.count(weight > 0)
     is_large = sizes >= min_group_size
     if is_large.sum() < 2:
         counts = [f"{shown(g)}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
@@ -109,7 +136,9 @@ def rows_of_large_groups(
             DataWarning,
             stacklevel=5,
         )
-    return np.asarray(is_large[groups.codes])
+    if groups.probabilities is not None:
+        return np.ones(len(weight), dtype=bool)
+    return np.append(is_large, False)[groups.codes]  # the code −1 points at the last entry
 
 
 def check_both_decisions(
@@ -148,9 +177,11 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
     """Warn about each unlocked column of X that determines a sensitive feature, or nearly does.
 
     A column nearly determines it if it alone predicts who belongs to a group with an area under
-    the curve of at least NEAR_COPY_AREA. Rows without weight count as absent.
+    the curve of at least NEAR_COPY_AREA. Rows without weight, or without a group, count as absent.
     """
-    weighted = rows.weight > 0
+    weighted = (rows.weight > 0) & rows.groups.is_known
+    if rows.groups.probabilities is not None:
+        return  # columns from which the probabilities come predict them, and this is no fault
     test = ProxyTest(tuple(codes[weighted] for codes in rows.groups.codings))
     for given in rows.columns:
         if given.name in locked:

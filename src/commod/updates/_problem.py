@@ -32,6 +32,7 @@ from commod.scorecard import DISTANCE_COLUMN
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges
 from commod.updates._left_out import rows_in_totals
+from commod.updates._probable_cells import ProbableCells, probable_cells
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -118,7 +119,8 @@ class FitProblem:
     def cells(self) -> Cells:
         """Return the cell of each row; rows of groups that are too small are in none."""
         group, n_groups = self.rows.large_groups
-        return Cells.of(self.constraint, group, n_groups, self.rows.label)
+        cells = Cells.of(self.constraint, group, n_groups, self.rows.label)
+        return probable_cells(cells, self.rows.probabilities)
 
     def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
         """Return sizes and positives of the cells, both of shape (n_rate_rows, n_groups)."""
@@ -129,7 +131,7 @@ class FitProblem:
         sizes, _ = self.counts(self.rows.base.decisions)
         if sizes.all():
             return
-        compared = np.unique(self.rows.groups.codes[self.rows.in_constraint])
+        compared = np.flatnonzero(self.rows.is_large_group)
         rate_row, group = np.argwhere(sizes == 0)[0]
         name = self.rows.groups.labels[compared[group]]
         label = "positive" if self.constraint.rate_rows[rate_row].label else "negative"
@@ -186,14 +188,15 @@ class FitProblem:
             self.cells.totals((open_rows & rows).astype(np.float64))
             for rows in (~decisions, decisions)
         )
-        return raisable.astype(np.int64), lowerable.astype(np.int64)
+        return np.rint(raisable).astype(np.int64), np.rint(lowerable).astype(np.int64)
 
     def cost_limit(self, target: float) -> float:
         """Return the least mean cost of changes that reach a target, over all rows.
 
-        NaN where changes have no cost; infinite where no changes reach the target.
+        NaN where changes have no cost, and where only probabilities of the groups are known.
+        Infinite where no changes reach the target.
         """
-        if self.change_cost is None:
+        if self.change_cost is None or self.rows.probabilities is not None:
             return float("nan")
         cost = cheapest_cost(
             self.constraint,
@@ -237,11 +240,12 @@ class FitProblem:
 
         `people` (m,) is how many people each row stands for; None where that is one.
         """
-        label = self.rows.label
-        return change_effects(
-            self.cells.take(index),
+        label, cells = self.rows.label, self.cells.take(index)
+        weight = self.rows.weight[index] * (1.0 if people is None else people)
+        effects = change_effects(
+            cells,
             self.rows.base.decisions[index],
-            self.rows.weight[index] * (1.0 if people is None else people),
+            weight,
             may_change=self.may_change[index],
             people=people,
             label=None if label is None else label[index],
@@ -250,6 +254,8 @@ class FitProblem:
             expected_gain=self.expected_gain[index] if self.accuracy_weight else None,
             with_caps=self.caps.any(),
         )
+        is_probable = isinstance(cells, ProbableCells)
+        return effects.with_true_probabilities(cells.membership(), weight) if is_probable else effects
 
     def search_effects(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
         """Return what changing each of the rows `index` (m,) does in a search.

@@ -55,6 +55,7 @@ from commod.updates._labels import ComparedText, counted_labels, outcomes_of
 from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
 from commod.updates._notebook import Figures, ScorecardView, notebook_html
 from commod.updates._params_of_fit import ParamsOfFit
+from commod.updates._probable_cells import large_probable_groups
 from commod.updates._saving import SavedWithoutNames
 from commod.updates._whom import outscoring_figures, outscoring_sentences
 
@@ -230,7 +231,8 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         labels = None if y is None else read_labels(y, "y")
         if labels is not None:
             check_length(labels, "y", n_rows)
-        groups = read_groups(sensitive_features, n_rows)
+        unknown = getattr(self, "unknown_groups", "error")
+        groups = read_groups(sensitive_features, n_rows, unknown)
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
@@ -245,7 +247,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self._columns_seen = [column.name for column in features]
         self._code_columns = [column.name for column in features if may_hold_codes(column)]
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
-        rows = FitRows(features, base, label, groups, in_constraint, weight, names)
+        kept_groups = large_probable_groups(groups, weight, self.min_group_size)
+        rows = FitRows(
+            features, base, label, groups, in_constraint, weight, names, kept_groups=kept_groups
+        )
         both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
         check_both_decisions(rows, self._constraint, both)
         return rows

@@ -65,7 +65,6 @@ class AuditedPeople:
 
     def take(self, kept: BoolArray) -> AuditedPeople:
         """Return the people where `kept` (n,) is true; groups keep their numbers and names."""
-        parts = tuple(part[kept] for part in self.groups.parts)
         before, after = (
             None if scores is None else scores[kept]
             for scores in (self.scores_before, self.scores_after)
@@ -77,7 +76,7 @@ class AuditedPeople:
             label=None if self.label is None else self.label[kept],
             scores_before=before,
             scores_after=after,
-            groups=Groups(self.groups.codes[kept], self.groups.labels, parts),
+            groups=self.groups.take(kept),
         )
 
     def count(self, multiplicity: FloatArray | None = None) -> DecisionCounts:

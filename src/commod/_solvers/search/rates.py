@@ -70,10 +70,15 @@ class Cells:
 
 
 def count_cells(cells: Cells, decisions: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups)."""
-    sizes = cells.totals(np.ones(len(decisions)))
-    positives = cells.totals(decisions.astype(np.float64))
-    return sizes.astype(np.int64), positives.astype(np.int64)
+    """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups).
+
+    Expected numbers are rounded.
+    """
+    negatives, positives = (
+        np.rint(cells.totals(kind.astype(np.float64))).astype(np.int64)
+        for kind in (~decisions, decisions)
+    )
+    return negatives + positives, positives
 
 
 # ---------------------------------------------------------------------------------------------
@@ -98,6 +103,8 @@ class ChangeEffects:
     - `is_raised` (n,): whether the change makes the decision positive.
     - `soft_step` (n_cells, n): by how much the change is expected to move each rate, where a row
       belongs to every cell with a probability. It replaces `cell` and `step`; None for true cells.
+    - `true_step` (n_cells, n): the same where users state the probabilities, because groups are not
+      known. It is then what the change does to the rates that are measured.
     """
 
     may_change: Mask
@@ -110,6 +117,7 @@ class ChangeEffects:
     smallest_step: Floats
     is_raised: Mask
     soft_step: Floats | None = None
+    true_step: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -138,6 +146,7 @@ class ChangeEffects:
             extra=self.extra[:, rows],
             is_raised=self.is_raised[rows],
             soft_step=None if self.soft_step is None else self.soft_step[:, rows],
+            true_step=None if self.true_step is None else self.true_step[:, rows],
         )
 
     def soften(self, probabilities: Floats, weight: Floats) -> ChangeEffects:
@@ -150,9 +159,17 @@ class ChangeEffects:
         sign = np.where(self.is_raised, 1.0, -1.0) * self.may_change
         return replace(self, soft_step=np.ascontiguousarray((sign[:, None] * shares).T))
 
+    def with_true_probabilities(self, probabilities: Floats, weight: Floats) -> ChangeEffects:
+        """Return the effects where the rates that are measured are expectations.
+
+        Row i is in cell c with `probabilities` (n, n_cells), and `base_sums` are expected rates.
+        """
+        soft = self.soften(probabilities, weight)
+        return replace(soft, true_step=soft.soft_step)
+
     def on_true_cells(self) -> ChangeEffects:
-        """Return the effects on the rates of the true cells."""
-        return replace(self, soft_step=None)
+        """Return the effects on the rates that are measured."""
+        return replace(self, soft_step=self.true_step)
 
     def rate_steps(self, rows: slice | NDArray[np.intp]) -> Floats:
         """Return by how much a change of each of `rows` moves each rate, (n_cells, m)."""
@@ -247,7 +264,8 @@ def _lightest(cells: Cells, weight: Floats) -> Floats:
     counted = (cells.index >= 0) & (weight > 0)
     lightest = np.full(cells.shape[0] * cells.shape[1], np.inf)
     np.minimum.at(lightest, cells.index[counted], weight[counted])
-    return lightest
+    # a cell that is the most likely one of no row has the lightest row of all
+    return np.where(np.isinf(lightest), weight[counted].min(initial=np.inf), lightest)
 
 
 # ---------------------------------------------------------------------------------------------
