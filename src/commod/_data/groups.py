@@ -140,9 +140,7 @@ def _known_groups(columns: Sequence[Coded], is_missing: NDArray[np.bool_]) -> Gr
         whole[known] = codes
         return whole
 
-    return Groups(
-        on_all_rows(groups.codes), groups.labels, tuple(map(on_all_rows, groups.parts))
-    )
+    return Groups(on_all_rows(groups.codes), groups.labels, tuple(map(on_all_rows, groups.parts)))
 
 
 def sensitive_names(sensitive_features: Any) -> tuple[str, ...] | None:

@@ -15,6 +15,7 @@ from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._soft_cells import cell_models, with_soft_cells
+from commod.updates._unknown_groups import proven_limit
 from commod.updates.ratio import with_score_columns
 
 Numeric = Literal["unit", "bins"]
@@ -125,7 +126,7 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
     if problem.is_weighted or not fairness > 0:
         return ChangeCosts(unknown, cost, unknown)
     is_slow = problem.cells.shape[0] > 1 and len(changed) > MAX_COSTED_ROWS
-    limits = problem.limit(fairness), unknown if is_slow else problem.cost_limit(fairness)
+    limits = proven_limit(problem, fairness), unknown if is_slow else problem.cost_limit(fairness)
     limit, cost_limit = (unknown if np.isinf(value) else value for value in limits)
     return ChangeCosts(limit, cost, cost_limit)
 

@@ -41,12 +41,16 @@ class ProbableCells(Cells):
         """Return the cells of the rows `index` (m,)."""
         return ProbableCells(self.index[index], self.shape, self.probabilities[index])
 
+    @property
+    def row(self) -> NDArray[np.intp]:
+        """Return the row of cells that counts each row of data, (n,); −1 where none does."""
+        return np.where(self.index < 0, -1, self.index // self.shape[1])
+
     def totals(self, values: Floats) -> Floats:
         """Return the expected sum of `values` (n,) in each cell, shape (n_rate_rows, n_groups)."""
-        row = np.where(self.index < 0, -1, self.index // self.shape[1])
         sums = np.zeros(self.shape)
         for i in range(self.shape[0]):
-            counted = row == i
+            counted = self.row == i
             sums[i] = values[counted] @ self.probabilities[counted]
         return sums
 
@@ -67,7 +71,11 @@ def probable_cells(cells: Cells, probabilities: Floats | None) -> Cells:
 
 
 def expected_value(
-    constraints: ConstraintLike, cells: Cells, probabilities: Floats, decisions: Mask, weight: Floats
+    constraints: ConstraintLike,
+    cells: Cells,
+    probabilities: Floats,
+    decisions: Mask,
+    weight: Floats,
 ) -> float:
     """Return the metric of expected rates; NaN where it is not defined.
 

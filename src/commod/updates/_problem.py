@@ -255,7 +255,9 @@ class FitProblem:
             with_caps=self.caps.any(),
         )
         is_probable = isinstance(cells, ProbableCells)
-        return effects.with_true_probabilities(cells.membership(), weight) if is_probable else effects
+        return (
+            effects.with_true_probabilities(cells.membership(), weight) if is_probable else effects
+        )
 
     def search_effects(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
         """Return what changing each of the rows `index` (m,) does in a search.

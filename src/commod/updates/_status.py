@@ -18,9 +18,14 @@ from commod.updates._held_out import MAX_ALIKE, PromiseTest
 from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
+from commod.updates._unknown_groups import (
+    KNOWING_METHOD,
+    known_limit_texts,
+    knowing_method,
+    proven_limit,
+    unknown_texts,
+)
 from commod.updates._whom import outscoring_sentences
-
-KNOWING_METHOD = "even for a method that knows the sensitive features"
 
 
 def sentences(
@@ -49,6 +54,7 @@ def sentences(
     if left_out:
         yield left_out
     yield update._figures_text("fit rows" if test is None else "held-out rows")
+    yield from unknown_texts(update, problem)
     if fitted.optimism:
         yield fitted.optimism
     yield from outscoring_sentences(update.outscoring_)
@@ -66,14 +72,19 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         yield "With sample weights the limit is not given, because it counts people."
         return
     if update.limit_ >= 0 and update.change_rate_:
-        yield limit_text(update.limit_, update.fewest_change_rate_)
+        fewest = update.fewest_change_rate_
+        if problem.rows.probabilities is None:  # the limit counts changes of known people only
+            fewest *= update.n_known_ / len(problem.rows)
+        yield limit_text(update.limit_, fewest, knowing_method(problem))
+        yield from known_limit_texts(update)
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     if is_missed and not update._is_budget and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
-        yield missed_text(goal, asked.limit(update.target_), update.direction, problem.caps)
+        limit = proven_limit(asked, update.target_)
+        yield missed_text(goal, limit, update.direction, problem.caps, knowing_method(problem))
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
         raise_only = update._raising_is_a_gain()
-        yield gains_text(problem.limit(update.fairness_, raise_only=raise_only))
+        yield gains_text(proven_limit(problem, update.fairness_, raise_only=raise_only))
 
 
 def target_text(goal: str, reached: bool, groups: str = "", change_rate: float = 0.0) -> str:
@@ -178,12 +189,13 @@ def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     yield f"{text}."
 
 
-def limit_text(limit: float, fewest: float = 0.0) -> str:
+def limit_text(limit: float, fewest: float = 0.0, knowing: str = KNOWING_METHOD) -> str:
     """Return the smallest share of changes for the same fairness, and how far off the search is.
 
     `fewest` is the smallest share of changes that the search found; NaN where it is not known.
+    `knowing` says for whom the limit holds.
     """
-    text = f"The same fairness needs at least {limit:.1%} changed, {KNOWING_METHOD}."
+    text = f"The same fairness needs at least {limit:.1%} changed, {knowing}."
     if limit and fewest > RESTART_FACTOR * limit:
         text += (
             f" The search found no update with fewer than {fewest / limit:.1f} times as many "
@@ -192,7 +204,9 @@ def limit_text(limit: float, fewest: float = 0.0) -> str:
     return text
 
 
-def missed_text(goal: str, limit: float, direction: str, caps: Caps) -> str:
+def missed_text(
+    goal: str, limit: float, direction: str, caps: Caps, knowing: str = KNOWING_METHOD
+) -> str:
     """Return the smallest share of changes for a goal that was not reached, and the reason.
 
     `limit` is infinite where no decisions reach the goal.
@@ -200,7 +214,9 @@ def missed_text(goal: str, limit: float, direction: str, caps: Caps) -> str:
     if np.isinf(limit):
         return f"{goal} cannot be reached with direction={direction!r} by any update."
     reason = _set_caps(caps) or "no update of these columns was found that reaches it"
-    return f"{goal} needs at least {limit:.1%} of decisions changed, {KNOWING_METHOD}; {reason}."
+    if np.isnan(limit):
+        return f"How many changes {goal} needs is not known; {reason}."
+    return f"{goal} needs at least {limit:.1%} of decisions changed, {knowing}; {reason}."
 
 
 def few_people_sentences(
