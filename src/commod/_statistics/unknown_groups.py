@@ -74,10 +74,11 @@ def worst_interval(
     if known[0].shape[1] < 2:
         return UNDEFINED
     if not known[0].all():  # a group may be empty, or consist of one person
-        ends = sorted((constraint.least_fair, constraint.ideal))
-        return UnknownInterval(*ends, is_exact=False)
+        low, high = sorted((constraint.least_fair, constraint.ideal))
+        return UnknownInterval(low, high, is_exact=False)
     whole = not may_be_elsewhere
-    rows = [_RateRow(*(a[i] for a in (*known, *others)), whole) for i in range(len(known[0]))]
+    tables = zip(*known, *others, strict=True)
+    rows = [_RateRow(n, k, float(m), float(m_pos), whole) for n, k, m, m_pos in tables]
     is_exact = all(row.is_exact for row in rows)
     if constraint.is_ratio:
         low, high = rows[0].lowest_ratio(), rows[0].highest_ratio()
@@ -150,8 +151,8 @@ class _RateRow(NamedTuple):
         """Return the lower and the higher rate of two groups, for assignments that may be fairest.
 
         Let the first group get x of the unknown positives and y of the unknown negatives. For each
-        x, the difference of the rates falls with y. So only the two y next to its sign change count,
-        and halving determines these.
+        x, the difference of the rates falls with y. So only the two y next to its sign change
+        count, and halving determines these.
         """
         n_negative = int(self.unknown_size - self.unknown_positive)
         x = np.arange(int(self.unknown_positive) + 1)

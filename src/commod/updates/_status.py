@@ -20,8 +20,8 @@ from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
 from commod.updates._unknown_groups import (
     KNOWING_METHOD,
-    known_limit_texts,
     knowing_method,
+    known_limit_texts,
     proven_limit,
     unknown_texts,
 )
