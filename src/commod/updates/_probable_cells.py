@@ -74,7 +74,7 @@ def expected_value(
     constraints: ConstraintLike,
     cells: Cells,
     probabilities: Floats,
-    decisions: Mask,
+    decisions: Mask | Floats,
     weight: Floats,
 ) -> float:
     """Return the metric of expected rates; NaN where it is not defined.

@@ -254,10 +254,9 @@ class FitProblem:
             expected_gain=self.expected_gain[index] if self.accuracy_weight else None,
             with_caps=self.caps.any(),
         )
-        is_probable = isinstance(cells, ProbableCells)
-        return (
-            effects.with_true_probabilities(cells.membership(), weight) if is_probable else effects
-        )
+        if isinstance(cells, ProbableCells):
+            effects = effects.with_true_probabilities(cells.membership(), weight)
+        return effects
 
     def search_effects(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
         """Return what changing each of the rows `index` (m,) does in a search.
