@@ -24,6 +24,7 @@ import new_rows
 import numpy as np
 import promises
 import starts
+import unknown_groups
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
 from experiments.protocol import quartile
 from protocol import N_CONCEPTS, TABLES, Split, make_split
@@ -233,6 +234,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "new-rows-price": expected.new_rows_price,
     "new-rows-odds": expected_odds.new_rows_odds,
     "known-populations": known_populations.known_populations,
+    "unknown-groups": unknown_groups.unknown_groups,
+    "group-probabilities": unknown_groups.group_probabilities,
     "expected-cost": expected_cost.expected_cost,
     "blind-peers": blind_peers.blind_peers,
     "gains-only": controlled.gains_only,
