@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -179,6 +179,16 @@ def _check_not_missing(roles: Mapping[str, Hashable], role: str, n: int) -> None
 # The second query: groups
 
 
+class FrameCounts(NamedTuple):
+    """What is counted inside a dataframe engine; see `Evidence` for the fields."""
+
+    coding: Coding
+    counts: DecisionCounts
+    scores: ScoreFigures
+    n_hidden: IntArray
+    unknown: DecisionCounts | None
+
+
 def count_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
@@ -186,7 +196,8 @@ def count_frame(
     request: Request,
     min_group_size: int,
     group_names: Mapping[Any, Any] | None = None,
-) -> tuple[Coding, DecisionCounts, ScoreFigures, IntArray]:
+    unknown_groups: str = "error",
+) -> FrameCounts:
     """Return names, people by group, label and decisions, figures of the scores, hidden people.
 
     People of hidden groups are in no other figure (see `_data/disclosure.py`). Areas under the
@@ -202,14 +213,16 @@ def count_frame(
         )
     n = _numbers(table, "n")
     groups = {roles[role]: _objects(table[role]) for role in keys if is_group(role)}
-    _check_groups(groups.values(), n)
+    if unknown_groups != "ignore":
+        _check_groups(groups.values(), n)
     # each line of the table is read like a row that stands for n people
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
-    people = read_people(decisions, (None, None), groups, request, group_names)
-    sizes = np.bincount(people.groups.codes, n).astype(np.int64)
+    people = read_people(decisions, (None, None), groups, request, group_names, unknown_groups)
+    n_groups = len(people.groups.labels)
+    sizes = np.bincount(people.groups.codes + 1, n, n_groups + 1)[1:].astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     if is_hidden.any():
-        shown = ~is_hidden[people.groups.codes]
+        shown = ~np.append(is_hidden, False)[people.groups.codes]  # −1: the last entry
         people, n = people.take(shown), n[shown]
         table = {name: list(compress(values, shown)) for name, values in table.items()}
     sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
@@ -226,7 +239,8 @@ def count_frame(
             table, people.after == people.coding.score_is_for_positive
         ),
     )
-    return people.coding, people.count(n), scores, np.where(is_hidden, sizes, 0)
+    n_hidden = np.where(is_hidden, sizes, 0)
+    return FrameCounts(people.coding, people.count(n), scores, n_hidden, people.count_unknown(n))
 
 
 def _by_group(
