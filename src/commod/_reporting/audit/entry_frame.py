@@ -104,7 +104,8 @@ def audit_frame(
     Notes
     -----
     A missing value in only one decision, in y_true, in a score or in a sensitive column is an
-    error, which says how many there are; `unknown_groups` may allow it in sensitive columns. Sums of scores are rounded as the engine adds them.
+    error, which says how many there are. `unknown_groups` may allow it in sensitive columns. Sums
+    of scores are rounded as the engine adds them.
 
     Examples
     --------
