@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import commod
-from commod import bounds, datasets, exceptions, metrics, rivals
+from commod import bounds, constraints, datasets, exceptions, metrics, rivals
 from commod.updates.commod import DEFAULT_GRID
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +44,7 @@ def test_public_names():
         "audit_frame",
         "bounds",
         "compare",
+        "constraints",
         "datasets",
         "exceptions",
         "explain",
@@ -73,6 +74,7 @@ def test_an_unknown_name_says_what_there_is():
         *(getattr(metrics, name) for name in metrics.__all__ if name != "GroupRates"),
         *(getattr(datasets, name) for name in datasets.__all__),
         *(getattr(bounds, name) for name in bounds.__all__),
+        *(getattr(constraints, name) for name in constraints.__all__),
     ],
     ids=lambda thing: thing.__name__,
 )

@@ -69,7 +69,7 @@ _HOMES = {
     "stability": "commod._study.stability",
     "verify_report": "commod._reporting.pair",
 }
-_MODULES = ("bounds", "datasets", "exceptions", "metrics", "rivals", "scorecard")
+_MODULES = ("bounds", "constraints", "datasets", "exceptions", "metrics", "rivals", "scorecard")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 

@@ -406,7 +406,7 @@ def test_two_codings_of_the_same_labels_are_refused(metric):
         metric([1, -1, 1], [1, 0, 1], sensitive_features=["a", "b", "b"])
 
 
-@pytest.mark.parametrize("name", ["p_rule", "", None, ["equalized_odds"]])
+@pytest.mark.parametrize("name", ["parity", "", None, ["equalized_odds"]])
 def test_an_unknown_constraint_is_answered_with_the_four_names(name):
     with pytest.raises(InputError) as error:
         fairness_value(name, [0, 1], [0, 1], sensitive_features=["a", "b"])

@@ -78,7 +78,7 @@ def worst_interval(
         return UnknownInterval(low, high, is_exact=False)
     whole = not may_be_elsewhere
     tables = zip(*known, *others, strict=True)
-    rows = [_RateRow(n, k, float(m), float(m_pos), whole) for n, k, m, m_pos in tables]
+    rows = [_CountedRate(n, k, float(m), float(m_pos), whole) for n, k, m, m_pos in tables]
     is_exact = all(row.is_exact for row in rows)
     if constraint.is_ratio:
         low, high = rows[0].lowest_ratio(), rows[0].highest_ratio()
@@ -90,7 +90,7 @@ def worst_interval(
     return UnknownInterval(float(fairest), float(least_fair), is_exact)
 
 
-class _RateRow(NamedTuple):
+class _CountedRate(NamedTuple):
     """The counts of one rate: by group (n_groups,), and of unknown people."""
 
     sizes: FloatArray

@@ -10,6 +10,7 @@ from commod.metrics._concepts import concept_redundancy, concept_sparsity
 from commod.metrics._fairness import (
     GroupRates,
     disparate_mistreatment,
+    fairness_by_stratum,
     fairness_value,
     false_positive_rate_difference,
     group_rates,
@@ -37,6 +38,7 @@ __all__ = [
     "concept_sparsity",
     "count_changes",
     "disparate_mistreatment",
+    "fairness_by_stratum",
     "fairness_value",
     "false_positive_rate_difference",
     "group_rates",

@@ -59,6 +59,19 @@ class Measures:
         denominator = None if self.denominator is None else self.denominator * sizes
         return replace(self, numerator=self.numerator * sizes, denominator=denominator)
 
+    @property
+    def cells(self) -> IntArray:
+        """Return the cells that the numbers depend on."""
+        slopes = np.abs(self.numerator)
+        if self.denominator is not None:
+            slopes = slopes + np.abs(self.denominator)
+        return np.flatnonzero(slopes.any(axis=0))
+
+    def on_cells(self, cells: IntArray) -> Measures:
+        """Return the same numbers as functions of x at `cells` (k,) alone."""
+        denominator = None if self.denominator is None else self.denominator[:, cells]
+        return replace(self, numerator=self.numerator[:, cells], denominator=denominator)
+
     def linearised(self, x: FloatArray, least: float = 1e-9) -> Measures:
         """Return the tangents of the numbers at `x` (A,), which are linear in x.
 
@@ -97,6 +110,15 @@ class Comparison:
     tables: tuple[Measures, ...]
     stratum: int | None
     groups: tuple[int, ...]
+
+    @property
+    def is_linear(self) -> bool:
+        """Return whether all numbers are linear in x."""
+        return all(table.denominator is None for table in self.tables)
+
+    def per_rate(self, sizes: FloatArray) -> Comparison:
+        """Return the same comparison as a function of the rates x / sizes; `sizes` is (A,)."""
+        return replace(self, tables=tuple(table.per_rate(sizes) for table in self.tables))
 
     def value(self, x: FloatArray) -> FloatArray:
         """Return the value at `x` (A,), or at each column of `x` (A, k); NaN if not defined."""

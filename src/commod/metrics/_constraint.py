@@ -2,21 +2,25 @@
 
 A constraint compares one or more rates between groups and combines them into one number, its
 metric. Code that depends on the kind of constraint asks the object; no other file compares names.
-How a constraint follows from counts, `_comparison.py` says.
+How a constraint follows from counts, `_comparison.py` says. Its names and its words are in
+`_constraint_text.py` and `_constraint_words.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._text import did_you_mean, shown
+from commod._text import shown
 from commod.exceptions import InputError
+from commod.metrics._constraint_text import KNOWN_TEXT, Comparing, Form, Within, read_text
+from commod.metrics._constraint_words import condition_text, definition_text, measure_meaning
 from commod.metrics._measures import MEASURES, Measure
 
 FloatArray = NDArray[np.float64]
@@ -38,22 +42,6 @@ UNBOUNDED = ("error ratio", "labels per selection")  # measures that may exceed 
 SELECTION_RATE = RateRow("selection rate", None)
 TRUE_POSITIVE_RATE = RateRow("true positive rate", True)
 FALSE_POSITIVE_RATE = RateRow("false positive rate", False)
-
-
-Comparing = Literal["ratio", "difference", "largest", "floor", "ceiling"]
-
-
-class Within(NamedTuple):
-    """The condition of a constraint: people are compared with people of the same stratum.
-
-    A stratum is a value of `column`. A group is compared in a stratum where every rate that is
-    compared counts at least `min_rows` of its rows. `over`: "every" stratum keeps the constraint,
-    or the "average" over the strata does.
-    """
-
-    column: str
-    min_rows: int = 50
-    over: Literal["every", "average"] = "every"
 
 
 class RateInequalities(NamedTuple):
@@ -115,7 +103,8 @@ class Constraint:
         labels = [row.label for row in self.rate_rows]
         one_row: list[list[bool | None]] = [[None], [True], [False]]
         is_two = self.comparison in ("difference", "largest") or self.measure is not None
-        if labels not in [*one_row, *([[True, False]] if is_two else [])]:
+        is_known = self.comparison in get_args(Comparing)
+        if not is_known or labels not in [*one_row, *([[True, False]] if is_two else [])]:
             raise InputError(
                 f"{self.name!r} compares the rates of true labels {labels} by {self.comparison!r}. "
                 "A ratio has one rate row. A difference has one, or two: the positive label first."
@@ -213,8 +202,13 @@ class Constraint:
         --------
         >>> get_constraint("demographic_parity").metric_of("label 1")
         'P-rule of label 1'
+        >>> get_constraint("minimum_rate within 'department'").metric_of("label 1")
+        "lowest selection rate of label 1 within 'department'"
         """
-        return f"{self.metric} of {outcome}" if outcome else self.metric
+        if not outcome or not self.measures[0].counts_one_label:
+            return self.metric
+        condition = _condition_of_metric(self.within)
+        return f"{self.metric.removesuffix(condition)} of {outcome}{condition}"
 
     def rates_in_words(self, outcome: str, other: str) -> str:
         """Return which people each rate counts; `other` is the label that is not counted.
@@ -234,6 +228,20 @@ class Constraint:
         ]
         return f"decided {outcome} {', and '.join(among)}".rstrip()
 
+    def meaning(self, outcome: str, other: str) -> str:
+        """Return what the numbers are that are compared.
+
+        Examples
+        --------
+        >>> get_constraint("predictive_parity").meaning("1", "0")
+        'the share of those decided 1 whose true label is 1'
+        >>> get_constraint("true_positive_rate_parity").meaning("1", "0")
+        'how often people are decided 1 among those whose true label is 1'
+        """
+        if self.measure is not None:
+            return measure_meaning(self.measure.name, outcome, other)
+        return f"how often people are {self.rates_in_words(outcome, other)}"
+
     def definition(self, outcome: str, other: str = "") -> str:
         """Return what the metric measures, in words; `outcome` names the counted decision.
 
@@ -243,25 +251,31 @@ class Constraint:
         --------
         >>> get_constraint("demographic_parity").definition("approval")
         "the lowest group's rate of approval divided by the highest's; 1 means equal"
+        >>> get_constraint("minimum_rate within 'department'").definition("approval")
+        "the lowest rate of approval of any group, in the least fair stratum of 'department'"
         """
-        if self.is_ratio:
-            return (
-                f"the lowest group's {self._rate_name(0, outcome)} divided by the highest's; "
-                "1 means equal"
-            )
-        whose = "the groups'"
-        gaps = [
-            f"how far {'their' if i else whose} {row.name}s of {outcome} lie apart"
-            for i, row in enumerate(self.rate_rows)
-        ]
-        spelled = ""
-        if other and self.needs_labels:
-            spelled = f" (how often people are {self.rates_in_words(outcome, other)})"
-        return f"{' plus '.join(gaps)}{spelled}; 0 means equal"
+        spelled = self.meaning(outcome, other) if other and self.needs_labels else ""
+        names = [measure.name for measure in self.measures]
+        condition = condition_text(self.within)
+        return definition_text(self.comparison, names, outcome, spelled, condition)
 
-    def _rate_name(self, i: int, outcome: str) -> str:
-        row = self.rate_rows[i]
-        return f"rate of {outcome}" if row.label is None else f"{row.name} of {outcome}"
+    def conditional(self, within: Within) -> Constraint:
+        """Return the same constraint among people of the same stratum.
+
+        Examples
+        --------
+        >>> get_constraint("demographic_parity").conditional(Within("department")).name
+        "demographic_parity within 'department'"
+        """
+        if self.within is not None:
+            raise InputError(
+                f"{self.name} has the condition {self.within.column!r} already. Make one column of "
+                "both conditions, and state that one.",
+                parameter="column",
+            )
+        name = f"{self.name} {within.text}"
+        metric = f"{self.metric}{_condition_of_metric(within)}"
+        return replace(self, name=name, metric=metric, within=within)
 
     # -- labels and cells ----------------------------------------------------------------------
 
@@ -269,6 +283,11 @@ class Constraint:
     def needs_labels(self) -> bool:
         """Return whether the rates depend on true labels."""
         return any(row.label is not None for row in self.rate_rows)
+
+    @property
+    def label_codes(self) -> tuple[int, ...]:
+        """Return the true label of each rate row: 1, 0, or −1 where everybody counts."""
+        return tuple(-1 if row.label is None else int(row.label) for row in self.rate_rows)
 
     @property
     def only_label(self) -> bool | None:
@@ -373,25 +392,68 @@ CONSTRAINTS = {
 def get_constraint(constraints: Any) -> Constraint:
     """Return the constraint of a name; a `Constraint` is returned as it is.
 
+    A name states no bound; `commod.constraints.parse_constraint` reads bounds too.
+
     Examples
     --------
     >>> get_constraint("demographic_parity").metric
     'P-rule'
+    >>> get_constraint("equalized_odds largest within 'department' min_rows=30").within
+    Within(column='department', min_rows=30, over='every')
     >>> get_constraint("parity")
     Traceback (most recent call last):
     commod.exceptions.InputError: constraints='parity' is not known; choose one of
-    demographic_parity, equalized_odds, true_positive_rate_parity, false_positive_rate_parity.
+    demographic_parity, equalized_odds, true_positive_rate_parity, false_positive_rate_parity, or
+    another name of commod.constraints.
     """
     if isinstance(constraints, Constraint):
         return constraints
-    if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
-        known = ", ".join(CONSTRAINTS)
+    if not isinstance(constraints, str):
         raise InputError(
-            f"constraints={shown(constraints)} is not known; choose one of {known}."
-            f"{did_you_mean(constraints, CONSTRAINTS)}",
+            f"constraints={shown(constraints)} is not known; {KNOWN_TEXT}", parameter="constraints"
+        )
+    known = CONSTRAINTS.get(constraints)
+    return _named(constraints) if known is None else known
+
+
+@lru_cache(maxsize=256)
+def _named(name: str) -> Constraint:
+    """Return the constraint of a name that is not in `CONSTRAINTS`."""
+    stated = read_text(name)
+    if len(stated) > 1 or stated[0].bound is not None:
+        raise InputError(
+            f"constraints={shown(name)} states {'several constraints' if stated[1:] else 'a bound'}"
+            ", and this function takes the name of one constraint without its bound.",
             parameter="constraints",
         )
-    return CONSTRAINTS[constraints]
+    return constraint_of(stated[0].form, stated[0].within)
+
+
+def constraint_of(form: Form, within: Within | None = None) -> Constraint:
+    """Return the constraint of a form, under a condition where there is one.
+
+    Examples
+    --------
+    >>> from commod.metrics._constraint_text import FORMS
+    >>> constraint_of(FORMS["accuracy_parity"]).measure.name
+    'accuracy'
+    """
+    rates = {row.name: row for row in (SELECTION_RATE, TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)}
+    measure, rows = None, tuple(rates[name] for name in form.measures if name in rates)
+    if not rows:
+        (name,) = form.measures
+        measure = MEASURES[name]
+        rows = tuple(row for row in rates.values() if row.label is not None)
+        rows = tuple(row for row in rows if measure.label in (None, row.label))
+    constraint = Constraint(form.name, form.metric, rows, form.comparison, measure)
+    return constraint if within is None else constraint.conditional(within)
+
+
+def _condition_of_metric(within: Within | None) -> str:
+    """Return what the name of a metric says of the strata."""
+    if within is None:
+        return ""
+    return f" within {within.column!r}{' on average' if within.over == 'average' else ''}"
 
 
 def missing_labels(constraint: Constraint, parameter: str = "y_true") -> InputError:

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.decisions import GroupedDecisions, read_decisions
-from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
+from commod.metrics._cells import CellTable, Strata
+from commod.metrics._conditional import (
+    Columns,
+    read_rows,
+    strata_on_rows,
+    values_by_stratum,
+    within_columns,
+)
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -60,12 +68,18 @@ def fairness_of(
     codes: NDArray[np.intp],
     n_groups: int,
     weight: FloatArray,
+    strata: Strata | None = None,
 ) -> float:
     """Return the value of `fairness_value` from unchecked arrays of shape (n,).
 
     Pass probabilities of a positive decision as `decisions` to get the fairness of expected rates.
+    A constraint with a condition needs its `strata`.
     """
     constraint = get_constraint(constraints)
+    if not constraint.is_simple:
+        strata = strata or Strata.everybody(len(codes), n_groups)
+        table = CellTable.of([constraint], [strata], codes, n_groups, outcomes)
+        return table.value(0, table.totals(weight), table.totals(weight * decisions))
     rates = []
     for row in constraint.rate_rows:
         counted = weight if row.label is None else weight * (outcomes == row.label)
@@ -87,6 +101,7 @@ def p_rule(
     sensitive_features: Any,
     pos_label: Any = 1,
     sample_weight: Any = None,
+    control_features: Any = None,
 ) -> float:
     """Return the lowest group's selection rate divided by the highest's, in [0, 1].
 
@@ -103,6 +118,9 @@ def p_rule(
     pos_label : label, default=1
         The label whose rate is counted.
     sample_weight : array-like of shape (n_samples,), default=None
+    control_features : array-like of shape (n_samples,), default=None
+        Compare people with people who have the same value here, and return the value of the least
+        fair stratum. See `fairness_by_stratum`.
 
     Returns
     -------
@@ -115,8 +133,15 @@ def p_rule(
     >>> p_rule(None, [1, 0, 1, 1], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    rows = read_decisions(None, y_pred, sensitive_features, pos_label, sample_weight)
-    return _fairness("demographic_parity", rows)
+    return fairness_value(
+        "demographic_parity",
+        y_true,
+        y_pred,
+        sensitive_features=sensitive_features,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+        control_features=control_features,
+    )
 
 
 def true_positive_rate_difference(
@@ -126,6 +151,7 @@ def true_positive_rate_difference(
     sensitive_features: Any,
     pos_label: Any = 1,
     sample_weight: Any = None,
+    control_features: Any = None,
 ) -> float:
     """Return the highest minus the lowest true positive rate over the groups, in [0, 1].
 
@@ -133,7 +159,7 @@ def true_positive_rate_difference(
     ----------
     y_true, y_pred : array-like of shape (n_samples,)
         True labels and decisions, with the same two labels.
-    sensitive_features, pos_label, sample_weight
+    sensitive_features, pos_label, sample_weight, control_features
         As in `p_rule`.
 
     Returns
@@ -149,8 +175,15 @@ def true_positive_rate_difference(
     ... )
     0.5
     """
-    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
-    return _fairness("true_positive_rate_parity", rows)
+    return fairness_value(
+        "true_positive_rate_parity",
+        y_true,
+        y_pred,
+        sensitive_features=sensitive_features,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+        control_features=control_features,
+    )
 
 
 def false_positive_rate_difference(
@@ -160,12 +193,13 @@ def false_positive_rate_difference(
     sensitive_features: Any,
     pos_label: Any = 1,
     sample_weight: Any = None,
+    control_features: Any = None,
 ) -> float:
     """Return the highest minus the lowest false positive rate over the groups, in [0, 1].
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, pos_label, sample_weight
+    y_true, y_pred, sensitive_features, pos_label, sample_weight, control_features
         As in `true_positive_rate_difference`.
 
     Returns
@@ -181,8 +215,15 @@ def false_positive_rate_difference(
     ... )
     0.5
     """
-    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
-    return _fairness("false_positive_rate_parity", rows)
+    return fairness_value(
+        "false_positive_rate_parity",
+        y_true,
+        y_pred,
+        sensitive_features=sensitive_features,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+        control_features=control_features,
+    )
 
 
 def disparate_mistreatment(
@@ -192,6 +233,7 @@ def disparate_mistreatment(
     sensitive_features: Any,
     pos_label: Any = 1,
     sample_weight: Any = None,
+    control_features: Any = None,
 ) -> float:
     """Return the gap of true positive rates plus the gap of false positive rates, in [0, 2].
 
@@ -200,7 +242,7 @@ def disparate_mistreatment(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, pos_label, sample_weight
+    y_true, y_pred, sensitive_features, pos_label, sample_weight, control_features
         As in `true_positive_rate_difference`.
 
     Returns
@@ -216,8 +258,15 @@ def disparate_mistreatment(
     ... )
     1.5
     """
-    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
-    return _fairness("equalized_odds", rows)
+    return fairness_value(
+        "equalized_odds",
+        y_true,
+        y_pred,
+        sensitive_features=sensitive_features,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+        control_features=control_features,
+    )
 
 
 def fairness_value(
@@ -228,6 +277,7 @@ def fairness_value(
     sensitive_features: Any,
     pos_label: Any = 1,
     sample_weight: Any = None,
+    control_features: Any = None,
 ) -> float:
     """Return the metric of a constraint, which is named as in Fairlearn.
 
@@ -236,11 +286,17 @@ def fairness_value(
     constraints : str
         "demographic_parity" gives `p_rule` (higher is fairer), "equalized_odds" gives
         `disparate_mistreatment`, "true_positive_rate_parity" and "false_positive_rate_parity"
-        give the difference of that rate. In the last three, lower is fairer.
+        give the difference of that rate. In the last three, lower is fairer. `commod.constraints`
+        lists all names.
     y_true : array-like of shape (n_samples,) or None
-        Ignored for demographic parity, needed for the other constraints.
+        Ignored for demographic parity, needed for constraints on true labels.
     y_pred, sensitive_features, pos_label, sample_weight
         As in `p_rule`.
+    control_features : array-like of shape (n_samples,), default=None
+        The column that people are compared within. The value is that of the least fair stratum,
+        where groups with at least one row count. A name with a condition, such as
+        "demographic_parity within 'department' average", says which rows count, and how. It needs
+        the column, alone, or by its name in a frame or a dict.
 
     Returns
     -------
@@ -252,19 +308,73 @@ def fairness_value(
     >>> groups = ["a", "a", "b", "b"]
     >>> fairness_value("demographic_parity", None, [1, 0, 1, 1], sensitive_features=groups)
     0.5
+    >>> fairness_value("minimum_rate", None, [1, 0, 1, 1], sensitive_features=groups)
+    0.5
     """
     constraint = get_constraint(constraints)
     y_true = y_true if constraint.needs_labels else None
-    rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
-    return _fairness(constraint, rows)
+    rows, columns = read_rows(
+        y_true, y_pred, sensitive_features, pos_label, sample_weight, control_features
+    )
+    return value_on_rows(within_columns(constraint, columns), rows, columns)
 
 
-def _fairness(constraints: ConstraintLike, rows: GroupedDecisions) -> float:
+def fairness_by_stratum(
+    constraints: ConstraintLike,
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    control_features: Any,
+    pos_label: Any = 1,
+    sample_weight: Any = None,
+) -> dict[Hashable, float]:
+    """Return the metric of a constraint in each stratum, keyed by the stratum's value.
+
+    Fairlearn's ``MetricFrame(..., control_features=).ratio()`` and ``.difference()`` return the
+    same, but for strata with one group, which Fairlearn calls fair.
+
+    Parameters
+    ----------
+    constraints, y_true, y_pred, sensitive_features, pos_label, sample_weight
+        As in `fairness_value`.
+    control_features : array-like of shape (n_samples,)
+        The column that people are compared within.
+
+    Returns
+    -------
+    dict
+        NaN where the metric is undefined, and where fewer than two groups have rows. Where the
+        constraint has a condition, its `min_rows` says how many rows a group needs.
+
+    Examples
+    --------
+    >>> fairness_by_stratum(
+    ...     "demographic_parity",
+    ...     None,
+    ...     [1, 0, 1, 1, 0, 1],
+    ...     sensitive_features=["a", "a", "b", "b", "b", "a"],
+    ...     control_features=["day", "day", "day", "day", "night", "night"],
+    ... )
+    {'day': 0.5, 'night': 0.0}
+    """
     constraint = get_constraint(constraints)
-    if rows.outcomes is None and constraint.needs_labels:
-        raise missing_labels(constraint)
+    y_true = y_true if constraint.needs_labels else None
+    rows, columns = read_rows(
+        y_true, y_pred, sensitive_features, pos_label, sample_weight, control_features
+    )
+    return values_by_stratum(within_columns(constraint, columns), rows, columns)
+
+
+def value_on_rows(
+    constraint: Constraint, rows: GroupedDecisions, columns: Columns | None = None
+) -> float:
+    """Return the value of a constraint on checked rows; `columns` holds the control features."""
+    strata = strata_on_rows(constraint, rows, columns)
     codes, n_groups = rows.groups.codes, len(rows.groups.labels)
-    return fairness_of(constraint, rows.decisions, rows.outcomes, codes, n_groups, rows.weight)
+    return fairness_of(
+        constraint, rows.decisions, rows.outcomes, codes, n_groups, rows.weight, strata
+    )
 
 
 class GroupRates(TypedDict):

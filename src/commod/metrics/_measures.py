@@ -27,8 +27,8 @@ class Measure(NamedTuple):
     --------
     >>> MEASURES["precision"].is_linear, MEASURES["true positive rate"].is_linear
     (False, True)
-    >>> MEASURES["selection rate"].needs_labels
-    False
+    >>> MEASURES["selection rate"].needs_labels, MEASURES["accuracy"].counts_one_label
+    (False, False)
     """
 
     name: str
@@ -46,6 +46,12 @@ class Measure(NamedTuple):
     def needs_labels(self) -> bool:
         """Return whether the measure depends on true labels."""
         return any(part.tp != part.fp or part.fn != part.tn for part in self[1:])
+
+    @property
+    def counts_one_label(self) -> bool:
+        """Return whether the measure changes where the two labels swap their roles."""
+        parts: tuple[Weights, ...] = (self.numerator, self.denominator)
+        return any((part.tp, part.fp) != (part.tn, part.fn) for part in parts)
 
     @property
     def label(self) -> bool | None:

@@ -44,12 +44,15 @@ def parity_value(problem: FitProblem) -> float:
     possible in whole people, and a sample cannot tell smaller differences.
     """
     effects, constraint = problem.effects, problem.constraint
-    steps = effects.smallest_step.reshape(len(constraint.rate_rows), -1).max(axis=1)
+    steps = effects.smallest_step.reshape(problem.cells.shape).max(axis=1)
     near, least = constraint.near_ideal, 0.001
+    if constraint.comparison in ("floor", "ceiling"):
+        return near
     if not constraint.is_ratio:
         return float(np.clip(steps.sum(), least, near))
     highest = float(effects.base_sums[: effects.n_cells].max())
-    return 1 - float(np.clip(steps[0] / max(highest, steps[0]), least, 1 - near))
+    step = float(steps.max())
+    return 1 - float(np.clip(step / max(highest, step), least, 1 - near))
 
 
 def _why_not_parity(problem: FitProblem, outcome: SearchOutcome, n_changed: int) -> StoppedBy:
@@ -63,8 +66,7 @@ def _why_not_parity(problem: FitProblem, outcome: SearchOutcome, n_changed: int)
 
 def _offset_within(problem: FitProblem, outcome: SearchOutcome, caps: Caps) -> Direction:
     """Return the offset closest to parity under other caps; the points stay as they are."""
-    inequalities = fairness_inequalities(
-        problem.constraint, problem.constraint.ideal, problem.effects, caps
-    )
+    required = problem.compared.required(problem.constraint.ideal)
+    inequalities = fairness_inequalities(required, problem.effects, caps)
     eta = problem.terms.total(outcome.points, 0.0)
     return best_offset(problem.effects, inequalities, eta, outcome.weights)

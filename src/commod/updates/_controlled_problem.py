@@ -11,6 +11,8 @@ from sklearn.utils import check_random_state
 from commod._data.columns import Column
 from commod._data.encoding import Encoding, learn_encoding
 from commod._solvers.search.rates import Caps
+from commod._statistics.new_samples import sampled_interval
+from commod._statistics.promises import fairness_interval
 from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
@@ -64,6 +66,7 @@ def fit_problem(
         encoding=encoding,
         terms=encoding.encode(columns),
         constraint=update._constraint,
+        standing=update._standing,
         caps=Caps(update.max_changes, update.max_accuracy_loss, update.max_volume_change),
         may_raise=may_raise,
         may_lower=may_lower,
@@ -90,7 +93,7 @@ def problems_for_new_rows(update: Any, problem: FitProblem) -> list[FitProblem]:
     depends on the table: soft or true cells, points per unit or per bin (decision 0016).
     """
     models = cell_models(problem, update.min_category_size, update.locked_features)
-    if not problem.constraint.needs_labels:
+    if not problem.needs_labels:
         return [with_soft_cells(problem, models)]
     if update.numeric != "auto" or update.monotone:
         return [with_soft_cells(problem, models), problem]
@@ -129,6 +132,17 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
     limits = proven_limit(problem, fairness), unknown if is_slow else problem.cost_limit(fairness)
     limit, cost_limit = (unknown if np.isinf(value) else value for value in limits)
     return ChangeCosts(limit, cost, cost_limit)
+
+
+def metric_interval(
+    problem: FitProblem, counts: tuple[NDArray[np.int64], NDArray[np.int64]], level: float
+) -> tuple[float, float]:
+    """Return the interval of the metric for people like the rows, from sizes and positives."""
+    if problem.constraint.is_simple and not problem.standing:
+        return fairness_interval(problem.constraint, *counts, level)
+    sizes, positives = (part.astype(np.float64) for part in counts)
+    rates = positives / np.maximum(sizes, 1.0)
+    return sampled_interval(problem.constraint, problem.compared.by_rates[0], sizes, rates, level)
 
 
 def _cost(rows: FitRows, distance: NDArray[np.float64]) -> NDArray[np.float64]:

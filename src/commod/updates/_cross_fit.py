@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from commod._solvers.search.offset import best_offset
 from commod._solvers.search.threads import single_blas_thread
-from commod._statistics.new_samples import expected_fairness
+from commod._statistics.new_samples import expected_values
 from commod.metrics._constraint import Constraint
 from commod.metrics._pairs import change_shares
 from commod.updates._fit_rows import FitRows
@@ -45,12 +45,16 @@ class Spread(NamedTuple):
 
 
 class ExpectedFigures(NamedTuple):
-    """Fairness, share of changes and accuracy that are expected on new rows."""
+    """Fairness, share of changes and accuracy that are expected on new rows.
+
+    `standing` are the metrics of the constraints that keep their bounds.
+    """
 
     fairness: float
     change_rate: float
     accuracy: float
     spread: Spread
+    standing: tuple[float, ...] = ()
 
 
 def figures_on_folds(
@@ -67,9 +71,12 @@ def figures_on_folds(
         part = replace(rows, weight=rows.weight * (fold == number))
         parts.append(measure(problem.constraint, part, decisions))
     fairness, change_rate, accuracy = measure(problem.constraint, rows, decisions)
+    standing = problem.compared.standing_values(decisions)
     if is_adapted:
-        fairness = expected_on(problem, decisions)
-    return ExpectedFigures(fairness, change_rate, accuracy, spread_over(np.array(parts)))
+        fairness, *others = expected_on(problem, decisions)
+        standing = tuple(others)
+    spread = spread_over(np.array(parts))
+    return ExpectedFigures(fairness, change_rate, accuracy, spread, standing)
 
 
 def measure(
@@ -80,12 +87,19 @@ def measure(
     return rows.fairness(constraint, decisions), float(changed.mean()), rows.accuracy(decisions)
 
 
-def expected_on(problem: FitProblem, decisions: Mask | Floats) -> float:
-    """Return the expected fairness of as many new people, decided as these rows are."""
-    cells, weight = problem.cells, problem.rows.weight
+def expected_on(problem: FitProblem, decisions: Mask | Floats) -> list[float]:
+    """Return the expected metrics of as many new people, decided as these rows are.
+
+    The first one is that of the constraint that moves; the others stand.
+    """
+    cells, weight, compared = problem.cells, problem.rows.weight, problem.compared
     totals, squares = cells.totals(weight), cells.totals(weight**2)
-    rates = cells.totals(weight * decisions) / totals
-    return expected_fairness(problem.constraint, totals**2 / squares, rates)  # Kish's sizes
+    positives = cells.totals(weight * decisions)
+    is_empty = totals <= 0
+    rates = positives / np.where(is_empty, 1.0, totals)
+    sizes = totals**2 / np.where(is_empty, 1.0, squares)  # Kish's
+    constraints = compared.table.constraints
+    return expected_values(list(zip(constraints, compared.by_rates, strict=True)), sizes, rates)
 
 
 def spread_over(parts: Floats) -> Spread:
@@ -280,10 +294,9 @@ class OutsideRows:
         measured = [measure(problem.constraint, problem.rows, decisions) for decisions in parts]
         whole = self._expected_decisions(changed, self.part >= 0)
         _, change_rate, accuracy = measure(problem.constraint, problem.rows, whole)
-        fairness = expected_on(problem, whole)
-        return ExpectedFigures(
-            fairness, change_rate, accuracy, spread=spread_over(np.array(measured))
-        )
+        fairness, *standing = expected_on(problem, whole)
+        spread = spread_over(np.array(measured))
+        return ExpectedFigures(fairness, change_rate, accuracy, spread, tuple(standing))
 
     def _expected_decisions(self, changed: Mask, part: Mask) -> Floats:
         """Return the decisions of all rows, (n,), if their strata change as those of a part do."""

@@ -127,4 +127,5 @@ def between(first: ExpectedFigures, second: ExpectedFigures, share: float) -> Ex
         mean(first.change_rate, second.change_rate),
         mean(first.accuracy, second.accuracy),
         Spread(*map(mean, first.spread, second.spread)),
+        tuple(map(mean, first.standing, second.standing)),
     )

@@ -9,8 +9,8 @@ import numpy as np
 
 from commod._text import most_change_text, n_of, shown
 from commod.updates._expectation import Expectation, strictest_target
+from commod.updates._fitted_update import FittedUpdate
 from commod.updates._left_out import GroupText
-from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._soft_cells import N_FOLDS
 
@@ -132,18 +132,25 @@ def _smallest_cell(problem: FitProblem) -> str:
 
 def smallest_cell_text(problem: FitProblem) -> GroupText:
     """Return the size of the smallest cell in words; files get it without the name of the group."""
-    sizes, _ = problem.counts(problem.rows.base.decisions)
-    name = _cell_name(problem, int(sizes.argmin()))
-    size = f"has {n_of(int(sizes.min()), 'row')}"
+    sizes = problem.compared.sizes
+    cell = int(np.where(problem.compared.is_compared, sizes, np.iinfo(np.int64).max).argmin())
+    size = f"has {n_of(int(sizes.flat[cell]), 'row')}"
+    name = _cell_name(problem, cell)
     return GroupText(f"the smallest cell, {name}, {size}", f"the smallest cell {size}")
 
 
 def _cell_name(problem: FitProblem, cell: int) -> str:
-    """Return a cell in words: its group and, where it counts, its true label."""
-    rate_row, group = np.unravel_index(cell, problem.cells.shape)
+    """Return a cell in words: its group and, where it counts, its true label and strata."""
+    table = problem.compared.table
+    row, group = np.unravel_index(cell, table.shape)
     compared = np.flatnonzero(problem.rows.is_large_group)
     name = f"group {shown(problem.rows.group_names[compared[group]])}"
-    label = problem.constraint.rate_rows[int(rate_row)].label
-    if label is None:
+    for constraint, rows in zip(table.constraints, table.rows, strict=True):
+        stratum = int(rows.stratum[row])
+        if constraint.within is not None and stratum >= 0:
+            value = problem.rows.strata_of(constraint).labels[stratum]
+            name = f"{name} with {constraint.within.column} {shown(value)}"
+    label = int(table.rows[0].label[row])
+    if label < 0:
         return name
     return f"{name} with a {'positive' if label else 'negative'} true label"

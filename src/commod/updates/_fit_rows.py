@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,14 +14,13 @@ from commod._data.base_model import BaseScores
 from commod._data.columns import Column
 from commod._data.groups import Groups
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
-from commod._solvers.search.rates import Cells
 from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visible
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
-from commod.metrics._constraint import Constraint, ConstraintLike
+from commod.metrics._cells import CellTable, Strata
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
 from commod.updates._interface import Decisions
-from commod.updates._probable_cells import expected_value
 
 FEWEST_DECISIONS = 5  # of each kind, unless they are SMALLEST_SHARE of a small table
 SMALLEST_SHARE = 0.01
@@ -32,10 +31,12 @@ class FitRows:
     """The checked rows that an update is fitted on; `label` is None where y was not given.
 
     `group_names` are the labels of the groups as different texts. `change_cost` (n,) is what the
-    user says that a change of each row costs; None where nothing is said. A row whose group is not
-    known is not `in_constraint`; its code is −1. Where users state probabilities of the groups, all
-    rows are in the constraint, and rates are expectations (`_probable_cells.py`). `kept_groups`
-    (n_groups,) are then the groups that are large enough.
+    user says that a change of each row costs; None where nothing is said. `strata` are those of
+    the constraints that have a condition.
+
+    A row whose group is not known is not `in_constraint`; its code is −1. Where users state
+    probabilities of the groups, all rows are in the constraint, and rates are expectations.
+    `kept_groups` (n_groups,) are then the groups that are large enough.
     """
 
     columns: list[Column]
@@ -46,6 +47,7 @@ class FitRows:
     weight: NDArray[np.float64]
     group_names: tuple[str, ...]
     change_cost: NDArray[np.float64] | None = None
+    strata: Mapping[Constraint, Strata] = field(default_factory=dict)
     kept_groups: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
@@ -54,13 +56,25 @@ class FitRows:
     def fairness(self, constraints: ConstraintLike, decisions: Decisions) -> float:
         """Return the metric of `constraints` over the groups that are large enough."""
         codes, n_groups = self.large_groups
+        constraint = get_constraint(constraints)
+        strata = self.strata_of(constraint)
         if self.probabilities is not None:
-            cells = Cells.of(constraints, codes, n_groups, self.label)
-            return expected_value(constraints, cells, self.probabilities, decisions, self.weight)
+            cells = [constraint], [strata], codes, n_groups, self.label, self.probabilities
+            table = CellTable.of(*cells)
+            return table.value(0, table.totals(self.weight), table.totals(self.weight * decisions))
         kept = slice(None) if self.in_constraint.all() else self.in_constraint
         label = None if self.label is None else self.label[kept]
         weight = self.weight[kept]
-        return fairness_of(constraints, decisions[kept], label, codes[kept], n_groups, weight)
+        if not self.in_constraint.all():
+            strata = strata.take(np.flatnonzero(self.in_constraint))
+        figures = decisions[kept], label, codes[kept], n_groups, weight
+        return fairness_of(constraint, *figures, strata=strata)
+
+    def strata_of(self, constraint: Constraint) -> Strata:
+        """Return the strata of a constraint; one of all people where it has no condition."""
+        if constraint.within is not None:
+            return self.strata[constraint]
+        return Strata.everybody(len(self), self.large_groups[1])
 
     @cached_property
     def large_groups(self) -> tuple[NDArray[np.intp], int]:
@@ -139,6 +153,13 @@ def rows_of_large_groups(
     if groups.probabilities is not None:
         return np.ones(len(weight), dtype=bool)
     return np.append(is_large, False)[groups.codes]  # the code −1 points at the last entry
+
+
+def keep_large_groups(rows: FitRows, min_group_size: int) -> FitRows:
+    """Return the rows with the groups that have enough expected rows, where groups are probable."""
+    if rows.groups.probabilities is None:
+        return rows
+    return replace(rows, kept_groups=rows.groups.count(rows.weight > 0) >= min_group_size)
 
 
 def check_both_decisions(

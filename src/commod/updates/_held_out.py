@@ -40,6 +40,7 @@ def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
         weight=rows.weight[index],
         group_names=rows.group_names,
         change_cost=None if rows.change_cost is None else rows.change_cost[index],
+        strata={one: strata.take(index) for one, strata in rows.strata.items()},
         kept_groups=rows.kept_groups,
     )
 

@@ -45,9 +45,10 @@ class ComparedText:
         """Return a sentence on the rates among true labels; empty where everybody counts."""
         if not self.constraint.needs_labels:
             return ""
-        words = self.constraint.rates_in_words(*map(shorten, (self.label, self.other_label)))
-        rates = "The rate is" if len(self.constraint.rate_rows) == 1 else "The rates are"
-        return f" {rates} how often people are {words}."
+        text = self.constraint.meaning(*map(shorten, (self.label, self.other_label)))
+        measure = self.constraint.measure
+        rates = "The rate is" if len(self.constraint.measures) == 1 else "The rates are"
+        return f" {rates if measure is None else f'The {measure.name} is'} {text}."
 
 
 def counted_labels(pos_label: Any, favorable_label: Any, classes: NDArray[Any]) -> tuple[Any, Any]:

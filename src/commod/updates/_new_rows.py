@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from commod.updates._base_optimism import optimism_text
-from commod.updates._budget import fit_budget
-from commod.updates._controlled_problem import problems_for_new_rows
 from commod.updates._cross_fit import (
     Folds,
     NewRows,
@@ -23,11 +20,11 @@ from commod.updates._cross_fit import (
     with_target,
 )
 from commod.updates._expectation import Expectation, expect_target, is_near_parity
-from commod.updates._gates import KeptUpdate, fit_fewest, fit_target, spend
+from commod.updates._gates import KeptUpdate, fit_fewest, spend
 from commod.updates._problem import FitProblem
 from commod.updates._repeat import refit_target
-from commod.updates._search import SearchOutcome, changed_rows
-from commod.updates._soft_cells import N_FOLDS, SoftCells, draw_folds
+from commod.updates._search import changed_rows
+from commod.updates._soft_cells import N_FOLDS, draw_folds
 
 MIN_CELL_ROWS = 2 * N_FOLDS  # with fewer, folds say nothing about the rate of the cell
 
@@ -88,9 +85,8 @@ def _n_outside(new_rows: NewRows) -> int | None:
 
 
 def has_enough_rows(problem: FitProblem) -> bool:
-    """Return whether every cell has enough rows for folds."""
-    sizes, _ = problem.counts(problem.rows.base.decisions)
-    return bool(sizes.min() >= MIN_CELL_ROWS)
+    """Return whether every rate that is compared counts enough rows for folds."""
+    return bool(problem.compared.n_counted.min() >= MIN_CELL_ROWS)
 
 
 def best_problem(problems: Sequence[FitProblem], target: float) -> FitProblem:
@@ -147,36 +143,3 @@ def expect_as_it_is(kept: KeptUpdate, target: float) -> ExpectedUpdate:
 def outside_rows(kept: KeptUpdate) -> OutsideRows | None:
     """Return the rows outside the search sample; None where there are none, or too few."""
     return None if kept.found.sample.is_all_rows else OutsideRows.of(kept)
-
-
-class FittedUpdate(NamedTuple):
-    """The update that a `ControlledDebiaser` asks for, and the problem that it solves.
-
-    `expectation` is None where the target is one on the fit rows. `optimism` says in words that the
-    base model has seen the fit rows; it is empty where nothing speaks for that.
-    """
-
-    problem: FitProblem
-    outcome: SearchOutcome
-    expectation: Expectation | None = None
-    optimism: str = ""
-
-
-def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
-    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it."""
-    is_on_new_rows = update.target_on == "new_rows"
-    if not is_on_new_rows or not has_enough_rows(problem):
-        kept = fit_budget(problem) if update._is_budget else fit_target(problem, update._target)
-        unknown = Expectation.unknown(update._target) if is_on_new_rows else None
-        return FittedUpdate(kept.problem, kept.outcome, unknown)
-    problems = problems_for_new_rows(update, problem)
-    if update._is_budget:
-        kept, expectation = expect_as_it_is(fit_budget(problems[0]), update._target)
-    elif is_near_parity(problem.constraint, update._target):
-        kept, expectation = expect_as_it_is(fit_target(problem, update._target), update._target)
-    else:
-        kept, expectation = fit_new_rows(problems, update._target)
-    soft = problems[0].soft_cells
-    assert isinstance(soft, SoftCells)
-    optimism = optimism_text(update, problem.rows, soft.models)
-    return FittedUpdate(kept.problem, kept.outcome, expectation, optimism)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,3 +105,14 @@ def _concept_table(view: ScorecardView) -> Table:
         rows.append([f"concept {j}", weight, list_names(named, MAX_NAMED_COLUMNS)])
     caption = "Concepts: one way to group the terms; only the total is identified by the data"
     return caption, ["concept", "weight in r", "columns"], rows
+
+
+def columns_of_codes(card: Scorecard, candidates: Collection[str]) -> tuple[str, ...]:
+    """Return the `candidates` that have points per unit in a scorecard."""
+    per_unit = {c.name for c in card.encoding.columns if isinstance(c, NumericTerms)}
+    has_points = {
+        column
+        for column, points in zip(card.encoding.term_columns, card.points, strict=True)
+        if points and column in per_unit
+    }
+    return tuple(name for name in candidates if name in has_points)

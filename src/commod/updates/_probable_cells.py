@@ -12,20 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.groups import Groups
 from commod._solvers.search.rates import Cells
-from commod.metrics._cells import DIGITS
-from commod.metrics._constraint import ConstraintLike, get_constraint
+from commod.metrics._cells import expected_totals
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
-
-def large_probable_groups(groups: Groups, weight: Floats, min_group_size: int) -> Mask | None:
-    """Return which groups have enough expected rows, (n_groups,); None where groups are known."""
-    if groups.probabilities is None:
-        return None
-    return np.asarray(groups.count(weight > 0) >= min_group_size)
 
 
 @dataclass(frozen=True)
@@ -48,19 +38,16 @@ class ProbableCells(Cells):
 
     def totals(self, values: Floats) -> Floats:
         """Return the expected sum of `values` (n,) in each cell, shape (n_rate_rows, n_groups)."""
-        sums = np.zeros(self.shape)
-        for i in range(self.shape[0]):
-            counted = self.row == i
-            sums[i] = values[counted] @ self.probabilities[counted]
-        return sums
+        return expected_totals(self.row, self.shape[0], self.probabilities, values)
 
-    def membership(self) -> Floats:
-        """Return how likely each row is in each cell, shape (n, n_cells)."""
-        n_rows, n_groups = self.shape
-        result = np.zeros((len(self.index), n_rows, n_groups))
+    def membership(self, n_cells: int) -> Floats:
+        """Return how likely each row is in each cell of its stratum, shape (n, n_cells)."""
+        n_groups = self.shape[1]
+        result = np.zeros((len(self.index), n_cells // n_groups, n_groups))
         counted = np.flatnonzero(self.index >= 0)
-        result[counted, self.index[counted] // n_groups] = self.probabilities[counted]
-        return result.reshape(len(self.index), n_rows * n_groups)
+        row = self.index[counted] % n_cells // n_groups
+        result[counted, row] = self.probabilities[counted]
+        return result.reshape(len(self.index), n_cells)
 
 
 def probable_cells(cells: Cells, probabilities: Floats | None) -> Cells:
@@ -68,24 +55,3 @@ def probable_cells(cells: Cells, probabilities: Floats | None) -> Cells:
     if probabilities is None:
         return cells
     return ProbableCells(cells.index, cells.shape, probabilities)
-
-
-def expected_value(
-    constraints: ConstraintLike,
-    cells: Cells,
-    probabilities: Floats,
-    decisions: Mask | Floats,
-    weight: Floats,
-) -> float:
-    """Return the metric of expected rates; NaN where it is not defined.
-
-    `cells` are the most likely ones. `decisions` (n,) may be probabilities of a positive decision.
-    """
-    constraint = get_constraint(constraints)
-    probable = probable_cells(cells, probabilities)
-    totals = probable.totals(weight)
-    if not totals.all() or totals.shape[1] < 2:
-        return float("nan")
-    rates = probable.totals(weight * decisions) / totals
-    value = constraint.value_from_rates(rates.tolist())
-    return float("nan") if value is None else round(float(value), DIGITS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,12 @@ from commod._solvers.search.rates import (
 from commod._text import did_you_mean, list_names, shown
 from commod.bounds import fewest_changes
 from commod.bounds._cheapest import cheapest_cost
+from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
+from commod.metrics._comparison import Comparison
 from commod.metrics._constraint import Constraint
 from commod.scorecard import DISTANCE_COLUMN
+from commod.updates._compared import ComparedCells, Standing
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges
 from commod.updates._left_out import rows_in_totals
@@ -39,10 +42,12 @@ Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 
+LIMIT_SECONDS = 2.0  # for the exact limit of several constraints; then it is a proven bound
+
 # cached properties that do not depend on the direction of changes
 SAME_IN_EVERY_DIRECTION = (
-    *("cells", "is_weighted", "base_fairness", "moments", "is_distance"),
-    *("_n_changeable", "_known_moves"),
+    *("compared", "cells", "is_weighted", "base_fairness", "moments", "is_distance"),
+    *("_n_changeable", "_known_limits"),
 )
 
 
@@ -50,13 +55,14 @@ class CellProbabilities(Protocol):
     """How likely rows of a problem are in each cell."""
 
     def of(self, index: NDArray[np.intp]) -> Floats:
-        """Return the probabilities for the rows `index` (m,), shape (m, n_cells)."""
+        """Return the probabilities of the cells of their stratum for the rows `index` (m,)."""
 
 
 @dataclass(frozen=True)
 class FitProblem:
     """Rows, terms and requirements of one fit.
 
+    - `constraint`: the constraint whose target moves; `standing`: those that keep their bounds.
     - `may_raise`, `may_lower`: whether decisions may become positive, and may become negative.
     - `monotone`: +1 or −1 for columns with which r may only rise, or only fall.
     - `use_all`: search on all rows, however many they are.
@@ -91,6 +97,7 @@ class FitProblem:
     known_share: float = np.inf
     max_margin: float | None = None
     soft_cells: CellProbabilities | None = None
+    standing: tuple[Standing, ...] = ()
 
     @property
     def direction(self) -> str:
@@ -113,33 +120,68 @@ class FitProblem:
         """Return the problem with other cells in its searches; figures count true cells always."""
         return self.with_direction(self.may_raise, self.may_lower, soft_cells=soft_cells)
 
+    def with_standing(self, standing: tuple[Standing, ...]) -> FitProblem:
+        """Return the problem with other bounds of the constraints that stand."""
+        problem = self.with_direction(self.may_raise, self.may_lower, standing=standing)
+        bounds = tuple(one.bound for one in standing)
+        problem.__dict__["compared"] = replace(self.compared, bounds=bounds)
+        problem.__dict__.pop("_known_limits")
+        return problem
+
     # -- counts and inequalities -------------------------------------------------------------------
+
+    @cached_property
+    def compared(self) -> ComparedCells:
+        """Return the cells of the rows, and which of their rates are compared."""
+        return ComparedCells.of(self.rows, self.constraint, self.standing)
 
     @cached_property
     def cells(self) -> Cells:
         """Return the cell of each row; rows of groups that are too small are in none."""
-        group, n_groups = self.rows.large_groups
-        cells = Cells.of(self.constraint, group, n_groups, self.rows.label)
-        return probable_cells(cells, self.rows.probabilities)
+        table = self.compared.table
+        return probable_cells(Cells(table.index, table.shape), table.probabilities)
+
+    @property
+    def is_simple(self) -> bool:
+        """Return whether there is one constraint, for which exact algorithms are known."""
+        return self.constraint.is_simple and not self.standing
+
+    @property
+    def needs_labels(self) -> bool:
+        """Return whether one of the constraints depends on true labels."""
+        standing = (one.constraint.needs_labels for one in self.standing)
+        return self.constraint.needs_labels or any(standing)
 
     def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
-        """Return sizes and positives of the cells, both of shape (n_rate_rows, n_groups)."""
+        """Return sizes and positives of the cells, both of the shape of the cells."""
         return count_cells(self.cells, decisions)
+
+    def keeps_standing(self, decisions: Mask) -> bool:
+        """Return whether all constraints that stand keep their bounds."""
+        values = self.compared.standing_values(decisions)
+        return all(one.is_met(value) for one, value in zip(self.standing, values, strict=True))
 
     def check_cells(self) -> None:
         """Refuse a constraint on a rate that no row counts for."""
-        sizes, _ = self.counts(self.rows.base.decisions)
-        if sizes.all():
-            return
-        compared = np.flatnonzero(self.rows.is_large_group)
-        rate_row, group = np.argwhere(sizes == 0)[0]
-        name = self.rows.groups.labels[compared[group]]
-        label = "positive" if self.constraint.rate_rows[rate_row].label else "negative"
-        raise InputError(
-            f"Group {name!r} has no row whose true label is {label}, so its error rate is not "
-            f"defined and constraints={self.constraint.name!r} cannot be measured. Merge groups, "
-            "add rows, or use demographic_parity."
-        )
+        if not self.constraint.is_simple or self.rows.probabilities is not None:
+            return  # a group that has no row for a rate is not compared; a probable one has rows
+        codes, n_groups = self.rows.large_groups
+        for row in self.constraint.rate_rows:
+            counted = codes >= 0
+            if row.label is not None:
+                assert self.rows.label is not None
+                counted = counted & (self.rows.label == row.label)
+            empty = np.flatnonzero(np.bincount(codes[counted], minlength=n_groups) == 0)
+            if not len(empty):
+                continue
+            compared = np.flatnonzero(self.rows.is_large_group)
+            name = self.rows.groups.labels[compared[empty[0]]]
+            label = "positive" if row.label else "negative"
+            raise InputError(
+                f"Group {name!r} has no row whose true label is {label}, so its error rate is not "
+                f"defined and constraints={self.constraint.name!r} cannot be measured. Merge "
+                "groups, add rows, or use demographic_parity."
+            )
 
     @cached_property
     def is_weighted(self) -> bool:
@@ -155,28 +197,35 @@ class FitProblem:
     def fewest_moves(self, target: float, *, may_raise: bool, may_lower: bool) -> Counts | None:
         """Return how many more positives each cell needs, with the fewest changes in all.
 
-        The shape is (n_rate_rows, n_groups). None where no decisions reach the target.
+        The shape is that of the cells. None where no decisions reach the target.
         """
+        known = self._limit(target, may_raise=may_raise, may_lower=may_lower)
+        return None if known is None else known.moves
+
+    def _limit(self, target: float, *, may_raise: bool, may_lower: bool) -> KnownLimit | None:
+        """Return the fewest changes in some directions; None where no decisions are enough."""
         question = (target, may_raise, may_lower)
-        if question not in self._known_moves:
+        if question not in self._known_limits:
             sizes, positives = self.counts(self.rows.base.decisions)
             n_raisable, n_lowerable = self._n_changeable
-            best = fewest_changes(
-                self.constraint,
-                sizes,
-                positives,
-                target,
-                may_raise=may_raise,
-                may_lower=may_lower,
-                n_raisable=n_raisable,
-                n_lowerable=n_lowerable,
+            changeable: dict[str, Any] = {
+                "may_raise": may_raise,
+                "may_lower": may_lower,
+                "n_raisable": n_raisable,
+                "n_lowerable": n_lowerable,
+            }
+            self._known_limits[question] = (
+                _simple_limit(self.constraint, sizes, positives, target, changeable)
+                if self.is_simple
+                else _general_limit(
+                    self.compared.required(target, by_counts=True), sizes, positives, changeable
+                )
             )
-            self._known_moves[question] = None if best is None else best - positives
-        return self._known_moves[question]
+        return self._known_limits[question]
 
     @cached_property
-    def _known_moves(self) -> dict[tuple[float, bool, bool], Counts | None]:
-        """Return the answers of `fewest_moves` so far: a search asks the same several times."""
+    def _known_limits(self) -> dict[tuple[float, bool, bool], KnownLimit | None]:
+        """Return the answers of `_limit` so far: a search asks the same several times."""
         return {}
 
     @cached_property
@@ -193,10 +242,11 @@ class FitProblem:
     def cost_limit(self, target: float) -> float:
         """Return the least mean cost of changes that reach a target, over all rows.
 
-        NaN where changes have no cost, and where only probabilities of the groups are known.
-        Infinite where no changes reach the target.
+        NaN where changes have no cost, for several constraints, for one with a condition, and where
+        only probabilities of the groups are known. Infinite where no changes reach the target.
         """
-        if self.change_cost is None or self.rows.probabilities is not None:
+        is_known = self.is_simple and self.rows.probabilities is None
+        if self.change_cost is None or not is_known:
             return float("nan")
         cost = cheapest_cost(
             self.constraint,
@@ -219,8 +269,13 @@ class FitProblem:
         may_raise, may_lower = self.may_raise, self.may_lower
         if raise_only is not None:
             may_raise, may_lower = raise_only, not raise_only
-        moves = self.fewest_moves(target, may_raise=may_raise, may_lower=may_lower)
-        return float("inf") if moves is None else int(np.abs(moves).sum()) / len(self.rows)
+        known = self._limit(target, may_raise=may_raise, may_lower=may_lower)
+        return float("inf") if known is None else known.n_changes / len(self.rows)
+
+    def is_exact_limit(self, target: float) -> bool:
+        """Return whether `limit` is the smallest share; otherwise it is a proven lower bound."""
+        known = self._limit(target, may_raise=self.may_raise, may_lower=self.may_lower)
+        return known is None or known.is_exact
 
     # -- what changes do -----------------------------------------------------------------------
 
@@ -255,8 +310,13 @@ class FitProblem:
             with_caps=self.caps.any(),
         )
         if isinstance(cells, ProbableCells):
-            effects = effects.with_true_probabilities(cells.membership(), weight)
+            membership = cells.membership(self.compared.n_cells_of_stratum)
+            effects = effects.with_true_probabilities(membership, weight, self._stratum(index))
         return effects
+
+    def _stratum(self, index: NDArray[np.intp]) -> NDArray[np.intp] | None:
+        """Return the combination of strata of the rows `index` (m,); None where there is one."""
+        return self.compared.table.stratum[index] if self.compared.n_strata > 1 else None
 
     def search_effects(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
         """Return what changing each of the rows `index` (m,) does in a search.
@@ -267,7 +327,7 @@ class FitProblem:
         if self.soft_cells is None:
             return effects
         weight = self.rows.weight[index] * (1.0 if people is None else people)
-        return effects.soften(self.soft_cells.of(index), weight)
+        return effects.soften(self.soft_cells.of(index), weight, self._stratum(index))
 
     @cached_property
     def counted(self) -> Mask:
@@ -294,7 +354,7 @@ class FitProblem:
 
     def inequalities(self, target: float, effects: ChangeEffects) -> SumInequalities:
         """Return the target and the caps as inequalities on the sums of `effects`."""
-        return fairness_inequalities(self.constraint, target, effects, self.caps)
+        return fairness_inequalities(self.compared.required(target), effects, self.caps)
 
     def is_within_caps(self, changed: Mask) -> bool:
         """Return whether changing the rows `changed` (n,) keeps all caps."""
@@ -317,6 +377,37 @@ class FitProblem:
         """Return the standard deviation of the terms, 1 where a term has no spread."""
         _, scale = self.moments
         return np.where(scale > 0, scale, 1.0)
+
+
+class KnownLimit(NamedTuple):
+    """The fewest changes: `moves` are how many more positives each cell gets.
+
+    `n_changes` is proven to be needed; where it `is_exact`, the moves have as many changes.
+    """
+
+    moves: Counts
+    n_changes: int
+    is_exact: bool
+
+
+def _simple_limit(
+    constraint: Constraint, sizes: Counts, positives: Counts, target: float, changeable: Any
+) -> KnownLimit | None:
+    best = fewest_changes(constraint, sizes, positives, target, **changeable)
+    if best is None:
+        return None
+    moves = best - positives
+    return KnownLimit(moves, int(np.abs(moves).sum()), is_exact=True)
+
+
+def _general_limit(
+    required: Sequence[tuple[Comparison, float]], sizes: Counts, positives: Counts, changeable: Any
+) -> KnownLimit | None:
+    best = fewest_changes_of(required, sizes, positives, **changeable, time_limit=LIMIT_SECONDS)
+    if best is None:
+        return None
+    after = positives if best.positives is None else best.positives
+    return KnownLimit(after - positives, best.lower_bound, best.is_exact)
 
 
 def check_monotone(monotone: Mapping[str, int], encoding: Encoding, names: Sequence[str]) -> None:

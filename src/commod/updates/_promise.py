@@ -22,6 +22,7 @@ from commod._statistics.promises import promised_fairness, rows_factor
 from commod.exceptions import InputError
 from commod.updates._controlled_problem import problems_for_new_rows
 from commod.updates._expectation import strictest_target
+from commod.updates._fitted_update import FittedUpdate
 from commod.updates._held_out import (
     PromiseTest,
     Table,
@@ -31,7 +32,7 @@ from commod.updates._held_out import (
     split_in_halves,
     take_fit_rows,
 )
-from commod.updates._new_rows import FittedUpdate, best_problem
+from commod.updates._new_rows import best_problem
 from commod.updates._path import fit_path
 from commod.updates._problem import FitProblem
 from commod.updates._progress import progress_bar

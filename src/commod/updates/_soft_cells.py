@@ -62,7 +62,8 @@ class CellModels:
 
     - `terms`: the terms of the rows, numbers in bins; `numbers` (n, k): further columns.
     - `scale` (n_terms,): the standard deviation of the terms.
-    - `cell` (n,): −1 for a row in no cell; `n_cells` is their number.
+    - `cell` (n,): the cell within the stratum of the row, −1 for a row in no cell; `n_cells` is
+      the number of cells of a stratum. Columns say in which stratum a row is.
     - `weight` (n,), `fold` (n,): the weight and the fold of each row.
     - `is_known` (n,): rows whose group is known. Models are fitted on these, and apply to all rows.
     - `membership` (n, n_cells): probabilities of the cells where users state those of the groups.
@@ -83,17 +84,18 @@ class CellModels:
     def of(cls, problem: FitProblem, encoding: Encoding) -> CellModels:
         """Return the models of a problem; `encoding` has numbers in bins."""
         rows, terms, cells = problem.rows, encoding.encode(problem.rows.columns), problem.cells
+        n_cells = problem.compared.n_cells_of_stratum
         _, scale = terms.moments(rows.weight)
         return cls(
             terms=terms,
             numbers=_standardised(_numbers(problem), rows.weight),
             scale=np.where(scale > 0, scale, 1.0),
-            cell=cells.index,
-            n_cells=int(np.prod(cells.shape)),
+            cell=np.where(cells.index < 0, -1, cells.index % n_cells),
+            n_cells=n_cells,
             weight=rows.weight,
             fold=draw_folds(problem),
             is_known=rows.groups.codes >= 0,
-            membership=cells.membership() if isinstance(cells, ProbableCells) else None,
+            membership=cells.membership(n_cells) if isinstance(cells, ProbableCells) else None,
         )
 
     def label_probabilities(self, label: Mask, rows: Codes) -> Floats | None:
@@ -113,7 +115,7 @@ class CellModels:
         return result
 
     def probabilities(self, rows: Codes, without: int | None) -> Floats:
-        """Return the probabilities of the cells, (m, n_cells), for `rows` (m,).
+        """Return the probabilities of the cells of their stratum, (m, n_cells), for `rows` (m,).
 
         They depend neither on the fold of the row nor on the fold `without`.
         """

@@ -14,8 +14,8 @@ from commod._solvers.search.path import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
 from commod._text import MAX_CHANGED, most_change_text, n_of, verb
 from commod.updates._expectation_text import expectation_texts, round_up
+from commod.updates._fitted_update import FittedUpdate
 from commod.updates._held_out import MAX_ALIKE, PromiseTest
-from commod.updates._new_rows import FittedUpdate
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
 from commod.updates._unknown_groups import (

@@ -28,7 +28,7 @@ from commod._data.base_model import (
 )
 from commod._data.codes import plain
 from commod._data.columns import Column, may_hold_codes, read_columns
-from commod._data.encoding import Encoding, NumericTerms, TermTable
+from commod._data.encoding import Encoding, TermTable
 from commod._data.group_names import group_names_of
 from commod._data.groups import read_groups, sensitive_names
 from commod._data.labels import check_length, read_labels
@@ -39,9 +39,17 @@ from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
 from commod._text import codes_text, count, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.metrics._constraint import Constraint
+from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
-from commod.updates._fit_rows import FitRows, check_both_decisions, rows_of_large_groups
+from commod.updates._compared import Standing, standing_constraints
+from commod.updates._conditions import with_strata
+from commod.updates._fit_rows import (
+    FitRows,
+    check_both_decisions,
+    keep_large_groups,
+    rows_of_large_groups,
+)
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
@@ -53,9 +61,8 @@ from commod.updates._interface import (
 )
 from commod.updates._labels import ComparedText, counted_labels, outcomes_of
 from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
-from commod.updates._notebook import Figures, ScorecardView, notebook_html
+from commod.updates._notebook import Figures, ScorecardView, columns_of_codes, notebook_html
 from commod.updates._params_of_fit import ParamsOfFit
-from commod.updates._probable_cells import large_probable_groups
 from commod.updates._saving import SavedWithoutNames
 from commod.updates._whom import outscoring_figures, outscoring_sentences
 
@@ -123,7 +130,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
     """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`."""
 
     estimator: Any
-    constraints: ConstraintLike
+    constraints: Any
     threshold: float
     pos_label: Any
     favorable_label: Any
@@ -134,8 +141,19 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
 
     @property
     def _constraint(self) -> Constraint:
-        """Return the constraint that the parameter `constraints` names."""
-        return get_constraint(self.fitted_param("constraints"))
+        """Return the constraint whose target moves: the first one."""
+        return self._requirements.constraints[0]
+
+    @property
+    def _requirements(self) -> Requirements:
+        """Return all constraints that the parameters state."""
+        target = self.fitted_param("target", None)
+        return read_constraints(self.fitted_param("constraints"), target)
+
+    @property
+    def _standing(self) -> tuple[Standing, ...]:
+        """Return the other constraints, which keep their bounds."""
+        return standing_constraints(self._requirements)
 
     # -- the base model stays as it is --------------------------------------------------------
 
@@ -207,32 +225,19 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
     ) -> FitRows:
         """Return the checked and scored rows; also set `classes_` and the labels."""
-        check_number_parameter(
-            self.threshold,
-            "threshold",
-            (float, np.floating),
-            min_val=0,
-            max_val=1,
-            include_boundaries="neither",
-        )
-        check_same_rows(
-            {
-                "X": X,
-                "y": y,
-                "sensitive_features": sensitive_features,
-                "sample_weight": sample_weight,
-            }
-        )
+        limits: dict[str, Any] = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
+        check_number_parameter(self.threshold, "threshold", (float, np.floating), **limits)
+        given = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        check_same_rows({**given, "sample_weight": sample_weight})
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
-        get_constraint(self.constraints)
+        self._standing  # noqa: B018 - refuses constraints that cannot be used
         columns = read_columns(X, skip=self._unread())
         n_rows = len(columns[0])
         validate_data(self, X, skip_check_array=True, reset=True)
         labels = None if y is None else read_labels(y, "y")
         if labels is not None:
             check_length(labels, "y", n_rows)
-        unknown = getattr(self, "unknown_groups", "error")
-        groups = read_groups(sensitive_features, n_rows, unknown)
+        groups = read_groups(sensitive_features, n_rows, getattr(self, "unknown_groups", "error"))
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
@@ -247,10 +252,9 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self._columns_seen = [column.name for column in features]
         self._code_columns = [column.name for column in features if may_hold_codes(column)]
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
-        kept_groups = large_probable_groups(groups, weight, self.min_group_size)
-        rows = FitRows(
-            features, base, label, groups, in_constraint, weight, names, kept_groups=kept_groups
-        )
+        rows = FitRows(features, base, label, groups, in_constraint, weight, names)
+        rows = keep_large_groups(rows, self.min_group_size)
+        rows = with_strata(rows, (self._constraint, *(s.constraint for s in self._standing)), X)
         both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
         check_both_decisions(rows, self._constraint, both)
         return rows
@@ -403,16 +407,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         before fitting: ``X[name].astype("category")`` or ``.astype(str)``.
         """
         card = getattr(self, "scorecard_", None)
-        if card is None:
-            return ()
-        per_unit = {c.name for c in card.encoding.columns if isinstance(c, NumericTerms)}
-        has_points = {
-            column
-            for column, points in zip(card.encoding.term_columns, card.points, strict=True)
-            if points and column in per_unit
-        }
-        codes = getattr(self, "_code_columns", ())
-        return tuple(name for name in codes if name in has_points)
+        return columns_of_codes(card, getattr(self, "_code_columns", ())) if card else ()
 
     def _notebook_figures(self) -> Figures:
         is_held_out = self.fitted_param("confidence") is not None

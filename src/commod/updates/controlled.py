@@ -16,7 +16,6 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding
 from commod._record import Request
 from commod._solvers.concepts import Concepts
-from commod._statistics.promises import fairness_interval
 from commod._text import most_change_text
 from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
@@ -28,19 +27,25 @@ from commod.updates._controlled_parameters import (
     given_groups,
     read_change_cost,
 )
-from commod.updates._controlled_problem import fit_problem, reads_distance, whom_costs
+from commod.updates._controlled_problem import (
+    fit_problem,
+    metric_interval,
+    reads_distance,
+    whom_costs,
+)
 from commod.updates._expectation import Expectation
 from commod.updates._expectation_text import smallest_cell_text, store_expectation
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
+from commod.updates._fitted_update import FittedUpdate, fit_update
 from commod.updates._held_out import PromiseTest, take_fit_rows
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
-from commod.updates._new_rows import FittedUpdate, fit_update
 from commod.updates._problem import FitProblem
 from commod.updates._promise import fit_promise
 from commod.updates._scaled_concepts import concepts_of
 from commod.updates._search import SearchOutcome, changed_rows, price_of_target
 from commod.updates._search_candidate import candidates_of
+from commod.updates._stated import set_target
 from commod.updates._unknown_groups import store_unknown
 from commod.updates.ratio import RatioUpdate
 
@@ -394,7 +399,7 @@ class ControlledDebiaser(RatioUpdate):
     @property
     def _target(self) -> float:
         """Return the target; the ideal where only a budget was given."""
-        is_floor, target = self._constraint.higher_is_fairer, self.fitted_param("target")
+        is_floor, target = self._constraint.higher_is_fairer, self._stated_target
         if target is not None:
             return max(float(target), 1e-9) if is_floor else float(target)
         if self._is_budget:
@@ -405,7 +410,13 @@ class ControlledDebiaser(RatioUpdate):
     def _is_budget(self) -> bool:
         """Return whether a budget of changes was given and no target."""
         has_cap = self.fitted_param("max_changes") is not None
-        return has_cap and self.fitted_param("target") is None
+        return has_cap and self._stated_target is None
+
+    @property
+    def _stated_target(self) -> float | None:
+        """Return the parameter `target`, or the bound of the first constraint; None without."""
+        target = self.fitted_param("target")
+        return self._requirements.bounds[0] if target is None else target
 
     def _may_move(self) -> tuple[bool, bool]:
         """Return whether decisions may become positive, and may become negative."""
@@ -475,6 +486,7 @@ class ControlledDebiaser(RatioUpdate):
         self._store_outcome(problem.rows, decisions)
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
+        is_met = is_met and problem.keeps_standing(decisions)
         if fitted.expectation is not None:
             is_met = fitted.expectation.is_reached
         self.reached_ = self._is_budget or bool(is_met)
@@ -482,7 +494,7 @@ class ControlledDebiaser(RatioUpdate):
         if not problem.is_weighted and problem.rows.probabilities is None:
             level = float(self.confidence or 0.95)
             counts = problem.counts(decisions)
-            self.fairness_interval_ = fairness_interval(self.constraints, *counts, level)
+            self.fairness_interval_ = metric_interval(problem, counts, level)
         asked = problem.with_direction(*self._moves(self.fitted_param("direction")))
         costs = whom_costs(asked, decisions, self.fairness_)
         self.limit_, self.cost_, self.cost_limit_ = costs
@@ -522,7 +534,7 @@ class ControlledDebiaser(RatioUpdate):
         weights = [self.accuracy_weight] if weights is None else weights
         targets = read_numbers("targets", targets)
         for target in targets or ():
-            clone(self).set_params(target=target)._check_parameters()
+            set_target(clone(self), target)._check_parameters()
         candidates = []
         for weight in weights:
             model = clone(self).set_params(accuracy_weight=weight, confidence=None)
@@ -544,7 +556,7 @@ class ControlledDebiaser(RatioUpdate):
         fitted = clone(self)
         if target is not None:
             is_known = not np.isnan(target)
-            fitted.set_params(target=target if is_known else self._constraint.near_ideal)
+            set_target(fitted, target if is_known else self._constraint.near_ideal)
         fitted._take_reading(self)
         if target is None:
             fitted._store_update(problem, outcome)

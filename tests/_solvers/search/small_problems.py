@@ -3,10 +3,11 @@
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
+from inequalities import inequalities_of
 
 from commod._solvers.search.annealing import SearchTask
 from commod._solvers.search.design import Design, Lookup
-from commod._solvers.search.rates import Caps, Cells, change_effects, fairness_inequalities
+from commod._solvers.search.rates import Caps, Cells, change_effects
 from commod.metrics import fairness_value
 
 CONSTRAINTS = (
@@ -43,7 +44,7 @@ class Small:
         self.caps = Caps() if caps is None else caps
 
     def inequalities(self, target):
-        return fairness_inequalities(self.constraints, target, self.effects, self.caps)
+        return inequalities_of(self.constraints, target, self.effects, self.caps)
 
     def task(self, design, inequalities, bounds=None):
         columns = np.arange(design.width)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from inequalities import inequalities_of
 from scipy.optimize import check_grad
 from scipy.special import expit
 from small_problems import CONSTRAINTS, Small, small_design
@@ -17,7 +18,7 @@ from commod._solvers.search.annealing import (
 )
 from commod._solvers.search.design import Design, unit_spread
 from commod._solvers.search.offset import Direction, best_offset
-from commod._solvers.search.rates import Caps, Cells, change_effects, fairness_inequalities
+from commod._solvers.search.rates import Caps, Cells, change_effects
 
 
 @pytest.mark.parametrize("constraints", CONSTRAINTS)
@@ -28,7 +29,8 @@ def test_the_gradient_of_the_soft_objective(constraints, temperature):
     target = 0.9 if constraints == "demographic_parity" else 0.05
     inequalities = small.inequalities(target)
     soft = _SoftObjective(small.task(small_design(0, 60), inequalities), temperature)
-    v = 0.5 * np.random.default_rng(1).normal(size=7)
+    n_unknowns = 6 + inequalities.split.shape[1]
+    v = 0.5 * np.random.default_rng(1).normal(size=n_unknowns)
     multipliers = np.linspace(0, 0.5, len(inequalities.bound))
     error = check_grad(
         lambda v: soft.value_and_gradient(v, multipliers)[0],
@@ -45,11 +47,11 @@ def test_the_soft_objective_by_hand():
     inequalities = small.inequalities(0.9)
     design = small_design(2, 40)
     soft = _SoftObjective(small.task(design, inequalities), 0.2)
-    v = np.random.default_rng(3).normal(size=7)
+    v = np.random.default_rng(3).normal(size=6)
     multipliers = np.full(len(inequalities.bound), 0.3)
     p = expit((design.times(v[:5]) + v[5]) / 0.2) * small.may_change
     over = inequalities.matrix @ small.effects.sums(p) - inequalities.bound
-    np.testing.assert_allclose(soft.violations(v), over - inequalities.split * v[6])
+    np.testing.assert_allclose(soft.violations(v), over)
     force = np.maximum(0, multipliers + inequalities.penalty * over)
     penalty = force @ force / 2 / inequalities.penalty
     by_hand = small.effects.cost @ p + penalty + RIDGE / 2 * v[:5] @ v[:5]
@@ -59,15 +61,11 @@ def test_the_soft_objective_by_hand():
 def test_cold_soft_changes_are_the_changes():
     small = Small(6, n=50)
     design = small_design(4, 50)
-    v = np.random.default_rng(5).normal(size=7)
+    v = np.random.default_rng(5).normal(size=6)
     soft = _SoftObjective(small.task(design, small.inequalities(0.8)), 1e-4)
     changed = small.may_change & (design.times(v[:5]) + v[5] > 0)
     inequalities = small.inequalities(0.8)
-    over = (
-        inequalities.matrix @ small.effects.sums(changed)
-        - inequalities.bound
-        - inequalities.split * v[6]
-    )
+    over = inequalities.matrix @ small.effects.sums(changed) - inequalities.bound
     np.testing.assert_allclose(soft.violations(v), over, atol=1e-3)
 
 
@@ -97,9 +95,7 @@ def test_the_multiplier_is_the_cost_of_moving_the_offset():
     effects = change_effects(cells, decisions, np.ones(n), may_change=may_change)
     design = Design(rng.normal(size=(n, 1)), (), np.zeros(0), np.arange(1), np.arange(1))
     w = np.ones(1)
-    inequalities = [
-        fairness_inequalities("demographic_parity", t, effects, Caps()) for t in (0.70, 0.74)
-    ]
+    inequalities = [inequalities_of("demographic_parity", t, effects, Caps()) for t in (0.70, 0.74)]
     cuts = [best_offset(effects, limit, design.times(w), w) for limit in inequalities]
     task = SearchTask(design, effects, inequalities[0], np.arange(1), np.ones(n), (), None, 0.0)
     price = first_prices(task, cuts[0]).max()

@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from inequalities import inequalities_of
 
 from commod._data.columns import read_columns
 from commod._data.encoding import learn_encoding
 from commod._solvers.search.annealing import SearchTask
 from commod._solvers.search.design import Design
 from commod._solvers.search.path import REFERENCE_POSITION, solve, solve_path
-from commod._solvers.search.rates import Caps, Cells, change_effects, fairness_inequalities
+from commod._solvers.search.rates import Caps, Cells, change_effects
 
 
 def informative_columns(seed=0, n=600, n_categories=60):
@@ -35,7 +36,7 @@ def informative_columns(seed=0, n=600, n_categories=60):
     effects = change_effects(cells, decisions, np.ones(n), may_change=np.ones(n, dtype=bool))
 
     def task(target, sparsity, bounds=None):
-        inequalities = fairness_inequalities("demographic_parity", target, effects, Caps())
+        inequalities = inequalities_of("demographic_parity", target, effects, Caps())
         masks = [(group == 1) & ~decisions]
         return SearchTask(design, effects, inequalities, of, np.ones(n), masks, bounds, sparsity)
 

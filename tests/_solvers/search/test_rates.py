@@ -82,7 +82,7 @@ def test_limits_hold_exactly_where_the_metric_meets_the_target(seed, constraints
     inequalities = small.inequalities(target)
     over = inequalities.matrix @ small.effects.sums(changed) - inequalities.bound
     if inequalities.split.any():  # the two gaps may split the allowance
-        soft = over[inequalities.split > 0].max() + over[inequalities.split < 0].max()
+        soft = over[inequalities.split[:, 0] > 0].max() + over[inequalities.split[:, 0] < 0].max()
     else:
         soft = over[: inequalities.n_soft].max()
     assert (soft <= 1e-12) == bool(is_met(constraints, small.fairness(changed), target))

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inequalities import inequalities_of
 
 from commod._solvers.search import offset
 from commod._solvers.search.offset import best_offset
-from commod._solvers.search.rates import Caps, Cells, change_effects, fairness_inequalities
+from commod._solvers.search.rates import Caps, Cells, change_effects
 
 
 def problem(seed, with_caps=False, n=60):
@@ -42,7 +43,7 @@ def test_certain_probabilities_move_rates_as_the_true_cells_do(seed, with_caps):
 def test_certain_probabilities_lead_to_the_same_offset(seed, is_binned):
     rng, cells, weight, hard = problem(seed, with_caps=True)
     soft = hard.soften(certain(cells), weight)
-    inequalities = fairness_inequalities("demographic_parity", 0.9, hard, Caps(changes=0.3))
+    inequalities = inequalities_of("demographic_parity", 0.9, hard, Caps(changes=0.3))
     eta = rng.normal(size=60)
     with pytest.MonkeyPatch.context() as patch:
         if is_binned:

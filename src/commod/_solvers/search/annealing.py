@@ -145,6 +145,9 @@ class SearchTask:
 class _SoftObjective:
     """The augmented Lagrangian at one temperature; its unknowns v are (w, b, θ).
 
+    w has one weight per column of the design, and θ one entry per pair of gaps that share an
+    allowance.
+
     Each evaluation passes through the rows twice, block by block: once for the sums, and once for
     the gradient, which needs the sums. Only one number per row is kept in between.
     """
@@ -155,31 +158,36 @@ class _SoftObjective:
     def soft_changes(self, v: Floats) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows and by how much each row changes, between 0 and 1."""
         design = self.task.design
-        prepared = design.prepare(v[:-2] / -self.temperature)
+        prepared = design.prepare(v[: design.width] / -self.temperature)
         for rows in row_blocks(len(design)):
             eta = design.weighted_sums(prepared, rows)
-            eta -= v[-2] / self.temperature
+            eta -= v[design.width] / self.temperature
             np.exp(np.minimum(eta, MAX_EXPONENT, out=eta), out=eta)
             eta += 1.0
             yield rows, np.divide(1.0, eta, out=eta)
 
     def violations(self, v: Floats) -> Floats:
         """Return by how much soft changes exceed each limit, negative where they keep it."""
+        return self._violations_at(self.sums(v), v)
+
+    def sums(self, v: Floats) -> Floats:
+        """Return the sums after soft changes, shape (K,)."""
         effects = self.task.effects
         sums = effects.base_sums.copy()
         for rows, p in self.soft_changes(v):
             sums += effects.added(p, rows)
-        return self._violations_at(sums, v)
+        return sums
 
     def _violations_at(self, sums: Floats, v: Floats) -> Floats:
-        inequalities = self.task.inequalities
+        inequalities, theta = self.task.inequalities, v[self.task.design.width + 1 :]
         return np.asarray(
-            inequalities.matrix @ sums - inequalities.bound - inequalities.split * v[-1]
+            inequalities.matrix @ sums - inequalities.bound - inequalities.split @ theta
         )
 
     def value_and_gradient(self, v: Floats, multipliers: Floats) -> tuple[float, Floats]:
         """Return the objective and its gradient, the shape of `v`."""
-        w, design = v[:-2], self.task.design
+        design = self.task.design
+        w = v[: design.width]
         effects, inequalities = self.task.effects, self.task.inequalities
         sums, cost = effects.base_sums.copy(), 0.0
         blocks = []
@@ -198,8 +206,8 @@ class _SoftObjective:
             by_offset += float(by_eta.sum())
             design.add_to_totals(totals, by_eta, rows)
         by_w = design.gradient_from(totals) / self.temperature + RIDGE * w
-        by_rest = [by_offset / self.temperature, float(-inequalities.split @ force)]
-        return float(value), np.concatenate([by_w, by_rest])
+        by_split = -(force @ inequalities.split)
+        return float(value), np.concatenate([by_w, [by_offset / self.temperature], by_split])
 
     def first_multipliers(self, v: Floats) -> Floats:
         """Return multipliers at which a small move of the offset neither gains nor loses.
@@ -226,13 +234,16 @@ class _SoftObjective:
             multipliers[is_priced] = min(price, MAX_FIRST_MULTIPLIER)
         return multipliers
 
-    def even_split(self, v: Floats) -> float:
-        """Return the θ at which two gaps that share an allowance exceed it equally; 0 for one."""
+    def even_split(self, v: Floats) -> Floats:
+        """Return the θ at which two gaps that share an allowance exceed it equally, (T,)."""
         split = self.task.inequalities.split
-        if not split.any():
-            return 0.0
-        violations = self.violations(v)
-        return float(violations[split > 0].max() - violations[split < 0].max()) / 2
+        if not split.shape[1]:
+            return np.zeros(0)
+        violations = self.violations(v)[:, None]
+        first, second = (
+            np.where(sign * split > 0, violations, -np.inf).max(axis=0) for sign in (1, -1)
+        )
+        return np.asarray((first - second) / 2)
 
 
 def first_prices(task: SearchTask, direction: Direction) -> Floats:
@@ -242,8 +253,14 @@ def first_prices(task: SearchTask, direction: Direction) -> Floats:
     """
     spread = float(task.design.times(direction.w).std())
     spread = spread if spread > 0 else 1.0
-    v = np.concatenate([direction.w, [direction.offset, 0.0]]) / spread
+    v = _unknowns(task, direction) / spread
     return _SoftObjective(task, PRICING_TEMPERATURE).first_multipliers(v)
+
+
+def _unknowns(task: SearchTask, direction: Direction) -> Floats:
+    """Return the unknowns (w, b, θ) of a direction; θ is 0."""
+    n_pairs = task.inequalities.split.shape[1]
+    return np.concatenate([direction.w, [direction.offset], np.zeros(n_pairs)])
 
 
 def full_costs(task: SearchTask, direction: Direction) -> Floats:
@@ -263,26 +280,36 @@ def anneal(task: SearchTask, start: Floats, *, is_short: bool = True) -> Directi
     """
     temperatures = SHORT_TEMPERATURES if is_short else FULL_TEMPERATURES
     n_steps = N_STEPS_SHORT if is_short else N_STEPS_FULL
-    inequalities = task.inequalities
+    inequalities, width = task.inequalities, task.design.width
     best = current = task.with_offset(unit_spread(task.design, start))
-    bounds = None if task.bounds is None else [*task.bounds, (None, None), (None, None)]
+    n_free = 1 + inequalities.split.shape[1]
+    bounds = None if task.bounds is None else [*task.bounds, *[(None, None)] * n_free]
     # the first multiplier of a single limit is right; those of several need a second round
     n_rounds = (
         1 if task.effects.n_cells <= 2 and len(inequalities.bound) == inequalities.n_soft else 2
     )
     for temperature in temperatures:
-        soft = _SoftObjective(task, temperature)
-        v = np.concatenate([current.w, [current.offset, 0.0]])
-        v[-1] = soft.even_split(v)
+        v = _unknowns(task, current)
+        soft = _tangent(_SoftObjective(task, temperature), v)
+        v[width + 1 :] = soft.even_split(v)
         multipliers = soft.first_multipliers(v)
         for i in range(n_rounds):
             if i:
+                soft = _tangent(soft, v)
                 multipliers = np.maximum(
                     0.0, multipliers + inequalities.penalty * soft.violations(v)
                 )
             objective = partial(soft.value_and_gradient, multipliers=multipliers)
             v = descend(objective, v, n_steps=n_steps, tolerance=TOLERANCE, bounds=bounds)
-        current = task.with_offset(unit_spread(task.design, v[:-2]))
+        current = task.with_offset(unit_spread(task.design, v[:width]))
         if current.better_than(best):
             best = current
     return best
+
+
+def _tangent(soft: _SoftObjective, v: Floats) -> _SoftObjective:
+    """Return the objective with the inequalities of the tangents at `v`; itself where exact."""
+    if soft.task.inequalities.is_linear:
+        return soft
+    inequalities = soft.task.inequalities.at(soft.sums(v))
+    return replace(soft, task=replace(soft.task, inequalities=inequalities))

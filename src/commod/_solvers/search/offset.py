@@ -121,20 +121,12 @@ def _cheapest(
 
 def _excess(inequalities: SumInequalities, sums: Floats) -> tuple[Floats, Floats]:
     """Return by how much target and caps are exceeded at each column of `sums`, both (m,)."""
-    excess = inequalities.matrix @ sums - inequalities.bound[:, None]
-    soft = excess[: inequalities.n_soft]
-    is_split = inequalities.split != 0
-    if is_split.any():  # the two gaps share an allowance: only their sum counts
-        first = excess[inequalities.split > 0].max(axis=0)
-        second = excess[inequalities.split < 0].max(axis=0)
-        soft = np.vstack([(first + second)[None], soft[~is_split[: inequalities.n_soft]]])
-    target = soft.max(axis=0, initial=-np.inf)
-    if (
-        inequalities.n_rates
-    ):  # relative to the highest rate: between rates near zero all gaps are small
-        highest = np.maximum(sums[: inequalities.n_rates].max(axis=0), ROUNDING)
-        target = np.where(target > ROUNDING, target / highest, target)
-    return target, excess[inequalities.n_soft :].max(axis=0, initial=-np.inf)
+    target = np.full(sums.shape[1], -np.inf)
+    for required in inequalities.requirements:
+        np.maximum(target, required.excess(sums), out=target)
+    n_soft = inequalities.n_soft
+    caps = inequalities.matrix[n_soft:] @ sums - inequalities.bound[n_soft:, None]
+    return target, caps.max(axis=0, initial=-np.inf)
 
 
 def _offset_after(sorted_eta: Floats, k: int) -> float:
@@ -194,9 +186,19 @@ def _bin_prefixes(effects: ChangeEffects, bins: Index, size: int) -> Iterator[Pr
 def _bin_rates(effects: ChangeEffects, bins: Index) -> Floats:
     """Return by how much all rows of each bin move each rate, (n_cells, N_BINS)."""
     if effects.soft_step is not None:
-        return np.stack([np.bincount(bins, step, minlength=N_BINS) for step in effects.soft_step])
+        return _soft_bin_rates(effects, effects.soft_step, bins)
     for rows in row_blocks(len(effects)):
         bins[rows] += effects.cell[rows].astype(np.intp) * N_BINS
     size = (effects.n_cells + 1) * N_BINS
     rates = np.bincount(bins, effects.step, minlength=size).reshape(-1, N_BINS)
     return np.asarray(rates[:-1], dtype=np.float64)
+
+
+def _soft_bin_rates(effects: ChangeEffects, steps: Floats, bins: Index) -> Floats:
+    """Return by how much all rows of each bin are expected to move each rate, (n_cells, N_BINS)."""
+    if effects.stratum is not None:
+        bins = bins + effects.stratum * N_BINS
+    n_strata = effects.n_cells // len(steps)
+    rates = [np.bincount(bins, step, minlength=n_strata * N_BINS) for step in steps]
+    by_stratum = np.stack([rate.reshape(n_strata, N_BINS) for rate in rates], axis=1)
+    return np.asarray(by_stratum.reshape(effects.n_cells, N_BINS), dtype=np.float64)

@@ -6,12 +6,15 @@ rows, `SumInequalities` the inequalities that the sums have to keep.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.design import MAX_ROWS_WITH_WIDE_CODES
+from commod.metrics._comparison import Comparison, LinearForm
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
 Floats = NDArray[np.float64]
@@ -101,10 +104,11 @@ class ChangeEffects:
     - `base_sums` (K,): the sums before any change.
     - `smallest_step` (n_cells,): the rate that the lightest row of each cell stands for.
     - `is_raised` (n,): whether the change makes the decision positive.
-    - `soft_step` (n_cells, n): by how much the change is expected to move each rate, where a row
-      belongs to every cell with a probability. It replaces `cell` and `step`; None for true cells.
-    - `true_step` (n_cells, n): the same where users state the probabilities, because groups are not
-      known. It is then what the change does to the rates that are measured.
+    - `soft_step` (k, n): by how much the change is expected to move each of k rates, where a row
+      belongs to k cells with a probability. It replaces `cell` and `step`; None for true cells.
+    - `stratum` (n,): which k of the cells these are: the first k for 0, the next k for 1, …
+    - `true_step` (k, n), `true_stratum` (n,): the same where users state the probabilities, because
+      groups are not known. They are then what the change does to the rates that are measured.
     """
 
     may_change: Mask
@@ -117,7 +121,9 @@ class ChangeEffects:
     smallest_step: Floats
     is_raised: Mask
     soft_step: Floats | None = None
+    stratum: NDArray[np.integer] | None = None
     true_step: Floats | None = None
+    true_stratum: NDArray[np.integer] | None = None
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -146,49 +152,74 @@ class ChangeEffects:
             extra=self.extra[:, rows],
             is_raised=self.is_raised[rows],
             soft_step=None if self.soft_step is None else self.soft_step[:, rows],
+            stratum=None if self.stratum is None else self.stratum[rows],
             true_step=None if self.true_step is None else self.true_step[:, rows],
+            true_stratum=None if self.true_stratum is None else self.true_stratum[rows],
         )
 
-    def soften(self, probabilities: Floats, weight: Floats) -> ChangeEffects:
-        """Return the expected effects where row i is in cell c with `probabilities` (n, n_cells).
+    def soften(
+        self, probabilities: Floats, weight: Floats, stratum: NDArray[np.integer] | None = None
+    ) -> ChangeEffects:
+        """Return the expected effects where row i is in cell c with `probabilities` (n, k).
 
-        `weight` (n,) is that of the rows. Rates before any change stay those of the true cells.
+        `weight` (n,) is that of the rows. `stratum` (n,) says which k of the cells these are; None
+        where there are k cells. Rates before any change stay those of the true cells.
         """
-        shares = weight[:, None] * probabilities
-        shares /= np.maximum(shares.sum(axis=0), TINY)
+        shares = weight * probabilities.T
+        for share in shares:
+            totals = share.sum() if stratum is None else np.bincount(stratum, share)[stratum]
+            share /= np.maximum(totals, TINY)
         sign = np.where(self.is_raised, 1.0, -1.0) * self.may_change
-        return replace(self, soft_step=np.ascontiguousarray((sign[:, None] * shares).T))
+        return replace(self, soft_step=np.ascontiguousarray(sign * shares), stratum=stratum)
 
-    def with_true_probabilities(self, probabilities: Floats, weight: Floats) -> ChangeEffects:
+    def with_true_probabilities(
+        self, probabilities: Floats, weight: Floats, stratum: NDArray[np.integer] | None = None
+    ) -> ChangeEffects:
         """Return the effects where the rates that are measured are expectations.
 
-        Row i is in cell c with `probabilities` (n, n_cells), and `base_sums` are expected rates.
+        The arguments are those of `soften`, and `base_sums` are expected rates.
         """
-        soft = self.soften(probabilities, weight)
-        return replace(soft, true_step=soft.soft_step)
+        soft = self.soften(probabilities, weight, stratum)
+        return replace(soft, true_step=soft.soft_step, true_stratum=stratum)
 
     def on_true_cells(self) -> ChangeEffects:
         """Return the effects on the rates that are measured."""
-        return replace(self, soft_step=self.true_step)
+        return replace(self, soft_step=self.true_step, stratum=self.true_stratum)
 
     def rate_steps(self, rows: slice | NDArray[np.intp]) -> Floats:
         """Return by how much a change of each of `rows` moves each rate, (n_cells, m)."""
-        if self.soft_step is not None:
-            return self.soft_step[:, rows]
-        cell = self.cell[rows]
-        moves = np.zeros((self.n_cells + 1, len(cell)))
-        moves[cell, np.arange(len(cell))] = self.step[rows]
-        return moves[:-1]
+        if self.soft_step is None:
+            cell = self.cell[rows]
+            moves = np.zeros((self.n_cells + 1, len(cell)))
+            moves[cell, np.arange(len(cell))] = self.step[rows]
+            return moves[:-1]
+        steps = self.soft_step[:, rows]
+        if self.stratum is None:
+            return steps
+        moves = np.zeros((self.n_cells, steps.shape[1]))
+        for k, step in enumerate(steps):
+            moves[self.stratum[rows] * len(steps) + k, np.arange(len(step))] = step
+        return moves
 
     def added(self, shares: Floats, rows: slice = slice(None)) -> Floats:
         """Return what changes of `rows` by `shares` (m,) add to the sums, shape (K,)."""
         if self.soft_step is not None:
-            rates = self.soft_step[:, rows] @ shares
+            rates = self._soft_moves(shares, rows)
         else:
             moves = self.step[rows] * shares
             counted = np.bincount(self.cell[rows], moves, minlength=self.n_cells + 1)
             rates = np.asarray(counted[:-1], dtype=np.float64)
         return np.concatenate([rates, self.extra[:, rows] @ shares]) if len(self.extra) else rates
+
+    def _soft_moves(self, shares: Floats, rows: slice) -> Floats:
+        """Return by how much changes of `rows` by `shares` (m,) move the rates, (n_cells,)."""
+        assert self.soft_step is not None
+        steps = self.soft_step[:, rows]
+        if self.stratum is None:
+            return np.asarray(steps @ shares)
+        n_strata = self.n_cells // len(steps)
+        moves = [np.bincount(self.stratum[rows], step * shares, n_strata) for step in steps]
+        return np.stack(moves, axis=1).ravel().astype(np.float64, copy=False)
 
     def sums(self, shares: Mask | Floats) -> Floats:
         """Return the sums after changes by `shares` (n,), shape (K,)."""
@@ -196,7 +227,11 @@ class ChangeEffects:
 
     def costs_at(self, prices: Floats, rows: slice = slice(None)) -> Floats:
         """Return the full cost of changing each of `rows` where the sums have `prices` (K,)."""
-        if self.soft_step is not None:
+        if self.soft_step is not None and self.stratum is not None:
+            steps = self.soft_step[:, rows]
+            by_stratum = prices[: self.n_cells].reshape(-1, len(steps))
+            costs = (by_stratum[self.stratum[rows]].T * steps).sum(axis=0)
+        elif self.soft_step is not None:
             costs = prices[: self.n_cells] @ self.soft_step[:, rows]
         else:
             by_cell = np.append(prices[: self.n_cells], 0.0)
@@ -235,7 +270,7 @@ def change_effects(
     known_gain = gain if counted is None else gain * counted
     expected = known_gain if expected_gain is None else expected_gain * (1 - TIE_BREAK)
     sign = np.where(decisions, -1.0, 1.0)
-    totals = cells.totals(weight).ravel()
+    totals = np.maximum(cells.totals(weight).ravel(), TINY)  # of an empty cell: a rate of 0
     cell = np.where(cells.index >= 0, cells.index, len(totals))
     if n > MAX_ROWS_WITH_WIDE_CODES:
         cell = cell.astype(np.min_scalar_type(len(totals)))
@@ -264,22 +299,41 @@ def _lightest(cells: Cells, weight: Floats) -> Floats:
     counted = (cells.index >= 0) & (weight > 0)
     lightest = np.full(cells.shape[0] * cells.shape[1], np.inf)
     np.minimum.at(lightest, cells.index[counted], weight[counted])
-    # a cell that is the most likely one of no row has the lightest row of all
-    return np.where(np.isinf(lightest), weight[counted].min(initial=np.inf), lightest)
+    return np.where(np.isinf(lightest), 0.0, lightest)
 
 
 # ---------------------------------------------------------------------------------------------
 # What the sums have to keep
 
 
+class Requirement(NamedTuple):
+    """A comparison and its bound, as a function of the sums at `cells` (k,)."""
+
+    comparison: Comparison
+    bound: float
+    cells: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, comparison: Comparison, bound: float) -> Requirement:
+        """Return the requirement; it forgets the cells that it does not depend on."""
+        cells = np.unique(np.concatenate([table.cells for table in comparison.tables]))
+        tables = tuple(table.on_cells(cells) for table in comparison.tables)
+        return cls(replace(comparison, tables=tables), bound, cells)
+
+    def excess(self, sums: Floats) -> Floats:
+        """Return by how much the bound is missed at each column of `sums` (K, m), shape (m,)."""
+        return self.comparison.excess(sums[self.cells], self.bound)
+
+
 @dataclass(frozen=True)
 class SumInequalities:
-    """Linear inequalities on the sums q: matrix @ q ≤ bound + split·θ, where θ is free.
+    """Linear inequalities on the sums q: matrix @ q ≤ bound + split @ θ, where θ is free.
 
-    `split` lets the two gaps of equalized odds share one allowance; zeros otherwise. The first
+    `split` (m, T) lets two gaps share one allowance; T is how many pairs of gaps do. The first
     `n_soft` inequalities are the target, which gives way to the others, the caps. `penalty` is
-    the weight of a squared violation while changes are soft. Where the target is a ratio of
-    rates, the first `n_rates` sums are these rates; otherwise `n_rates` is 0.
+    the weight of a squared violation while changes are soft. `requirements` are what the target
+    asks for exactly. Where these are not linear in the sums, the inequalities are those of their
+    tangents.
     """
 
     matrix: Floats
@@ -287,32 +341,80 @@ class SumInequalities:
     split: Floats
     n_soft: int
     penalty: float
-    n_rates: int = 0
+    requirements: tuple[Requirement, ...]
+    smallest_step: Floats
+
+    @property
+    def is_linear(self) -> bool:
+        """Return whether the inequalities are exact."""
+        return all(required.comparison.is_linear for required in self.requirements)
+
+    def at(self, sums: Floats) -> SumInequalities:
+        """Return the inequalities of the tangents at `sums` (K,); themselves where exact."""
+        if self.is_linear:
+            return self
+        soft = _linear_forms(self.requirements, sums, self.smallest_step)
+        parts = zip(soft, (self.matrix, self.bound, self.split), strict=True)
+        matrix, bound, split = (np.concatenate([new, old[self.n_soft :]]) for new, old in parts)
+        return replace(self, matrix=matrix, bound=bound, split=split)
 
 
 def fairness_inequalities(
-    constraints: ConstraintLike, target: float, effects: ChangeEffects, caps: Caps
+    compared: Sequence[tuple[Comparison, float]], effects: ChangeEffects, caps: Caps
 ) -> SumInequalities:
-    """Return "P-rule ≥ target", or "gap ≤ target", and the caps as linear inequalities."""
-    constraint = get_constraint(constraints)
-    n_groups, n_sums = effects.n_cells // len(constraint.rate_rows), len(effects.base_sums)
-    target_inequalities = constraint.inequalities(target, n_groups)
-    soft = np.zeros((len(target_inequalities.bound), n_sums))
-    soft[:, : target_inequalities.matrix.shape[1]] = target_inequalities.matrix
-    bound, split = target_inequalities.bound, target_inequalities.split
-    if constraint.is_ratio:  # equal rates of zero are undefined, not fair
-        soft = np.vstack([soft, -np.eye(n_groups, n_sums)])
-        bound = np.concatenate([bound, -0.5 * effects.smallest_step])
-        split = np.concatenate([split, np.zeros(n_groups)])
-    hard, hard_bound = _cap_limits(caps, n_sums)
-    largest_violation = max(float((soft @ effects.base_sums - bound).max()), 1e-3)
+    """Return the bounds of comparisons, which are functions of the cells' rates, and the caps."""
+    sums = effects.base_sums
+    requirements = tuple(Requirement.of(*one) for one in compared)
+    soft, bound, split = _linear_forms(requirements, sums, effects.smallest_step)
+    hard, hard_bound = _cap_limits(caps, len(sums))
+    largest_violation = max(float((soft @ sums - bound).max(initial=0.0)), 1e-3)
     return SumInequalities(
         matrix=np.vstack([soft, hard]),
         bound=np.concatenate([bound, hard_bound]),
-        split=np.concatenate([split, np.zeros(len(hard_bound))]),
+        split=np.concatenate([split, np.zeros((len(hard_bound), split.shape[1]))]),
         n_soft=len(soft),
         penalty=3.0 / largest_violation,
-        n_rates=n_groups if constraint.is_ratio else 0,
+        requirements=requirements,
+        smallest_step=effects.smallest_step,
+    )
+
+
+def _linear_forms(
+    requirements: Sequence[Requirement], sums: Floats, smallest_step: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return matrix, bound and split of the requirements, or of their tangents at `sums` (K,)."""
+    n_pairs = sum(len(one.comparison.tables) == 2 for one in requirements)
+    matrices, bounds, splits = [], [], []
+    pair = 0
+    for comparison, bound, cells in requirements:
+        form = comparison.linear_form(bound, sums[cells])
+        if comparison.kind == "ratio":  # equal numbers of zero are undefined, not fair
+            form = _above_zero(form, comparison, smallest_step[cells], sums[cells])
+        matrix, split = np.zeros((len(form.bound), len(sums))), np.zeros((len(form.bound), n_pairs))
+        matrix[:, cells] = form.matrix
+        if len(comparison.tables) == 2:
+            split[:, pair] = form.split
+            pair += 1
+        matrices.append(matrix)
+        bounds.append(form.bound)
+        splits.append(split)
+    if not matrices:
+        return np.zeros((0, len(sums))), np.zeros(0), np.zeros((0, 0))
+    return np.vstack(matrices), np.concatenate(bounds), np.vstack(splits)
+
+
+def _above_zero(
+    form: LinearForm, comparison: Comparison, smallest_step: Floats, rates: Floats
+) -> LinearForm:
+    """Return the inequalities and one more per group: its number is above half of a step."""
+    line = comparison.tables[0].linearised(rates)
+    steps = np.abs(line.numerator) * smallest_step
+    least = np.where(steps > 0, steps, np.inf).min(axis=1)
+    least = np.where(np.isfinite(least), 0.5 * least, 0.0)
+    return LinearForm(
+        np.vstack([form.matrix, -line.numerator]),
+        np.concatenate([form.bound, line.constant - least]),
+        np.concatenate([form.split, np.zeros(len(least))]),
     )
 
 

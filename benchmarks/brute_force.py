@@ -1,0 +1,240 @@
+"""Find the fewest changes by trying every vector of decisions: what exact limits must agree with.
+
+Values of constraints are computed here from confusion counts, without the library's comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod.bounds._general import GeneralLimit, fewest_changes_of
+from commod.exceptions import InputError
+from commod.metrics._cells import CellTable, Strata, strata_of
+from commod.metrics._constraint import (
+    FALSE_POSITIVE_RATE,
+    SELECTION_RATE,
+    TRUE_POSITIVE_RATE,
+    Constraint,
+    Within,
+)
+from commod.metrics._measures import MEASURES
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+BOTH = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
+EVERY = Within("column", min_rows=1)
+AVERAGE = Within("column", min_rows=1, over="average")
+
+FLOORS = (0.3, 0.5, 2 / 3, 0.8, 0.9, 1.0)
+CEILINGS = (0.0, 0.1, 0.2, 0.25, 1 / 3, 0.5)
+DIRECTIONS = ((True, True), (True, True), (True, False), (False, True))
+
+
+def _of(comparison: str, rows: tuple, measure: str | None = None, within=None) -> Constraint:
+    name = measure or "rates"
+    known = None if measure is None else MEASURES[measure]
+    return Constraint(name, name, rows, comparison, known, within)
+
+
+PARITY = _of("ratio", (SELECTION_RATE,))
+PARITY_GAP = _of("difference", (SELECTION_RATE,))
+ODDS = _of("difference", BOTH)
+TPR_GAP = _of("difference", (TRUE_POSITIVE_RATE,))
+FPR_GAP = _of("difference", (FALSE_POSITIVE_RATE,))
+ACCURACY = _of("difference", BOTH, "accuracy")
+PRECISION = _of("difference", BOTH, "precision")
+MINIMUM_RATE = _of("floor", (SELECTION_RATE,))
+
+
+def _within(constraint: Constraint, within: Within) -> Constraint:
+    return Constraint(
+        constraint.name,
+        constraint.metric,
+        constraint.rate_rows,
+        constraint.comparison,
+        constraint.measure,
+        within,
+    )
+
+
+CASES: dict[str, tuple[Constraint, ...]] = {
+    # one constraint
+    "P-rule": (PARITY,),
+    "equalized odds, sum": (ODDS,),
+    "equalized odds, largest": (_of("largest", BOTH),),
+    "ratio of TPR": (_of("ratio", (TRUE_POSITIVE_RATE,)),),
+    "minimum rate": (MINIMUM_RATE,),
+    "minimum TPR": (_of("floor", (TRUE_POSITIVE_RATE,)),),
+    "maximum FPR": (_of("ceiling", (FALSE_POSITIVE_RATE,)),),
+    "accuracy": (ACCURACY,),
+    "minimum accuracy": (_of("floor", BOTH, "accuracy"),),
+    "ratio of FNR": (_of("ratio", (TRUE_POSITIVE_RATE,), "false negative rate"),),
+    "precision": (PRECISION,),
+    "ratio of precision": (_of("ratio", BOTH, "precision"),),
+    "minimum precision": (_of("floor", BOTH, "precision"),),
+    "error ratio": (_of("difference", BOTH, "error ratio"),),
+    "F1 score": (_of("difference", BOTH, "F1 score"),),
+    # conditional
+    "P-rule in every stratum": (_within(PARITY, EVERY),),
+    "P-rule of averages": (_within(PARITY, AVERAGE),),
+    "equalized odds in every stratum": (_within(ODDS, EVERY),),
+    "equalized odds of averages": (_within(ODDS, AVERAGE),),
+    "precision in every stratum": (_within(PRECISION, EVERY),),
+    "precision of averages": (_within(PRECISION, AVERAGE),),
+    "minimum rate in every stratum": (_within(MINIMUM_RATE, EVERY),),
+    # two
+    "P-rule, equalized odds": (PARITY, ODDS),
+    "TPR, FPR": (TPR_GAP, FPR_GAP),
+    "minimum rate, parity gap": (MINIMUM_RATE, PARITY_GAP),
+    "accuracy, P-rule": (ACCURACY, PARITY),
+    "precision, P-rule": (PRECISION, PARITY),
+    "precision, P-rule in every stratum": (PRECISION, _within(PARITY, EVERY)),
+    "P-rule of all and in every stratum": (PARITY, _within(PARITY, EVERY)),
+    "precision, error ratio": (PRECISION, _of("ratio", BOTH, "error ratio")),
+    # three
+    "P-rule, TPR, minimum rate": (PARITY, TPR_GAP, MINIMUM_RATE),
+    "P-rule of averages, TPR, accuracy": (_within(PARITY, AVERAGE), TPR_GAP, ACCURACY),
+    "precision, parity gap, minimum rate": (PRECISION, PARITY_GAP, MINIMUM_RATE),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A small table of people, and constraints with a bound each."""
+
+    constraints: tuple[Constraint, ...]
+    bounds: tuple[float, ...]
+    group: NDArray[np.intp]
+    label: BoolArray
+    decisions: BoolArray
+    strata: tuple[Strata, ...]
+    n_groups: int
+    may_raise: bool
+    may_lower: bool
+
+
+def random_case(name: str, rng: np.random.Generator, n_rows: int = 9) -> Case:
+    """Return random people and bounds; the conditions leave something to compare."""
+    constraints = CASES[name]
+    n_groups = int(rng.choice([2, 2, 3]))
+    while True:
+        group = np.r_[np.arange(n_groups), rng.integers(n_groups, size=n_rows - n_groups)]
+        label, decisions = rng.random((2, n_rows)) < rng.uniform(0.2, 0.8, size=(2, 1))
+        column = rng.integers(2, size=n_rows)
+        try:
+            strata = tuple(
+                Strata.everybody(n_rows, n_groups)
+                if one.within is None
+                else strata_of(one, column, ("c", "d"), group, n_groups, label)
+                for one in constraints
+            )
+        except InputError:
+            continue
+        bounds = tuple(
+            float(rng.choice(FLOORS if one.higher_is_fairer else CEILINGS)) for one in constraints
+        )
+        directions = DIRECTIONS[rng.integers(len(DIRECTIONS))]
+        return Case(constraints, bounds, group, label, decisions, strata, n_groups, *directions)
+
+
+def exact_limit(case: Case) -> GeneralLimit | None:
+    """Return the limit of the library."""
+    cells = CellTable.of(case.constraints, case.strata, case.group, case.n_groups, case.label)
+    sizes = cells.totals(np.ones(len(case.group)))
+    compared = [
+        (comparison, bound)
+        for i, bound in enumerate(case.bounds)
+        for comparison in cells.comparisons(i, sizes)
+    ]
+    positives = cells.totals(case.decisions.astype(np.float64))
+    return fewest_changes_of(
+        compared,
+        sizes.astype(np.int64),
+        positives.astype(np.int64),
+        may_raise=case.may_raise,
+        may_lower=case.may_lower,
+    )
+
+
+def brute_force(case: Case) -> int | None:
+    """Return the fewest changes over all vectors of decisions; None where none keeps all bounds."""
+    n_rows = len(case.group)
+    after = (np.arange(2**n_rows)[:, None] >> np.arange(n_rows)) & 1 == 1
+    changed = after != case.decisions
+    is_allowed = np.ones(len(after), dtype=bool)
+    if not case.may_raise:
+        is_allowed &= ~(changed & after).any(axis=1)
+    if not case.may_lower:
+        is_allowed &= ~(changed & ~after).any(axis=1)
+    after, changed = after[is_allowed], changed[is_allowed]
+    is_kept = np.ones(len(after), dtype=bool)
+    for constraint, bound, strata in zip(case.constraints, case.bounds, case.strata, strict=True):
+        values = np.round(_values(constraint, strata, case, after), 12)
+        is_kept &= values >= bound if constraint.higher_is_fairer else values <= bound
+    return int(changed[is_kept].sum(axis=1).min()) if is_kept.any() else None
+
+
+def _values(constraint: Constraint, strata: Strata, case: Case, after: BoolArray) -> FloatArray:
+    """Return the value of a constraint for each row of decisions `after` (k, n), NaN if undefined."""
+    is_average = constraint.within is not None and constraint.within.over == "average"
+    worst: Callable[..., FloatArray] = np.min if constraint.higher_is_fairer else np.max
+    if is_average:
+        blocks = [list(range(len(strata.is_compared)))]
+    else:
+        blocks = [[s] for s in range(len(strata.is_compared))]
+    values = []
+    for block in blocks:
+        groups = np.flatnonzero(strata.is_compared[block].all(axis=0))
+        if len(groups) < constraint.min_groups:
+            continue
+        numbers = [
+            np.stack([_number(measure, strata, case, after, block, g) for g in groups])
+            for measure in constraint.measures
+        ]
+        values.append(_combined(constraint.comparison, numbers))
+    return worst(np.stack(values), axis=0)
+
+
+def _combined(comparison: str, numbers: Sequence[FloatArray]) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        match comparison:
+            case "ratio":
+                return numbers[0].min(axis=0) / numbers[0].max(axis=0)
+            case "floor":
+                return numbers[0].min(axis=0)
+            case "ceiling":
+                return numbers[0].max(axis=0)
+        gaps = np.stack([table.max(axis=0) - table.min(axis=0) for table in numbers])
+        return gaps.sum(axis=0) if comparison == "difference" else gaps.max(axis=0)
+
+
+def _number(measure, strata: Strata, case: Case, after: BoolArray, block, group) -> FloatArray:
+    """Return a measure of one group (k,): its average over the strata of a block."""
+    counted = (
+        np.ones(len(case.group), bool) if measure.label is None else case.label == measure.label
+    )
+    in_block = counted & np.isin(strata.codes, block) & (case.group >= 0)
+    top = np.zeros(len(after))
+    bottom = np.zeros(len(after))
+    for s in block:
+        in_stratum = counted & (strata.codes == s)
+        members = (case.group == group) & (strata.codes == s)
+        share = in_stratum.sum() / in_block.sum()
+        n_members = (members & counted).sum()
+        factor = share / n_members if len(block) > 1 else 1.0
+        label, positive = case.label[members], after[:, members]
+        counts = (
+            (positive & label).sum(axis=1),
+            (positive & ~label).sum(axis=1),
+            (~positive & label).sum(axis=1),
+            (~positive & ~label).sum(axis=1),
+        )
+        top += factor * sum(w * n for w, n in zip(measure.numerator, counts, strict=True))
+        bottom += factor * sum(w * n for w, n in zip(measure.denominator, counts, strict=True))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(bottom > 0, top / bottom, np.nan)

@@ -1,0 +1,109 @@
+"""Read the columns that people are compared within: Fairlearn's control features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.codes import check_text, code_array, code_series
+from commod._data.groups import Groups, read_groups
+from commod._data.labels import check_length, one_dimensional
+from commod._data.tables import from_native
+from commod._text import did_you_mean, list_names, n_of
+from commod.exceptions import InputError, InputTypeError
+
+UNNAMED = "control_features"  # the name of a column that has none
+
+
+def read_control_features(control_features: Any, n_rows: int) -> dict[str, Groups]:
+    """Return the strata of each column of `control_features` by its name.
+
+    A column is a series, an array (n,), an array (n, 1), or one of a frame or a dict. A column
+    without a name is called "control_features".
+    """
+    return {
+        name: read_stratum_column(values, n_rows, name)
+        for name, values in _columns(control_features).items()
+    }
+
+
+def _columns(control_features: Any) -> dict[str, Any]:
+    native = from_native(control_features, "control_features")
+    if isinstance(native, nw.Series):
+        return {str(native.name) if native.name not in (None, "") else UNNAMED: native}
+    if isinstance(native, nw.DataFrame):
+        return {str(name): native[name] for name in native.columns}
+    if isinstance(control_features, dict):
+        return {
+            str(name): one_dimensional(column, f"control_features[{name!r}]")
+            for name, column in control_features.items()
+        }
+    is_array = isinstance(control_features, np.ndarray)  # entries of lists keep their types
+    array = np.asarray(control_features, dtype=None if is_array else object)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(
+            "control_features must be one value per row, or a frame or a dict of named columns; "
+            f"got shape {array.shape}.",
+            parameter="control_features",
+        )
+    return {UNNAMED: array}
+
+
+def read_stratum_column(
+    values: Any, n_rows: int, name: str, parameter: str = "control_features"
+) -> Groups:
+    """Return the stratum of each row of one column; missing values are refused.
+
+    `values` is a narwhals series or an array (n,), `name` is that of the column, and `parameter` is
+    what the caller passed it as.
+    """
+    place = f"{parameter}[{name!r}]" if name != parameter else parameter
+    try:
+        coded = code_array(values) if isinstance(values, np.ndarray) else code_series(values)
+    except TypeError as error:
+        raise InputTypeError(
+            f"{place} holds values that cannot name a stratum ({error}). Pass one number or text "
+            "per row.",
+            parameter=parameter,
+        ) from error
+    check_length(coded.codes, place, n_rows)
+    check_text((v for v in coded.values if isinstance(v, str)), place, parameter)
+    n_missing = int((coded.codes < 0).sum())
+    if n_missing:
+        raise InputError(
+            f"{place} has {n_of(n_missing, 'missing value')} in {n_rows} rows, and people are "
+            "compared within its values. Drop those rows, or make them a stratum of their own, "
+            "e.g. with fillna('unknown').",
+            parameter=parameter,
+        )
+    labels: NDArray[Any] = np.arange(n_rows) if n_rows == 0 else coded.objects()
+    return read_groups(labels, n_rows)
+
+
+def stratum_column(columns: dict[str, Groups], name: str) -> Groups:
+    """Return the strata of the column `name`; where there is one column, it is that one.
+
+    Examples
+    --------
+    >>> columns = read_control_features({"unit": ["a", "b"], "band": [1, 1]}, 2)
+    >>> stratum_column(columns, "unit").labels
+    ('a', 'b')
+    >>> stratum_column(columns, "units")
+    Traceback (most recent call last):
+    commod.exceptions.InputError: control_features has no column 'units'; it has unit, band. Did you
+    mean 'unit'?
+    """
+    if name in columns:
+        return columns[name]
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    raise InputError(
+        f"control_features has no column {name!r}; it has {list_names(list(columns))}."
+        f"{did_you_mean(name, columns)}",
+        parameter="control_features",
+    )

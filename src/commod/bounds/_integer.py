@@ -1,0 +1,219 @@
+"""State bounds as linear inequalities, and solve the integer programme of fewest changes (HiGHS).
+
+The variables are the people raised and lowered in each merged cell, and levels: the highest or the
+lowest number of the compared groups. A comparison of measures whose denominator moves is linear
+only where a window for the numbers of all groups is given.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from commod.bounds._merged import Bounded, FloatArray, IntArray, MergedProblem, least_positive
+from commod.metrics._comparison import Measures
+
+ROW_SCALE = 1000.0  # the largest weight of a row; HiGHS has an absolute tolerance of 1e-6
+TIGHTER = 1e-4  # far above this tolerance, far below the weight of one person
+MOST_NODES = 20_000  # of one integer programme
+
+
+class Window(NamedTuple):
+    """The range of the numbers of all groups in a comparison whose denominators move."""
+
+    low: float
+    high: float
+
+
+class Clock:
+    """The time that is left for all programmes of one question."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Return the seconds that are left, 0 or more."""
+        return max(self._end - time.monotonic(), 0.0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Moves (B,) of fewest changes, None where none are known, and a proven lower bound."""
+
+    moves: IntArray | None
+    lower_bound: float
+
+
+@dataclass
+class _Rows:
+    """Rows low ≤ weights @ moves + levels @ level ≤ high."""
+
+    n_moves: int
+    moves: list[FloatArray] = field(default_factory=list)
+    levels: list[dict[int, float]] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    most: list[float] = field(default_factory=list)  # of each level
+
+    def new_level(self, most: float) -> int:
+        """Return the number of a new level between 0 and `most`."""
+        self.most.append(most)
+        return len(self.most) - 1
+
+    def add(
+        self,
+        moves: FloatArray,
+        low: float,
+        high: float,
+        levels: dict[int, float] | None = None,
+        slack: float = 0.0,
+    ) -> None:
+        """Add a row, scaled; `slack` tightens it."""
+        levels = levels or {}
+        largest = max(np.abs(moves).max(initial=0.0), *map(abs, levels.values()), 0.0)
+        scale = ROW_SCALE / largest if largest else 1.0
+        self.moves.append(scale * moves)
+        self.levels.append({k: scale * v for k, v in levels.items()})
+        self.low.append(scale * low + slack)
+        self.high.append(scale * high - slack)
+
+
+def solve_program(
+    problem: MergedProblem,
+    windows: Sequence[Window | None],
+    clock: Clock,
+    *,
+    most_changes: float = math.inf,
+    is_tight: bool = False,
+) -> Answer:
+    """Return the fewest changes that keep every bound within the windows, one per comparison.
+
+    The lower bound is infinite where no moves do. Only moves with at most `most_changes` changes
+    are considered. The moves respect bounds up to the tolerance of HiGHS; `is_tight` tightens the
+    bounds by more than that.
+    """
+    rows = _Rows(len(problem.n_up))
+    for bounded, window in zip(problem.bounded, windows, strict=True):
+        slack = TIGHTER if is_tight else 0.0
+        if not _add_bound(rows, bounded, window, slack):
+            return Answer(None, math.inf)
+    return _solve(problem, rows, clock, most_changes)
+
+
+def _add_bound(rows: _Rows, bounded: Bounded, window: Window | None, slack: float) -> bool:
+    """Add the rows of a bound; return False where no number is defined."""
+    bound, kind = float(bounded.target), bounded.comparison.kind
+    for table in bounded.tables:
+        if table.denominator is None and not (table.scale > 0).all():
+            return False
+        _add_definedness(rows, table, needs_top=kind == "ratio")
+    if kind == "floor":
+        window = Window(bound, math.inf)
+    elif kind == "ceiling":
+        window = Window(-math.inf, bound)
+    if window is not None:
+        _add_window(rows, bounded.tables[0], window, slack)
+    elif kind == "ratio":
+        _add_ratio(rows, bounded.tables[0], bound, slack)
+    else:
+        _add_difference(rows, bounded.tables, bound, slack)
+    return True
+
+
+def _add_definedness(rows: _Rows, table: Measures, *, needs_top: bool) -> None:
+    """Keep denominators above zero; also numerators, for a ratio of numbers that must not be 0."""
+    parts = [(table.denominator, table.scale)] if table.denominator is not None else []
+    parts += [(table.numerator, table.constant)] if needs_top else []
+    for slopes, constant in parts:
+        for weights, start in zip(slopes, constant.tolist(), strict=True):
+            # The sum is a number of weighted people; half of the smallest one is above zero.
+            rows.add(weights, least_positive(weights) / 2 - start, math.inf)
+
+
+def _add_window(rows: _Rows, table: Measures, window: Window, slack: float) -> None:
+    """Keep top / bottom of every group within the window, as top ≥ low · bottom and so on."""
+    slopes = np.zeros_like(table.numerator) if table.denominator is None else table.denominator
+    for g, top in enumerate(table.numerator):
+        for edge, is_low in ((window.low, True), (window.high, False)):
+            if math.isinf(edge):
+                continue
+            limit = float(edge * table.scale[g] - table.constant[g])
+            limits = (limit, math.inf) if is_low else (-math.inf, limit)
+            rows.add(top - edge * slopes[g], *limits, slack=slack)
+
+
+def _add_ratio(rows: _Rows, table: Measures, ratio: float, slack: float) -> None:
+    """Keep the rates between ratio · level and level."""
+    unit = float(table.scale.max())  # levels are in people, so that all weights are alike
+    level = rows.new_level(math.inf)
+    for top, start, scale in zip(table.numerator, table.constant, table.scale, strict=True):
+        share = scale / unit
+        rows.add(top, -math.inf, -start, {level: -share}, slack)
+        rows.add(top, -start, math.inf, {level: -share * ratio}, slack)
+
+
+def _add_difference(
+    rows: _Rows, tables: Sequence[Measures], difference: float, slack: float
+) -> None:
+    """Keep the rates of one table within a width; the widths of two tables share the difference."""
+    units = [float(table.scale.max()) for table in tables]
+    widths: list[int] = []
+    for table, unit in zip(tables, units, strict=True):
+        lowest = rows.new_level(math.inf)
+        if len(tables) > 1:
+            widths.append(rows.new_level(math.inf))
+        for top, start, scale in zip(table.numerator, table.constant, table.scale, strict=True):
+            share = float(scale) / unit
+            rows.add(top, -start, math.inf, {lowest: -share}, slack)
+            if widths:
+                rows.add(top, -math.inf, -start, {lowest: -share, widths[-1]: -share}, slack)
+            else:
+                limit = difference * float(scale) - start
+                rows.add(top, -math.inf, limit, {lowest: -share}, slack)
+    if widths:
+        per_width = {k: 1 / unit for k, unit in zip(widths, units, strict=True)}
+        rows.add(np.zeros(rows.n_moves), -math.inf, difference, per_width, slack)
+
+
+def _solve(problem: MergedProblem, rows: _Rows, clock: Clock, most_changes: float) -> Answer:
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    n_moves, n_levels = rows.n_moves, len(rows.most)
+    is_change = np.r_[np.ones(2 * n_moves), np.zeros(n_levels)]
+    levels = np.zeros((len(rows.levels), n_levels))
+    for i, weights in enumerate(rows.levels):
+        levels[i, list(weights)] = list(weights.values())
+    moves = np.array(rows.moves)
+    limits = [LinearConstraint(csr_array(np.hstack([moves, -moves, levels])), rows.low, rows.high)]
+    if math.isfinite(most_changes):
+        limits.append(LinearConstraint(is_change[None, :], -np.inf, most_changes + 0.5))
+    result = milp(
+        is_change,
+        constraints=limits,
+        integrality=is_change,
+        bounds=Bounds(0, np.r_[problem.n_up, problem.n_down, rows.most]),
+        options={
+            "mip_rel_gap": 0,
+            "node_limit": MOST_NODES,
+            "time_limit": max(clock.left, 0.01),
+        },
+    )
+    if result.status == 2:
+        return Answer(None, math.inf)
+    raised, lowered = (None, None)
+    found = None
+    if result.x is not None:
+        raised, lowered = np.rint(result.x[: 2 * n_moves]).astype(np.int64).reshape(2, -1)
+        found = np.asarray(raised - lowered)
+    if result.status == 0 and found is not None:
+        return Answer(found, float(np.abs(found).sum()))
+    proven = result.mip_dual_bound
+    is_known = proven is not None and math.isfinite(proven)
+    return Answer(found, max(math.ceil(proven - 1e-6), 0) if is_known else 0.0)

@@ -1,0 +1,173 @@
+"""Search over windows where comparisons are not linear: best first, with proven lower bounds.
+
+A comparison by ratio or difference of measures whose denominator moves, such as precisions, is
+linear once the numbers of all groups must lie in a given window. Let t be the lowest number. For
+a difference, all numbers lie in [t, t + bound]; for a ratio, in [t, t / bound]. The search takes
+these steps:
+
+1. Let t be anywhere between `low` and `high`. The window [low, high + bound] allows too much, so
+   its integer programme gives a lower bound.
+2. Take the range of t with the smallest lower bound. If its moves keep every bound, they are best.
+3. Otherwise split this range of t between the two ends of the violation. Then neither half allows
+   the same moves again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from commod.bounds._integer import Answer, Clock, Window, solve_program
+from commod.bounds._merged import Bounded, IntArray, MergedProblem
+
+CLOSEST = 1e-9  # numbers that differ by less are not separated by a split
+FIXED_EVERY = 4  # ranges after which fixed windows are tried, for moves that keep every bound
+
+
+class _Range(NamedTuple):
+    """Where the lowest number of each comparison lies: `low` and `high`, both (n_comparisons,)."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+def solve_windows(problem: MergedProblem, clock: Clock) -> Answer:
+    """Return moves (B,) of the fewest changes that keep every bound, and a proven lower bound.
+
+    The lower bound is infinite where no moves do. The moves are None where none were found in
+    time.
+    """
+    return _Search(problem, clock).run()
+
+
+@dataclass
+class _Search:
+    """The state of the search: the best moves so far, and what is proven about the others.
+
+    `dropped` is the smallest lower bound of ranges that could not be split any more.
+    """
+
+    problem: MergedProblem
+    clock: Clock
+    best: IntArray | None = None
+    n_best: float = math.inf
+    dropped: float = math.inf
+    n_visited: int = 0
+    queue: list[tuple[float, int, _Range, IntArray | None]] = field(default_factory=list)
+
+    def run(self) -> Answer:
+        """Return the best moves and the lower bound."""
+        size = len(self.problem.bounded)
+        self._push(_Range((0.0,) * size, (math.inf,) * size), 0.0)
+        while self.queue and self.queue[0][0] < self.n_best and self.clock.left > 0:
+            lower, _, levels, moves = heapq.heappop(self.queue)
+            if moves is None:  # its programme ran out of time
+                self.dropped = min(self.dropped, lower)
+            else:
+                self._visit(levels, moves, lower)
+        lower = min([self.dropped, *(entry[0] for entry in self.queue)])
+        return Answer(self.best, min(lower, self.n_best))
+
+    def _push(self, levels: _Range, parent: float) -> None:
+        """Bound a range of levels from below, and put it into the queue."""
+        answer = solve_program(
+            self.problem,
+            _windows(self.problem.bounded, levels),
+            self.clock,
+            most_changes=self.n_best - 1,
+        )
+        lower = max(answer.lower_bound, parent)
+        if lower < self.n_best:
+            self.n_visited += 1
+            heapq.heappush(self.queue, (lower, self.n_visited, levels, answer.moves))
+
+    def _visit(self, levels: _Range, moves: IntArray, lower: float) -> None:
+        """Record the moves if they keep every bound; split the range otherwise."""
+        self._record(moves)
+        if self.n_best <= lower:
+            return
+        if self.n_visited % FIXED_EVERY == 1:
+            self._try_fixed(levels, moves)
+        for i, one in enumerate(self.problem.bounded):
+            at = None if one.is_linear else _split(one, moves, levels.low[i], levels.high[i])
+            if at is not None:
+                self._push(levels._replace(high=_put(levels.high, i, at)), lower)
+                self._push(levels._replace(low=_put(levels.low, i, at)), lower)
+                return
+        # Only the tolerance of HiGHS is violated, or the time for this range was over.
+        self.dropped = min(self.dropped, lower)
+        windows = _windows(self.problem.bounded, levels)
+        self._record_program(windows, is_tight=True)
+
+    def _record(self, moves: IntArray | None) -> None:
+        """Keep the moves if they are the fewest so far that keep every bound."""
+        if moves is None:
+            return
+        n_changes = int(np.abs(moves).sum())
+        if n_changes < self.n_best and self.problem.is_kept(moves):
+            self.best, self.n_best = moves, n_changes
+
+    def _record_program(self, windows: Sequence[Window | None], *, is_tight: bool) -> None:
+        answer = solve_program(
+            self.problem,
+            windows,
+            self.clock,
+            most_changes=self.n_best - 1,
+            is_tight=is_tight,
+        )
+        self._record(answer.moves)
+
+    def _try_fixed(self, levels: _Range, moves: IntArray) -> None:
+        """Try windows that are exactly as wide as the bounds allow, near the numbers at `moves`."""
+        fixed = [
+            None if one.is_linear else _fixed_window(one, moves, low, high)
+            for one, low, high in zip(self.problem.bounded, *levels, strict=True)
+        ]
+        if any(window is not None for window in fixed):
+            self._record_program(fixed, is_tight=False)
+
+
+def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
+    return (*values[:i], value, *values[i + 1 :])
+
+
+def _windows(bounded: Sequence[Bounded], levels: _Range) -> list[Window | None]:
+    """Return the window that each range of the lowest number leaves; None for linear bounds."""
+    return [
+        None if one.is_linear else Window(low, _top(one, high))
+        for one, low, high in zip(bounded, *levels, strict=True)
+    ]
+
+
+def _top(one: Bounded, lowest: float) -> float:
+    """Return the largest number that is allowed beside a lowest number."""
+    bound = float(one.target)
+    return lowest / bound if one.comparison.kind == "ratio" else lowest + bound
+
+
+def _bottom(one: Bounded, highest: float) -> float:
+    """Return the smallest number that is allowed beside a highest number."""
+    bound = float(one.target)
+    return highest * bound if one.comparison.kind == "ratio" else highest - bound
+
+
+def _split(one: Bounded, moves: IntArray, low: float, high: float) -> float | None:
+    """Return a level that excludes the moves from both parts; None where they keep the bound."""
+    values = one.tables[0].values(moves.astype(np.float64))
+    if np.isnan(values).any():
+        return None
+    lowest, needed = float(values.min()), _bottom(one, float(values.max()))
+    middle = (lowest + needed) / 2
+    return middle if needed - lowest > CLOSEST and low < middle < high else None
+
+
+def _fixed_window(one: Bounded, moves: IntArray, low: float, high: float) -> Window:
+    values = one.tables[0].values(moves.astype(np.float64))
+    lowest, needed = np.nanmin(values), _bottom(one, float(np.nanmax(values)))
+    level = min(max((float(lowest) + needed) / 2, low), high)
+    return Window(level, _top(one, level))

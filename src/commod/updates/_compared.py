@@ -1,0 +1,145 @@
+"""Hold what a fit compares: the cells of its rows, and the constraints as comparisons of rates.
+
+One constraint moves: its target may change from search to search. The others stand: they keep
+their bounds in every search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod.exceptions import InputError
+from commod.metrics._cells import CellTable, worst_value
+from commod.metrics._comparison import Comparison
+from commod.metrics._constraint import Constraint
+from commod.metrics._requirements import Requirements
+from commod.updates._fit_rows import FitRows
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+
+class Standing(NamedTuple):
+    """A constraint that keeps its bound while another one moves."""
+
+    constraint: Constraint
+    bound: float
+
+    def is_met(self, value: float) -> bool:
+        """Return whether a value of the metric keeps the bound; False for NaN."""
+        return bool(self.constraint.is_met(value, self.bound))
+
+
+def standing_constraints(requirements: Requirements) -> tuple[Standing, ...]:
+    """Return all constraints but the first one; each of them needs a bound."""
+    if len(requirements.parts) == 1:
+        return ()
+    for part in requirements.parts:
+        if part.bound is None:
+            raise InputError(
+                f"constraints has {len(requirements.parts)} parts, but {part.text!r} has no bound. "
+                "State a bound for each of them, such as 'demographic parity >= 0.8'.",
+                parameter="constraints",
+            )
+    others = requirements.parts[1:]
+    return tuple(Standing(part.constraint, float(part.bound or 0.0)) for part in others)
+
+
+@dataclass(frozen=True)
+class ComparedCells:
+    """The cells of the rows of a fit, and which of their rates are compared.
+
+    The first constraint of `table` moves; `bounds` are those of the others.
+    """
+
+    table: CellTable
+    bounds: tuple[float, ...]
+    weight: Floats
+
+    @classmethod
+    def of(
+        cls, rows: FitRows, constraint: Constraint, standing: Sequence[Standing]
+    ) -> ComparedCells:
+        """Return the cells of all constraints of a fit."""
+        constraints = [constraint, *(one.constraint for one in standing)]
+        group, n_groups = rows.large_groups
+        strata = [rows.strata_of(one) for one in constraints]
+        probabilities = rows.probabilities
+        table = CellTable.of(constraints, strata, group, n_groups, rows.label, probabilities)
+        return cls(table, tuple(one.bound for one in standing), rows.weight)
+
+    @property
+    def n_strata(self) -> int:
+        """Return the number of combinations of strata."""
+        return int(self.table.stratum.max(initial=0)) + 1
+
+    @property
+    def n_cells_of_stratum(self) -> int:
+        """Return the number of cells of each combination of strata."""
+        return int(np.prod(self.table.shape)) // self.n_strata
+
+    @cached_property
+    def sizes(self) -> Counts:
+        """Return the number of rows in each cell, (R, G)."""
+        return np.rint(self.table.totals(np.ones(len(self.weight)))).astype(np.int64)
+
+    @cached_property
+    def by_rates(self) -> list[list[Comparison]]:
+        """Return the comparisons of each constraint as functions of the weighted rates, (A,)."""
+        weights = self.table.totals(self.weight)
+        return [
+            [one.per_rate(weights.ravel()) for one in self.table.comparisons(i, weights)]
+            for i in range(len(self.table.constraints))
+        ]
+
+    @cached_property
+    def by_counts(self) -> list[list[Comparison]]:
+        """Return the comparisons of each constraint as functions of the numbers of positives."""
+        sizes = self.sizes.astype(np.float64)
+        return [self.table.comparisons(i, sizes) for i in range(len(self.table.constraints))]
+
+    def required(self, target: float, *, by_counts: bool = False) -> list[tuple[Comparison, float]]:
+        """Return all comparisons with their bounds, where the first constraint has a target."""
+        compared = self.by_counts if by_counts else self.by_rates
+        bounds = (target, *self.bounds)
+        return [(one, b) for some, b in zip(compared, bounds, strict=True) for one in some]
+
+    def standing_values(self, decisions: Mask | Floats) -> tuple[float, ...]:
+        """Return the metrics of the constraints that stand."""
+        weights = self.table.totals(self.weight)
+        rates = self.table.totals(self.weight * decisions) / np.where(weights > 0, weights, 1.0)
+        return tuple(
+            worst_value(constraint, compared, rates.ravel())
+            for constraint, compared in zip(
+                self.table.constraints[1:], self.by_rates[1:], strict=True
+            )
+        )
+
+    @cached_property
+    def is_compared(self) -> Mask:
+        """Return the cells that a comparison depends on, (R, G)."""
+        used = np.zeros(self.table.shape, dtype=bool)
+        for one, _ in self.required(0.0, by_counts=True):
+            for table in one.tables:
+                used.flat[table.cells] = True
+        return used
+
+    @cached_property
+    def n_counted(self) -> Counts:
+        """Return how many rows each number that is compared counts, shape (n_numbers,)."""
+        sizes = self.sizes.ravel()
+        counts = [
+            int(sizes[np.flatnonzero(slopes)].sum())
+            for compared in self.by_counts
+            for one in compared
+            for table in one.tables
+            for slopes in table.numerator
+        ]
+        return np.array(counts, dtype=np.int64)

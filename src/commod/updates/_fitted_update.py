@@ -1,0 +1,67 @@
+"""Fit the update that a `ControlledDebiaser` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from commod.updates._base_optimism import optimism_text
+from commod.updates._budget import fit_budget
+from commod.updates._controlled_problem import problems_for_new_rows
+from commod.updates._expectation import Expectation, is_near_parity
+from commod.updates._gates import fit_target
+from commod.updates._new_rows import (
+    ExpectedUpdate,
+    expect_as_it_is,
+    fit_new_rows,
+    has_enough_rows,
+)
+from commod.updates._problem import FitProblem
+from commod.updates._search import SearchOutcome
+from commod.updates._soft_cells import SoftCells
+from commod.updates._standing_bounds import fit_with_standing
+
+
+class FittedUpdate(NamedTuple):
+    """The update that a `ControlledDebiaser` asks for, and the problem that it solves.
+
+    `expectation` is None where the target is one on the fit rows. `optimism` says in words that the
+    base model has seen the fit rows; it is empty where nothing speaks for that.
+    """
+
+    problem: FitProblem
+    outcome: SearchOutcome
+    expectation: Expectation | None = None
+    optimism: str = ""
+
+
+def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
+    """Return the update that a `ControlledDebiaser` asks for, and what is expected of it."""
+    is_on_new_rows = update.target_on == "new_rows"
+    if not is_on_new_rows or not has_enough_rows(problem):
+        kept = fit_budget(problem) if update._is_budget else fit_target(problem, update._target)
+        unknown = Expectation.unknown(update._target) if is_on_new_rows else None
+        return FittedUpdate(kept.problem, kept.outcome, unknown)
+    problems = problems_for_new_rows(update, problem)
+    kept, expectation = fit_with_standing(problems, partial(_fit_expected, update, problem))
+    soft = problems[0].soft_cells
+    assert isinstance(soft, SoftCells)
+    optimism = optimism_text(update, problem.rows, soft.models)
+    return FittedUpdate(kept.problem, kept.outcome, expectation, optimism)
+
+
+def _fit_expected(
+    update: Any, on_true_cells: FitProblem, problems: Sequence[FitProblem]
+) -> ExpectedUpdate:
+    """Return the update of one of the problems, and what is expected of it.
+
+    A target near parity is searched for `on_true_cells`, because no stricter one is left.
+    """
+    target = update._target
+    if update._is_budget:
+        return expect_as_it_is(fit_budget(problems[0]), target)
+    if is_near_parity(problems[0].constraint, target):
+        strict = on_true_cells.with_standing(problems[0].standing)
+        return expect_as_it_is(fit_target(strict, target), target)
+    return fit_new_rows(problems, target)
