@@ -65,8 +65,9 @@ def worst_interval(
 
     Examples
     --------
-    >>> worst_interval("demographic_parity", [[10, 10]], [[5, 4]], [2], [1])
-    UnknownInterval(low=0.6666666666666666, high=0.9818181818181818, is_exact=True)
+    >>> low, high, is_exact = worst_interval("demographic_parity", [[10, 10]], [[5, 2]], [2], [1])
+    >>> round(low, 3), round(high, 3), is_exact
+    (0.333, 0.6, True)
     """
     constraint = get_constraint(constraints)
     known = np.asarray(sizes, np.float64), np.asarray(positives, np.float64)

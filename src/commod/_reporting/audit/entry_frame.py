@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commod._data.groups import UNKNOWN_GROUPS
-from commod._data.parameters import check_choice
 from commod._record import Audit
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
@@ -120,8 +118,7 @@ def audit_frame(
     >>> [(group.name, group.selected_after.value) for group in result.groups]
     [('f', 0.5), ('m', 1.0)]
     """
-    check_settings(level, min_group_size, min_subgroup_size)
-    check_choice(unknown_groups, "unknown_groups", UNKNOWN_GROUPS)
+    check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     texts = {"rows": rows, "title": title, "created": created}
     labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts(texts, labels, label_names, optional=("title", "created"))

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
 from commod._data.disclosure import hidden_groups
-from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_length, is_label_in
-from commod._data.parameters import check_choice, check_flag
+from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._data.tables import check_same_rows, index_of, n_rows_of, take_rows
 from commod._record import (
@@ -173,12 +172,11 @@ def audit(
     """
     _check_explanation(explanation)
     level = _read_level(level, explanation)
-    check_settings(level, min_group_size, min_subgroup_size)
+    check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     texts = {"rows": rows, "title": title, "created": created}
     labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts(texts, labels, label_names, optional=("title", "created"))
     check_flag(sensitive_in_ledger, "sensitive_in_ledger")
-    check_choice(unknown_groups, "unknown_groups", UNKNOWN_GROUPS)
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
     given = {"scores_before": scores_before, "scores_after": scores_after, "row_ids": row_ids}
     explained = None if explanation is None else explanation.X
@@ -192,9 +190,8 @@ def audit(
         scores_after = explanation.scores_after if scores_after is None else scores_after
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     scores = scores_before, scores_after
-    everybody = read_people(
-        decisions, scores, sensitive_features, request, group_names, unknown_groups
-    )
+    named = request, group_names, unknown_groups
+    everybody = read_people(decisions, scores, sensitive_features, *named)
     _check_explained_rows(everybody, explanation, X)
     sums = everybody.scores_before, everybody.scores_after
     everybody.warn_of_inverted_scores(sums, np.ones(len(everybody)), stacklevel=3)
