@@ -5,6 +5,7 @@ Values of constraints are computed here from confusion counts, without the libra
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -121,11 +122,16 @@ class Case:
 def random_case(name: str, rng: np.random.Generator, n_rows: int = 9) -> Case:
     """Return random people and bounds; the conditions leave something to compare."""
     constraints = CASES[name]
-    n_groups = int(rng.choice([2, 2, 3]))
-    while True:
+    is_average = any(one.within == AVERAGE for one in constraints)
+    n_groups = 2 if is_average else int(rng.choice([2, 2, 3]))
+    for n_failed in itertools.count():
+        n_rows += n_failed % 20 == 19  # averages need people in every cell
         group = np.r_[np.arange(n_groups), rng.integers(n_groups, size=n_rows - n_groups)]
         label, decisions = rng.random((2, n_rows)) < rng.uniform(0.2, 0.8, size=(2, 1))
         column = rng.integers(2, size=n_rows)
+        n_cells = len({*zip(group.tolist(), label.tolist(), strict=True)})
+        if n_cells < 2 * n_groups and n_failed % 20:
+            continue
         try:
             strata = tuple(
                 Strata.everybody(n_rows, n_groups)
@@ -139,7 +145,8 @@ def random_case(name: str, rng: np.random.Generator, n_rows: int = 9) -> Case:
             float(rng.choice(FLOORS if one.higher_is_fairer else CEILINGS)) for one in constraints
         )
         directions = DIRECTIONS[rng.integers(len(DIRECTIONS))]
-        return Case(constraints, bounds, group, label, decisions, strata, n_groups, *directions)
+        break
+    return Case(constraints, bounds, group, label, decisions, strata, n_groups, *directions)
 
 
 def exact_limit(case: Case) -> GeneralLimit | None:
@@ -180,7 +187,7 @@ def brute_force(case: Case) -> int | None:
 
 
 def _values(constraint: Constraint, strata: Strata, case: Case, after: BoolArray) -> FloatArray:
-    """Return the value of a constraint for each row of decisions `after` (k, n), NaN if undefined."""
+    """Return a constraint's value for each row of decisions `after` (k, n), or NaN."""
     is_average = constraint.within is not None and constraint.within.over == "average"
     worst: Callable[..., FloatArray] = np.min if constraint.higher_is_fairer else np.max
     if is_average:
@@ -224,7 +231,7 @@ def _number(measure, strata: Strata, case: Case, after: BoolArray, block, group)
     for s in block:
         in_stratum = counted & (strata.codes == s)
         members = (case.group == group) & (strata.codes == s)
-        share = in_stratum.sum() / in_block.sum()
+        share = in_stratum.sum() / max(in_block.sum(), 1)
         n_members = (members & counted).sum()
         factor = share / n_members if len(block) > 1 else 1.0
         label, positive = case.label[members], after[:, members]

@@ -18,7 +18,7 @@ from commod.bounds._integer import Answer, Clock
 from commod.bounds._levels import RateRowCounts, gap_floor, ratio_floor
 from commod.bounds._merged import Bounded, IntArray, MergedProblem, merged_problems
 from commod.bounds._split import solve_two_rate_rows
-from commod.bounds._windows import solve_windows
+from commod.bounds._windows import solve_roughly, solve_windows
 from commod.metrics._comparison import Comparison, Measures
 
 TIME_LIMIT = 5.0  # seconds
@@ -60,12 +60,14 @@ def fewest_changes_of(
     n_raisable: IntArray | None = None,
     n_lowerable: IntArray | None = None,
     time_limit: float = TIME_LIMIT,
+    is_rough: bool = False,
 ) -> GeneralLimit | None:
     """Return the fewest changes that keep all bounds; None where no decisions do.
 
     `compared` holds comparisons, which are functions of the positives of the cells, and the bound
     of each. `sizes`, `positives`, `n_raisable` and `n_lowerable` have shape (R, G), in people.
-    After `time_limit` seconds, the answer is the best so far, with a proven lower bound.
+    After `time_limit` seconds, the answer is the best so far, with a proven lower bound. A rough
+    answer takes milliseconds: its changes may miss a bound by a person, its lower bound is proven.
 
     A value that is not defined keeps no bound; so a ratio needs somebody positive. A ratio that
     must be at least 0 always holds.
@@ -75,8 +77,9 @@ def fewest_changes_of(
     up, down, start = (np.asarray(part, np.int64).ravel() for part in (n_up, n_down, positives))
     clock, moves = Clock(time_limit), np.zeros_like(start)
     lower_bound, is_known = 0, True
-    for problem in merged_problems(compared, start, up, down):
-        answer = _solve(problem, clock)
+    problems = list(merged_problems(compared, start, up, down))
+    for i, problem in enumerate(problems):
+        answer = _solve(problem, Clock(clock.left / (len(problems) - i)), is_rough=is_rough)
         if math.isinf(answer.lower_bound):
             return None
         lower_bound += int(answer.lower_bound)
@@ -89,7 +92,7 @@ def fewest_changes_of(
     return GeneralLimit(after, int(np.abs(moves).sum()), lower_bound)
 
 
-def _solve(problem: MergedProblem, clock: Clock) -> Answer:
+def _solve(problem: MergedProblem, clock: Clock, *, is_rough: bool) -> Answer:
     """Return the fewest changes of one problem by the algorithm that fits it."""
     nothing = np.zeros_like(problem.n_up)
     if problem.is_kept(nothing):
@@ -97,7 +100,7 @@ def _solve(problem: MergedProblem, clock: Clock) -> Answer:
     (one, *others) = problem.bounded
     rates = None if others else _as_rates(problem, one)
     if rates is None:
-        return solve_windows(problem, clock)
+        return (solve_roughly if is_rough else solve_windows)(problem, clock)
     moves = _solve_rates(one, rates, len(nothing))
     return Answer(None, math.inf) if moves is None else Answer(moves, float(np.abs(moves).sum()))
 

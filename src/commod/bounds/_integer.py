@@ -11,15 +11,19 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from commod.bounds._levels import largest_denominator
 from commod.bounds._merged import Bounded, FloatArray, IntArray, MergedProblem, least_positive
 from commod.metrics._comparison import Measures
 
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
+
 ROW_SCALE = 1000.0  # the largest weight of a row; HiGHS has an absolute tolerance of 1e-6
-TIGHTER = 1e-4  # far above this tolerance, far below the weight of one person
+TIGHTER = 1e-7  # of this weight: far above the tolerance, far below one person
 MOST_NODES = 20_000  # of one integer programme
 
 
@@ -54,16 +58,19 @@ class Answer:
 class _Rows:
     """Rows low ≤ weights @ moves + levels @ level ≤ high."""
 
-    n_moves: int
+    n_movable: IntArray
     moves: list[FloatArray] = field(default_factory=list)
     levels: list[dict[int, float]] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
     most: list[float] = field(default_factory=list)  # of each level
+    is_whole: list[bool] = field(default_factory=list)  # of each level
 
-    def new_level(self, most: float) -> int:
-        """Return the number of a new level between 0 and `most`."""
-        self.most.append(most)
+    def new_level(self, table: Measures, unit: float, *, is_whole: bool = False) -> int:
+        """Return a new level between 0 and the largest number of a table, times `unit`."""
+        self.is_whole.append(is_whole)
+        most_people = table.constant + np.abs(table.numerator) @ self.n_movable
+        self.most.append(float((most_people / table.scale).max()) * unit)
         return len(self.most) - 1
 
     def add(
@@ -80,8 +87,8 @@ class _Rows:
         scale = ROW_SCALE / largest if largest else 1.0
         self.moves.append(scale * moves)
         self.levels.append({k: scale * v for k, v in levels.items()})
-        self.low.append(scale * low + slack)
-        self.high.append(scale * high - slack)
+        self.low.append(scale * low + slack * ROW_SCALE)
+        self.high.append(scale * high - slack * ROW_SCALE)
 
 
 def solve_program(
@@ -90,20 +97,20 @@ def solve_program(
     clock: Clock,
     *,
     most_changes: float = math.inf,
-    is_tight: bool = False,
+    slack: float = 0.0,
+    is_rounded: bool = False,
 ) -> Answer:
     """Return the fewest changes that keep every bound within the windows, one per comparison.
 
     The lower bound is infinite where no moves do. Only moves with at most `most_changes` changes
-    are considered. The moves respect bounds up to the tolerance of HiGHS; `is_tight` tightens the
-    bounds by more than that.
+    are considered. The moves respect bounds up to the tolerance of HiGHS; `slack` tightens the
+    bounds, in people. `is_rounded` solves the programme in real numbers and rounds the moves.
     """
-    rows = _Rows(len(problem.n_up))
+    rows = _Rows(np.maximum(problem.n_up, problem.n_down))
     for bounded, window in zip(problem.bounded, windows, strict=True):
-        slack = TIGHTER if is_tight else 0.0
         if not _add_bound(rows, bounded, window, slack):
             return Answer(None, math.inf)
-    return _solve(problem, rows, clock, most_changes)
+    return _solve(problem, rows, clock, most_changes, is_rounded=is_rounded)
 
 
 def _add_bound(rows: _Rows, bounded: Bounded, window: Window | None, slack: float) -> bool:
@@ -119,6 +126,9 @@ def _add_bound(rows: _Rows, bounded: Bounded, window: Window | None, slack: floa
         window = Window(-math.inf, bound)
     if window is not None:
         _add_window(rows, bounded.tables[0], window, slack)
+    elif _must_be_equal(bounded):
+        for table in bounded.tables:
+            _add_equality(rows, table)
     elif kind == "ratio":
         _add_ratio(rows, bounded.tables[0], bound, slack)
     else:
@@ -148,10 +158,32 @@ def _add_window(rows: _Rows, table: Measures, window: Window, slack: float) -> N
             rows.add(top - edge * slopes[g], *limits, slack=slack)
 
 
+def _must_be_equal(bounded: Bounded) -> bool:
+    """Return whether a bound allows equal rates only, and all rates are shares of whole people."""
+    is_ratio = bounded.comparison.kind == "ratio"
+    allowed = 1 - bounded.target if is_ratio else bounded.target
+    for table in bounded.tables:
+        parts = (table.numerator, table.constant, table.scale)
+        if any((part != np.rint(part)).any() for part in parts):
+            return False
+        if allowed * largest_denominator(table.scale.astype(np.int64)) >= 1:
+            return False
+    return True
+
+
+def _add_equality(rows: _Rows, table: Measures) -> None:
+    """Keep all rates equal: they are then whole multiples of 1 / gcd of the sizes."""
+    sizes = table.scale.astype(np.int64)
+    step = int(np.gcd.reduce(sizes))
+    level = rows.new_level(table, step, is_whole=True)
+    for top, start, size in zip(table.numerator, table.constant, sizes // step, strict=True):
+        rows.add(top, -start, -start, {level: -float(size)})
+
+
 def _add_ratio(rows: _Rows, table: Measures, ratio: float, slack: float) -> None:
     """Keep the rates between ratio · level and level."""
     unit = float(table.scale.max())  # levels are in people, so that all weights are alike
-    level = rows.new_level(math.inf)
+    level = rows.new_level(table, unit)
     for top, start, scale in zip(table.numerator, table.constant, table.scale, strict=True):
         share = scale / unit
         rows.add(top, -math.inf, -start, {level: -share}, slack)
@@ -165,9 +197,9 @@ def _add_difference(
     units = [float(table.scale.max()) for table in tables]
     widths: list[int] = []
     for table, unit in zip(tables, units, strict=True):
-        lowest = rows.new_level(math.inf)
+        lowest = rows.new_level(table, unit)
         if len(tables) > 1:
-            widths.append(rows.new_level(math.inf))
+            widths.append(rows.new_level(table, unit))
         for top, start, scale in zip(table.numerator, table.constant, table.scale, strict=True):
             share = float(scale) / unit
             rows.add(top, -start, math.inf, {lowest: -share}, slack)
@@ -178,14 +210,17 @@ def _add_difference(
                 rows.add(top, -math.inf, limit, {lowest: -share}, slack)
     if widths:
         per_width = {k: 1 / unit for k, unit in zip(widths, units, strict=True)}
-        rows.add(np.zeros(rows.n_moves), -math.inf, difference, per_width, slack)
+        rows.add(np.zeros(len(rows.n_movable)), -math.inf, difference, per_width, slack)
 
 
-def _solve(problem: MergedProblem, rows: _Rows, clock: Clock, most_changes: float) -> Answer:
+def _solve(
+    problem: MergedProblem, rows: _Rows, clock: Clock, most_changes: float, *, is_rounded: bool
+) -> Answer:
+    """Return the answer of HiGHS; it tries again without presolve where it fails."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
-    n_moves, n_levels = rows.n_moves, len(rows.most)
+    n_moves, n_levels = len(rows.n_movable), len(rows.most)
     is_change = np.r_[np.ones(2 * n_moves), np.zeros(n_levels)]
     levels = np.zeros((len(rows.levels), n_levels))
     for i, weights in enumerate(rows.levels):
@@ -194,26 +229,31 @@ def _solve(problem: MergedProblem, rows: _Rows, clock: Clock, most_changes: floa
     limits = [LinearConstraint(csr_array(np.hstack([moves, -moves, levels])), rows.low, rows.high)]
     if math.isfinite(most_changes):
         limits.append(LinearConstraint(is_change[None, :], -np.inf, most_changes + 0.5))
-    result = milp(
-        is_change,
-        constraints=limits,
-        integrality=is_change,
-        bounds=Bounds(0, np.r_[problem.n_up, problem.n_down, rows.most]),
-        options={
-            "mip_rel_gap": 0,
-            "node_limit": MOST_NODES,
-            "time_limit": max(clock.left, 0.01),
-        },
+    is_whole = (
+        np.zeros(len(is_change)) if is_rounded else np.r_[is_change[: 2 * n_moves], rows.is_whole]
     )
+    for presolve in (True, False):
+        options = {"time_limit": max(clock.left, 0.05), "node_limit": MOST_NODES}
+        result = milp(
+            is_change,
+            constraints=limits,
+            integrality=is_whole,
+            bounds=Bounds(0, np.r_[problem.n_up, problem.n_down, rows.most]),
+            options={"mip_rel_gap": 0, "presolve": presolve, **options},
+        )
+        if result.status in (0, 1, 2):
+            break
+    return _read(result, n_moves)
+
+
+def _read(result: OptimizeResult, n_moves: int) -> Answer:
+    """Return the moves and the proven lower bound of a result of HiGHS."""
     if result.status == 2:
         return Answer(None, math.inf)
-    raised, lowered = (None, None)
-    found = None
+    moves = None
     if result.x is not None:
-        raised, lowered = np.rint(result.x[: 2 * n_moves]).astype(np.int64).reshape(2, -1)
-        found = np.asarray(raised - lowered)
-    if result.status == 0 and found is not None:
-        return Answer(found, float(np.abs(found).sum()))
-    proven = result.mip_dual_bound
+        raised, lowered = result.x[: 2 * n_moves].reshape(2, -1)
+        moves = np.rint(raised - lowered).astype(np.int64)
+    proven = result.fun if result.status == 0 else result.mip_dual_bound
     is_known = proven is not None and math.isfinite(proven)
-    return Answer(found, max(math.ceil(proven - 1e-6), 0) if is_known else 0.0)
+    return Answer(moves, max(math.ceil(proven - 1e-6), 0.0) if is_known else 0.0)

@@ -85,35 +85,27 @@ class Bounded:
                 return highest
             case "difference":
                 return sum((high - low for low, high in ranges), Fraction(0))
-        is_positive = highest > 0 and _is_above_zero(self.tables[0].numerator, highest)
-        return lowest / highest if is_positive else None
+        return lowest / highest if highest > 0 else None
 
 
 def exact_numbers(table: Measures, moves: IntArray) -> list[Fraction | None]:
     """Return the exact number of each group; None for a division by zero."""
     tops = _exact_sums(table.numerator, table.constant, moves)
     if table.denominator is None:
-        bottoms = [Fraction(float(s)) for s in table.scale]
-        parts = zip(tops, bottoms, strict=True)
-        return [top / bottom if bottom > 0 else None for top, bottom in parts]
-    bottoms = _exact_sums(table.denominator, table.scale, moves)
-    return [
-        top / bottom if _is_above_zero(slopes, bottom) else None
-        for top, bottom, slopes in zip(tops, bottoms, table.denominator, strict=True)
-    ]
+        bottoms = [Fraction(size) for size in table.scale.tolist()]
+    else:
+        bottoms = _exact_sums(table.denominator, table.scale, moves)
+    return [top / bottom if bottom > 0 else None for top, bottom in zip(tops, bottoms, strict=True)]
 
 
 def _exact_sums(slopes: FloatArray, constant: FloatArray, moves: IntArray) -> list[Fraction]:
-    counts = moves.tolist()
-    return [
-        Fraction(c) + sum(Fraction(a) * z for a, z in zip(row, counts, strict=True) if a)
-        for row, c in zip(slopes.tolist(), constant.tolist(), strict=True)
-    ]
-
-
-def _is_above_zero(slopes: FloatArray, value: Fraction) -> bool:
-    """Return whether a sum of counts is positive, in spite of rounded weights of its counts."""
-    return value > Fraction(least_positive(slopes)) / 2
+    """Return weighted numbers of people; 0 where only rounded weights keep them above it."""
+    counts, sums = moves.tolist(), []
+    for weights, start in zip(slopes.tolist(), constant.tolist(), strict=True):
+        parts = (Fraction(a) * z for a, z in zip(weights, counts, strict=True) if a)
+        sums.append(Fraction(start) + sum(parts))
+    least = [Fraction(least_positive(weights)) / 2 for weights in slopes]
+    return [value if value > at else Fraction(0) for value, at in zip(sums, least, strict=True)]
 
 
 def least_positive(slopes: FloatArray) -> float:

@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from commod.bounds._integer import Answer, Clock, Window, solve_program
+from commod.bounds._integer import TIGHTER, Answer, Clock, Window, solve_program
 from commod.bounds._merged import Bounded, IntArray, MergedProblem
 
 CLOSEST = 1e-9  # numbers that differ by less are not separated by a split
+SLACKS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # people by which programmes are stricter than asked
 FIXED_EVERY = 4  # ranges after which fixed windows are tried, for moves that keep every bound
 
 
@@ -45,6 +46,18 @@ def solve_windows(problem: MergedProblem, clock: Clock) -> Answer:
     return _Search(problem, clock).run()
 
 
+def solve_roughly(problem: MergedProblem, clock: Clock) -> Answer:
+    """Return moves that nearly keep every bound, and a proven lower bound, in a few milliseconds.
+
+    The programme is solved in real numbers, and its moves are rounded. Comparisons that are not
+    linear need a search, which is as long as the clock allows.
+    """
+    if not all(one.is_linear for one in problem.bounded):
+        return solve_windows(problem, clock)
+    windows = _windows(problem.bounded, _anywhere(len(problem.bounded)))
+    return solve_program(problem, windows, clock, is_rounded=True)
+
+
 @dataclass
 class _Search:
     """The state of the search: the best moves so far, and what is proven about the others.
@@ -62,8 +75,7 @@ class _Search:
 
     def run(self) -> Answer:
         """Return the best moves and the lower bound."""
-        size = len(self.problem.bounded)
-        self._push(_Range((0.0,) * size, (math.inf,) * size), 0.0)
+        self._push(_anywhere(len(self.problem.bounded)), 0.0)
         while self.queue and self.queue[0][0] < self.n_best and self.clock.left > 0:
             lower, _, levels, moves = heapq.heappop(self.queue)
             if moves is None:  # its programme ran out of time
@@ -71,17 +83,19 @@ class _Search:
             else:
                 self._visit(levels, moves, lower)
         lower = min([self.dropped, *(entry[0] for entry in self.queue)])
+        if self.best is None and math.isfinite(lower):
+            self._try_rounded()
         return Answer(self.best, min(lower, self.n_best))
 
     def _push(self, levels: _Range, parent: float) -> None:
         """Bound a range of levels from below, and put it into the queue."""
-        answer = solve_program(
-            self.problem,
-            _windows(self.problem.bounded, levels),
-            self.clock,
-            most_changes=self.n_best - 1,
-        )
+        windows = _windows(self.problem.bounded, levels)
+        answer = solve_program(self.problem, windows, self.clock, most_changes=self.n_best - 1)
         lower = max(answer.lower_bound, parent)
+        if answer.moves is None and math.isfinite(lower):  # out of time: real numbers are quick
+            answer = solve_program(self.problem, windows, self.clock, is_rounded=True)
+            lower = max(answer.lower_bound, lower)
+            self._record(answer.moves)
         if lower < self.n_best:
             self.n_visited += 1
             heapq.heappush(self.queue, (lower, self.n_visited, levels, answer.moves))
@@ -101,8 +115,7 @@ class _Search:
                 return
         # Only the tolerance of HiGHS is violated, or the time for this range was over.
         self.dropped = min(self.dropped, lower)
-        windows = _windows(self.problem.bounded, levels)
-        self._record_program(windows, is_tight=True)
+        self._try(_windows(self.problem.bounded, levels), slack=TIGHTER)
 
     def _record(self, moves: IntArray | None) -> None:
         """Keep the moves if they are the fewest so far that keep every bound."""
@@ -112,24 +125,42 @@ class _Search:
         if n_changes < self.n_best and self.problem.is_kept(moves):
             self.best, self.n_best = moves, n_changes
 
-    def _record_program(self, windows: Sequence[Window | None], *, is_tight: bool) -> None:
-        answer = solve_program(
-            self.problem,
-            windows,
-            self.clock,
-            most_changes=self.n_best - 1,
-            is_tight=is_tight,
-        )
+    def _try(self, windows: Sequence[Window | None], slack: float = 0.0) -> None:
+        """Record the moves of a programme, if they keep every bound."""
+        most = self.n_best - 1
+        answer = solve_program(self.problem, windows, self.clock, most_changes=most, slack=slack)
         self._record(answer.moves)
 
     def _try_fixed(self, levels: _Range, moves: IntArray) -> None:
         """Try windows that are exactly as wide as the bounds allow, near the numbers at `moves`."""
-        fixed = [
-            None if one.is_linear else _fixed_window(one, moves, low, high)
-            for one, low, high in zip(self.problem.bounded, *levels, strict=True)
-        ]
-        if any(window is not None for window in fixed):
-            self._record_program(fixed, is_tight=False)
+        if not all(one.is_linear for one in self.problem.bounded):
+            self._try(_fixed_windows(self.problem.bounded, levels, moves))
+
+    def _try_rounded(self) -> None:
+        """Solve stricter programmes in real numbers, and round their moves."""
+        anywhere = _anywhere(len(self.problem.bounded))
+        windows = _windows(self.problem.bounded, anywhere)
+        for slack in SLACKS:
+            answer = solve_program(self.problem, windows, self.clock, slack=slack, is_rounded=True)
+            if answer.moves is None:
+                return
+            windows = _fixed_windows(self.problem.bounded, anywhere, answer.moves)
+            self._record(answer.moves)
+            if self.best is not None:
+                return
+
+
+def _anywhere(size: int) -> _Range:
+    return _Range((0.0,) * size, (math.inf,) * size)
+
+
+def _fixed_windows(
+    bounded: Sequence[Bounded], levels: _Range, moves: IntArray
+) -> list[Window | None]:
+    return [
+        None if one.is_linear else _fixed_window(one, moves, low, high)
+        for one, low, high in zip(bounded, *levels, strict=True)
+    ]
 
 
 def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:

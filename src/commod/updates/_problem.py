@@ -42,7 +42,8 @@ Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 
-LIMIT_SECONDS = 2.0  # for the exact limit of several constraints; then it is a proven bound
+# For the exact limit of several constraints; then it is a proven bound.
+LIMIT_SECONDS, ROUGH_SECONDS = 5.0, 0.3
 
 # cached properties that do not depend on the direction of changes
 SAME_IN_EVERY_DIRECTION = (
@@ -202,9 +203,14 @@ class FitProblem:
         known = self._limit(target, may_raise=may_raise, may_lower=may_lower)
         return None if known is None else known.moves
 
-    def _limit(self, target: float, *, may_raise: bool, may_lower: bool) -> KnownLimit | None:
-        """Return the fewest changes in some directions; None where no decisions are enough."""
-        question = (target, may_raise, may_lower)
+    def _limit(
+        self, target: float, *, may_raise: bool, may_lower: bool, is_rough: bool = True
+    ) -> KnownLimit | None:
+        """Return the fewest changes in some directions; None where no decisions are enough.
+
+        For several constraints, a search needs a rough answer only.
+        """
+        question = (target, may_raise, may_lower, is_rough)
         if question not in self._known_limits:
             sizes, positives = self.counts(self.rows.base.decisions)
             n_raisable, n_lowerable = self._n_changeable
@@ -218,13 +224,17 @@ class FitProblem:
                 _simple_limit(self.constraint, sizes, positives, target, changeable)
                 if self.is_simple
                 else _general_limit(
-                    self.compared.required(target, by_counts=True), sizes, positives, changeable
+                    self.compared.required(target, by_counts=True),
+                    sizes,
+                    positives,
+                    changeable,
+                    is_rough=is_rough,
                 )
             )
         return self._known_limits[question]
 
     @cached_property
-    def _known_limits(self) -> dict[tuple[float, bool, bool], KnownLimit | None]:
+    def _known_limits(self) -> dict[tuple[float, bool, bool, bool], KnownLimit | None]:
         """Return the answers of `_limit` so far: a search asks the same several times."""
         return {}
 
@@ -261,20 +271,24 @@ class FitProblem:
         )
         return cost / len(self.rows)
 
-    def limit(self, target: float, *, raise_only: bool | None = None) -> float:
+    def limit(
+        self, target: float, *, raise_only: bool | None = None, is_rough: bool = True
+    ) -> float:
         """Return the smallest share of changes that reaches a target; infinite where none does.
 
-        `raise_only` restricts the direction: True to raising, False to lowering.
+        `raise_only` restricts the direction: True to raising, False to lowering. For several
+        constraints it may be a proven lower bound; a rough one is found sooner.
         """
         may_raise, may_lower = self.may_raise, self.may_lower
         if raise_only is not None:
             may_raise, may_lower = raise_only, not raise_only
-        known = self._limit(target, may_raise=may_raise, may_lower=may_lower)
+        known = self._limit(target, may_raise=may_raise, may_lower=may_lower, is_rough=is_rough)
         return float("inf") if known is None else known.n_changes / len(self.rows)
 
     def is_exact_limit(self, target: float) -> bool:
         """Return whether `limit` is the smallest share; otherwise it is a proven lower bound."""
-        known = self._limit(target, may_raise=self.may_raise, may_lower=self.may_lower)
+        moves = {"may_raise": self.may_raise, "may_lower": self.may_lower}
+        known = self._limit(target, **moves, is_rough=False)
         return known is None or known.is_exact
 
     # -- what changes do -----------------------------------------------------------------------
@@ -401,9 +415,17 @@ def _simple_limit(
 
 
 def _general_limit(
-    required: Sequence[tuple[Comparison, float]], sizes: Counts, positives: Counts, changeable: Any
+    required: Sequence[tuple[Comparison, float]],
+    sizes: Counts,
+    positives: Counts,
+    changeable: Any,
+    *,
+    is_rough: bool,
 ) -> KnownLimit | None:
-    best = fewest_changes_of(required, sizes, positives, **changeable, time_limit=LIMIT_SECONDS)
+    seconds = ROUGH_SECONDS if is_rough else LIMIT_SECONDS
+    best = fewest_changes_of(
+        required, sizes, positives, **changeable, time_limit=seconds, is_rough=is_rough
+    )
     if best is None:
         return None
     after = positives if best.positives is None else best.positives

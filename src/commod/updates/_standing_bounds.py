@@ -16,6 +16,7 @@ from commod.updates._problem import FitProblem
 
 N_ROUNDS = 4
 OVERSHOOT = 1.2  # a bound is tightened by this many times what is missing
+MAX_GROWTH = 2.0  # times the changes: an update that changes more people is of another kind
 
 Fit = Callable[[Sequence[FitProblem]], ExpectedUpdate]
 
@@ -33,6 +34,11 @@ def fit_with_standing(problems: Sequence[FitProblem], fit: Fit) -> ExpectedUpdat
         fitted = fit([problem.with_standing(tightened) for problem in problems])
         missing = missing_from(stated, fitted.expectation)
         largest = max(missing, default=0.0)
+        change_rate = fitted.expectation.figures.change_rate
+        if best is not None:
+            before = best[1].expectation.figures.change_rate
+            if not change_rate <= MAX_GROWTH * before:
+                break
         if best is None or largest < best[0]:
             best = largest, fitted
         if largest <= 0:

@@ -92,7 +92,7 @@ def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None 
     on tables of more than MAX_LIMIT_ROWS rows.
     """
     if problem.rows.probabilities is None:
-        return problem.limit(target, raise_only=raise_only)
+        return problem.limit(target, raise_only=raise_only, is_rough=False)
     if raise_only is not None:
         problem = problem.with_direction(raise_only, not raise_only)
     if len(problem.rows) > MAX_LIMIT_ROWS:
