@@ -19,9 +19,13 @@ import controlled
 import expected
 import expected_cost
 import expected_odds
+import fairlearn_values
 import known_populations
+import limits
 import new_rows
 import numpy as np
+import oxonfair_pairs
+import oxonfair_values
 import promises
 import starts
 import unknown_groups
@@ -238,12 +242,17 @@ FIGURES: dict[str, Callable[[], None]] = {
     "group-probabilities": unknown_groups.group_probabilities,
     "expected-cost": expected_cost.expected_cost,
     "blind-peers": blind_peers.blind_peers,
+    "oxonfair-pairs": oxonfair_pairs.oxonfair_pairs,
+    "oxonfair-values": oxonfair_values.oxonfair_values,
     "gains-only": controlled.gains_only,
     "borderline": borderline.borderline,
     "directions": borderline.directions,
     "promises": promises.promises,
     "rivals": rivals.rivals,
     "agreement": agreement.agreement,
+    "fairlearn-values": fairlearn_values.fairlearn_values,
+    "limits": limits.limits_by_brute_force,
+    "limits-many-rows": limits.limits_on_many_rows,
 }
 
 

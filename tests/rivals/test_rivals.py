@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 
 from commod import COMMOD, ControlledDebiaser, ScoreColumn, frontier
 from commod._data.columns import Column
+from commod.constraints import DemographicParity, EqualizedOdds, MinimumRate, PredictiveParity
 from commod.datasets import make_biased
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._constraint import get_constraint
@@ -149,6 +150,38 @@ def test_the_default_sweep_begins_with_no_change_and_rises(name):
 def test_a_strength_without_meaning_is_refused(name, strength, rows):
     with pytest.raises((InputError, TypeError), match="strength"):
         fit(methods(ScoreColumn("score"))[name].set_params(strength=strength), rows)
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("constraints", "reason"),
+    [
+        (DemographicParity().within("town"), "rates of all people"),
+        (EqualizedOdds(largest=...), "rates of all people"),
+        (MinimumRate(), "rates of all people"),
+        (PredictiveParity(), "rates of all people"),
+        (DemographicParity() & EqualizedOdds(), "one constraint"),
+        (DemographicParity(ratio=0.8), "demographic parity >= 0.8"),
+    ],
+)
+def test_a_constraint_that_rivals_do_not_know_is_refused(name, constraints, reason, rows):
+    update = methods(ScoreColumn("score"))[name]
+    with pytest.raises(InputError, match=f"(?s){reason}.*ControlledDebiaser") as error:
+        fit(update.set_params(constraints=constraints), rows)
+    assert error.value.parameter == "constraints"
+
+
+@every_method
+def test_parity_by_difference_is_parity(name, rows):
+    update = methods(ScoreColumn("score"))[name]
+    if hasattr(update, "epochs"):  # their own tests train them
+        return
+    by_ratio, by_difference = (
+        fit(clone(update).set_params(strength=0.3, constraints=constraint), rows)
+        for constraint in (DemographicParity(), DemographicParity(difference=...))
+    )
+    assert by_difference.base_fairness_ > by_difference.fairness_
+    assert by_ratio.base_fairness_ < by_ratio.fairness_
 
 
 # ---------------------------------------------------------------------------------------------

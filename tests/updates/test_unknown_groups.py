@@ -253,7 +253,14 @@ def test_an_audit_counts_everybody_and_compares_the_known(ignoring, people, part
 def test_an_audit_of_a_frame_counts_the_same(ignoring, people, partly_known):
     before, after = ignoring.estimator.predict(people.data), ignoring.predict(people.data)
     frame = pd.DataFrame({"old": before, "new": after, "sex": partly_known, "y": people.target})
-    columns = {"before": "old", "after": "new", "sensitive_features": "sex", "y_true": "y"}
+    frame["score"] = ignoring.estimator.predict_proba(people.data)[:, 1]
+    columns = {
+        "scores_before": "score",
+        "before": "old",
+        "after": "new",
+        "sensitive_features": "sex",
+        "y_true": "y",
+    }
     counted = audit_frame(frame, **columns, unknown_groups="ignore")
     whole = audit(
         before,
@@ -265,3 +272,4 @@ def test_an_audit_of_a_frame_counts_the_same(ignoring, people, partly_known):
     assert counted.fairness == whole.fairness
     assert counted.changes == whole.changes
     assert counted.unknown_groups == whole.unknown_groups
+    assert [group.n for group in counted.groups] == [group.n for group in whole.groups]

@@ -105,7 +105,7 @@ def read_groups(sensitive_features: Any, n_rows: int, unknown: str = "error") ->
         raise _missing_groups(int(is_missing.sum()), n_rows)
     if is_missing.any():
         return _known_groups(columns, is_missing)
-    parts = [_sorted_groups(coded) for coded in columns]
+    parts = [sorted_groups(coded) for coded in columns]
     return parts[0] if len(parts) == 1 else _intersections(parts)
 
 
@@ -132,7 +132,7 @@ def _known_groups(columns: Sequence[Coded], is_missing: NDArray[np.bool_]) -> Gr
     for coded in columns:
         present, codes = np.unique(coded.codes[known], return_inverse=True)
         values = [coded.values[code] for code in present]
-        parts.append(_sorted_groups(Coded(codes, values)))
+        parts.append(sorted_groups(Coded(codes, values)))
     groups = parts[0] if len(parts) == 1 else _intersections(parts)
 
     def on_all_rows(codes: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -186,7 +186,8 @@ def _code_groups(values: nw.Series[Any] | NDArray[Any]) -> Coded:
         ) from error
 
 
-def _sorted_groups(coded: Coded) -> Groups:
+def sorted_groups(coded: Coded) -> Groups:
+    """Return codes as groups whose labels are in sorted order."""
     values = coded.values
     try:
         order = sorted(range(len(values)), key=values.__getitem__)

@@ -6,10 +6,9 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from commod._data.codes import check_text, code_array, code_series
-from commod._data.groups import Groups, read_groups
+from commod._data.groups import Groups, sorted_groups
 from commod._data.labels import check_length, one_dimensional
 from commod._data.tables import from_native
 from commod._text import did_you_mean, list_names, n_of
@@ -81,8 +80,7 @@ def read_stratum_column(
             "e.g. with fillna('unknown').",
             parameter=parameter,
         )
-    labels: NDArray[Any] = np.arange(n_rows) if n_rows == 0 else coded.objects()
-    return read_groups(labels, n_rows)
+    return sorted_groups(coded)
 
 
 def stratum_column(columns: dict[str, Groups], name: str) -> Groups:

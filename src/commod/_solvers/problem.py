@@ -152,23 +152,40 @@ class TrainedLayers(TrainingRecord):
 
 
 @dataclass(frozen=True)
+class AdversaryProblem:
+    """What the adversary of one constraint reads; arrays have one entry per row.
+
+    - `weight` is 0 for rows that the constraint does not count.
+    - `sees_label`: the adversary also reads the true label.
+    - `stratum` is the number of each row's stratum, 0 to `n_strata` − 1. The adversary also reads
+      it, in one-hot form. −1 is no stratum; the whole array is None without a condition.
+    - `reads_rightness`: the adversary reads r·z · (2·label − 1), which is positive where the
+      decision is right, in place of r·z.
+    """
+
+    weight: NDArray[np.float32]
+    sees_label: bool = False
+    stratum: NDArray[np.int32] | None = None
+    n_strata: int = 0
+    reads_rightness: bool = False
+
+
+@dataclass(frozen=True)
 class RatioProblem(TermArrays):
     """Rows to train a ratio on; all arrays but the terms' moments have one entry per row.
 
     `margin` is z, clipped, and `offset` the logit of the threshold: r·z + offset is the edited
-    logit. `label` lies in [0, 1]. A row whose group is left out of the constraint has
-    `adversary_weight` 0.
+    logit. `label` lies in [0, 1]. There is one adversary per constraint.
     """
 
     margin: NDArray[np.float32]
     label: NDArray[np.float32]
     group: NDArray[np.int32]
     weight: NDArray[np.float32]
-    adversary_weight: NDArray[np.float32]
     ratio_weight: NDArray[np.float32]
     offset: float
     n_groups: int
-    adversary_sees_label: bool
+    adversaries: tuple[AdversaryProblem, ...]
 
 
 class RatioPenalties(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -21,11 +21,15 @@ from commod._solvers.search.rates import Cells, count_cells
 from commod._text import did_you_mean, label_text, list_names, n_of
 from commod.bounds import exact_fairness, fewest_expected_changes
 from commod.bounds._counts import fewest_number
+from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
+from commod.metrics._cells import Strata
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
 from commod.metrics._pairs import change_shares
+from commod.updates._compared import ComparedCells, Standing
+from commod.updates._conditions import read_strata
 from commod.updates._interface import AllowedChanges, Decisions, RawRows
 from commod.updates.base import BaseUpdate, expected_moves
 
@@ -33,6 +37,7 @@ Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 ROUNDING = 1e-9  # share of all rows by which sums of probabilities may be off
+LOOSER = 1e-9  # than the values of several constraints, which have 12 digits
 ANY_CHANGE = AllowedChanges()
 EVERYBODY = slice(None)
 
@@ -47,7 +52,8 @@ class EvaluationRows:
     the rows that totals count: all but those of very small groups left out, because a report with
     these totals and those of an audit would reveal single people. `outcome` is the label whose
     rates are compared, in words. `scores` (n,) are the base model's scores of that label; None
-    where they are not known. They are not pickled: no file may hold columns.
+    where they are not known. They are not pickled: no file may hold columns. `standing` are further
+    constraints that keep their bounds, and `strata` those of constraints with a condition.
     """
 
     constraints: ConstraintLike
@@ -60,6 +66,8 @@ class EvaluationRows:
     in_totals: Mask | slice = field(default_factory=lambda: EVERYBODY)
     outcome: str = ""
     scores: NDArray[np.float64] | None = None
+    standing: tuple[Standing, ...] = ()
+    strata: Mapping[Constraint, Strata] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.before[self.in_totals])
@@ -96,6 +104,8 @@ class EvaluationRows:
 
     def fairness(self, decisions: Decisions) -> float:
         """Return the metric of the constraint; of expected rates for probabilities."""
+        if not self.constraint.is_simple:
+            return self._compared.value(decisions)
         counted = self.group >= 0
         label = None if self.label is None else self.label[counted]
         weight = np.ones(int(counted.sum()))
@@ -136,7 +146,27 @@ class EvaluationRows:
             "n_losses": n_losses,
             "limit": limit / len(self),
             **self._outscoring(after),
+            **self._standing_values(after),
         }
+
+    def _standing_values(self, after: Decisions) -> dict[str, float]:
+        """Return the metrics of the constraints that stand, by their names."""
+        values = self._compared.standing_values(after) if self.standing else ()
+        names = (one.constraint.name for one in self.standing)
+        return dict(zip(names, values, strict=True))
+
+    def keeps_standing(self, figures: Mapping[str, float]) -> bool:
+        """Return whether measured figures keep the bounds of all constraints that stand."""
+        return all(one.is_met(figures[one.constraint.name]) for one in self.standing)
+
+    @property
+    def _is_simple(self) -> bool:
+        return self.constraint.is_simple and not self.standing
+
+    @cached_property
+    def _compared(self) -> ComparedCells:
+        people = (self.strata, self.group, self.n_groups, self.label, np.ones(len(self.group)))
+        return ComparedCells.of_people(self.constraint, self.standing, *people)
 
     def _outscoring(self, after: Decisions) -> dict[str, float]:
         """Return how often those who change score nearer to the other decision, by direction.
@@ -170,8 +200,10 @@ class EvaluationRows:
 
         With `in_expectation`, decisions may be random and `allowed` does not count.
         """
-        if np.isnan(fairness) or not self._sizes.all():
+        if np.isnan(fairness) or (self._is_simple and not self._sizes.all()):
             return float("nan")
+        if not self._is_simple:
+            return self._general_limit(self._compared, fairness, allowed) / len(self)
         return self._fewest(fairness, allowed, in_expectation) / len(self)
 
     # -- the limit at the fairness that was reached ------------------------------------------------
@@ -190,7 +222,14 @@ class EvaluationRows:
         return self._counts[0]
 
     def _limit_of(self, after: Decisions, allowed: AllowedChanges) -> float:
-        """Return the fewest changes for exactly the fairness of `after`; NaN where undefined."""
+        """Return the fewest changes for exactly the fairness of `after`; NaN where undefined.
+
+        For several constraints it is a proven lower bound.
+        """
+        if not self._is_simple:
+            is_fixed = after.dtype == np.bool_
+            value = self.fairness(after) if is_fixed else float("nan")
+            return self._general_limit(self._compared.loosened(after), value, allowed)
         if not self._sizes.all():
             return float("nan")
         if after.dtype != np.bool_:
@@ -199,6 +238,28 @@ class EvaluationRows:
         counts = count_cells(self._cells, after.astype(np.bool_))
         exact = exact_fairness(self.constraints, *counts)
         return float("nan") if exact is None else self._fewest(exact, allowed, False)
+
+    def _general_limit(
+        self, compared: ComparedCells, value: float, allowed: AllowedChanges
+    ) -> float:
+        """Return a proven lower bound of the changes that reach a value; NaN where none do."""
+        if np.isnan(value):
+            return float("nan")
+        # Values that were reached are rounded: loosen bounds by more than that.
+        required = [
+            (one, bound - LOOSER if one.kind in ("ratio", "floor") else bound + LOOSER)
+            for one, bound in compared.required(value, by_counts=True)
+        ]
+        positives = compared.table.totals(self.before.astype(np.float64)).astype(np.int64)
+        best = fewest_changes_of(
+            required,
+            compared.sizes,
+            positives,
+            may_raise=allowed.may_raise,
+            may_lower=allowed.may_lower,
+            is_rough=True,
+        )
+        return float("nan") if best is None else float(best.lower_bound)
 
     def _fewest(
         self, target: float | Fraction, allowed: AllowedChanges, in_expectation: bool
@@ -275,26 +336,31 @@ def read_evaluation_rows(
     position = {label: i for i, label in enumerate(compared)}
     numbers = np.array([position.get(label, -1) for label in groups.labels], dtype=np.intp)
     is_hidden = (numbers < 0) & (groups.sizes < FEWEST_DESCRIBED)
+    group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
+    constraints = (update._constraint, *(one.constraint for one in update._standing))
     return EvaluationRows(
-        constraints=update.constraints,
+        constraints=update._constraint,
         before=base.decisions,
-        label=_read_true_labels(update, rows.y, n),
-        group=np.append(numbers, -1)[groups.codes],
+        label=label,
+        group=group,
         n_groups=len(compared),
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
         n_groups_left_out=int((numbers < 0).sum()),
         in_totals=~np.append(is_hidden, False)[groups.codes] if is_hidden.any() else EVERYBODY,
         outcome=label_text(None, plain(update.pos_label_)),
         scores=base.for_positive.scores,
+        standing=update._standing,
+        strata=read_strata(constraints, rows.X, group, len(compared), label),
     )
 
 
 def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
     """Return where the true label is positive; None where y is None and not needed."""
     if y is None:
-        if get_constraint(update.constraints).needs_labels:
+        needing = [one for one in update._requirements.parts if one.needs_labels]
+        if needing:
             raise InputError(
-                f"constraints={update.constraints!r} needs y_eval, but it is None.",
+                f"constraints={needing[0].constraint.name!r} needs y_eval, but it is None.",
                 parameter="constraints",
             )
         return None

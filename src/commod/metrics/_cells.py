@@ -55,15 +55,17 @@ def strata_of(
 ) -> Strata:
     """Return the strata of a conditional constraint; `codes` (n,) index the values `labels`.
 
-    A group is compared in a stratum where every rate that is compared counts at least `min_rows`
-    of its rows. Only rows `is_counted` (n,) count; all of them if None. An average over strata
-    needs the same groups everywhere, so it leaves out strata where one of them is too small.
+    A group is compared in a stratum where every number that is compared counts at least `min_rows`
+    of its rows: all of them, or those with one true label. Only rows `is_counted` (n,) count; all
+    of them if None. An average over strata needs the same groups everywhere, so it leaves out
+    strata where one of them is too small.
     """
     assert constraint.within is not None
     kept = group >= 0 if is_counted is None else (group >= 0) & is_counted
     smallest = np.full((len(labels), n_groups), np.iinfo(np.int64).max)
-    for row in constraint.rate_rows:
-        counted = kept if row.label is None or label is None else kept & (label == row.label)
+    for measure in constraint.measures:
+        only = measure.label if measure.needs_labels else None
+        counted = kept if only is None or label is None else kept & (label == only)
         cell = codes[counted] * n_groups + group[counted]
         sizes = np.bincount(cell, minlength=smallest.size).reshape(smallest.shape)
         smallest = np.minimum(smallest, sizes)

@@ -24,7 +24,7 @@ FLOORS = ("ratio", "floor")  # comparisons whose target is a lower bound
 class Within(NamedTuple):
     """The condition of a constraint: people are compared with people of the same stratum.
 
-    A stratum is a value of `column`. A group is compared in a stratum where every rate that is
+    A stratum is a value of `column`. A group is compared in a stratum where every number that is
     compared counts at least `min_rows` of its rows. `over`: "every" stratum keeps the constraint,
     or the "average" over the strata does.
     """

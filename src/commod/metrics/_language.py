@@ -116,6 +116,11 @@ class FairnessConstraint(Immutable):
         return self.constraint.higher_is_fairer
 
     @property
+    def condition(self) -> Within | None:
+        """Return the condition that `within` stated: its column, min_rows and over."""
+        return self.constraint.within
+
+    @property
     def text(self) -> str:
         """Return the text that `parse_constraint` reads, with the bound."""
         within = self.constraint.within

@@ -26,6 +26,7 @@ from commod._data.columns import Column, Kind, as_fitted, read_columns
 from commod._data.groups import sensitive_names
 from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
+from commod.metrics._requirements import Requirements
 from commod.rivals._random_draws import random_draws, seed_from
 from commod.rivals._rows import (
     DecisionRows,
@@ -45,6 +46,7 @@ from commod.updates._interface import (
     Sweep,
     read_grid,
 )
+from commod.updates._without_target import check_no_bounds
 from commod.updates.base import (
     LARGEST_WEIGHT,
     BaseUpdate,
@@ -87,6 +89,22 @@ class Rival(BaseUpdate):
     locked_features: Sequence[str] = ()
     random_state: Any = None
     _draw_seed: int = 0
+
+    @property
+    def _requirements(self) -> Requirements:
+        """Return the constraint; refuse any that rivals would compute as if it were another one."""
+        asked = super()._requirements
+        check_no_bounds(asked, type(self).__name__, "strength")
+        if len(asked.parts) > 1 or not asked.constraints[0].is_simple:
+            what = "one constraint" if len(asked.parts) > 1 else "rates of all people"
+            names = " and ".join(constraint.name for constraint in asked.constraints)
+            raise InputError(
+                f"{type(self).__name__} compares {what} by ratio or difference; got {names!r}. Use "
+                "ControlledDebiaser for any constraint, or COMMOD for parity within a column and "
+                "for several parities at once.",
+                parameter="constraints",
+            )
+        return asked
 
     # -- what a rival must define ---------------------------------------------------------------
 

@@ -131,13 +131,19 @@ class MinimalFlip(AwareRival):
         if self.strength == 0 or np.isnan(base):
             return
         if self._constraint.needs_labels:
+            if self._constraint.is_ratio:
+                raise InputError(
+                    f"MinimalFlip compares error rates by their difference; got "
+                    f"{self._constraint.name!r}, a ratio. Use ControlledDebiaser for ratios.",
+                    parameter="constraints",
+                )
             self._learn_probabilities(rows)
         else:
             self._learn_cuts(rows)
 
     def _learn_cuts(self, rows: RivalFitRows) -> None:
         sizes, positives = count_cells(rows.cells(self._constraint), rows.base.decisions)
-        required = fewest_changes(self.constraints, sizes, positives, self.target_)
+        required = fewest_changes(self._constraint, sizes, positives, self.target_)
         assert required is not None  # the P-rule is 1 where everybody is positive
         for group in np.flatnonzero(required[0] != positives[0]):
             scores = rows.base.scores[rows.group == group]
@@ -153,7 +159,7 @@ class MinimalFlip(AwareRival):
             rows.base.decisions[kept],
             sensitive_features=rows.group[kept],
             target=self.target_,
-            constraints=self.constraints,
+            constraints=self._constraint,
             pos_label=True,
         )
         for (group, before, _), share in limit.shares.items():

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from commod._data.parameters import check_choice
 from commod.exceptions import InputError
+from commod.metrics._constraint import CONSTRAINTS, Constraint
 from commod.rivals._half import from_half
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.base import AwareRival
@@ -180,6 +181,11 @@ class _ScoreModel(BaseEstimator):  # type: ignore[misc]
         return np.column_stack([1 - X[:, 0], X[:, 0]])
 
 
+def _fairlearn_name(constraint: Constraint) -> str:
+    """Return Fairlearn's name of what is compared; Fairlearn always compares by difference."""
+    return next(c.name for c in CONSTRAINTS.values() if c.rate_rows == constraint.rate_rows)
+
+
 def _fairlearn_rule(
     update: ThresholdOptimizer, rows: RivalFitRows, labels: NDArray[np.bool_]
 ) -> dict[int, Any]:
@@ -194,7 +200,7 @@ def _fairlearn_rule(
     relaxed = len(update._constraint.rate_rows) == 1 and update.tolerance_ > 0
     optimizer = postprocessing.ThresholdOptimizer(
         estimator=_ScoreModel(),
-        constraints=update.constraints,
+        constraints=_fairlearn_name(update._constraint),
         objective=update.objective,
         grid_size=update.grid_size,
         prefit=True,

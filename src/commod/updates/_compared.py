@@ -6,8 +6,8 @@ their bounds in every search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod.exceptions import InputError
-from commod.metrics._cells import CellTable, worst_value
+from commod.metrics._cells import CellTable, Strata, worst_value
 from commod.metrics._comparison import Comparison
 from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements
@@ -35,6 +35,11 @@ class Standing(NamedTuple):
     def is_met(self, value: float) -> bool:
         """Return whether a value of the metric keeps the bound; False for NaN."""
         return bool(self.constraint.is_met(value, self.bound))
+
+
+def all_kept(standing: Sequence[Standing], values: Sequence[float]) -> bool:
+    """Return whether each value keeps the bound of its constraint."""
+    return all(one.is_met(value) for one, value in zip(standing, values, strict=True))
 
 
 def standing_constraints(requirements: Requirements) -> tuple[Standing, ...]:
@@ -68,12 +73,31 @@ class ComparedCells:
         cls, rows: FitRows, constraint: Constraint, standing: Sequence[Standing]
     ) -> ComparedCells:
         """Return the cells of all constraints of a fit."""
-        constraints = [constraint, *(one.constraint for one in standing)]
         group, n_groups = rows.large_groups
-        strata = [rows.strata_of(one) for one in constraints]
-        probabilities = rows.probabilities
-        table = CellTable.of(constraints, strata, group, n_groups, rows.label, probabilities)
-        return cls(table, tuple(one.bound for one in standing), rows.weight)
+        people = (rows.strata, group, n_groups, rows.label, rows.weight)
+        made = cls.of_people(constraint, standing, *people)
+        return replace(made, table=replace(made.table, probabilities=rows.probabilities))
+
+    @classmethod
+    def of_people(
+        cls,
+        constraint: Constraint,
+        standing: Sequence[Standing],
+        strata: Mapping[Constraint, Strata],
+        group: NDArray[np.intp],
+        n_groups: int,
+        label: Mask | None,
+        weight: Floats,
+    ) -> ComparedCells:
+        """Return the cells of people whose `group` (n,) is not −1.
+
+        `strata` are those of the constraints that have a condition.
+        """
+        constraints = [constraint, *(one.constraint for one in standing)]
+        everybody = Strata.everybody(len(group), n_groups)
+        parts = [everybody if one.within is None else strata[one] for one in constraints]
+        table = CellTable.of(constraints, parts, group, n_groups, label)
+        return cls(table, tuple(one.bound for one in standing), weight)
 
     @property
     def n_strata(self) -> int:
@@ -111,16 +135,30 @@ class ComparedCells:
         bounds = (target, *self.bounds)
         return [(one, b) for some, b in zip(compared, bounds, strict=True) for one in some]
 
+    def value(self, decisions: Mask | Floats) -> float:
+        """Return the metric of the constraint that moves."""
+        return self._values(decisions, [0])[0]
+
     def standing_values(self, decisions: Mask | Floats) -> tuple[float, ...]:
         """Return the metrics of the constraints that stand."""
+        return self._values(decisions, range(1, len(self.table.constraints)))
+
+    def _values(self, decisions: Mask | Floats, numbers: Iterable[int]) -> tuple[float, ...]:
         weights = self.table.totals(self.weight)
         rates = self.table.totals(self.weight * decisions) / np.where(weights > 0, weights, 1.0)
         return tuple(
-            worst_value(constraint, compared, rates.ravel())
-            for constraint, compared in zip(
-                self.table.constraints[1:], self.by_rates[1:], strict=True
-            )
+            worst_value(self.table.constraints[i], self.by_rates[i], rates.ravel()) for i in numbers
         )
+
+    def loosened(self, decisions: Mask | Floats) -> ComparedCells:
+        """Return the same cells; a bound that decisions (n,) miss becomes what they reach."""
+        values = self.standing_values(decisions)
+        constraints = self.table.constraints[1:]
+        bounds = [
+            bound if constraint.is_met(value, bound) or np.isnan(value) else value
+            for constraint, value, bound in zip(constraints, values, self.bounds, strict=True)
+        ]
+        return replace(self, bounds=tuple(bounds))
 
     @cached_property
     def is_compared(self) -> Mask:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from commod._text import most_change_text, n_of, shown
+from commod.updates._constraint_values import store_expected_values
 from commod.updates._expectation import Expectation, strictest_target
 from commod.updates._fitted_update import FittedUpdate
 from commod.updates._left_out import GroupText
@@ -32,6 +33,8 @@ def store_expectation(update: Any, fitted: FittedUpdate) -> None:
         update.expected_accuracy_ = float(figures.accuracy)
         spread = {name: float(value) for name, value in figures.spread._asdict().items()}
     update.expected_spread_ = spread
+    standing = () if expectation is None else expectation.figures.standing
+    store_expected_values(update, update.expected_fairness_, standing)
 
 
 def expectation_texts(

@@ -48,7 +48,8 @@ def fit_together(
     )
     terms = encoding.encode(columns)
     moments = safe_moments(terms, rows.weight)  # computed once for all models
-    problem = ratio_problem(rows, terms, moments, distance_weight, first._constraint)
+    constraints = first._requirements.constraints
+    problem = ratio_problem(rows, terms, moments, distance_weight, constraints)
     trained = train_ratios(models, problem, first._schedule())
     for model in models:
         model._take_reading(first)

@@ -44,7 +44,8 @@ def fit_update(update: Any, problem: FitProblem) -> FittedUpdate:
         unknown = Expectation.unknown(update._target) if is_on_new_rows else None
         return FittedUpdate(kept.problem, kept.outcome, unknown)
     problems = problems_for_new_rows(update, problem)
-    kept, expectation = fit_with_standing(problems, partial(_fit_expected, update, problem))
+    fit = partial(_fit_expected, update, problem)
+    kept, expectation, _ = fit_with_standing(problems, fit)
     soft = problems[0].soft_cells
     assert isinstance(soft, SoftCells)
     optimism = optimism_text(update, problem.rows, soft.models)
@@ -65,3 +66,15 @@ def _fit_expected(
         strict = on_true_cells.with_standing(problems[0].standing)
         return expect_as_it_is(fit_target(strict, target), target)
     return fit_new_rows(problems, target)
+
+
+def with_expected_standing(update: Any, problem: FitProblem) -> FitProblem:
+    """Return the problem with bounds that stand so tight that they are expected on new people.
+
+    They are found at the update's own target, and a frontier keeps them for all targets.
+    """
+    if not problem.standing:
+        return problem
+    fit = partial(_fit_expected, update, problem)
+    tightened = fit_with_standing(problems_for_new_rows(update, problem), fit)
+    return problem.with_standing(tightened.standing)

@@ -116,3 +116,19 @@ def columns_of_codes(card: Scorecard, candidates: Collection[str]) -> tuple[str,
         if points and column in per_unit
     }
     return tuple(name for name in candidates if name in has_points)
+
+
+def figures_of(update: Any) -> Figures:
+    """Return the figures of a fitted update, and the rows that they were measured on."""
+    is_held_out = update.fitted_param("confidence", None) is not None
+    return Figures(
+        metric=update.compared_text().metric,
+        base_fairness=update.base_fairness_,
+        fairness=update.fairness_,
+        base_accuracy=update.base_accuracy_,
+        accuracy=update.accuracy_,
+        change_rate=update.change_rate_,
+        n_gains=update.n_gains_,
+        n_losses=update.n_losses_,
+        rows=f"{count(update.n_rows_)} {'held-out' if is_held_out else 'fit'} rows",
+    )

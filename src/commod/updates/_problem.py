@@ -31,7 +31,7 @@ from commod.exceptions import InputError
 from commod.metrics._comparison import Comparison
 from commod.metrics._constraint import Constraint
 from commod.scorecard import DISTANCE_COLUMN
-from commod.updates._compared import ComparedCells, Standing
+from commod.updates._compared import ComparedCells, Standing, all_kept
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges
 from commod.updates._left_out import rows_in_totals
@@ -159,8 +159,7 @@ class FitProblem:
 
     def keeps_standing(self, decisions: Mask) -> bool:
         """Return whether all constraints that stand keep their bounds."""
-        values = self.compared.standing_values(decisions)
-        return all(one.is_met(value) for one, value in zip(self.standing, values, strict=True))
+        return all_kept(self.standing, self.compared.standing_values(decisions))
 
     def check_cells(self) -> None:
         """Refuse a constraint on a rate that no row counts for."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from commod.scorecard import Scorecard
 from commod.updates._expectation import Expectation
+from commod.updates._fitted_update import with_expected_standing
 from commod.updates._interface import AllowedChanges, FittedCandidate
 from commod.updates._new_rows import has_enough_rows
 from commod.updates._problem import FitProblem
@@ -73,7 +74,8 @@ def candidates_of(
     is_expected = is_on_new_rows and has_enough_rows(problem)
     with progress_bar("frontier", model.progress, "targets") as report:
         if is_expected:
-            swept = sweep_new_rows(model, problem, targets, report)
+            searched = with_expected_standing(model, problem)
+            swept = sweep_new_rows(model, searched, targets, report)
         else:
             problem, outcomes = sweep_targets(problem, targets, model._target, report)
     model.direction_ = problem.direction
@@ -92,4 +94,5 @@ def candidates_of(
             "cells": "true" if one.problem.soft_cells is None else "soft",
             "n_terms": int((outcome.weights != 0).sum()),
         }
-        yield SearchCandidate(figures, one.problem, outcome, fitted_copy, expectation)
+        stated = one.problem.with_standing(problem.standing)
+        yield SearchCandidate(figures, stated, outcome, fitted_copy, expectation)

@@ -7,10 +7,11 @@ tightened by what is missing on rows that are new to the update, until nothing i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 from commod.updates._compared import Standing
 from commod.updates._expectation import Expectation, strictest_target
+from commod.updates._gates import KeptUpdate
 from commod.updates._new_rows import ExpectedUpdate
 from commod.updates._problem import FitProblem
 
@@ -21,36 +22,38 @@ MAX_GROWTH = 2.0  # times the changes: an update that changes more people is of 
 Fit = Callable[[Sequence[FitProblem]], ExpectedUpdate]
 
 
-def fit_with_standing(problems: Sequence[FitProblem], fit: Fit) -> ExpectedUpdate:
+class TightenedUpdate(NamedTuple):
+    """An update, what is expected of it, and the bounds that its search kept."""
+
+    kept: KeptUpdate
+    expectation: Expectation
+    standing: tuple[Standing, ...]
+
+
+def fit_with_standing(problems: Sequence[FitProblem], fit: Fit) -> TightenedUpdate:
     """Return the update of `fit` whose constraints that stand are expected to keep their bounds.
 
-    Where no round of tightening is enough, the update that misses least is returned, and its
-    expectation says that the target is not reached.
+    Where no round of tightening is enough, the update that misses least is returned. The problem
+    of the update has the stated bounds.
     """
-    stated = problems[0].standing
-    tightened = stated
-    best: tuple[float, ExpectedUpdate] | None = None
+    stated = tightened = problems[0].standing
+    best: tuple[float, TightenedUpdate] | None = None
     for _ in range(N_ROUNDS if stated else 1):
-        fitted = fit([problem.with_standing(tightened) for problem in problems])
-        missing = missing_from(stated, fitted.expectation)
+        kept, expectation = fit([problem.with_standing(tightened) for problem in problems])
+        missing = missing_from(stated, expectation)
         largest = max(missing, default=0.0)
-        change_rate = fitted.expectation.figures.change_rate
         if best is not None:
             before = best[1].expectation.figures.change_rate
-            if not change_rate <= MAX_GROWTH * before:
+            if not expectation.figures.change_rate <= MAX_GROWTH * before:
                 break
         if best is None or largest < best[0]:
-            best = largest, fitted
+            kept = kept._replace(problem=kept.problem.with_standing(stated))
+            best = largest, TightenedUpdate(kept, expectation, tightened)
         if largest <= 0:
             break
         tightened = tuple(map(_tightened, tightened, missing))
     assert best is not None
-    largest, fitted = best
-    expectation = fitted.expectation
-    is_reached = expectation.is_reached and largest <= 0
-    expectation = replace(expectation, is_reached=is_reached)
-    problem = fitted.kept.problem.with_standing(stated)
-    return ExpectedUpdate(fitted.kept._replace(problem=problem), expectation)
+    return best[1]
 
 
 def missing_from(standing: Sequence[Standing], expectation: Expectation) -> list[float]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import clone
+
 from commod.constraints import AllOf
 from commod.exceptions import InputError
 
@@ -21,7 +23,7 @@ def set_target(update: Any, target: float) -> Any:
 
 
 def set_moving(update: Any, moving: int) -> Any:
-    """Return the update whose constraint number `moving` comes first, because it moves."""
+    """Return an update whose constraint number `moving` comes first, because it moves."""
     parts = list(update._requirements.parts)
     if isinstance(moving, bool) or not isinstance(moving, int) or not 0 <= moving < len(parts):
         numbers = "0" if len(parts) == 1 else f"0 to {len(parts) - 1}"
@@ -33,4 +35,4 @@ def set_moving(update: Any, moving: int) -> Any:
     if moving == 0:
         return update
     parts.insert(0, parts.pop(moving))
-    return update.set_params(constraints=AllOf(parts))
+    return clone(update).set_params(constraints=AllOf(parts))

@@ -13,6 +13,7 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.path import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
 from commod._text import MAX_CHANGED, most_change_text, n_of, verb
+from commod.updates._constraint_values import standing_texts, strata_texts
 from commod.updates._expectation_text import expectation_texts, round_up
 from commod.updates._fitted_update import FittedUpdate
 from commod.updates._held_out import MAX_ALIKE, PromiseTest
@@ -20,6 +21,7 @@ from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
 from commod.updates._unknown_groups import (
     KNOWING_METHOD,
+    is_exact_limit,
     knowing_method,
     known_limit_texts,
     proven_limit,
@@ -51,9 +53,12 @@ def sentences(
         yield target_text(goal, not is_missed, covered, update.change_rate_)
     if expectation is not None:
         yield from expectation_texts(update, problem, goal, expectation, covered)
+    rows_word = "fit rows" if test is None else "held-out rows"
+    yield from standing_texts(update, rows_word)
+    yield from strata_texts(update, problem.rows)
     if left_out:
         yield left_out
-    yield update._figures_text("fit rows" if test is None else "held-out rows")
+    yield update._figures_text(rows_word)
     yield from unknown_texts(update, problem)
     if fitted.optimism:
         yield fitted.optimism
@@ -72,10 +77,12 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         yield "With sample weights the limit is not given, because it counts people."
         return
     if update.limit_ >= 0 and update.change_rate_:
+        is_exact = is_exact_limit(problem, update.fairness_)
         fewest = update.fewest_change_rate_
         if problem.rows.probabilities is None:  # the limit counts changes of known people only
             fewest *= update.n_known_ / len(problem.rows)
-        yield limit_text(update.limit_, fewest, knowing_method(problem))
+        knowing = knowing_method(problem)
+        yield limit_text(update.limit_, fewest, is_exact=is_exact, knowing=knowing)
         yield from known_limit_texts(update)
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     if is_missed and not update._is_budget and not is_test:
@@ -189,13 +196,17 @@ def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     yield f"{text}."
 
 
-def limit_text(limit: float, fewest: float = 0.0, knowing: str = KNOWING_METHOD) -> str:
+def limit_text(
+    limit: float, fewest: float = 0.0, *, is_exact: bool = True, knowing: str = KNOWING_METHOD
+) -> str:
     """Return the smallest share of changes for the same fairness, and how far off the search is.
 
-    `fewest` is the smallest share of changes that the search found; NaN where it is not known.
-    `knowing` says for whom the limit holds.
+    `fewest` is the smallest share of changes that the search found; NaN where it is not known. A
+    limit that is not exact is a proven lower bound. `knowing` says for whom it holds.
     """
     text = f"The same fairness needs at least {limit:.1%} changed, {knowing}."
+    if not is_exact:
+        text += " This is a proven lower bound: the exact number was not found in time."
     if limit and fewest > RESTART_FACTOR * limit:
         text += (
             f" The search found no update with fewer than {fewest / limit:.1f} times as many "

@@ -127,9 +127,11 @@ class PathOnNewRows:
 
 
 def _as_row(figures: ExpectedFigures) -> list[float]:
-    return [figures.fairness, figures.change_rate, figures.accuracy, *figures.spread]
+    numbers = (figures.fairness, figures.change_rate, figures.accuracy)
+    return [*numbers, *figures.spread, *figures.standing]
 
 
 def _from_row(row: Sequence[float]) -> ExpectedFigures:
-    fairness, change_rate, accuracy, *spread = row
-    return ExpectedFigures(fairness, change_rate, accuracy, Spread(*spread))
+    fairness, change_rate, accuracy, *others = row
+    n = len(Spread._fields)
+    return ExpectedFigures(fairness, change_rate, accuracy, Spread(*others[:n]), tuple(others[n:]))

@@ -27,6 +27,7 @@ from commod._solvers.problem import (
 from commod._text import shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
+from commod.updates._adversaries import adversary_of
 from commod.updates._fit_rows import FitRows
 from commod.updates._progress import progress_bar
 from commod.updates.base import by_column
@@ -99,15 +100,11 @@ def ratio_problem(
     terms: TermTable,
     moments: Moments,
     distance_weight: NDArray[np.float64],
-    constraint: Constraint,
+    constraints: Sequence[Constraint],
 ) -> RatioProblem:
     """Return the numbers that the training of a ratio needs, in float32."""
-    adversary_weight = rows.weight * rows.in_constraint
     base = rows.base.for_positive
     label = base.scores if rows.label is None else rows.label.astype(np.float64)
-    if constraint.only_label is not None:
-        counted = label if constraint.only_label else 1 - label
-        adversary_weight = adversary_weight * counted
     margin = training_margins(base.scores, base.threshold)
     unit = rows.weight.mean()  # float32 sums stay well scaled whatever the unit of the weights
     single = np.float32
@@ -117,11 +114,13 @@ def ratio_problem(
         label=label.astype(single),
         group=rows.groups.codes.astype(np.int32),
         weight=(rows.weight / unit).astype(single),
-        adversary_weight=(adversary_weight / unit).astype(single),
         ratio_weight=(distance_weight / unit).astype(single),
         offset=float(logit(base.threshold)),
         n_groups=len(rows.groups.labels),
-        adversary_sees_label=len(constraint.rate_rows) > 1,
+        adversaries=tuple(
+            adversary_of(constraint, rows.strata_of(constraint), rows, label, rows.weight / unit)
+            for constraint in constraints
+        ),
     )
 
 

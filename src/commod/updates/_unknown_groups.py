@@ -118,6 +118,13 @@ def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None 
     return float(np.ceil(solved.fun - ROUNDING)) / len(problem.rows) if solved.success else np.nan
 
 
+def is_exact_limit(problem: FitProblem, target: float) -> bool:
+    """Return whether the limit is the exact one; with probabilities, it is within a few people."""
+    if problem.is_simple or problem.rows.probabilities is not None:
+        return True
+    return problem.is_exact_limit(target)
+
+
 def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     """Yield on how many known people the figures rest, and what the unknown could be."""
     rows, metric = problem.rows, update.compared_text().metric

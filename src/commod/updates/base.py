@@ -37,13 +37,14 @@ from commod._data.tables import check_same_rows
 from commod._data.weights import check_weights
 from commod._record import Request
 from commod._solvers.concepts import Concepts, partition_by_column
-from commod._text import codes_text, count, did_you_mean, list_names, most_change_text, n_of, shown
+from commod._text import codes_text, did_you_mean, list_names, most_change_text, n_of, shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements, read_constraints
 from commod.patch.fingerprint import scores_digest
 from commod.updates._compared import Standing, standing_constraints
 from commod.updates._conditions import with_strata
+from commod.updates._constraint_values import store_values
 from commod.updates._fit_rows import (
     FitRows,
     check_both_decisions,
@@ -61,7 +62,12 @@ from commod.updates._interface import (
 )
 from commod.updates._labels import ComparedText, counted_labels, outcomes_of
 from commod.updates._left_out import GroupText, groups_left_out, left_out_text, rows_in_totals
-from commod.updates._notebook import Figures, ScorecardView, columns_of_codes, notebook_html
+from commod.updates._notebook import (
+    ScorecardView,
+    columns_of_codes,
+    figures_of,
+    notebook_html,
+)
 from commod.updates._params_of_fit import ParamsOfFit
 from commod.updates._saving import SavedWithoutNames
 from commod.updates._whom import outscoring_figures, outscoring_sentences
@@ -330,6 +336,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self.n_gains_, self.n_losses_ = gains, losses
         self.base_fairness_ = rows.fairness(self._constraint, before)
         self.fairness_ = rows.fairness(self._constraint, positive)
+        store_values(self, rows, positive)
         self._other_ratio = None
         if self._constraint.is_ratio:
             others = (
@@ -395,7 +402,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         diagram = str(super()._html_repr())
         if not hasattr(self, "status_"):
             return diagram
-        figures, view = self._notebook_figures(), self._scorecard_view()
+        figures, view = figures_of(self), self._scorecard_view()
         status = " ".join(filter(None, (self.status_, codes_text(self.possible_codes_))))
         return notebook_html(type(self).__name__, status, figures, view, diagram)
 
@@ -408,20 +415,6 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         """
         card = getattr(self, "scorecard_", None)
         return columns_of_codes(card, getattr(self, "_code_columns", ())) if card else ()
-
-    def _notebook_figures(self) -> Figures:
-        is_held_out = self.fitted_param("confidence") is not None
-        return Figures(
-            metric=self.compared_text().metric,
-            base_fairness=self.base_fairness_,
-            fairness=self.fairness_,
-            base_accuracy=self.base_accuracy_,
-            accuracy=self.accuracy_,
-            change_rate=self.change_rate_,
-            n_gains=self.n_gains_,
-            n_losses=self.n_losses_,
-            rows=f"{count(self.n_rows_)} {'held-out' if is_held_out else 'fit'} rows",
-        )
 
     def _scorecard_view(self) -> ScorecardView | None:
         card = getattr(self, "scorecard_", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Self
 
@@ -23,8 +24,11 @@ from commod._solvers.problem import (
     TrainedLayers,
 )
 from commod.exceptions import InputError
+from commod.metrics._requirements import Requirements
 from commod.patch import Patch
 from commod.scorecard import new_decisions
+from commod.updates._adversaries import check_trainable, other_figures
+from commod.updates._compared import Standing
 from commod.updates._fit_rows import FitRows
 from commod.updates._fit_together import fit_together
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
@@ -36,6 +40,7 @@ from commod.updates._trained import (
     check_layers,
     readable_concepts,
 )
+from commod.updates._without_target import check_no_bounds
 from commod.updates.base import LARGEST_WEIGHT, check_number
 from commod.updates.ratio import RatioFunction, RatioUpdate
 
@@ -59,22 +64,24 @@ class COMMOD(RatioUpdate):
     Each epoch of `fit` does this:
 
     1. Shuffle the rows and cut them into batches.
-    2. On each batch, train the adversary for `adversary_steps` steps to predict the group from the
-       edited margin r(x)·z(x).
-    3. Take one step on r: lower the loss of the labels, raise the adversary's loss (weight
+    2. On each batch, train each adversary for `adversary_steps` steps to predict the group from the
+       edited margin r(x)·z(x). There is one adversary per constraint.
+    3. Take one step on r: lower the loss of the labels, raise the adversaries' losses (weight
        `lambda_fair`), keep r near 1 (`lambda_ratio`), shrink the concepts (`lambda_sparsity`) and
        keep them apart (`lambda_diversity`).
 
-    The first `warmup_epochs` train the adversary only.
+    The first `warmup_epochs` train the adversaries only.
 
     Parameters
     ----------
     estimator : fitted classifier or ScoreColumn
         The base model f. It is never refitted.
-    constraints : str, default="demographic_parity"
+    constraints : str or object of commod.constraints, default="demographic_parity"
         What the adversary looks at: "demographic_parity" (the edited margin), "equalized_odds" (the
         margin and the true label), "true_positive_rate_parity" or "false_positive_rate_parity"
-        (rows of one true label).
+        (rows of one true label), "accuracy_parity" (whether, and by how much, the decision is
+        right). Within a column, it also sees the stratum. ``A & B`` are two adversaries. There is
+        no target: a bound is refused, and so are other constraints of `commod.constraints`.
     architecture : str, default="concepts"
         What r is. "concepts": a bottleneck of sparse concepts, which is a scorecard. "mlp": a
         network of hidden layers, which need not be linear and has no scorecard.
@@ -83,7 +90,7 @@ class COMMOD(RatioUpdate):
     n_concepts : int, default=2
         k, the number of concepts, for "concepts".
     lambda_fair : float, default=2.0
-        Weight of the adversary's loss: how much fairness matters. 0 ignores fairness.
+        Weight of each adversary's loss: how much fairness matters. 0 ignores fairness.
     lambda_ratio : float, default=0.1
         Weight of mean (r − 1)², an upper bound of the share of changed decisions.
     lambda_sparsity : float, default=0.003
@@ -105,8 +112,9 @@ class COMMOD(RatioUpdate):
         Adam's step for the adversary.
     adaptive_fairness : bool, default=True
         Lower the weight of fairness as the adversary loses its advantage: from 5 `lambda_fair` at
-        the base model to `lambda_fair` where the group cannot be predicted. This gives a smooth
-        trade-off. False keeps the paper's constant weight, where the trade-off tends to jump.
+        the base model to `lambda_fair` where the group cannot be predicted. Each of several
+        adversaries has its own factor. This gives a smooth trade-off. False keeps the paper's
+        constant weight, where the trade-off tends to jump.
     warmup_epochs : int, default=10
         Epochs before `epochs` in which only the adversary is trained.
     ramp_epochs : int, default=20
@@ -159,11 +167,13 @@ class COMMOD(RatioUpdate):
     term_names_ : list of str
         Names of the d terms.
     history_ : dict of str to list of float
-        Mean of each loss term and of the share of changes, per epoch.
+        Mean of each loss term and of the share of changes, per epoch. The loss of the adversary is
+        "adversary"; several have "adversary_1", "adversary_2" and so on.
     n_iter_ : int
         Epochs done; less than `epochs` after a keyboard interrupt.
     fairness_, base_fairness_, accuracy_, base_accuracy_, change_rate_ : float
-        Figures of the update and of the base model on the fit rows.
+        Figures of the update and of the base model on the fit rows. The fairness is that of the
+        first constraint; `status_` has the others.
     outscoring_ : dict
         For "gain" and "loss": how those who change score; see `metrics.outscoring_probability`.
     n_gains_, n_losses_, n_rows_ : int
@@ -208,7 +218,7 @@ class COMMOD(RatioUpdate):
         self,
         estimator: Any,
         *,
-        constraints: str = "demographic_parity",
+        constraints: Any = "demographic_parity",
         architecture: str = "concepts",
         hidden: Sequence[int] = (64,),
         n_concepts: int = 2,
@@ -355,6 +365,18 @@ class COMMOD(RatioUpdate):
             fit_together([self], X, y, sensitive_features, sample_weight, ratio_weight)
         return self
 
+    @property
+    def _requirements(self) -> Requirements:
+        """Return the constraints, one adversary each; figures are those of the first."""
+        asked = super()._requirements
+        check_no_bounds(asked, "COMMOD", "lambda_fair")
+        check_trainable(asked.constraints)
+        return asked
+
+    @property
+    def _standing(self) -> tuple[Standing, ...]:
+        return tuple(Standing(other, math.nan) for other in self._requirements.constraints[1:])
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for name, known in (("architecture", ARCHITECTURES), ("init", INITS)):
@@ -403,11 +425,14 @@ class COMMOD(RatioUpdate):
         self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
-        self._store_outcome(rows, new_decisions(rows.base, ratio))
+        self._store_calibration(rows, ratio)
+        decisions = new_decisions(rows.base, ratio)
+        self._store_outcome(rows, decisions)
         if self.scorecard_ is not None:
             n_people = terms.n_people(rows.weight)
             few_people = few_people_sentences(n_people, self.scorecard_.points)
             self.status_ = " ".join((self.status_, *few_people))
+        self.status_ = " ".join((self.status_, *other_figures(self, rows, decisions)))
         is_known = not np.isnan(self.base_fairness_)
         if self.n_iter_ and not self.change_rate_ and self.lambda_fair and is_known:
             self.status_ += (

@@ -21,6 +21,7 @@ from commod.exceptions import InputError, TargetWarning
 from commod.scorecard import DISTANCE_COLUMN, new_decisions
 from commod.updates import _status as status
 from commod.updates._base_optimism import stated_optimism
+from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
@@ -62,12 +63,16 @@ class ControlledDebiaser(RatioUpdate):
     ----------
     estimator : fitted classifier or ScoreColumn
         The base model f. It is never refitted.
-    constraints : str, default="demographic_parity"
+    constraints : str or object of commod.constraints, default="demographic_parity"
         "demographic_parity" (P-rule), "equalized_odds" (DM = ΔTPR + ΔFPR),
-        "true_positive_rate_parity" or "false_positive_rate_parity" (one gap).
+        "true_positive_rate_parity" or "false_positive_rate_parity" (one gap). An object may state a
+        bound, a condition and several constraints at once, and so may its text:
+        ``DemographicParity(ratio=0.8).within("unit") & MinimumRate(0.3)``. The figures named
+        fairness are those of the first one; see `values_` for the others.
     target : float, default=None
-        Floor on the P-rule, or ceiling on the disparity. None with `max_changes`: the best
-        fairness for that budget. None without: 0.8 for the P-rule, 0.1 for a disparity.
+        Floor on the P-rule, or ceiling on the disparity; not beside a bound in `constraints`. None
+        with `max_changes`: the best fairness for that budget. None without: 0.8 for a floor, 0.1
+        for a ceiling.
     target_on : str, default="new_rows"
         "new_rows": the target holds in expectation on as many new people; see `expected_fairness_`.
         "fit_rows": it holds on the fit rows, and new people mostly fall short of it. Not used with
@@ -164,6 +169,9 @@ class ControlledDebiaser(RatioUpdate):
     expected_fairness_, expected_change_rate_, expected_accuracy_ : float
         What is expected on a new sample of as many people, from rows that were left out of the
         search. NaN with "fit_rows" and with `confidence`.
+    values_, base_values_, expected_values_ : dict
+        The metric of each stated constraint by its name: of the update and of the base model, on
+        the same rows as `fairness_`, and what is expected on new people.
     expected_spread_ : dict
         Standard deviation of "fairness", "change_rate" and "accuracy" over these rows' five parts.
     internal_target_ : float
@@ -256,7 +264,7 @@ class ControlledDebiaser(RatioUpdate):
         self,
         estimator: Any,
         *,
-        constraints: str = "demographic_parity",
+        constraints: Any = "demographic_parity",
         target: float | None = None,
         target_on: str = "new_rows",
         fit_rows_are_new: bool | None = None,
@@ -467,9 +475,12 @@ class ControlledDebiaser(RatioUpdate):
 
     def _decisions_on(self, problem: FitProblem) -> NDArray[np.bool_]:
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
-        base = problem.rows.base
-        ratio = self._effective(base, self._ratio_function().evaluate(problem.terms))
-        return new_decisions(base, ratio)
+        return new_decisions(problem.rows.base, self._ratio_on(problem))
+
+    def _ratio_on(self, problem: FitProblem) -> NDArray[np.float64]:
+        """Return the effective r of the stored update on the rows of a problem, shape (n,)."""
+        ratio = self._ratio_function().evaluate(problem.terms)
+        return self._effective(problem.rows.base, ratio)
 
     def _store_figures(
         self,
@@ -482,13 +493,15 @@ class ControlledDebiaser(RatioUpdate):
         `test` is the test of a promise on these rows; None without `confidence`.
         """
         store_expectation(self, fitted)
+        self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
         decisions = self._decisions_on(problem)
         self._store_outcome(problem.rows, decisions)
         self.target_ = self._target
         is_met = self._constraint.is_met(self.fairness_, self._target)
         is_met = is_met and problem.keeps_standing(decisions)
         if fitted.expectation is not None:
-            is_met = fitted.expectation.is_reached
+            expected = fitted.expectation.figures.standing
+            is_met = fitted.expectation.is_reached and all_kept(problem.standing, expected)
         self.reached_ = self._is_budget or bool(is_met)
         self.fairness_interval_ = (float("nan"), float("nan"))
         if not problem.is_weighted and problem.rows.probabilities is None:

@@ -1,5 +1,7 @@
 """The solver: its losses against plain NumPy, its training against what each term asks for."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,13 +9,18 @@ import pytest
 from jax.test_util import check_grads
 from scipy.special import expit, log_softmax
 
-from commod._solvers.problem import RatioPenalties, RatioProblem, RatioSchedule
+from commod._solvers.problem import (
+    AdversaryProblem,
+    RatioPenalties,
+    RatioProblem,
+    RatioSchedule,
+)
 from commod._solvers.training import adversarial
-from commod._solvers.training.adversarial import RatioSpec
+from commod._solvers.training.adversarial import AdversarySpec, RatioSpec
 from commod._solvers.training.networks import Architecture
 
 
-def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
+def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0, n_strata=0, rightness=False):
     rng = np.random.default_rng(seed)
     group = rng.integers(n_groups, size=n)
     numeric = rng.normal(size=(n, p)) + group[:, None] * [1.0, 0.0, -1.0]
@@ -30,12 +37,25 @@ def make_problem(n=96, p=3, n_groups=2, sees_label=False, seed=0):
         label=(rng.random(n) < expit(margin)).astype(single),
         group=group.astype(np.int32),
         weight=rng.uniform(0.5, 2, n).astype(single),
-        adversary_weight=rng.uniform(0, 2, n).astype(single),
+        adversaries=(
+            AdversaryProblem(
+                weight=rng.uniform(0, 2, n).astype(single),
+                sees_label=sees_label,
+                stratum=rng.integers(-1, n_strata, n).astype(np.int32) if n_strata else None,
+                n_strata=n_strata,
+                reads_rightness=rightness,
+            ),
+        ),
         ratio_weight=rng.uniform(0.5, 2, n).astype(single),
         offset=-0.4,
         n_groups=n_groups,
-        adversary_sees_label=sees_label,
     )
+
+
+def make_spec(problem, *layers, n_concepts=2):
+    """What the solver is compiled for, with adversaries of 4 hidden units."""
+    adversaries = (AdversarySpec.of(a, (4,), problem.n_groups) for a in problem.adversaries)
+    return RatioSpec(Architecture(n_concepts, (problem.n_terms, *layers)), tuple(adversaries))
 
 
 def schedule(**changes):
@@ -68,6 +88,11 @@ def train(problem, seeds=(0,), progress=None, weights=None, **changes):
     )
 
 
+def penalties_of(fair, *others):
+    """The weights of one model in one step, with one weight of fairness per adversary."""
+    return RatioPenalties((fair,), *others)
+
+
 # compiled whole: one by one, its operations would be compiled for each shape
 ratio_loss = jax.jit(adversarial._ratio_loss, static_argnames="spec")
 
@@ -82,15 +107,20 @@ def dense_terms(problem):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sees_label", [False, True])
-@pytest.mark.parametrize("n_groups", [2, 3])
-def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
-    problem = make_problem(sees_label=sees_label, n_groups=n_groups)
-    spec = RatioSpec(Architecture(2, (problem.n_terms,)), n_groups, (4,), sees_label)
+@pytest.mark.parametrize(
+    ("sees_label", "n_groups", "n_strata", "rightness"),
+    [(False, 2, 0, False), (True, 3, 0, False), (True, 2, 3, False), (False, 3, 0, True)],
+)
+def test_every_loss_term_equals_plain_numpy(sees_label, n_groups, n_strata, rightness):
+    problem = make_problem(
+        sees_label=sees_label, n_groups=n_groups, n_strata=n_strata, rightness=rightness
+    )
+    spec = make_spec(problem)
     rng = np.random.default_rng(1)
     d = problem.n_terms
     W, v, b = rng.normal(size=(2, d)), rng.normal(size=2), 0.7
-    first, second = rng.normal(size=(1 + sees_label, 4)), rng.normal(size=(4, n_groups))
+    n_inputs = 1 + sees_label + n_strata
+    first, second = rng.normal(size=(n_inputs, 4)), rng.normal(size=(4, n_groups))
     bias = rng.normal(size=4), rng.normal(size=n_groups)
 
     r = b + dense_terms(problem) @ (v @ W)
@@ -99,13 +129,17 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     centre = mean(problem.margin, problem.weight)
     spread = np.sqrt(mean((problem.margin - centre) ** 2, problem.weight))
     inputs = (edited / spread)[:, None]
+    if rightness:
+        inputs = inputs * np.where(problem.label == 1, 1, -1)[:, None]
     if sees_label:
         inputs = np.column_stack([inputs, problem.label])
+    for stratum in range(n_strata):
+        inputs = np.column_stack([inputs, problem.adversaries[0].stratum == stratum])
     log_proba = log_softmax(np.maximum(inputs @ first + bias[0], 0) @ second + bias[1], axis=1)
     cosine = W[0] @ W[1] / np.linalg.norm(W[0]) / np.linalg.norm(W[1])
     expected = [
         mean(np.logaddexp(0, edited - 0.4) - problem.label * (edited - 0.4), problem.weight),
-        mean(-log_proba[np.arange(96), problem.group], problem.adversary_weight),
+        mean(-log_proba[np.arange(96), problem.group], problem.adversaries[0].weight),
         mean((r - 1) ** 2, problem.ratio_weight),
         np.abs(v) @ np.abs(W).sum(axis=1),
         cosine**2,
@@ -113,8 +147,8 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
     ]
     ratio = jnp.concatenate([W.ravel(), v, jnp.array([b])])
     adversary = jnp.concatenate([first.T.ravel(), bias[0], second.T.ravel(), bias[1]])
-    weights = RatioPenalties(*map(jnp.float32, (2.0, 0.3, 0.2, 0.1)))
-    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, spec)
+    weights = penalties_of(2.0, 0.3, 0.2, 0.1)
+    loss, parts = ratio_loss(ratio, [adversary], adversarial._rows(problem), weights, spec)
     np.testing.assert_allclose(parts, expected, rtol=2e-5)
     total = np.array([1, -2.0, 0.3, 0.2, 0.1, 0]) @ expected
     assert float(loss) == pytest.approx(total, rel=1e-4)
@@ -122,14 +156,14 @@ def test_every_loss_term_equals_plain_numpy(sees_label, n_groups):
 
 def test_the_loss_of_layers_has_no_penalty_on_concepts():
     problem = make_problem()
-    spec = RatioSpec(Architecture(0, (problem.n_terms, 5, 1)), 2, (4,), False)
+    spec = make_spec(problem, 5, 1, n_concepts=0)
     rng = np.random.default_rng(1)
     A, a, B, b = rng.normal(size=(problem.n_terms, 5)), rng.normal(size=5), rng.normal(size=5), 0.7
     r = np.maximum(dense_terms(problem) @ A + a, 0) @ B + b
     ratio = jnp.concatenate([A.ravel(), a, B, jnp.array([b])])
     adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
-    weights = RatioPenalties(*map(jnp.float32, (2.0, 0.3, 5.0, 5.0)))
-    loss, parts = ratio_loss(ratio, adversary, adversarial._rows(problem), weights, spec)
+    weights = penalties_of(2.0, 0.3, 5.0, 5.0)
+    loss, parts = ratio_loss(ratio, [adversary], adversarial._rows(problem), weights, spec)
     label, group, distance, changed = parts.tolist()
     edited = r * problem.margin - 0.4
     errors = np.logaddexp(0, edited) - problem.label * edited
@@ -144,18 +178,18 @@ def test_the_loss_of_layers_has_no_penalty_on_concepts():
 @pytest.mark.slow
 def test_the_gradient_of_the_ratio_loss_equals_finite_differences():
     problem = make_problem()
-    spec = RatioSpec(Architecture(2, (problem.n_terms,)), 2, (4,), False)
+    spec = make_spec(problem)
     with jax.enable_x64(True):
         rows = adversarial._rows(problem)
         rows = jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, rows)
         rng = np.random.default_rng(2)
         ratio = jnp.asarray(rng.normal(size=2 * problem.n_terms + 3))
         adversary = jnp.asarray(rng.normal(size=4 + 4 + 8 + 2))
-        weights = RatioPenalties(*map(jnp.float64, (2.0, 0.3, 0.0, 0.1)))  # the L1 has its own step
+        weights = penalties_of(2.0, 0.3, 0.0, 0.1)  # the L1 has its own step
 
         @jax.jit
         def loss(x):
-            return adversarial._ratio_loss(x, adversary, rows, weights, spec)[0]
+            return adversarial._ratio_loss(x, [adversary], rows, weights, spec)[0]
 
         check_grads(loss, (ratio,), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
 
@@ -189,10 +223,8 @@ def test_a_batch_of_models_equals_models_trained_alone():
 def test_rows_without_weight_do_not_matter():
     problem = make_problem()
     half = np.arange(96) < 48
-    off = {
-        name: getattr(problem, name) * half
-        for name in ("weight", "adversary_weight", "ratio_weight")
-    }
+    off = {name: getattr(problem, name) * half for name in ("weight", "ratio_weight")}
+    off["adversaries"] = tuple(replace(a, weight=a.weight * half) for a in problem.adversaries)
     silent = RatioProblem(**{**vars(problem), **off})
     garbled = RatioProblem(
         **{**vars(silent), "label": np.where(half, problem.label, 1 - problem.label)}
@@ -244,8 +276,8 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
 
 def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
     problem = make_problem()
-    spec = RatioSpec(Architecture(2, (problem.n_terms,)), 2, (4,), False)
-    state = adversarial._initial_state(0, spec)
+    spec = make_spec(problem)
+    (state,) = adversarial._initial_state(0, spec).adversaries
 
     def weight(now, highest, adaptive=True):
         settings = adversarial._settings(schedule(adaptive_fairness=adaptive))
@@ -259,16 +291,45 @@ def test_the_weight_of_fairness_falls_with_the_advantage_of_the_adversary():
     assert weight(0.01, 0.04, adaptive=False) == 1
 
 
-@pytest.mark.parametrize("sees_label", [False, True])
-def test_the_blind_loss_is_the_entropy_of_the_group(sees_label):
-    problem = make_problem(n_groups=3, sees_label=sees_label)
-    weight = problem.adversary_weight.astype(float)
-    blind = np.average(adversarial._surprise(problem), weights=weight)
+@pytest.mark.parametrize(("sees_label", "n_strata"), [(False, 0), (True, 0), (True, 2), (False, 2)])
+def test_the_blind_loss_is_the_entropy_of_the_group(sees_label, n_strata):
+    problem = make_problem(n_groups=3, sees_label=sees_label, n_strata=n_strata)
+    (adversary,) = problem.adversaries
+    weight = adversary.weight.astype(float)
+    blind = np.average(adversarial._surprise(problem, adversary), weights=weight)
     labels = problem.label if sees_label else np.zeros(96)
+    if n_strata:
+        labels = labels + 10 * adversary.stratum
     entropy = 0.0
     for label in np.unique(labels):
         for group in range(3):
             cell = weight[(labels == label) & (problem.group == group)].sum()
             share = cell / weight[labels == label].sum()
-            entropy -= cell / weight.sum() * np.log(share)
+            entropy -= cell / weight.sum() * np.log(share) if cell else 0.0
     assert blind == pytest.approx(entropy, rel=1e-5)
+
+
+def test_the_losses_of_several_adversaries_are_added():
+    problem = make_problem()
+    (first,) = problem.adversaries
+    second = replace(first, sees_label=True, weight=first.weight[::-1].copy())
+    rng = np.random.default_rng(1)
+    ratio = jnp.asarray(rng.normal(size=2 * problem.n_terms + 3))
+    layers = [jnp.asarray(rng.normal(size=n)) for n in (18, 22)]
+
+    def parts_and_loss(adversaries, layers, fair):
+        asked = replace(problem, adversaries=adversaries)
+        weights = RatioPenalties(fair, 0.3, 0.2, 0.1)
+        rows = adversarial._rows(asked)
+        return ratio_loss(ratio, layers, rows, weights, make_spec(asked))
+
+    loss, parts = parts_and_loss((first, second), layers, (2.0, 3.0))
+    one, parts_of_one = parts_and_loss((first,), layers[:1], (2.0,))
+    _, parts_of_other = parts_and_loss((second,), layers[1:], (3.0,))
+    assert parts[1] == parts_of_one[1]
+    assert parts[2] == parts_of_other[1]
+    assert float(loss) == pytest.approx(float(one) - 3.0 * float(parts[2]), rel=1e-5)
+    assert make_spec(replace(problem, adversaries=(first, second))).figures[1:3] == (
+        "adversary_1",
+        "adversary_2",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from commod._record import Audit
@@ -10,6 +11,7 @@ from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import read_roles, select_roles
 from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
+from commod._reporting.audit.frame_ranks import rank_frame
 from commod._reporting.audit.provenance import digest_counts
 from commod._reporting.audit.request import (
     add_label_names,
@@ -45,7 +47,8 @@ def audit_frame(
 ) -> Audit:
     """Return the audit of two columns of decisions, counted inside the frame's own engine.
 
-    Two queries bring back tables of groups; rows stay where they are. All figures that follow from
+    Two queries bring back tables of groups; rows stay where they are. With true labels, one more
+    query for each score counts people by group and bins of the score. All figures that follow from
     counts and sums equal those of `commod.audit` on the same rows.
 
     Parameters
@@ -93,11 +96,12 @@ def audit_frame(
     Returns
     -------
     Audit
-        Frozen, as that of `commod.audit`. Figures that need rows are None or empty: areas under
-        the curve, calibration, rank correlation, `outscoring`, segments, scorecard, subgroups
-        within columns, and the `ledger`. `provenance.data_digest` is the digest of the counts by
-        group, true label and decisions, and of the lowest and highest scores. It is the same in
-        every engine, but differs from that of `commod.audit`.
+        Frozen, as that of `commod.audit`. The areas of `roc` come from bins of the scores: their
+        intervals include the largest error that the bins can make. Figures that need rows are None
+        or empty: areas under the curve of all people, calibration, rank correlation, `outscoring`,
+        segments, scorecard, subgroups within columns, and the `ledger`. `provenance.data_digest` is
+        the digest of the counts by group, true label and decisions, and of the lowest and highest
+        scores. It is the same in every engine, but differs from that of `commod.audit`.
 
     Notes
     -----
@@ -151,5 +155,6 @@ def audit_frame(
         n_hidden=counted.n_hidden,
         unknown=counted.unknown,
     )
+    evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
     digest = digest_counts(counted.coding, evidence.everybody, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

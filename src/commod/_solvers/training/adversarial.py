@@ -1,30 +1,35 @@
-"""COMMOD's min–max training: a ratio r against an adversary that predicts the group.
+"""COMMOD's min–max training: a ratio r against adversaries that predict the group.
 
-With z the margin of the base model, t its threshold, l = r(x)·z the edited margin and h the
-adversary, r minimises
+With z the margin of the base model, t its threshold, l = r(x)·z the edited margin and h_c the
+adversary of constraint c, r minimises
 
-    L_Y(l + logit t, y) − λ_fair L_S(h(l), s) + λ_ratio mean (r − 1)² + λ_sparsity Σ_j |v_j| ‖W_j‖₁
-    + λ_diversity mean_{i<j} cos(W_i, W_j)²,      r(x) = b + Σ_j v_j (W_j · x),
+    L_Y(l + logit t, y) − λ_fair Σ_c L_S(h_c, s) + λ_ratio mean (r − 1)²
+    + λ_sparsity Σ_j |v_j| ‖W_j‖₁ + λ_diversity mean_{i<j} cos(W_i, W_j)²,
+    r(x) = b + Σ_j v_j (W_j · x),
 
-while h minimises L_S, the cross-entropy of its prediction of the group s. Where r is layers of
-units, there are no concepts, and the loss ends with λ_ratio.
+while h_c minimises L_S, the cross-entropy of its prediction of the group s. h_c reads l and, where
+its constraint needs them, the true label and the stratum. It is trained on the rows that its
+constraint counts. Where r is layers of units, there are no concepts, and the loss ends with
+λ_ratio.
 
-Training starts at r = 1 and a random h. Each epoch shuffles the rows and cuts them into batches of
-nearly equal size. Each batch does this:
+Training starts at r = 1 and a random h_c. Each epoch shuffles the rows and cuts them into batches
+of nearly equal size. Each batch does this:
 
 1. Compute l with the current r.
-2. Take `adversary_steps` steps of Adam on h.
-3. Compute the weight of L_S: λ_fair grows over `ramp_epochs`, and is multiplied by a factor that
-   falls with the adversary's advantage (`_fairness_factor`).
-4. Take one step of Adam on r against the new h; warm-up epochs leave r as it is.
+2. Take `adversary_steps` steps of Adam on each h_c.
+3. Compute the weight of each L_S: λ_fair grows over `ramp_epochs`, and is multiplied by a factor
+   that falls with the adversary's own advantage (`_fairness_factor`).
+4. Take one step of Adam on r against the new h_c; warm-up epochs leave r as it is.
 5. Shrink W by soft-thresholding, which gives exact zeros.
-6. Update the running mean of the adversary's advantage.
+6. Update the running mean of each adversary's advantage.
 
 Both learning rates fall to 0 along a cosine. Margins are clipped at ±10 while training.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -34,6 +39,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from commod._solvers.problem import (
+    AdversaryProblem,
     RatioPenalties,
     RatioProblem,
     RatioSchedule,
@@ -60,41 +66,63 @@ from commod._solvers.training.networks import (
     label_cross_entropy,
 )
 
-HISTORY = ("label", "adversary", "ratio", "sparsity", "diversity", "change_rate")
-LAYERS_HISTORY = ("label", "adversary", "ratio", "change_rate")
+CONCEPT_FIGURES = ("sparsity", "diversity")
 ROW_FIELDS = (
     *("numeric", "codes", "margin", "label", "group"),
-    *("weight", "adversary_weight", "ratio_weight", "surprise"),
+    *("weight", "ratio_weight", "adversaries"),
 )
 EXTRA_WEIGHT = 4.0  # times λ_fair, while the adversary is as good as on the base model
 ADVANTAGE_DECAY = 0.95  # of the running mean of the adversary's advantage
 NO_ADVANTAGE = 1e-3  # nats: below it, the base model's score does not predict the group
 
 
+class AdversarySpec(NamedTuple):
+    """What one adversary reads, as in `AdversaryProblem`, and the `sizes` of its layers."""
+
+    sizes: tuple[int, ...]
+    sees_label: bool = False
+    n_strata: int = 0
+    reads_rightness: bool = False
+
+    @classmethod
+    def of(cls, problem: AdversaryProblem, hidden: tuple[int, ...], n_groups: int) -> AdversarySpec:
+        """Return the specification of an adversary with `hidden` units."""
+        sizes = (1 + problem.sees_label + problem.n_strata, *hidden, n_groups)
+        return cls(sizes, problem.sees_label, problem.n_strata, problem.reads_rightness)
+
+
 class RatioSpec(NamedTuple):
     """What the compiled program depends on besides the sizes of its arrays.
 
-    `architecture` is that of r. With `single_step` the adversary takes one step per batch, without
+    `architecture` is that of r. With `single_step` an adversary takes one step per batch, without
     a loop; a loop takes a tenth of the time of a step.
     """
 
     architecture: Architecture
-    n_groups: int
-    adversary_hidden: tuple[int, ...]
-    sees_label: bool
+    adversaries: tuple[AdversarySpec, ...]
     single_step: bool = False
 
     @property
-    def adversary_sizes(self) -> tuple[int, ...]:
-        """Return the sizes of the adversary's layers, from its inputs to its logits."""
-        return (1 + self.sees_label, *self.adversary_hidden, self.n_groups)
+    def figures(self) -> tuple[str, ...]:
+        """Return the names of the figures of the history."""
+        n = len(self.adversaries)
+        adversaries = ["adversary"] if n == 1 else [f"adversary_{i + 1}" for i in range(n)]
+        concepts = CONCEPT_FIGURES if self.architecture.n_concepts else ()
+        return ("label", *adversaries, "ratio", *concepts, "change_rate")
+
+
+class AdversaryRows(NamedTuple):
+    """What an adversary reads of each row, padded; `surprise` is explained in `_surprise`."""
+
+    weight: Any
+    surprise: Any
+    stratum: Any
 
 
 class RatioTrainingRows(NamedTuple):
     """The fit rows on the device, padded; `numeric` to `ratio_weight` as in `RatioProblem`.
 
-    `surprise` is explained in `_surprise`. `margin_scale` is the standard deviation of z, and
-    `offset` is the logit of the threshold.
+    `margin_scale` is the standard deviation of z, and `offset` is the logit of the threshold.
     """
 
     numeric: Array
@@ -105,9 +133,8 @@ class RatioTrainingRows(NamedTuple):
     label: Array
     group: Array
     weight: Array
-    adversary_weight: Array
     ratio_weight: Array
-    surprise: Array
+    adversaries: tuple[AdversaryRows, ...]
     margin_scale: Any
     offset: Any
 
@@ -122,18 +149,24 @@ class RatioSettings(NamedTuple):
     adaptive: Any
 
 
-class RatioState(NamedTuple):
-    """Everything that one model carries from step to step.
+class AdversaryState(NamedTuple):
+    """What one adversary carries from step to step.
 
-    `advantage` is the running mean of the adversary's advantage, `highest_advantage` its maximum.
+    `advantage` is the running mean of its advantage, `highest_advantage` the maximum of that mean.
     """
+
+    layers: Any
+    adam: AdamState
+    advantage: Any
+    highest_advantage: Any
+
+
+class RatioState(NamedTuple):
+    """Everything that one model carries from step to step."""
 
     ratio: Any
     ratio_adam: AdamState
-    adversary: Any
-    adversary_adam: AdamState
-    advantage: Any
-    highest_advantage: Any
+    adversaries: tuple[AdversaryState, ...]
 
 
 def train_ratio(
@@ -152,9 +185,10 @@ def train_ratio(
         architecture=Architecture.of(
             problem.n_terms, schedule.n_concepts, schedule.hidden, schedule.init
         ),
-        n_groups=problem.n_groups,
-        adversary_hidden=schedule.adversary_hidden,
-        sees_label=problem.adversary_sees_label,
+        adversaries=tuple(
+            AdversarySpec.of(adversary, schedule.adversary_hidden, problem.n_groups)
+            for adversary in problem.adversaries
+        ),
         single_step=schedule.adversary_steps == 1,
     )
     models = train(
@@ -175,9 +209,12 @@ def _method(spec: RatioSpec) -> Method:
         start=_initial_state,
         step=_step,
         spec=spec,
-        figures=HISTORY if spec.architecture.n_concepts else LAYERS_HISTORY,
+        figures=spec.figures,
         row_fields=ROW_FIELDS,
-        units=max(*spec.adversary_sizes, *spec.architecture.sizes[1:], 1),
+        units=max(
+            *(size for adversary in spec.adversaries for size in adversary.sizes),
+            *spec.architecture.sizes[1:],
+        ),
     )
 
 
@@ -190,23 +227,29 @@ def _rows(problem: RatioProblem) -> RatioTrainingRows:
         RatioTrainingRows,
         problem,
         ROW_FIELDS,
-        surprise=_surprise(problem),
+        adversaries=tuple(
+            AdversaryRows(adversary.weight, _surprise(problem, adversary), adversary.stratum)
+            for adversary in problem.adversaries
+        ),
         margin_scale=spread if spread > 0 else 1.0,
     )
 
 
-def _surprise(problem: RatioProblem) -> NDArray[np.float32]:
-    """Return −log of the share of each row's group (among rows of its label), shape (n,).
+def _surprise(problem: RatioProblem, adversary: AdversaryProblem) -> NDArray[np.float32]:
+    """Return −log of the share of each row's group among the rows that are like it, shape (n,).
 
-    Its mean is the loss of an adversary that does not look at the score.
+    These rows have the same label and stratum, as far as the adversary reads them. The mean is the
+    loss of an adversary that does not look at the score.
     """
-    cell = problem.group.astype(np.int64)
-    stratum = np.zeros_like(cell)
-    if problem.adversary_sees_label:
-        stratum = (problem.label > 0.5).astype(np.int64)
-        cell = 2 * cell + stratum
-    weight = problem.adversary_weight.astype(np.float64) + 1e-12
-    share = np.bincount(cell, weight)[cell] / np.bincount(stratum, weight)[stratum]
+    group = problem.group.astype(np.int64)
+    alike = np.zeros_like(group)
+    if adversary.stratum is not None:
+        alike = adversary.stratum.astype(np.int64) + 1
+    if adversary.sees_label:
+        alike = 2 * alike + (problem.label > 0.5)
+    cell = group * (alike.max() + 1) + alike
+    weight = adversary.weight.astype(np.float64) + 1e-12
+    share = np.bincount(cell, weight)[cell] / np.bincount(alike, weight)[alike]
     return -np.log(share).astype(np.float32)
 
 
@@ -224,9 +267,10 @@ def _initial_state(seed: int, spec: RatioSpec) -> RatioState:
     """Return a state with r = 1 exactly."""
     rng = np.random.default_rng(seed)
     ratio = spec.architecture.start(rng, 1.0)
-    adversary = initial_layers(rng, spec.adversary_sizes)
     zero = np.float32(0)
-    return RatioState(ratio, initial_adam(ratio), adversary, initial_adam(adversary), zero, zero)
+    networks = [initial_layers(rng, adversary.sizes) for adversary in spec.adversaries]
+    adversaries = (AdversaryState(layers, initial_adam(layers), zero, zero) for layers in networks)
+    return RatioState(ratio, initial_adam(ratio), tuple(adversaries))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -234,39 +278,56 @@ def _initial_state(seed: int, spec: RatioSpec) -> RatioState:
 
 
 def _adversary_loss(
-    adversary: Array, edited: Array, batch: RatioTrainingRows, spec: RatioSpec
+    layers: Array, edited: Array, batch: RatioTrainingRows, i: int, spec: AdversarySpec
 ) -> Array:
-    """Return L_S: the cross-entropy of the group predicted from l (and y), a weighted mean."""
-    x = (edited / batch.margin_scale)[None]
+    """Return L_S of the i-th adversary: a weighted mean of the cross-entropy of the group.
+
+    The group is predicted from l and, where the constraint needs them, from y and the stratum.
+    """
+    rows = batch.adversaries[i]
+    inputs = [(edited / batch.margin_scale)[None]]
+    if spec.reads_rightness:
+        inputs = [inputs[0] * (2 * batch.label - 1)]
     if spec.sees_label:
-        x = jnp.concatenate([x, batch.label[None]])
-    logits = apply_across_rows(adversary, spec.adversary_sizes, x)
-    return weighted_mean(group_cross_entropy(logits, batch.group), batch.adversary_weight)
+        inputs.append(batch.label[None])
+    if spec.n_strata:
+        is_in = rows.stratum == jnp.arange(spec.n_strata)[:, None]
+        inputs.append(is_in.astype(edited.dtype))
+    x = jnp.concatenate(inputs) if len(inputs) > 1 else inputs[0]
+    logits = apply_across_rows(layers, spec.sizes, x)
+    return weighted_mean(group_cross_entropy(logits, batch.group), rows.weight)
 
 
 def _ratio_loss(
     ratio: Array,
-    adversary: Array,
+    adversaries: Sequence[Array],
     batch: RatioTrainingRows,
     penalties: RatioPenalties,
     spec: RatioSpec,
 ) -> tuple[Array, Array]:
     """Return the loss of the ratio and its parts.
 
-    The path norm has a gradient for v only; `Architecture.step` shrinks W.
+    `penalties.fair` has one weight per adversary, and `adversaries` are their layers. The path norm
+    has a gradient for v only; `Architecture.step` shrinks W.
     """
     r = spec.architecture.apply(ratio, batch)
     edited = r * batch.margin
     label = weighted_mean(label_cross_entropy(edited + batch.offset, batch.label), batch.weight)
-    group = _adversary_loss(adversary, edited, batch, spec)
+    groups = [
+        _adversary_loss(layers, edited, batch, i, adversary)
+        for i, (layers, adversary) in enumerate(zip(adversaries, spec.adversaries, strict=True))
+    ]
     distance = weighted_mean((r - 1) ** 2, batch.ratio_weight)
-    loss = label - penalties.fair * group + penalties.ratio * distance
+    loss = label
+    for weight, group in zip(penalties.fair, groups, strict=True):
+        loss = loss - weight * group
+    loss = loss + penalties.ratio * distance
     changed = weighted_mean((r < 0).astype(r.dtype), batch.weight)
     if not spec.architecture.n_concepts:
-        return loss, jnp.stack([label, group, distance, changed])
+        return loss, jnp.stack([label, *groups, distance, changed])
     path, cosine = spec.architecture.concept_penalties(ratio)
     loss = loss + penalties.sparsity * path + penalties.diversity * cosine
-    return loss, jnp.stack([label, group, distance, path, cosine, changed])
+    return loss, jnp.stack([label, *groups, distance, path, cosine, changed])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -281,12 +342,13 @@ def _step(
     clock: Clock,
     spec: RatioSpec,
 ) -> tuple[RatioState, Array]:
-    """Return the state after several steps of the adversary and one of the ratio."""
-    adversary, adversary_adam = _train_adversary(state, batch, settings, clock, spec)
+    """Return the state after several steps of each adversary and one of the ratio."""
+    trained = _train_adversaries(state, batch, settings, clock, spec)
     ramped = penalties.fair * jnp.clip((clock.age + 1) / settings.ramp, 0.0, 1.0)
-    weighted = penalties._replace(fair=ramped * _fairness_factor(state, settings))
+    factors = [_fairness_factor(adversary, settings) for adversary in state.adversaries]
+    weighted = penalties._replace(fair=tuple(ramped * factor for factor in factors))
     gradient, parts = jax.grad(_ratio_loss, has_aux=True)(
-        state.ratio, adversary, batch, weighted, spec
+        state.ratio, [layers for layers, _ in trained], batch, weighted, spec
     )
     moved = spec.architecture.step(
         state.ratio, gradient, state.ratio_adam, clock.decay * settings.rate, penalties.sparsity
@@ -296,37 +358,46 @@ def _step(
         moved,
         (state.ratio, state.ratio_adam),
     )
-    advantage = weighted_mean(batch.surprise, batch.adversary_weight) - parts[1]
-    advantage = ADVANTAGE_DECAY * state.advantage + (1 - ADVANTAGE_DECAY) * advantage
-    highest = jnp.maximum(state.highest_advantage, advantage)
-    return RatioState(ratio, ratio_adam, adversary, adversary_adam, advantage, highest), parts
+    adversaries = []
+    for i, (layers, adam) in enumerate(trained):
+        before, rows = state.adversaries[i], batch.adversaries[i]
+        advantage = weighted_mean(rows.surprise, rows.weight) - parts[1 + i]
+        advantage = ADVANTAGE_DECAY * before.advantage + (1 - ADVANTAGE_DECAY) * advantage
+        highest = jnp.maximum(before.highest_advantage, advantage)
+        adversaries.append(AdversaryState(layers, adam, advantage, highest))
+    return RatioState(ratio, ratio_adam, tuple(adversaries)), parts
 
 
-def _train_adversary(
+def _train_adversaries(
     state: RatioState,
     batch: RatioTrainingRows,
     settings: RatioSettings,
     clock: Clock,
     spec: RatioSpec,
-) -> tuple[Array, AdamState]:
+) -> list[tuple[Array, AdamState]]:
+    """Return the layers of each adversary, and its state of Adam, after its steps on a batch."""
     edited = spec.architecture.apply(state.ratio, batch) * batch.margin
-
-    def gradient_of(adversary: Array) -> Array:
-        return jax.grad(_adversary_loss)(adversary, edited, batch, spec)
-
-    adversary, adam = state.adversary, state.adversary_adam
     rate = clock.decay * settings.adversary_rate
-    if spec.single_step:
-        return adam_step(adversary, gradient_of(adversary), adam, rate)
-    return adam_steps(gradient_of, adversary, adam, rate, settings.adversary_steps)
+    trained = []
+    for i, (before, adversary) in enumerate(zip(state.adversaries, spec.adversaries, strict=True)):
+        gradient_of = partial(
+            jax.grad(_adversary_loss), edited=edited, batch=batch, i=i, spec=adversary
+        )
+        if spec.single_step:
+            after = adam_step(before.layers, gradient_of(before.layers), before.adam, rate)
+        else:
+            steps = settings.adversary_steps
+            after = adam_steps(gradient_of, before.layers, before.adam, rate, steps)
+        trained.append(after)
+    return trained
 
 
-def _fairness_factor(state: RatioState, settings: RatioSettings) -> Array:
+def _fairness_factor(adversary: AdversaryState, settings: RatioSettings) -> Array:
     """Return the factor on λ_fair: 5 at the base model, 1 where the group is hidden.
 
-    I is the adversary's advantage and I₀ the highest advantage so far; after the warm-up that is
+    I is an adversary's advantage and I₀ the highest advantage so far; after the warm-up that is
     its advantage on the base model. The ratio descends along λ_fair (I + 2 I²/I₀). A constant
     weight does not hold the ratio anywhere between "no change" and "far too many changes".
     """
-    remaining = state.advantage / jnp.maximum(state.highest_advantage, NO_ADVANTAGE)
+    remaining = adversary.advantage / jnp.maximum(adversary.highest_advantage, NO_ADVANTAGE)
     return 1 + jnp.where(settings.adaptive, EXTRA_WEIGHT * jnp.clip(remaining, 0.0, 1.0), 0.0)

@@ -51,8 +51,9 @@ class Method(NamedTuple):
     - `step(state, penalties, batch, settings, clock, spec)` returns the next state and the values
       of `figures`.
     - `spec` holds whatever else the step is compiled for.
-    - `row_fields` names the fields of the rows that have one entry per row. A batch that is
-      shorter than others is filled with rows of zeros, whose weights are zero too.
+    - `row_fields` names the fields of the rows that have one entry per row: an array each, or a
+      tuple of arrays. A batch that is shorter than others is filled with rows of zeros, whose
+      weights are zero too.
     - `units` is the largest number of values that a step computes for one row.
     """
 
@@ -189,11 +190,12 @@ def _train_epochs(
 
 def _shuffled(rows: Any, order: Array, method: Method) -> Any:
     """Return the rows in the order of one epoch: batches are then slices, which cost nothing."""
+
+    def take(array: Array) -> Array:
+        return array.at[order].get(mode="promise_in_bounds")
+
     return rows._replace(
-        **{
-            name: getattr(rows, name).at[order].get(mode="promise_in_bounds")
-            for name in method.row_fields
-        }
+        **{name: jax.tree.map(take, getattr(rows, name)) for name in method.row_fields}
     )
 
 
@@ -210,11 +212,12 @@ def _epoch(
 
     def train_batch(i: Array, carry: tuple[Any, Array]) -> tuple[Any, Array]:
         state, total = carry
+
+        def cut(array: Array) -> Array:
+            return lax.dynamic_slice_in_dim(array, i * size, size)
+
         batch = shuffled._replace(
-            **{
-                name: lax.dynamic_slice_in_dim(getattr(shuffled, name), i * size, size)
-                for name in method.row_fields
-            }
+            **{name: jax.tree.map(cut, getattr(shuffled, name)) for name in method.row_fields}
         )
         state, figures = step(state, penalties, batch)
         return state, total + figures
@@ -342,7 +345,7 @@ def rows_on_device(
 
 def _on_device(value: Any, has_rows: bool) -> Any:
     if has_rows:
-        return padded(value)
+        return jax.tree.map(padded, value)
     return jax.device_put(value) if isinstance(value, np.ndarray) else np.float32(value)
 
 

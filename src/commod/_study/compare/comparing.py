@@ -33,7 +33,7 @@ from commod._study.evaluation import (
 )
 from commod._study.frontier import Frontier, Point, frontier
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._constraint import get_constraint
+from commod.metrics._requirements import read_constraints
 from commod.rivals._rows import DecisionRows, RivalFitRows, check_decisions
 from commod.rivals.base import Rival
 from commod.updates._interface import Decisions, FittedCandidate, RawRows
@@ -116,7 +116,7 @@ def compare(
     check_label_parameter(pos_label, "pos_label")
     check_label_parameter(favorable_label, "favorable_label")
     if constraints is not None:
-        get_constraint(constraints)
+        read_constraints(constraints)
     for name, value, kinds in (
         ("min_group_size", min_group_size, (int, np.integer)),
         ("threshold", threshold, (float, np.floating)),
@@ -234,6 +234,8 @@ def _check_same(owner: str, first: BaseUpdate, settings: Mapping[str, Any]) -> N
     for name, value in settings.items():
         own = getattr(first, name)
         is_same = value is own or value == own
+        if name == "constraints":  # each method may have its own target
+            is_same = read_constraints(value).constraints == first._requirements.constraints
         if isinstance(is_same, bool | np.bool_) and is_same:
             continue
         difference = f"{name}={value!r} and {type(first).__name__} {name}={own!r}"

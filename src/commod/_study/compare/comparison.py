@@ -68,7 +68,7 @@ class Comparison:
         self.frontiers = dict(frontiers)
         self.failures = dict(failures)
         self._updates = frozenset(updates)
-        self.constraints = rows.constraints
+        self.constraints = rows.constraint.name
         self.base_fairness = rows.fairness(rows.before)
         self.base_accuracy = rows.accuracy(rows.before)
         self._rows = rows

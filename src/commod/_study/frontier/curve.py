@@ -19,6 +19,7 @@ from commod._study.frontier.plot import COLOR_LABELS, default_color, draw_fronti
 from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
+from commod.updates._compared import all_kept
 from commod.updates._interface import AllowedChanges, Candidate, Decisions
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Frontier:
         method: str = "update",
         describe: Describe | None = None,
     ) -> None:
-        self.constraints = rows.constraints
+        self.constraints = rows.constraint.name
         self.rows_word = rows_word
         self.fit_seconds = fit_seconds
         self.needs_sensitive_features = needs_sensitive_features
@@ -163,7 +164,8 @@ class Frontier:
         Columns: `target` (NaN where an update has none), `fairness`, `accuracy`, `change_rate`,
         `n_changes`, `n_gains`, `n_losses`, `limit`, `outscoring`, `outscoring_losses`,
         `expected_fairness`, `expected_change_rate`, `expected_accuracy`, then the settings that
-        differ between updates. Expected figures are those on as many new people as were fitted;
+        differ between updates. Where several constraints are stated, columns with the names of the
+        others hold their metrics. Expected figures are those on as many new people as were fitted;
         NaN where they are not known. The others are measured on the rows of the frontier. For a
         `ControlledDebiaser` with ``target_on="new_rows"``, `target` is the expected fairness in
         three digits, and `internal_target` the target on the fit rows.
@@ -257,7 +259,7 @@ class Frontier:
                 f"{changes.min():.1%}. Add looser targets."
             )
         if target is not None:
-            is_good = is_within & self._constraint.is_met(fairness, target)
+            is_good = is_within & self._constraint.is_met(fairness, target) & self._keeps_standing
             if is_good.any():
                 return self._cheapest(is_good, changes).candidate.build()
         fairest = self._fairest_value(fairness[is_within])
@@ -273,6 +275,22 @@ class Frontier:
                 stacklevel=2,
             )
         return self._cheapest(is_good, changes).candidate.build()
+
+    @property
+    def _keeps_standing(self) -> NDArray[np.bool_]:
+        """Return which updates keep the bounds of the constraints that stand, shape (m,).
+
+        That is measured, or expected where updates are selected by what is expected.
+        """
+        if not self._uses_expectations:
+            kept = [self._rows.keeps_standing(figures) for figures in self._figures]
+            return np.array(kept, dtype=bool)
+        expectations = [getattr(point.candidate, "expectation", None) for point in self._points]
+        kept = [
+            expectation is None or all_kept(self._rows.standing, expectation.figures.standing)
+            for expectation in expectations
+        ]
+        return np.array(kept, dtype=bool)
 
     @property
     def _uses_expectations(self) -> bool:

@@ -20,6 +20,7 @@ from commod._study.frontier.curve import Frontier, Point
 from commod._study.frontier.description import PointDescriber
 from commod.updates._check import check_update
 from commod.updates._interface import RawRows
+from commod.updates._stated import set_moving
 from commod.updates.base import BaseUpdate
 
 
@@ -31,6 +32,7 @@ def frontier(
     sensitive_features: Any,
     targets: Sequence[float] | None = None,
     grid: Mapping[str, Sequence[float]] | None = None,
+    moving: int = 0,
     X_eval: Any = None,
     y_eval: Any = None,
     sensitive_features_eval: Any = None,
@@ -52,6 +54,9 @@ def frontier(
     grid : mapping of str to sequence, default=None
         Values to combine. COMMOD: its lambdas and `random_state` (None: the published grid).
         ControlledDebiaser: `accuracy_weight`. A rival: `strength` (None: its `default_strengths`).
+    moving : int, default=0
+        Which of several constraints moves, in the order of `constraints`; the others keep their
+        bounds. `targets` are those of the one that moves.
     X_eval, y_eval, sensitive_features_eval : default=None
         Rows to measure on, preferably new ones; the fit rows if None.
     describe : bool, default=True
@@ -87,6 +92,7 @@ def frontier(
     """
     check_update(update, "frontier", "For other classifiers use compare.")
     check_flag(describe, "describe")
+    update = set_moving(update, moving)
     fit_rows = RawRows(X, y, sensitive_features)
     given = RawRows(X_eval, y_eval, sensitive_features_eval)
     eval_rows, rows_word = choose_evaluated(fit_rows, given)

@@ -22,7 +22,6 @@ from commod._study.stability.resampling import RowSampler
 from commod._study.stability.result import Stability, agreement_of, count_uses
 from commod._text import shown
 from commod.exceptions import BaseModelWarning, InputError, InterruptionWarning
-from commod.metrics._constraint import get_constraint
 from commod.scorecard import Scorecard
 from commod.updates._check import check_update
 from commod.updates._interface import RawRows
@@ -132,7 +131,7 @@ def stability(
         n_asked=n_refits,
         sample=_sample_text(share),
         rows_word=people.rows_word,
-        constraints=update.constraints,
+        constraints=update._constraint.name,
         reference=reference,
     )
     if interrupted:
@@ -205,7 +204,7 @@ class _EvaluatedPeople(NamedTuple):
 
     def evaluation(self, model: BaseUpdate) -> EvaluationRows | None:
         """Return the rows to measure fairness on; None without groups, or labels if needed."""
-        needs_labels = get_constraint(model.constraints).needs_labels
+        needs_labels = model._requirements.needs_labels
         if self.rows.sensitive_features is None or (needs_labels and self.rows.y is None):
             return None
         base = model.read_base(self.rows.X)
