@@ -15,11 +15,12 @@ from typing import Any
 import agreement
 import blind_peers
 import borderline
+import constraints_on_test_rows
 import controlled
+import every_constraint
 import expected
 import expected_cost
 import expected_odds
-import fairlearn_values
 import known_populations
 import limits
 import new_rows
@@ -224,6 +225,13 @@ def choices() -> None:
         )
 
 
+def fairlearn_values() -> None:
+    """Compare values of constraints with Fairlearn's; the other figures run without Fairlearn."""
+    from fairlearn_values import fairlearn_values as compare_values
+
+    compare_values()
+
+
 FIGURES: dict[str, Callable[[], None]] = {
     "base-models": base_models,
     "table-1": table_1,
@@ -249,6 +257,9 @@ FIGURES: dict[str, Callable[[], None]] = {
     "directions": borderline.directions,
     "promises": promises.promises,
     "rivals": rivals.rivals,
+    "constraints": every_constraint.constraints,
+    "pairs": every_constraint.pairs,
+    "constraints-test": constraints_on_test_rows.constraints_test,
     "agreement": agreement.agreement,
     "fairlearn-values": fairlearn_values.fairlearn_values,
     "limits": limits.limits_by_brute_force,

@@ -196,6 +196,8 @@ def test_what_is_missing_or_not_known_is_said():
         minimal_changes(y_pred, sensitive_features=group, target=0.8, control_features=column)
     with pytest.raises(InputError, match="has no bound"):
         minimal_changes(y_pred, sensitive_features=group)
+    with pytest.raises(InputError, match=r"target=1.2 must be a number in \(0, 1\]"):
+        minimal_changes(y_pred, sensitive_features=group, constraints="minimum_rate", target=1.2)
     with pytest.raises(InputError, match="y_true"):
         minimal_changes(y_pred, sensitive_features=group, constraints=AccuracyParity(0.1))
     several = DemographicParity(ratio=0.9) & MinimumRate(0.3)

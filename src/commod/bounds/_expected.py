@@ -93,8 +93,8 @@ def minimal_expected_changes(
     constraint, target = simple_requirement(constraints, target, "The fewest expected changes")
     if not constraint.needs_labels or constraint.is_ratio:
         raise InputError(
-            f"constraints={constraint.name!r} compares no gap of error rates. Use "
-            "minimal_changes, or pass equalized_odds, true_positive_rate_parity or "
+            f"constraints={constraint.name!r} compares no true labels, or divides their "
+            "rates. Use minimal_changes, or pass equalized_odds, true_positive_rate_parity or "
             "false_positive_rate_parity.",
             parameter="constraints",
         )

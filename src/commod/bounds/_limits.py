@@ -164,6 +164,7 @@ def minimal_changes(
     (15, True)
     """
     requirements, bounds = read_requirements(constraints, target)
+    targets = list(map(read_target, requirements.constraints, bounds))
     if len(bounds) > 1 or not requirements.constraints[0].is_simple:
         data = RowData(y_true, y_pred, sensitive_features, control_features)
         changes = fewest_changes_of_rows(
@@ -173,12 +174,11 @@ def minimal_changes(
     if control_features is not None:
         raise control_features_error()
     constraint = requirements.constraints[0]
-    bound = read_target(constraint, bounds[0])
     y_true = y_true if constraint.needs_labels else None
     table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
-    positives = solve_fewest_changes(problem, bound)
+    positives = solve_fewest_changes(problem, targets[0])
     if positives is None:
         return MinimalChanges(None, math.nan, {})
     n_changes = problem.n_changes(positives)
