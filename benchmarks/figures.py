@@ -261,7 +261,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "pairs": every_constraint.pairs,
     "constraints-test": constraints_on_test_rows.constraints_test,
     "agreement": agreement.agreement,
-    "fairlearn-values": fairlearn_values.fairlearn_values,
+    "fairlearn-values": fairlearn_values,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
 }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._solvers.search.path import RESTART_FACTOR
+from commod._solvers.search.annealing import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
 from commod._text import MAX_CHANGED, most_change_text, n_of, verb
 from commod.updates._constraint_values import standing_texts, strata_texts
