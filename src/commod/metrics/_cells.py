@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commod._text import n_of
 from commod.exceptions import InputError
-from commod.metrics._comparison import CellRows, Comparison, comparisons
+from commod.metrics._comparison import CellRows, GroupComparison, comparisons
 from commod.metrics._constraint import Constraint
 
 FloatArray = NDArray[np.float64]
@@ -167,7 +167,7 @@ class CellTable:
         sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
 
-    def comparisons(self, i: int, sizes: FloatArray) -> list[Comparison]:
+    def comparisons(self, i: int, sizes: FloatArray) -> list[GroupComparison]:
         """Return the comparisons of the i-th constraint where cells have `sizes` (R, G)."""
         return comparisons(self.constraints[i], self.rows[i], sizes, self.is_compared[i])
 
@@ -192,7 +192,7 @@ def expected_totals(
 
 
 def worst_value(
-    constraint: Constraint, compared: Sequence[Comparison], positives: FloatArray
+    constraint: Constraint, compared: Sequence[GroupComparison], positives: FloatArray
 ) -> float:
     """Return the least fair value of some comparisons at `positives` (A,).
 

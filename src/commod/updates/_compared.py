@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, worst_value
-from commod.metrics._comparison import Comparison
+from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements
 from commod.updates._fit_rows import FitRows
@@ -115,7 +115,7 @@ class ComparedCells:
         return np.rint(self.table.totals(np.ones(len(self.weight)))).astype(np.int64)
 
     @cached_property
-    def by_rates(self) -> list[list[Comparison]]:
+    def by_rates(self) -> list[list[GroupComparison]]:
         """Return the comparisons of each constraint as functions of the weighted rates, (A,)."""
         weights = self.table.totals(self.weight)
         return [
@@ -124,12 +124,14 @@ class ComparedCells:
         ]
 
     @cached_property
-    def by_counts(self) -> list[list[Comparison]]:
+    def by_counts(self) -> list[list[GroupComparison]]:
         """Return the comparisons of each constraint as functions of the numbers of positives."""
         sizes = self.sizes.astype(np.float64)
         return [self.table.comparisons(i, sizes) for i in range(len(self.table.constraints))]
 
-    def required(self, target: float, *, by_counts: bool = False) -> list[tuple[Comparison, float]]:
+    def required(
+        self, target: float, *, by_counts: bool = False
+    ) -> list[tuple[GroupComparison, float]]:
         """Return all comparisons with their bounds, where the first constraint has a target."""
         compared = self.by_counts if by_counts else self.by_rates
         bounds = (target, *self.bounds)

@@ -28,7 +28,7 @@ from commod.bounds import fewest_changes
 from commod.bounds._cheapest import cheapest_cost
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._comparison import Comparison
+from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
 from commod.scorecard import DISTANCE_COLUMN
 from commod.updates._compared import ComparedCells, Standing, all_kept
@@ -414,7 +414,7 @@ def _simple_limit(
 
 
 def _general_limit(
-    required: Sequence[tuple[Comparison, float]],
+    required: Sequence[tuple[GroupComparison, float]],
     sizes: Counts,
     positives: Counts,
     changeable: Any,

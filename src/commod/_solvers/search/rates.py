@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.design import MAX_ROWS_WITH_WIDE_CODES
-from commod.metrics._comparison import Comparison, LinearForm
+from commod.metrics._comparison import GroupComparison, LinearForm
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
 Floats = NDArray[np.float64]
@@ -309,12 +309,12 @@ def _lightest(cells: Cells, weight: Floats) -> Floats:
 class Requirement(NamedTuple):
     """A comparison and its bound, as a function of the sums at `cells` (k,)."""
 
-    comparison: Comparison
+    comparison: GroupComparison
     bound: float
     cells: NDArray[np.intp]
 
     @classmethod
-    def of(cls, comparison: Comparison, bound: float) -> Requirement:
+    def of(cls, comparison: GroupComparison, bound: float) -> Requirement:
         """Return the requirement; it forgets the cells that it does not depend on."""
         cells = np.unique(np.concatenate([table.cells for table in comparison.tables]))
         tables = tuple(table.on_cells(cells) for table in comparison.tables)
@@ -360,7 +360,7 @@ class SumInequalities:
 
 
 def fairness_inequalities(
-    compared: Sequence[tuple[Comparison, float]], effects: ChangeEffects, caps: Caps
+    compared: Sequence[tuple[GroupComparison, float]], effects: ChangeEffects, caps: Caps
 ) -> SumInequalities:
     """Return the bounds of comparisons, which are functions of the cells' rates, and the caps."""
     sums = effects.base_sums
@@ -404,7 +404,7 @@ def _linear_forms(
 
 
 def _above_zero(
-    form: LinearForm, comparison: Comparison, smallest_step: Floats, rates: Floats
+    form: LinearForm, comparison: GroupComparison, smallest_step: Floats, rates: Floats
 ) -> LinearForm:
     """Return the inequalities and one more per group: its number is above half of a step."""
     line = comparison.tables[0].linearised(rates)
