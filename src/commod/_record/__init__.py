@@ -40,6 +40,7 @@ from commod._record.left_out import LeftOutGroup
 from commod._record.outscoring import GroupOutscoring, Outscoring
 from commod._record.plain import from_plain, plain_digest, to_plain
 from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
+from commod._record.stated import FurtherConstraint, Stratum, StratumGroup, StratumTable
 from commod._record.trade_off import Step, TradeOff
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "Estimate",
     "ExpectedOnNewPeople",
     "Fairness",
+    "FurtherConstraint",
     "Gap",
     "Group",
     "GroupOutscoring",
@@ -76,6 +78,9 @@ __all__ = [
     "StabilitySummary",
     "State",
     "Step",
+    "Stratum",
+    "StratumGroup",
+    "StratumTable",
     "Subgroup",
     "Subgroups",
     "TradeOff",

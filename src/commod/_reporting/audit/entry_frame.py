@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from commod._record import Audit
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import read_roles, select_roles
+from commod._reporting.audit.frame_conditions import count_conditions
 from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
 from commod._reporting.audit.provenance import digest_counts
 from commod._reporting.audit.request import (
@@ -44,7 +46,8 @@ def audit_frame(
 ) -> Audit:
     """Return the audit of two columns of decisions, counted inside the frame's own engine.
 
-    Two queries bring back tables of groups; rows stay where they are. All figures that follow from
+    Two queries bring back tables of groups; rows stay where they are. A third one counts people by
+    the columns that constraints are within. All figures that follow from
     counts and sums equal those of `commod.audit` on the same rows.
 
     Parameters
@@ -62,6 +65,8 @@ def audit_frame(
         Columns with the scores of the label `score_is_for`, in [0, 1].
     request : Request or mapping, default=None
         What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
+        The entry "constraints" may be an object of `commod.constraints` or a text, with bounds; the
+        column that it is within is read from the frame.
     pos_label : label, default=None
         The label whose rates are compared. If None, that of the request, or `favorable_label`, or
         1.
@@ -146,5 +151,6 @@ def audit_frame(
         n_undecided=summary.n_undecided,
         n_hidden=n_hidden,
     )
+    evidence = replace(evidence, conditions=count_conditions(frame, roles, evidence))
     digest = digest_counts(coding, counts, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

@@ -38,7 +38,7 @@ MAX_DECISIONS = 27  # two values or none, of before, after and y_true
 MAX_CELLS = 100_000  # a longer table holds single rows instead of groups
 
 
-def _fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
+def fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
     """Run the query and return its table, by column; None where it has more than `max_lines`."""
     try:
         table = query.head(max_lines + 1).collect()
@@ -52,13 +52,13 @@ def _fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
     return {name: [plain(v) for v in table[name].to_list()] for name in table.columns}
 
 
-def _numbers(table: GroupTable, name: str) -> FloatArray:
+def numbers(table: GroupTable, name: str) -> FloatArray:
     """Return a column of the table as numbers, 0 where it is null."""
     return np.array([0.0 if v is None else v for v in table[name]], dtype=np.float64)
 
 
 def _total(table: GroupTable, name: str) -> float:
-    return float(_numbers(table, name).sum())
+    return float(numbers(table, name).sum())
 
 
 def _as_numbers(frame: nw.LazyFrame[Any], flags: Mapping[str, nw.Expr]) -> nw.LazyFrame[Any]:
@@ -92,14 +92,14 @@ def summarise_decisions(frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable])
     """Count people by decisions and true label, and refuse missing values and wrong scores."""
     keys = [role for role in ("before", "after", "y_true") if role in roles]
     scores = [role for role in SCORES if role in roles]
-    table = _fetch(_by_decisions(frame, keys, scores), MAX_DECISIONS)
+    table = fetch(_by_decisions(frame, keys, scores), MAX_DECISIONS)
     if table is None:
         raise InputError(
             "Decisions and true labels hold more than two different values. Use the same two "
             "labels in all columns; compare scores with the threshold first."
         )
     decided, n_undecided = _decided(table)
-    n = _numbers(decided, "n")
+    n = numbers(decided, "n")
     for role in keys:
         _check_not_missing(roles, role, int(n[[v is None for v in decided[role]]].sum()))
     for role in scores:
@@ -194,14 +194,14 @@ def count_frame(
     """
     keys = [role for role in roles if role not in SCORES]
     decided = frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
-    table = _fetch(_by_group(decided, keys, summary, request.threshold), MAX_CELLS)
+    table = fetch(_by_group(decided, keys, summary, request.threshold), MAX_CELLS)
     if table is None:
         raise InputError(
             f"sensitive_features make more than {MAX_CELLS:,} combinations of groups and "
             "decisions, too many to be compared. Put numbers into bins, or name fewer columns."
         )
-    n = _numbers(table, "n")
-    groups = {roles[role]: _objects(table[role]) for role in keys if is_group(role)}
+    n = numbers(table, "n")
+    groups = {roles[role]: objects(table[role]) for role in keys if is_group(role)}
     _check_groups(groups.values(), n)
     # each line of the table is read like a row that stands for n people
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
@@ -212,9 +212,9 @@ def count_frame(
         shown = ~is_hidden[people.groups.codes]
         people, n = people.take(shown), n[shown]
         table = {name: list(compress(values, shown)) for name, values in table.items()}
-    sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
+    sums = {role: numbers(table, f"{role}_sum") for role in SCORES if role in roles}
     before, after = (sums.get(role) for role in SCORES)
-    squares = {r: _numbers(table, f"{r}_square_sum") for r in SCORES if r in roles}
+    squares = {r: numbers(table, f"{r}_square_sum") for r in SCORES if r in roles}
     people.warn_of_inverted_scores((before, after), n, stacklevel=4)
     scores = ScoreFigures(
         mean_before=people.group_means(before, n),
@@ -270,7 +270,8 @@ def _check_groups(columns: Iterable[NDArray[Any]], n: FloatArray) -> None:
         )
 
 
-def _objects(values: list[Any]) -> NDArray[Any]:
+def objects(values: list[Any]) -> NDArray[Any]:
+    """Return the values as an array of objects, shape (n,)."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -310,5 +311,5 @@ def _n_contradictions(table: GroupTable, after: BoolArray) -> int | None:
     """
     if "above_sum" not in table:
         return None
-    n, above = _numbers(table, "n"), _numbers(table, "above_sum")
+    n, above = numbers(table, "n"), numbers(table, "above_sum")
     return int(np.where(after, n - above, above).sum())
