@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commod.bounds._general import GeneralLimit, fewest_changes_of
+from commod.bounds._general import TIME_LIMIT, GeneralLimit, fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, strata_of
+from commod.metrics._comparison import Comparison
 from commod.metrics._constraint import (
     FALSE_POSITIVE_RATE,
     SELECTION_RATE,
@@ -26,6 +27,7 @@ from commod.metrics._measures import MEASURES
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 
 BOTH = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
 EVERY = Within("column", min_rows=1)
@@ -36,20 +38,21 @@ CEILINGS = (0.0, 0.1, 0.2, 0.25, 1 / 3, 0.5)
 DIRECTIONS = ((True, True), (True, True), (True, False), (False, True))
 
 
-def _of(comparison: str, rows: tuple, measure: str | None = None, within=None) -> Constraint:
+def of_kind(comparison: str, rows: tuple, measure: str | None = None) -> Constraint:
+    """Return a constraint on the rates of `rows`, or on a measure, without a condition."""
     name = measure or "rates"
     known = None if measure is None else MEASURES[measure]
-    return Constraint(name, name, rows, comparison, known, within)
+    return Constraint(name, name, rows, comparison, known)
 
 
-PARITY = _of("ratio", (SELECTION_RATE,))
-PARITY_GAP = _of("difference", (SELECTION_RATE,))
-ODDS = _of("difference", BOTH)
-TPR_GAP = _of("difference", (TRUE_POSITIVE_RATE,))
-FPR_GAP = _of("difference", (FALSE_POSITIVE_RATE,))
-ACCURACY = _of("difference", BOTH, "accuracy")
-PRECISION = _of("difference", BOTH, "precision")
-MINIMUM_RATE = _of("floor", (SELECTION_RATE,))
+PARITY = of_kind("ratio", (SELECTION_RATE,))
+PARITY_GAP = of_kind("difference", (SELECTION_RATE,))
+ODDS = of_kind("difference", BOTH)
+TPR_GAP = of_kind("difference", (TRUE_POSITIVE_RATE,))
+FPR_GAP = of_kind("difference", (FALSE_POSITIVE_RATE,))
+ACCURACY = of_kind("difference", BOTH, "accuracy")
+PRECISION = of_kind("difference", BOTH, "precision")
+MINIMUM_RATE = of_kind("floor", (SELECTION_RATE,))
 
 
 def _within(constraint: Constraint, within: Within) -> Constraint:
@@ -67,19 +70,19 @@ CASES: dict[str, tuple[Constraint, ...]] = {
     # one constraint
     "P-rule": (PARITY,),
     "equalized odds, sum": (ODDS,),
-    "equalized odds, largest": (_of("largest", BOTH),),
-    "ratio of TPR": (_of("ratio", (TRUE_POSITIVE_RATE,)),),
+    "equalized odds, largest": (of_kind("largest", BOTH),),
+    "ratio of TPR": (of_kind("ratio", (TRUE_POSITIVE_RATE,)),),
     "minimum rate": (MINIMUM_RATE,),
-    "minimum TPR": (_of("floor", (TRUE_POSITIVE_RATE,)),),
-    "maximum FPR": (_of("ceiling", (FALSE_POSITIVE_RATE,)),),
+    "minimum TPR": (of_kind("floor", (TRUE_POSITIVE_RATE,)),),
+    "maximum FPR": (of_kind("ceiling", (FALSE_POSITIVE_RATE,)),),
     "accuracy": (ACCURACY,),
-    "minimum accuracy": (_of("floor", BOTH, "accuracy"),),
-    "ratio of FNR": (_of("ratio", (TRUE_POSITIVE_RATE,), "false negative rate"),),
+    "minimum accuracy": (of_kind("floor", BOTH, "accuracy"),),
+    "ratio of FNR": (of_kind("ratio", (TRUE_POSITIVE_RATE,), "false negative rate"),),
     "precision": (PRECISION,),
-    "ratio of precision": (_of("ratio", BOTH, "precision"),),
-    "minimum precision": (_of("floor", BOTH, "precision"),),
-    "error ratio": (_of("difference", BOTH, "error ratio"),),
-    "F1 score": (_of("difference", BOTH, "F1 score"),),
+    "ratio of precision": (of_kind("ratio", BOTH, "precision"),),
+    "minimum precision": (of_kind("floor", BOTH, "precision"),),
+    "error ratio": (of_kind("difference", BOTH, "error ratio"),),
+    "F1 score": (of_kind("difference", BOTH, "F1 score"),),
     # conditional
     "P-rule in every stratum": (_within(PARITY, EVERY),),
     "P-rule of averages": (_within(PARITY, AVERAGE),),
@@ -96,7 +99,7 @@ CASES: dict[str, tuple[Constraint, ...]] = {
     "precision, P-rule": (PRECISION, PARITY),
     "precision, P-rule in every stratum": (PRECISION, _within(PARITY, EVERY)),
     "P-rule of all and in every stratum": (PARITY, _within(PARITY, EVERY)),
-    "precision, error ratio": (PRECISION, _of("ratio", BOTH, "error ratio")),
+    "precision, error ratio": (PRECISION, of_kind("ratio", BOTH, "error ratio")),
     # three
     "P-rule, TPR, minimum rate": (PARITY, TPR_GAP, MINIMUM_RATE),
     "P-rule of averages, TPR, accuracy": (_within(PARITY, AVERAGE), TPR_GAP, ACCURACY),
@@ -119,38 +122,55 @@ class Case:
     may_lower: bool
 
 
-def random_case(name: str, rng: np.random.Generator, n_rows: int = 9) -> Case:
-    """Return random people and bounds; the conditions leave something to compare."""
+def random_case(name: str, rng: np.random.Generator) -> Case:
+    """Return random people, few enough to try all decisions, and bounds."""
+    return random_people(name, rng, n_rows=int(rng.integers(6, 10)))
+
+
+def random_people(
+    name: str,
+    rng: np.random.Generator,
+    n_rows: int,
+    n_strata: int = 2,
+    n_groups: int | None = None,
+) -> Case:
+    """Return random people and bounds; the conditions leave something to compare.
+
+    There are a few more people than `n_rows` where a condition needs them. The number of groups
+    is random where it is None.
+    """
     constraints = CASES[name]
     is_average = any(one.within == AVERAGE for one in constraints)
-    n_groups = 2 if is_average else int(rng.choice([2, 2, 3]))
+    if n_groups is None:
+        n_groups = 2 if is_average else int(rng.choice([2, 2, 3]))
     for n_failed in itertools.count():
         n_rows += n_failed % 20 == 19  # averages need people in every cell
         group = np.r_[np.arange(n_groups), rng.integers(n_groups, size=n_rows - n_groups)]
         label, decisions = rng.random((2, n_rows)) < rng.uniform(0.2, 0.8, size=(2, 1))
-        column = rng.integers(2, size=n_rows)
+        decisions |= (group == 0) & (rng.random(n_rows) < 0.3)
+        column = rng.integers(n_strata, size=n_rows)
         n_cells = len({*zip(group.tolist(), label.tolist(), strict=True)})
-        if n_cells < 2 * n_groups and n_failed % 20:
+        if n_cells < 2 * n_groups and rng.random() < 0.9:  # mostly, all rates are defined
             continue
         try:
             strata = tuple(
                 Strata.everybody(n_rows, n_groups)
                 if one.within is None
-                else strata_of(one, column, ("c", "d"), group, n_groups, label)
+                else strata_of(one, column, range(n_strata), group, n_groups, label)
                 for one in constraints
             )
         except InputError:
             continue
-        bounds = tuple(
-            float(rng.choice(FLOORS if one.higher_is_fairer else CEILINGS)) for one in constraints
-        )
-        directions = DIRECTIONS[rng.integers(len(DIRECTIONS))]
         break
+    bounds = tuple(
+        float(rng.choice(FLOORS if one.higher_is_fairer else CEILINGS)) for one in constraints
+    )
+    directions = DIRECTIONS[rng.integers(len(DIRECTIONS))]
     return Case(constraints, bounds, group, label, decisions, strata, n_groups, *directions)
 
 
-def exact_limit(case: Case) -> GeneralLimit | None:
-    """Return the limit of the library."""
+def compared_cells(case: Case) -> tuple[list[tuple[Comparison, float]], IntArray, IntArray]:
+    """Return comparisons with their bounds, and the sizes and positives of the cells (R, G)."""
     cells = CellTable.of(case.constraints, case.strata, case.group, case.n_groups, case.label)
     sizes = cells.totals(np.ones(len(case.group)))
     compared = [
@@ -159,13 +179,13 @@ def exact_limit(case: Case) -> GeneralLimit | None:
         for comparison in cells.comparisons(i, sizes)
     ]
     positives = cells.totals(case.decisions.astype(np.float64))
-    return fewest_changes_of(
-        compared,
-        sizes.astype(np.int64),
-        positives.astype(np.int64),
-        may_raise=case.may_raise,
-        may_lower=case.may_lower,
-    )
+    return compared, sizes.astype(np.int64), positives.astype(np.int64)
+
+
+def exact_limit(case: Case, time_limit: float = TIME_LIMIT) -> GeneralLimit | None:
+    """Return the limit of the library."""
+    allowed = {"may_raise": case.may_raise, "may_lower": case.may_lower}
+    return fewest_changes_of(*compared_cells(case), **allowed, time_limit=time_limit)
 
 
 def brute_force(case: Case) -> int | None:

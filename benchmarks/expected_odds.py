@@ -71,14 +71,15 @@ def _updates(split: Split, seed: int, method: str) -> list[dict[str, Any]]:
         labels = {"pos_label": 1, "favorable_label": FAVORABLE[split.name]}
         return kept(name, lambda: old_records(split, constraints=EO, **labels))
     if method in RIVALS:
-        return kept(name, lambda: _sweep(split, make(method, split, EO)))
+        return kept(name, lambda: sweep(split, make(method, split, EO)))
     settings = {**chosen_settings(), "borderline": 0}
     if method == HARD:
         settings["target_on"] = "fit_rows"
-    return _sweep(split, make("ControlledDebiaser", split, EO, **settings))
+    return sweep(split, make("ControlledDebiaser", split, EO, **settings))
 
 
-def _sweep(split: Split, update: Any) -> list[dict[str, Any]]:
+def sweep(split: Split, update: Any) -> list[dict[str, Any]]:
+    """Return fairness and changes on the test rows of all updates of a frontier."""
     with quietly():
         curve = frontier(update, **split.fit_rows, **split.test_rows, describe=False)
     records: list[dict[str, Any]] = curve.frame()[["fairness", "change_rate"]].to_dict("records")

@@ -15,14 +15,18 @@ from typing import Any
 import agreement
 import blind_peers
 import borderline
+import constraints_on_test_rows
 import controlled
+import every_constraint
 import expected
 import expected_cost
 import expected_odds
-import fairlearn_values
 import known_populations
+import limits
 import new_rows
 import numpy as np
+import oxonfair_pairs
+import oxonfair_values
 import promises
 import starts
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
@@ -220,6 +224,13 @@ def choices() -> None:
         )
 
 
+def fairlearn_values() -> None:
+    """Compare values of constraints with Fairlearn's; the other figures run without Fairlearn."""
+    from fairlearn_values import fairlearn_values as compare_values
+
+    compare_values()
+
+
 FIGURES: dict[str, Callable[[], None]] = {
     "base-models": base_models,
     "table-1": table_1,
@@ -236,13 +247,20 @@ FIGURES: dict[str, Callable[[], None]] = {
     "known-populations": known_populations.known_populations,
     "expected-cost": expected_cost.expected_cost,
     "blind-peers": blind_peers.blind_peers,
+    "oxonfair-pairs": oxonfair_pairs.oxonfair_pairs,
+    "oxonfair-values": oxonfair_values.oxonfair_values,
     "gains-only": controlled.gains_only,
     "borderline": borderline.borderline,
     "directions": borderline.directions,
     "promises": promises.promises,
     "rivals": rivals.rivals,
+    "constraints": every_constraint.constraints,
+    "pairs": every_constraint.pairs,
+    "constraints-test": constraints_on_test_rows.constraints_test,
     "agreement": agreement.agreement,
     "fairlearn-values": fairlearn_values.fairlearn_values,
+    "limits": limits.limits_by_brute_force,
+    "limits-many-rows": limits.limits_on_many_rows,
 }
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "Crossing",
     "Scorecard",
     "crossing_at",
+    "crossing_ends",
     "decide",
     "distances",
     "edited_scores",
@@ -384,6 +385,17 @@ def crossing_at(threshold: float) -> Crossing:
         just_above=math.nextafter(threshold, 1.0),
         just_below=math.nextafter(threshold, 0.0),
     )
+
+
+def crossing_ends(threshold: float) -> tuple[float, float]:
+    """Return the ends of the band below and above the threshold that changed scores are put into.
+
+    Examples
+    --------
+    >>> crossing_ends(0.5)
+    (0.495, 0.505)
+    """
+    return threshold - threshold * CROSSING_WIDTH, threshold + (1 - threshold) * CROSSING_WIDTH
 
 
 def on_their_side(

@@ -84,12 +84,15 @@ def test_debias_writes_the_patch_of_the_same_fit(folder, call):
 @pytest.mark.slow
 def test_apply_edits_as_the_library_does(folder, call, patch_file):
     for name in ("out.parquet", "out.csv", "out.csv.gz"):
-        code, out, _ = call("apply", patch_file, "new.csv", name, "--score", "f")
+        told = ("apply", patch_file, "new.csv", name, "--score", "f", "--calibrated")
+        code, out, _ = call(*told)
         assert code == 0 and "decisions changed" in out
         edited = pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name)
-        expected = Patch.load(patch_file).apply(pd.read_csv("new.csv"), score="f")
+        patch = Patch.load(patch_file)
+        expected = patch.apply(pd.read_csv("new.csv"), score="f", calibrated=True)
         np.testing.assert_array_equal(edited["commod_decision"], expected["commod_decision"])
-        np.testing.assert_allclose(edited["commod_score"], expected["commod_score"], atol=1e-9)
+        for column in ("commod_score", "commod_calibrated"):
+            np.testing.assert_allclose(edited[column], expected[column], atol=1e-9)
         assert edited["income"].tolist() == expected["income"].tolist(), "in the same order"
 
 
@@ -345,6 +348,7 @@ def test_sql_is_printed_or_written(folder, call, patch_file):
     assert call(*told, "--out", "edit.sql")[0] == 0
     assert (folder / "edit.sql").read_text() == out
     assert_one_sentence(call(*told, "--out", "edit.sql"), "--force")
+    assert "commod_calibrated" not in out and "commod_calibrated" in call(*told, "--calibrated")[1]
     bad = ("sql", patch_file, "--dialect", "duckdb", "--table", "a; drop table b", "--score", "f")
     assert_one_sentence(call(*bad))
 

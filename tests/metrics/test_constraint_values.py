@@ -223,6 +223,19 @@ def test_strata_and_groups_that_are_too_small_are_left_out():
     assert named == pytest.approx({"x": 1 / 3, "y": np.nan}, nan_ok=True)
 
 
+def test_rows_that_a_rate_does_not_count_are_no_evidence_for_it():
+    people = {
+        "sensitive_features": list("aaaabbbb") * 2,
+        "control_features": ["x"] * 8 + ["y"] * 8,
+    }
+    labels = [1, 1, 0, 0, 1, 1, 0, 0] + [1, 0, 0, 0, 1, 1, 0, 0]  # one positive of a in y
+    decisions = [1, 0, 0, 0, 1, 1, 1, 0] + [0, 0, 0, 0, 1, 1, 1, 1]
+    gap = TruePositiveRateParity().within("unit", min_rows=2)
+    assert gap.value(labels, decisions, **people) == 0.5  # in stratum y it is 1
+    gap = AccuracyParity().within("unit", min_rows=4)
+    assert gap.value(labels, decisions, **people) == 0.25  # 3 of 4 and 2 of 4, in y
+
+
 def test_several_constraints_have_several_values():
     both = DemographicParity(ratio=0.8).within("unit", min_rows=2) & AccuracyParity(0.5)
     people = {"sensitive_features": PEOPLE["sensitive_features"], "control_features": None}

@@ -51,6 +51,7 @@ def test_a_file_of_version_1_is_upgraded_and_saved_as_version_2(path, tmp_path):
         "audit",
         "versions",
         "score_edit",
+        "calibration",
     }
     assert content.score_edit == "all" and content.ratio.max_margin is None
 

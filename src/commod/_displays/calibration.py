@@ -62,6 +62,8 @@ class CalibrationDisplay:
     ----------
     before, after : Reliability
         The base model's scores and the edited ones, in bins of about the same number of people.
+    calibrated : Reliability, default=None
+        The edited scores as calibrated probabilities, if they are to be drawn.
     pos_label : label
         The positive label.
 
@@ -77,7 +79,8 @@ class CalibrationDisplay:
     -----
     Bins and error are those of `commod.audit`. Vertical lines are Wilson intervals. Edited scores
     order decisions; they are not calibrated probabilities. Most updates move away from the diagonal
-    where they change decisions. This display shows by how much.
+    where they change decisions. This display shows by how much, and what `calibrated_proba` does
+    about it.
 
     Examples
     --------
@@ -95,9 +98,17 @@ class CalibrationDisplay:
     histogram_ax_: Axes
     figure_: Figure | SubFigure
 
-    def __init__(self, *, before: Reliability, after: Reliability, pos_label: Any = 1) -> None:
+    def __init__(
+        self,
+        *,
+        before: Reliability,
+        after: Reliability,
+        calibrated: Reliability | None = None,
+        pos_label: Any = 1,
+    ) -> None:
         self.before = before
         self.after = after
+        self.calibrated = calibrated
         self.pos_label = pos_label
 
     @classmethod
@@ -109,6 +120,7 @@ class CalibrationDisplay:
         *,
         level: float = 0.95,
         sensitive_features: Any = None,
+        calibrated: bool = False,
         ax: Axes | None = None,
     ) -> Self:
         """Draw the scores of a fitted update and of its base model; return the display.
@@ -124,6 +136,8 @@ class CalibrationDisplay:
             Confidence level of the intervals.
         sensitive_features : array-like, default=None
             The group of each row, for methods that decide by group.
+        calibrated : bool, default=False
+            Whether to draw `update.calibrated_proba`, too. A rival has no such method.
         ax : matplotlib Axes, default=None
             A new figure if None.
         """
@@ -133,8 +147,9 @@ class CalibrationDisplay:
         column = int(np.flatnonzero(update.classes_ == update.pos_label_)[0])
         return cls.from_predictions(
             y,
-            update.read_base(X).scores,
+            update.read_base(X).for_positive.scores,
             proba[:, column],
+            update.calibrated_proba(X)[:, column] if calibrated else None,
             pos_label=update.pos_label_,
             level=level,
             ax=ax,
@@ -146,12 +161,13 @@ class CalibrationDisplay:
         y_true: Any,
         scores_before: Any,
         scores_after: Any,
+        scores_calibrated: Any = None,
         *,
         pos_label: Any = 1,
         level: float = 0.95,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw two columns of scores; return the display.
+        """Draw two or three columns of scores; return the display.
 
         Parameters
         ----------
@@ -159,6 +175,8 @@ class CalibrationDisplay:
             True labels.
         scores_before, scores_after : array-like of shape (n,)
             Scores in [0, 1] for `pos_label`.
+        scores_calibrated : array-like of shape (n,), default=None
+            The edited scores as calibrated probabilities.
         pos_label : label, default=1
         level : float, default=0.95
             Confidence level of the intervals.
@@ -170,16 +188,22 @@ class CalibrationDisplay:
                 f"level={level!r} must be a number between 0 and 1, such as 0.95.",
                 parameter="level",
             )
-        check_same_rows(
-            {"y_true": y_true, "scores_before": scores_before, "scores_after": scores_after}
-        )
+        columns = {
+            "scores_before": scores_before,
+            "scores_after": scores_after,
+            "scores_calibrated": scores_calibrated,
+        }
+        check_same_rows({"y_true": y_true, **columns})
         is_positive = binary_outcome(read_labels(y_true, "y_true"), "y_true", pos_label)
-        curves = []
-        for name, given in (("scores_before", scores_before), ("scores_after", scores_after)):
+        if scores_calibrated is None:
+            del columns["scores_calibrated"]
+        curves = {}
+        for name, given in columns.items():
             scores = read_scores(given, name)
             check_length(scores, name, len(is_positive))
-            curves.append(Reliability.of(is_positive, scores, float(level)))
-        return cls(before=curves[0], after=curves[1], pos_label=pos_label).plot(ax)
+            curve = Reliability.of(is_positive, scores, float(level))
+            curves[name.removeprefix("scores_")] = curve
+        return cls(**curves, pos_label=pos_label).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the curves with their intervals, and the number of people at each score below.
@@ -197,10 +221,14 @@ class CalibrationDisplay:
         below = _axes_below(ax)
         ax.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":", label="perfect calibration")
         edges = np.linspace(0, 1, N_BARS + 1)
-        curves: tuple[tuple[str, Reliability, dict[str, Any]], ...] = (
+        curves: list[tuple[str, Reliability, dict[str, Any]]] = [
             ("before", self.before, {"color": BEFORE, "marker": "s", "ls": "--"}),
             ("after", self.after, {"color": AFTER, "marker": "o", "ls": "-"}),
-        )
+        ]
+        if self.calibrated is not None:
+            curves.append(
+                ("calibrated", self.calibrated, {"color": "black", "marker": "D", "ls": "-."})
+            )
         for name, curve, style in curves:
             label = f"{name}: {curve.error:.1%} off on average"
             scores, shares, low, high = _points(curve.bins)

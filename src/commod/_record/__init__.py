@@ -39,6 +39,8 @@ from commod._record.explanation import (
 from commod._record.left_out import LeftOutGroup
 from commod._record.outscoring import GroupOutscoring, Outscoring
 from commod._record.plain import from_plain, plain_digest, to_plain
+from commod._record.roc import AreaBetween, GroupRoc, LargestGap, RocFigures
+from commod._record.score_map import ScoreKnot, ScoreMap
 from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
 from commod._record.stated import FurtherConstraint, Stratum, StratumGroup, StratumTable
 from commod._record.trade_off import Step, TradeOff
@@ -47,6 +49,7 @@ __all__ = [
     "REPORT_SCHEMA",
     "SCHEMA",
     "Agreement",
+    "AreaBetween",
     "Audit",
     "Calibration",
     "CalibrationBin",
@@ -63,6 +66,8 @@ __all__ = [
     "Gap",
     "Group",
     "GroupOutscoring",
+    "GroupRoc",
+    "LargestGap",
     "LeftOutGroup",
     "Limit",
     "Outscoring",
@@ -70,6 +75,9 @@ __all__ = [
     "Proxy",
     "Quality",
     "Request",
+    "RocFigures",
+    "ScoreKnot",
+    "ScoreMap",
     "Segment",
     "Segments",
     "Severity",

@@ -12,6 +12,7 @@ from commod._record.checks import Check, by_importance, verdict_of, with_severit
 from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.outscoring import Outscoring
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
+from commod._record.roc import RocFigures
 from commod._record.shipped import REPORT_SCHEMA
 from commod._record.stated import FurtherConstraint, StratumTable
 from commod.exceptions import InputError
@@ -250,7 +251,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """People with similar scores: their mean score, and the observed share with `pos_label`."""
+    """People with similar scores: their mean score, and the observed share of the score's label."""
 
     n: int
     mean_score: float
@@ -259,12 +260,25 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores against true labels; an `error` is their mean distance, weighted by people."""
+    """Scores against true labels; an `error` is their mean distance, weighted by people.
+
+    A `brier` score is the mean squared difference of score and true label. `calibrated` is the
+    edited score as a calibrated probability; it is empty, and its figures are None, where that is
+    not known. `gains` and `losses` are the people who change, with their mean calibrated
+    probability. Audits of earlier versions have neither Brier scores nor calibrated probabilities.
+    """
 
     before: tuple[CalibrationBin, ...]
     after: tuple[CalibrationBin, ...]
     error_before: float
     error_after: float
+    brier_before: float | None = field(default=None, metadata=ADDED_LATER)
+    brier_after: float | None = field(default=None, metadata=ADDED_LATER)
+    calibrated: tuple[CalibrationBin, ...] = field(default=(), metadata=ADDED_LATER)
+    error_calibrated: float | None = field(default=None, metadata=ADDED_LATER)
+    brier_calibrated: float | None = field(default=None, metadata=ADDED_LATER)
+    gains: CalibrationBin | None = field(default=None, metadata=ADDED_LATER)
+    losses: CalibrationBin | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -378,7 +392,8 @@ class Audit:
     unless they state their own. `answer` has the most important results as sentences. `notice` is
     set where most changes are losses, and says how many gains alone would reach the same fairness.
     `outscoring` has an entry for gains and one for losses, if there are any and base scores are
-    known. `expected` is None where the fit has no expectation, or one of another request.
+    known. `expected` is None where the fit has no expectation, or one of another request. `roc` has
+    the areas under and between the ROC curves of the groups; it needs true labels and scores.
 
     Examples
     --------
@@ -417,6 +432,7 @@ class Audit:
     provenance: Provenance
     outscoring: tuple[Outscoring, ...] = field(default=(), metadata=ADDED_LATER)
     expected: ExpectedOnNewPeople | None = field(default=None, metadata=ADDED_LATER)
+    roc: RocFigures | None = field(default=None, metadata=ADDED_LATER)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:
@@ -476,6 +492,11 @@ class Audit:
             (g.name, *map(_text.estimate, (g.favorable_before, g.favorable_after))) for g in groups
         ]
         people = [(g.name, g.n, g.n_gains, g.n_losses) for g in groups]
+        areas = [
+            (g.name, *(_text.estimate(a, "number", 3) if a else _text.NOT_KNOWN for a in g.areas))
+            for g in (() if self.roc is None else self.roc.groups)
+        ]
+        ranking = (f"Area under the ROC curve on the {rows}, {level}", ("group", "before", "after"))
         checks = [
             (
                 f"Checks: {severity}",
@@ -495,6 +516,7 @@ class Audit:
                     rates,
                 ),
                 (f"Changes by group, of the {rows}", ("group", "people", "gain", "lose"), people),
+                *([(*ranking, areas)] if areas else []),
                 *checks,
             ],
         )

@@ -28,9 +28,10 @@ from commod.bounds._levels import (
     best_interval,
 )
 from commod.bounds._program import solve_most_accurate
+from commod.bounds._requirement import simple_requirement
 from commod.bounds._tables import CountTable, check_budget, read_problem
 from commod.exceptions import InputError
-from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
+from commod.metrics._constraint import Constraint, ConstraintLike
 
 LabelFlips = dict[tuple[Hashable, Any, Any, Any], int]
 
@@ -60,7 +61,7 @@ def most_accurate(
     y_pred: Any,
     *,
     sensitive_features: Any,
-    target: Any,
+    target: Any = None,
     max_changes: int | None = None,
     constraints: ConstraintLike = "demographic_parity",
     direction: str = "any",
@@ -112,7 +113,7 @@ def most_accurate(
     >>> most_accurate(y_true, y_pred, sensitive_features=group, target=0.6, max_changes=2).accuracy
     1.0
     """
-    constraint = get_constraint(constraints)
+    constraint, target = simple_requirement(constraints, target, "The highest accuracy")
     bound = read_target(constraint, target)
     if y_true is None:
         raise InputError(

@@ -21,6 +21,7 @@ from commod.bounds._levels import (
     ratio_floor,
     smallest_step,
 )
+from commod.bounds._requirement import simple_constraint
 from commod.bounds._split import solve_two_rate_rows
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
@@ -199,7 +200,7 @@ def fewest_changes(
     >>> fewest_changes("demographic_parity", [[100, 50]], [[20, 25]], 0.8, n_lowerable=[[20, 10]])
     array([[24, 15]])
     """
-    constraint = get_constraint(constraints)
+    constraint = simple_constraint(constraints, "The fewest changes of counts")
     n_people, before = read_counts(constraint, sizes, positives)
     bound = read_target(constraint, target)
     problem = CountProblem(
@@ -268,7 +269,7 @@ def exact_fairness(constraints: ConstraintLike, sizes: Any, positives: Any) -> F
     >>> exact_fairness("demographic_parity", [[100, 50]], [[20, 12]])
     Fraction(5, 6)
     """
-    constraint = get_constraint(constraints)
+    constraint = simple_constraint(constraints, "The value of counts")
     return constraint.value_from_counts(*read_counts(constraint, sizes, positives))
 
 

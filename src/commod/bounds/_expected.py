@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from commod.bounds._counts import read_target
 from commod.bounds._levels import FloatArray, IntArray
+from commod.bounds._requirement import simple_requirement
 from commod.bounds._tables import CountTable, read_problem
 from commod.exceptions import InputError
-from commod.metrics._constraint import ConstraintLike, get_constraint
+from commod.metrics._constraint import ConstraintLike
 
 Shares = dict[tuple[Hashable, Any, Any], float]
 
@@ -41,7 +42,7 @@ def minimal_expected_changes(
     y_pred: Any,
     *,
     sensitive_features: Any,
-    target: Any,
+    target: Any = None,
     constraints: ConstraintLike = "equalized_odds",
     direction: str = "any",
     pos_label: Any = 1,
@@ -89,11 +90,11 @@ def minimal_expected_changes(
     ... )
     ExpectedChanges(n_changes=0.5, rate=0.0625, shares={('b', 1, 0): 0.25})
     """
-    constraint = get_constraint(constraints)
-    if not constraint.needs_labels:
+    constraint, target = simple_requirement(constraints, target, "The fewest expected changes")
+    if not constraint.needs_labels or constraint.is_ratio:
         raise InputError(
-            f"constraints={constraint.name!r} compares no true labels, so knowing them changes "
-            "nothing. Use minimal_changes, or pass equalized_odds, true_positive_rate_parity or "
+            f"constraints={constraint.name!r} compares no true labels, or divides their "
+            "rates. Use minimal_changes, or pass equalized_odds, true_positive_rate_parity or "
             "false_positive_rate_parity.",
             parameter="constraints",
         )

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from commod.bounds._fewest import solve_one_rate_row
-from commod.bounds._integer import Answer, Clock
+from commod.bounds._integer import Answer, TimeLeft
 from commod.bounds._levels import RateRowCounts, gap_floor, ratio_floor
 from commod.bounds._merged import Bounded, IntArray, MergedProblem, merged_problems
 from commod.bounds._split import solve_two_rate_rows
@@ -75,11 +75,11 @@ def fewest_changes_of(
     n_up = np.asarray(sizes - positives if n_raisable is None else n_raisable) * may_raise
     n_down = np.asarray(positives if n_lowerable is None else n_lowerable) * may_lower
     up, down, start = (np.asarray(part, np.int64).ravel() for part in (n_up, n_down, positives))
-    clock, moves = Clock(time_limit), np.zeros_like(start)
+    clock, moves = TimeLeft(time_limit), np.zeros_like(start)
     lower_bound, is_known = 0, True
     problems = list(merged_problems(compared, start, up, down))
     for i, problem in enumerate(problems):
-        answer = _solve(problem, Clock(clock.left / (len(problems) - i)), is_rough=is_rough)
+        answer = _solve(problem, TimeLeft(clock.left / (len(problems) - i)), is_rough=is_rough)
         if math.isinf(answer.lower_bound):
             return None
         lower_bound += int(answer.lower_bound)
@@ -92,7 +92,7 @@ def fewest_changes_of(
     return GeneralLimit(after, int(np.abs(moves).sum()), lower_bound)
 
 
-def _solve(problem: MergedProblem, clock: Clock, *, is_rough: bool) -> Answer:
+def _solve(problem: MergedProblem, clock: TimeLeft, *, is_rough: bool) -> Answer:
     """Return the fewest changes of one problem by the algorithm that fits it."""
     nothing = np.zeros_like(problem.n_up)
     if problem.is_kept(nothing):

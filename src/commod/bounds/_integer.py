@@ -34,8 +34,8 @@ class Window(NamedTuple):
     high: float
 
 
-class Clock:
-    """The time that is left for all programmes of one question."""
+class TimeLeft:
+    """Measure the time that is left for all programmes of one question."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -94,7 +94,7 @@ class _Rows:
 def solve_program(
     problem: MergedProblem,
     windows: Sequence[Window | None],
-    clock: Clock,
+    clock: TimeLeft,
     *,
     most_changes: float = math.inf,
     slack: float = 0.0,
@@ -214,7 +214,7 @@ def _add_difference(
 
 
 def _solve(
-    problem: MergedProblem, rows: _Rows, clock: Clock, most_changes: float, *, is_rounded: bool
+    problem: MergedProblem, rows: _Rows, clock: TimeLeft, most_changes: float, *, is_rounded: bool
 ) -> Answer:
     """Return the answer of HiGHS; it tries again without presolve where it fails."""
     from scipy.optimize import Bounds, LinearConstraint, milp

@@ -14,28 +14,58 @@ from commod.bounds._counts import (
     solve_best_fairness,
     solve_fewest_changes,
 )
+from commod.bounds._general import TIME_LIMIT
 from commod.bounds._levels import IntArray
+from commod.bounds._requirement import read_requirements, simple_constraint
+from commod.bounds._several import (
+    GeneralChanges,
+    RowData,
+    control_features_error,
+    fewest_changes_of_rows,
+)
 from commod.bounds._tables import CountTable, Flips, check_budget, read_problem
 from commod.exceptions import InputError
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MinimalChanges:
     """The fewest changes: their number, their share of all rows, and who changes to what.
 
     `flips` maps (group, label before, label after) to a number of people. Where the target cannot
     be reached, `n_changes` is None, `rate` is NaN and `flips` is empty.
 
+    No decisions reach the target with fewer changes than `lower_bound`. The limit `is_exact` where
+    this is `n_changes`, and where the target is proven to be unreachable. Otherwise the time was
+    over: `n_changes` are the fewest changes found so far, None where none were found.
+
     Examples
     --------
-    >>> MinimalChanges(n_changes=1, rate=0.25, flips={("a", 0, 1): 1}).flips["a", 0, 1]
-    1
+    >>> limit = MinimalChanges(n_changes=1, rate=0.25, flips={("a", 0, 1): 1})
+    >>> limit.flips["a", 0, 1], limit.lower_bound, limit.is_exact
+    (1, 1, True)
     """
 
     n_changes: int | None
     rate: float
     flips: Flips
+    lower_bound: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.lower_bound is None:
+            object.__setattr__(self, "lower_bound", self.n_changes)
+
+    def __repr__(self) -> str:
+        proven = "" if self.is_exact else f", lower_bound={self.lower_bound}"
+        return (
+            f"MinimalChanges(n_changes={self.n_changes}, rate={self.rate}, flips={self.flips}"
+            f"{proven})"
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether fewer changes are proven to be impossible."""
+        return self.lower_bound == self.n_changes
 
 
 @dataclass(frozen=True)
@@ -58,12 +88,14 @@ def minimal_changes(
     y_pred: Any,
     *,
     sensitive_features: Any,
-    target: Any,
-    constraints: ConstraintLike = "demographic_parity",
+    target: Any = None,
+    constraints: Any = "demographic_parity",
     y_true: Any = None,
+    control_features: Any = None,
     direction: str = "any",
     pos_label: Any = 1,
     favorable_label: Any = None,
+    time_limit: float = TIME_LIMIT,
 ) -> MinimalChanges:
     """Return the fewest changed decisions that reach a fairness target, exactly.
 
@@ -76,24 +108,30 @@ def minimal_changes(
         Decisions, with at most two different labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
         Group of each row, two groups or more; several columns mean their intersections.
-    target : float or Fraction
+    target : float or Fraction, default=None
         Floor on the P-rule, in (0, 1], or ceiling on the disparate mistreatment, in [0, 2], or
         on one gap, in [0, 1]. A float is compared with the rounded metric: the P-rule 4/5
-        reaches 0.8. A fraction is compared exactly.
-    constraints : str, default="demographic_parity"
-        Or "equalized_odds", "true_positive_rate_parity", "false_positive_rate_parity".
+        reaches 0.8. A fraction is compared exactly. None where `constraints` states the bound.
+    constraints : str, constraint of `commod.constraints`, or a list, default="demographic_parity"
+        What is compared, with its bound if `target` is None. ``A & B`` and lists hold at once.
     y_true : array-like of shape (n_samples,), default=None
-        True labels; ignored for demographic parity, needed for the other constraints.
+        True labels; ignored for demographic parity, needed for constraints on errors.
+    control_features : array-like, dict or frame, default=None
+        The columns that conditional constraints name. One array is enough for one condition.
     direction : str, default="any"
         "gains_only" allows only gains of the favourable label, "losses_only" only losses.
     pos_label : label, default=1
         The label whose rates are counted.
     favorable_label : label, default=None
         The label that is good for the person; None means `pos_label`.
+    time_limit : float, default=5.0
+        Seconds after which the search stops. Only combinations, averages over strata and measures
+        whose denominator moves need a search that may take long.
 
     Returns
     -------
     MinimalChanges
+        `is_exact` says whether the number is exact. Otherwise `lower_bound` is proven.
         No changes where the target is met already. An undefined P-rule (nobody has `pos_label`)
         meets no target. `n_changes` is None where the target is unreachable; for example,
         `losses_only` cannot raise the rate of a group without positives. It is an error if a
@@ -116,19 +154,49 @@ def minimal_changes(
     MinimalChanges(n_changes=13, rate=0.08666666666666667, flips={('b', 1, 0): 13})
     >>> minimal_changes(y_pred, sensitive_features=group, target=0.8, direction="gains_only").flips
     {('a', 0, 1): 20}
+
+    Several constraints at once:
+
+    >>> from commod.constraints import DemographicParity, MinimumRate
+    >>> both = DemographicParity(ratio=0.8) & MinimumRate(0.25)
+    >>> limit = minimal_changes(y_pred, sensitive_features=group, constraints=both)
+    >>> limit.n_changes, limit.is_exact
+    (15, True)
     """
-    constraint = get_constraint(constraints)
-    bound = read_target(constraint, target)
+    requirements, bounds = read_requirements(constraints, target)
+    targets = list(map(read_target, requirements.constraints, bounds))
+    if len(bounds) > 1 or not requirements.constraints[0].is_simple:
+        data = RowData(y_true, y_pred, sensitive_features, control_features)
+        changes = fewest_changes_of_rows(
+            requirements, bounds, data, direction, pos_label, favorable_label, time_limit
+        )
+        return _as_minimal(changes)
+    if control_features is not None:
+        raise control_features_error()
+    constraint = requirements.constraints[0]
     y_true = y_true if constraint.needs_labels else None
     table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label
     )
-    positives = solve_fewest_changes(problem, bound)
+    positives = solve_fewest_changes(problem, targets[0])
     if positives is None:
         return MinimalChanges(None, math.nan, {})
     n_changes = problem.n_changes(positives)
     flips = _named_flips(table, problem, positives)
     return MinimalChanges(n_changes, n_changes / table.n_rows, flips)
+
+
+def _as_minimal(changes: GeneralChanges) -> MinimalChanges:
+    """Return a limit of cells with its changes by group and label."""
+    table, limit = changes.table, changes.limit
+    if limit is None:
+        return MinimalChanges(None, math.nan, {})
+    if limit.positives is None or limit.n_changes is None:
+        return MinimalChanges(None, math.nan, {}, limit.lower_bound)
+    move = limit.positives - changes.positives
+    flips = table.flips(np.maximum(move, 0).sum(axis=0), np.maximum(-move, 0).sum(axis=0))
+    rate = limit.n_changes / table.n_rows
+    return MinimalChanges(limit.n_changes, rate, flips, limit.lower_bound)
 
 
 def _named_flips(table: CountTable, problem: CountProblem, positives: IntArray) -> Flips:
@@ -183,7 +251,7 @@ def best_fairness(
     BestFairness(fairness=0.6666666666666666, n_changes=1, rate=0.125, flips={('a', 0, 1): 1})
     """
     budget = check_budget(max_changes)
-    constraint = get_constraint(constraints)
+    constraint = simple_constraint(constraints, "The best fairness")
     y_true = y_true if constraint.needs_labels else None
     table, problem = read_problem(
         y_true, y_pred, sensitive_features, constraint, direction, pos_label, favorable_label

@@ -13,9 +13,10 @@ from commod._data.tables import check_same_rows
 from commod._data.weights import check_costs
 from commod.bounds._cheapest import BoolArray, PricedChanges
 from commod.bounds._counts import read_target
+from commod.bounds._requirement import simple_requirement
 from commod.bounds._tables import Flips, check_budget, count_problem, read_table
 from commod.exceptions import InputError
-from commod.metrics._constraint import ConstraintLike, get_constraint, missing_labels
+from commod.metrics._constraint import ConstraintLike, missing_labels
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def minimal_cost(
     *,
     change_cost: Any,
     sensitive_features: Any,
-    target: Any,
+    target: Any = None,
     constraints: ConstraintLike = "demographic_parity",
     y_true: Any = None,
     direction: str = "any",
@@ -104,7 +105,7 @@ def minimal_cost(
     >>> minimal_cost(y_pred, change_cost=cost, sensitive_features=group, target=0.8)
     MinimalCost(cost=0.1, n_changes=1, rate=0.125, flips={('a', 0, 1): 1})
     """
-    constraint = get_constraint(constraints)
+    constraint, target = simple_requirement(constraints, target, "The least cost")
     read_target(constraint, target)  # a wrong target is refused before any work
     budget = math.inf if max_changes is None else check_budget(max_changes)
     if y_true is None and constraint.needs_labels:

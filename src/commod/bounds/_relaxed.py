@@ -8,7 +8,8 @@ import numpy as np
 
 from commod.bounds._counts import CountProblem, read_counts, read_target
 from commod.bounds._levels import RateRowCounts, relaxed_gap_costs
-from commod.metrics._constraint import ConstraintLike, get_constraint
+from commod.bounds._requirement import simple_constraint
+from commod.metrics._constraint import ConstraintLike
 
 
 def fewest_expected_changes(
@@ -43,7 +44,7 @@ def fewest_expected_changes(
     >>> round(fewest_expected_changes("equalized_odds", sizes, positives, 0.2), 9)
     6.0
     """
-    constraint = get_constraint(constraints)
+    constraint = simple_constraint(constraints, "The fewest expected changes")
     rows = CountProblem(constraint, *read_counts(constraint, sizes, positives)).rate_rows()
     bound = float(read_target(constraint, target))
     if constraint.is_ratio:

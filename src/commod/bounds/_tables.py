@@ -122,23 +122,29 @@ def read_problem(
 
 def count_problem(table: CountTable, constraint: Constraint, direction: str) -> CountProblem:
     """Return the counts to change, and the changes that `direction` allows."""
-    check_choice(direction, "direction", DIRECTIONS)
-    counts = constraint.by_rate_row(table.counts)
-    _check_cells(table, constraint, counts.sum(axis=1))
-    raising = "gains_only" if table.is_positive_favorable else "losses_only"
+    may_raise, may_lower = allowed_changes(table, direction)
+    counts = check_cells(table, constraint)
     return CountProblem(
         constraint,
         sizes=counts.sum(axis=1),
         positives=counts[:, 1],
-        may_raise=direction in ("any", raising),
-        may_lower=direction != raising,
+        may_raise=may_raise,
+        may_lower=may_lower,
         prefer_raising=table.is_positive_favorable,
     )
 
 
-def _check_cells(table: CountTable, constraint: Constraint, sizes: IntArray) -> None:
-    """Refuse a rate over nobody; `sizes` has shape (n_rate_rows, n_groups)."""
-    for rate, size in zip(constraint.rate_rows, sizes, strict=True):
+def allowed_changes(table: CountTable, direction: str) -> tuple[bool, bool]:
+    """Return whether decisions may become positive, and whether they may become negative."""
+    check_choice(direction, "direction", DIRECTIONS)
+    raising = "gains_only" if table.is_positive_favorable else "losses_only"
+    return direction in ("any", raising), direction != raising
+
+
+def check_cells(table: CountTable, constraint: Constraint) -> IntArray:
+    """Return counts of shape (n_rate_rows, 2, n_groups); refuse a rate over nobody."""
+    counts = constraint.by_rate_row(table.counts)
+    for rate, size in zip(constraint.rate_rows, counts.sum(axis=1), strict=True):
         empty = np.flatnonzero(size == 0)
         if len(empty):
             group, label = table.groups[empty[0]], table.labels[bool(rate.label)]
@@ -146,6 +152,7 @@ def _check_cells(table: CountTable, constraint: Constraint, sizes: IntArray) -> 
                 f"Group {group!r} has no row with true label {label!r}, so its {rate.name} is "
                 "undefined whatever is changed. Leave the group out, or merge it with another."
             )
+    return counts
 
 
 def check_budget(max_changes: Any) -> int:

@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from commod.bounds._integer import TIGHTER, Answer, Clock, Window, solve_program
+from commod.bounds._integer import TIGHTER, Answer, TimeLeft, Window, solve_program
 from commod.bounds._merged import Bounded, IntArray, MergedProblem
+from commod.bounds._separable import SeparableProblem
 
-CLOSEST = 1e-9  # numbers that differ by less are not separated by a split
+CLOSEST = 1e-12  # numbers that differ by less are not separated by a split
 SLACKS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # people by which programmes are stricter than asked
 FIXED_EVERY = 4  # ranges after which fixed windows are tried, for moves that keep every bound
 
@@ -37,16 +38,16 @@ class _Range(NamedTuple):
     high: tuple[float, ...]
 
 
-def solve_windows(problem: MergedProblem, clock: Clock) -> Answer:
+def solve_windows(problem: MergedProblem, clock: TimeLeft) -> Answer:
     """Return moves (B,) of the fewest changes that keep every bound, and a proven lower bound.
 
     The lower bound is infinite where no moves do. The moves are None where none were found in
     time.
     """
-    return _Search(problem, clock).run()
+    return _Search(problem, clock, separable=SeparableProblem.of(problem)).run()
 
 
-def solve_roughly(problem: MergedProblem, clock: Clock) -> Answer:
+def solve_roughly(problem: MergedProblem, clock: TimeLeft) -> Answer:
     """Return moves that nearly keep every bound, and a proven lower bound, in a few milliseconds.
 
     The programme is solved in real numbers, and its moves are rounded. Comparisons that are not
@@ -66,11 +67,12 @@ class _Search:
     """
 
     problem: MergedProblem
-    clock: Clock
+    clock: TimeLeft
     best: IntArray | None = None
     n_best: float = math.inf
     dropped: float = math.inf
     n_visited: int = 0
+    separable: SeparableProblem | None = None
     queue: list[tuple[float, int, _Range, IntArray | None]] = field(default_factory=list)
 
     def run(self) -> Answer:
@@ -90,7 +92,7 @@ class _Search:
     def _push(self, levels: _Range, parent: float) -> None:
         """Bound a range of levels from below, and put it into the queue."""
         windows = _windows(self.problem.bounded, levels)
-        answer = solve_program(self.problem, windows, self.clock, most_changes=self.n_best - 1)
+        answer = self._solve(windows)
         lower = max(answer.lower_bound, parent)
         if answer.moves is None and math.isfinite(lower):  # out of time: real numbers are quick
             answer = solve_program(self.problem, windows, self.clock, is_rounded=True)
@@ -125,11 +127,16 @@ class _Search:
         if n_changes < self.n_best and self.problem.is_kept(moves):
             self.best, self.n_best = moves, n_changes
 
-    def _try(self, windows: Sequence[Window | None], slack: float = 0.0) -> None:
-        """Record the moves of a programme, if they keep every bound."""
+    def _solve(self, windows: Sequence[Window | None], slack: float = 0.0) -> Answer:
+        """Return the fewest changes within windows; fewer than those of the best moves so far."""
         most = self.n_best - 1
-        answer = solve_program(self.problem, windows, self.clock, most_changes=most, slack=slack)
-        self._record(answer.moves)
+        if self.separable is not None and windows[0] is not None and not slack:
+            return self.separable.solve(windows[0], most)
+        return solve_program(self.problem, windows, self.clock, most_changes=most, slack=slack)
+
+    def _try(self, windows: Sequence[Window | None], slack: float = 0.0) -> None:
+        """Record the moves within windows, if they keep every bound."""
+        self._record(self._solve(windows, slack).moves)
 
     def _try_fixed(self, levels: _Range, moves: IntArray) -> None:
         """Try windows that are exactly as wide as the bounds allow, near the numbers at `moves`."""
@@ -198,7 +205,9 @@ def _split(one: Bounded, moves: IntArray, low: float, high: float) -> float | No
 
 
 def _fixed_window(one: Bounded, moves: IntArray, low: float, high: float) -> Window:
+    """Return a window as wide as the bound allows, in the middle of the numbers at `moves`."""
     values = one.tables[0].values(moves.astype(np.float64))
-    lowest, needed = np.nanmin(values), _bottom(one, float(np.nanmax(values)))
-    level = min(max((float(lowest) + needed) / 2, low), high)
+    known = values[~np.isnan(values)]
+    lowest, highest = (float(known.min()), float(known.max())) if len(known) else (low, low)
+    level = min(max((lowest + _bottom(one, highest)) / 2, low), high)
     return Window(level, _top(one, level))

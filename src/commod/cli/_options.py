@@ -15,6 +15,7 @@ from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Patch
+    from commod.metrics._requirements import Requirements
 
 REPORTS = (".html", ".md", ".json")
 
@@ -28,11 +29,31 @@ def _check_constraint(name: str) -> str:
     return name
 
 
+def _check_texts(texts: list[str] | None) -> list[str] | None:
+    """Return texts of constraints; refuse what is none. The import is too slow for --help."""
+    from commod.metrics._requirements import read_constraints
+
+    try:
+        read_constraints([*(texts or [])] or DEFAULT_CONSTRAINT)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from error
+    return texts
+
+
+DEFAULT_CONSTRAINT = "demographic_parity"
 CONSTRAINT_SETTINGS: dict[str, Any] = {
     "callback": _check_constraint,
     "metavar": "NAME",
     "help": "What to compare between groups: demographic_parity, equalized_odds, "
     "true_positive_rate_parity or false_positive_rate_parity.",
+}
+CONSTRAINT_TEXT_SETTINGS: dict[str, Any] = {
+    "callback": _check_texts,
+    "metavar": "TEXT",
+    "help": "What to compare between groups, as in 'demographic parity >= 0.8 within department'. "
+    "Names: demographic_parity, equalized_odds, true_positive_rate_parity, "
+    "false_positive_rate_parity, minimum_rate and more. Without a bound, state --at-least or "
+    "--at-most. Can be repeated: all hold at once. \\[default: demographic_parity]",
 }
 Files = Annotated[
     list[str],
@@ -43,6 +64,9 @@ MinGroupSize = Annotated[
 ]
 PatchFile = Annotated[Path, typer.Argument(help="The patch file.")]
 Prefix = Annotated[str, typer.Option(help="Text that begins the names of the new columns.")]
+Calibrated = Annotated[
+    bool, typer.Option("--calibrated", help="Add the edited score as a calibrated probability.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 TestSize = Annotated[
     float, typer.Option(help="Share of the rows to hold out from fitting, and to measure on.")
@@ -185,10 +209,10 @@ class TargetOptions:
     PANEL: ClassVar[str] = "Constraint"
 
     at_least: float | None = option(
-        None, help="Lowest allowed P-rule, for demographic_parity.", sets=("target",)
+        None, help="Lowest allowed P-rule, ratio or rate of a group.", sets=("target",)
     )
     at_most: float | None = option(
-        None, help="Highest allowed disparity, for the other constraints.", sets=("target",)
+        None, help="Highest allowed gap, or rate of a group.", sets=("target",)
     )
 
     def target(self, name: str) -> float | None:
@@ -209,12 +233,18 @@ class TargetOptions:
             )
         return self.at_least if is_floor else self.at_most
 
+    @property
+    def stated_bound(self) -> str:
+        """Return the option that states a bound, with its value; empty without one."""
+        bounds = (("--at-least", self.at_least), ("--at-most", self.at_most))
+        return next((f"{name} {bound:g}" for name, bound in bounds if bound is not None), "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintOptions(TargetOptions):
     """What is compared between groups, and which label counts."""
 
-    constraint: str = option("demographic_parity", sets=("constraints",), **CONSTRAINT_SETTINGS)
+    constraint: list[str] = option([], sets=("constraints",), **CONSTRAINT_TEXT_SETTINGS)
     positive: str | None = option(
         None,
         help="Label whose rates are compared. \\[default: as --favorable, else the larger label]",
@@ -225,6 +255,39 @@ class ConstraintOptions(TargetOptions):
         help="Label that is good for the person. \\[default: as --positive]",
         sets=("favorable_label",),
     )
+
+    @property
+    def requirements(self) -> Requirements:
+        """Return all constraints that are stated; refuse two bounds of the same one."""
+        from commod.metrics._requirements import Requirements, read_constraints
+
+        stated = read_constraints([*self.constraint] or DEFAULT_CONSTRAINT)
+        bounded = [part for part in stated.parts if part.bound is not None]
+        if len(stated.parts) == 1 and not bounded:
+            (part,) = stated.parts
+            target = self.target(part.constraint.name)
+            return stated if target is None else Requirements((part.with_bound(target),))
+        if self.stated_bound and bounded:
+            raise InputError(
+                f"{self.stated_bound} does not go with --constraint {bounded[0].text!r}, which "
+                "states its bound. Leave one of them out."
+            )
+        if self.stated_bound:
+            raise InputError(
+                f"{self.stated_bound} is the bound of one constraint, and --constraint states "
+                f"{len(stated.parts)}. State each bound with its constraint."
+            )
+        return stated
+
+    def one(self, command: str) -> tuple[str, float | None]:
+        """Return the name of the constraint and its bound; refuse several constraints."""
+        parts = self.requirements.parts
+        if len(parts) > 1:
+            raise InputError(
+                f"--constraint states {len(parts)} constraints, and commod {command} takes one at "
+                f"a time. Run it once for each: {parts[0].text!r}."
+            )
+        return parts[0].constraint.name, parts[0].bound
 
     def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:
         """Return `pos_label` and `favorable_label`, out of `known`.

@@ -98,13 +98,17 @@ class LoadedRows:
 
 @dataclass(frozen=True)
 class TableReader:
-    """Read the rows that the options of a fit describe."""
+    """Read the rows that the options of a fit describe.
+
+    `conditions` are the columns that constraints are within.
+    """
 
     files: Sequence[str]
     columns: ColumnOptions
     model: ModelOptions
     table: TableOptions
     printer: Printer
+    conditions: Sequence[str] = ()
 
     @property
     def identifier(self) -> str | None:
@@ -121,7 +125,7 @@ class TableReader:
         estimator = self._load_estimator()
         with open_table(self.files, self.table, self.printer) as table:
             self._check_columns(table)
-            features = self._feature_columns(estimator, table.names)
+            features = self._with_conditions(self._feature_columns(estimator, table.names))
             frame = self._read_frame(table, features)
         used = list(self._usable_columns(frame, features, table.kinds))
         groups, label = frame[self.columns.sensitive], self.columns.label
@@ -165,7 +169,8 @@ class TableReader:
     def _check_columns(self, table: SourceTable) -> None:
         """Refuse a column that the table does not have, or that two options name."""
         named = named_columns(self.columns, self.model)
-        check_columns(table, named)
+        within = [("--constraint: the column within", name) for name in self.conditions]
+        check_columns(table, [*named, *within])
         first: dict[str, str] = {}
         for option, name in named:
             if name in first and {option, first[name]} not in self._pairs_allowed:
@@ -209,6 +214,16 @@ class TableReader:
             )
         return chosen
 
+    def _with_conditions(self, features: list[str]) -> list[str]:
+        """Return the columns with those that constraints are within."""
+        more = [name for name in self.conditions if name not in features]
+        if more and self.model.score_column is None:
+            raise InputError(
+                f"--constraint is within {more[0]!r}, which the base model does not read, and it "
+                "gets all columns of the fit. Pass its scores instead, with --score-column."
+            )
+        return [*features, *more]
+
     def _read_frame(self, table: SourceTable, features: Sequence[str]) -> pd.DataFrame:
         """Return the rows with all columns that the fit needs; label, group, score are known."""
         people = [*self.columns.sensitive, *filter(None, [self.columns.label])]
@@ -249,6 +264,7 @@ class TableReader:
         """Yield the columns without dates and identifiers; a base model keeps all its columns."""
         for name in features:
             is_chosen, is_readable = name in self.columns.features, kinds[name] in READABLE_KINDS
+            is_chosen = is_chosen or name in self.conditions
             if self.model.score_column in (None, name) or (is_readable and is_chosen):
                 yield name
             elif not is_readable:

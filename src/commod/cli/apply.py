@@ -27,12 +27,14 @@ def command(
     table: options.TableOptions,
     output: options.FileOptions,
     prefix: options.Prefix = "commod_",
+    calibrated: options.Calibrated = False,
     memory_limit: Annotated[
         str | None, typer.Option(help="Memory for the rows being edited. \\[default: 1GB]")
     ] = None,
 ) -> None:
     """Add four columns to a table: edited score, decision, whether it changed, and direction.
 
+    With --calibrated, a fifth column is the edited score as a calibrated probability.
     The rows keep their order and all their columns. Memory is bounded, however many rows there are.
     """
     from commod import Patch
@@ -53,7 +55,7 @@ def command(
         memory_limit=memory_limit,
     )
     with opened:
-        edited = loaded.apply(opened.relation, score, prefix=prefix)
+        edited = loaded.apply(opened.relation, score, prefix=prefix, calibrated=calibrated)
         with printer.progress("editing") as progress:
             write_table(opened.with_relation(edited), out, force=output.force, progress=progress)
         if output.quiet and not output.as_json:  # nobody reads the counts

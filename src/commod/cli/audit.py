@@ -67,7 +67,7 @@ def command(
         bool,
         typer.Option(
             "--counts-only",
-            help="Count in DuckDB, for tables larger than memory. No segments and no AUC.",
+            help="Count in DuckDB, for tables larger than memory. No segments; AUC of bins only.",
         ),
     ] = False,
     strict: Annotated[
@@ -77,14 +77,14 @@ def command(
 ) -> None:
     """Report who changed between two columns of decisions, for better or worse, at what cost.
 
-    Exit code 1: --at-least or --at-most is stated, and the later decisions do not keep it. With
-    --strict, also if another check fails that blocks signing.
+    Exit code 1: a bound is stated, and the later decisions do not keep it. With --strict, also if
+    another check fails that blocks signing.
     """
     from commod._io.tables import check_outputs
     from commod.cli import _tables
 
     printer = Printer(output)
-    target = constraint.target(constraint.constraint)
+    name, target = constraint.one("audit")
     check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
     source = _tables.open_table(files, table, printer)
     with source, printer.library_call(), printer.spinner("auditing"):
@@ -94,7 +94,7 @@ def command(
         labels = _decision_labels(kept, decisions)
         larger = labels[-1] if len(labels) == 2 else None
         parameters = {
-            "request": {"constraints": constraint.constraint, "target": target},
+            "request": {"constraints": name, "target": target},
             **constraint.labels(labels, larger),
             "score_is_for": options.find_label("--score-is-for", columns.score_is_for, labels),
             "label_names": names.labels(labels),

@@ -57,17 +57,18 @@ def command(
     from commod.cli import _rows
 
     printer = Printer(output)
-    target = constraint.target(constraint.constraint)
+    name, target = constraint.one("compare")
     _rows.check_test_size(test_size)
     _check_methods(method or [])
     written = [(output.out, (".csv",)), (output.picture, PICTURES)]
     check_outputs(written, output.force, inputs=[*files, model.model])
-    rows = _rows.TableReader(files, columns, model, table, printer).read()
+    conditions = constraint.requirements.columns
+    rows = _rows.TableReader(files, columns, model, table, printer, conditions).read()
     fit_rows, test_rows = rows.split(test_size, seed)
     updates = _updates(
         rows,
         method,
-        constraints=constraint.constraint,
+        constraints=name,
         threshold=model.threshold,
         random_state=seed,
         **constraint.labels(rows.labels),

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "commod debias train.csv --label y --sensitive race --score-column f --at-least 0.8",
     "commod debias 'train/*.parquet' --label y --sensitive race --sensitive sex --model "
-    "model.skops --constraint equalized_odds --at-most 0.1 --report report.html",
+    "model.skops --constraint 'equalized odds <= 0.1' --report report.html",
+    "commod debias train.csv --label y --sensitive sex --score-column f --constraint "
+    "'demographic parity >= 0.8 within department' --constraint 'minimum rate >= 0.3'",
     "commod debias train.csv --label y --sensitive sex --score-column f --gains-only "
     "--favorable 0 --test-size 0.3",
 )
@@ -84,8 +86,7 @@ class DebiasConstraint(options.ConstraintOptions):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of `ControlledDebiaser` that these options set, without labels."""
         return {
-            "constraints": self.constraint,
-            "target": self.target(self.constraint),
+            **self.constraints_and_target(),
             "target_on": self.target_on,
             "max_changes": self.max_changes,
             "max_accuracy_loss": self.max_accuracy_loss,
@@ -94,6 +95,15 @@ class DebiasConstraint(options.ConstraintOptions):
             "direction": self.direction,
             "confidence": self.confidence,
         }
+
+    def constraints_and_target(self) -> dict[str, Any]:
+        """Return the parameters `constraints` and `target`; several constraints state bounds."""
+        from commod.constraints import AllOf
+
+        parts = self.requirements.parts
+        if len(parts) > 1:
+            return {"constraints": AllOf(parts), "target": None}
+        return {"constraints": parts[0].constraint.name, "target": parts[0].bound}
 
     @property
     def direction(self) -> str:
@@ -185,7 +195,9 @@ def command(
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
     check_outputs(outputs, output.force, inputs=[*files, model.model])
-    rows = _rows.TableReader(files, columns, model, table, printer).read().with_group_names(names)
+    conditions = constraint.requirements.columns
+    reader = _rows.TableReader(files, columns, model, table, printer, conditions)
+    rows = reader.read().with_group_names(names)
     _rows.check_group_not_determined(rows)
     label_names = names.labels(rows.labels)
     fit_rows, test_rows = rows.split(test_size, seed)

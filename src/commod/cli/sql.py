@@ -39,6 +39,7 @@ def command(
     ],
     table: Annotated[str, typer.Option(help="Name of the table, as the dialect writes it.")],
     prefix: options.Prefix = "commod_",
+    calibrated: options.Calibrated = False,
     column: Annotated[
         list[str] | None,
         typer.Option(help="PATCH=TABLE where the table names a column differently."),
@@ -54,7 +55,8 @@ def command(
     if out is not None:
         check_output(out, output.force, inputs=[patch])
     score = scores.score_column(loaded)
-    text = loaded.to_sql(dialect, table, score, prefix=prefix, columns=_column_names(column or []))
+    names = _column_names(column or [])
+    text = loaded.to_sql(dialect, table, score, prefix=prefix, columns=names, calibrated=calibrated)
     if out is not None:
         write_whole(out, (text.rstrip() + "\n").encode())
         printer.sentence(f"SQL for {dialect}: {out}")

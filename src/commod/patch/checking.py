@@ -13,6 +13,7 @@ from commod._record import Value
 from commod.bounds._counts import read_target
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
+from commod.patch.calibration_check import check_calibration
 from commod.patch.content import (
     SCHEMA,
     BinColumn,
@@ -51,6 +52,7 @@ def check_content(content: Content) -> None:
         for term in term_points_of(column):
             _check_term(column.name, term, ratio.concept_weights)
     check_figures(content)
+    check_calibration(content)
 
 
 def _check_base(content: Content) -> None:

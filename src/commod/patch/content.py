@@ -20,7 +20,7 @@ from commod._data.encoding import (
     Encoding,
     NumericTerms,
 )
-from commod._record import Value
+from commod._record import ScoreMap, Value
 from commod._record.plain import ADDED_LATER
 from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, Scorecard
 
@@ -253,7 +253,8 @@ class Content:
 
     `audit` is the digest of the audit that belongs to the patch. `versions` are those of Python and
     of packages. Both are None where not known, and so is `left_out`. `score_edit` says which scores
-    the patch edits: those of changed decisions only, or all.
+    the patch edits: those of changed decisions only, or all. `calibration` maps edited scores to
+    calibrated probabilities; None where true labels were not known.
     """
 
     schema: str
@@ -270,6 +271,7 @@ class Content:
     audit: str | None = None
     versions: dict[str, str] | None = None
     score_edit: Literal["changed_only", "all"] = field(default="all", metadata=ADDED_LATER)
+    calibration: ScoreMap | None = field(default=None, metadata=ADDED_LATER)
 
 
 # ---------------------------------------------------------------------------------------------

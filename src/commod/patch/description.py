@@ -11,6 +11,7 @@ import numpy as np
 from commod._record import Value
 from commod._text import label_text, n_of, plain, visible
 from commod.metrics._constraint import get_constraint
+from commod.patch.calibration_text import calibration_differences, calibration_lines
 from commod.patch.content import (
     BinColumn,
     CategoryColumn,
@@ -54,6 +55,7 @@ def page_text(content: Content, digest: str, *, every_term: bool = False) -> str
     for column in ratio.columns:
         lines += _column_text(column, len(term_points_of(column)) if every_term else MAX_TERMS)
     lines += ["", *_missing_text(content), *_asked_text(content)]
+    lines += calibration_lines(content)
     lines += _origin_text(content)
     return "\n".join([*lines, f"Content digest (SHA-256): {digest}"])
 
@@ -197,6 +199,7 @@ def differences(one: Content, other: Content) -> list[str]:
     return [
         *_facts(one, other),
         *_ratio_differences(one, other),
+        *calibration_differences(one, other),
         *_named(one.asked, other.asked, "requested"),
         *_named(one.reached, other.reached, "reached"),
     ]

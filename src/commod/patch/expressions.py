@@ -17,6 +17,7 @@ from scipy.special import logit
 from commod._data.columns import LARGEST, read_columns
 from commod._data.tables import FreeNames
 from commod._record import Value
+from commod._statistics.score_map import MapPiece, pieces_of
 from commod.exceptions import InputError
 from commod.patch.content import (
     BinColumn,
@@ -281,6 +282,28 @@ def on_side_of_decision(content: Content, work: WorkColumns) -> nw.Expr:
     raised = nw.when(edited > threshold).then(edited).otherwise(lowest)
     lowered = nw.when(edited > threshold).then(nw.lit(threshold)).otherwise(edited)
     return nw.when(~score.is_null()).then(nw.when(decided).then(raised).otherwise(lowered))
+
+
+def calibrated(content: Content, edited: str) -> nw.Expr:
+    """Return the calibrated probability of a column of edited scores; NULL without a score."""
+    assert content.calibration is not None
+    threshold, score = content.base.threshold, nw.col(edited)
+    mapped = _line_of(score, pieces_of(content.calibration))
+    above, below = (nw.lit(math.nextafter(threshold, end)) for end in (1.0, 0.0))
+    raised = nw.when(mapped > threshold).then(mapped).otherwise(above)
+    lowered = nw.when(mapped < threshold).then(mapped).otherwise(below)
+    beside = nw.when(score < threshold).then(lowered).otherwise(nw.lit(threshold))
+    kept = nw.when(score > threshold).then(raised).otherwise(beside)
+    return nw.when(~score.is_null()).then(kept)
+
+
+def _line_of(score: nw.Expr, pieces: Sequence[MapPiece]) -> nw.Expr:
+    """Return the value on each score's line by bisection; engines overflow on long chains."""
+    if len(pieces) == 1:
+        return (score - pieces[0].start) * pieces[0].slope + pieces[0].value
+    middle = len(pieces) // 2
+    below, above = (_line_of(score, part) for part in (pieces[:middle], pieces[middle:]))
+    return nw.when(score < pieces[middle].start).then(below).otherwise(above)
 
 
 def label(content: Content, work: WorkColumns) -> nw.Expr:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
+from commod._data.parameters import check_flag
 from commod._text import list_names
 from commod.exceptions import InputError, InputTypeError
 from commod.patch import expressions as rule
@@ -24,6 +26,7 @@ from commod.patch.sources import OBJECT_TYPES, Frame, category_points_of
 MAY_BE_EMPTY = (nw.Float32, nw.Float64, nw.String, nw.Boolean)  # types of columns without values
 MAX_LISTED = 8  # columns in a message
 ADDED_COLUMNS = ("score", "decision", "changed", "direction")
+CALIBRATED = "calibrated"  # one more column, on request
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,31 @@ def from_frame(frame: Any) -> Frame:
     )
 
 
-def apply_to(content: Content, frame: Any, score: str, prefix: str) -> Any:
-    """Return the frame with edited score, decision, whether it changed, and direction."""
+def check_calibrated(content: Content, calibrated: Any) -> bool:
+    """Return whether calibrated probabilities are requested; refuse a patch without them."""
+    check_flag(calibrated, "calibrated")
+    if calibrated and content.calibration is None:
+        raise InputError(
+            "calibrated=True, but the patch has no calibration map: its update was fitted without "
+            "true labels, or by an earlier version of commod. Fit the update with y, and make the "
+            "patch again.",
+            parameter="calibrated",
+        )
+    return bool(calibrated)
+
+
+def apply_to(
+    content: Content, frame: Any, score: str, prefix: str, calibrated: bool = False
+) -> Any:
+    """Return the frame with edited score, decision, whether it changed, and direction.
+
+    With `calibrated`, the calibrated probability is the last column.
+    """
     table = from_frame(_named_by_text(frame))
     schema = schema_of(table)
     check_columns(content, schema, score, is_eager=isinstance(table, nw.DataFrame))
-    _check_free(schema, prefix)
+    added = [prefix + name for name in (*ADDED_COLUMNS, *[CALIBRATED] * calibrated)]
+    _check_free(schema, added)
     work = rule.WorkColumns(list(schema))
     table = rule.with_score(table, schema, score, work)
     table = rule.with_margin(table, content, work)
@@ -77,7 +99,9 @@ def apply_to(content: Content, frame: Any, score: str, prefix: str) -> Any:
         rule.label(content, work).alias(prefix + "decision"),
         rule.direction(content, work, prefix).alias(prefix + "direction"),
     )
-    added = [prefix + name for name in ADDED_COLUMNS]
+    if calibrated:
+        probability = rule.calibrated(content, prefix + "score")
+        table = table.with_columns(probability.alias(prefix + CALIBRATED))
     native = rule.restore_label_type(
         table.select(*schema, *added), prefix + "decision", content
     ).to_native()
@@ -109,7 +133,8 @@ def revert_from(frame: Any, prefix: str) -> Any:
         raise InputError(
             f"The frame has no column {absent[0]!r}: no patch was applied with prefix={prefix!r}."
         )
-    return table.drop(*ours).to_native()
+    on_request = [name for name in (prefix + CALIBRATED,) if name in names]
+    return table.drop(*ours, *on_request).to_native()
 
 
 def count_changes(frame: Any, prefix: str) -> PatchCounts:
@@ -186,9 +211,9 @@ def check_columns(content: Content, schema: nw.Schema, score: str, *, is_eager: 
             _check_column(column, schema, is_eager)
 
 
-def _check_free(schema: nw.Schema, prefix: str) -> None:
+def _check_free(schema: nw.Schema, added: Sequence[str]) -> None:
     lowered = {name.lower() for name in schema}
-    taken = [prefix + name for name in ADDED_COLUMNS if (prefix + name).lower() in lowered]
+    taken = [name for name in added if name.lower() in lowered]
     if taken:
         raise InputError(
             f"The frame has a column {taken[0]!r} already. Pass another prefix=, or drop the "

@@ -22,6 +22,7 @@ from commod._data.columns import LARGEST, Column, read_columns
 from commod._data.encoding import ColumnTerms, NumericTerms, matching_column
 from commod._io.optional import import_optional
 from commod._record import Value, to_plain
+from commod._statistics.score_map import pieces_of
 from commod.exceptions import InputError, InputTypeError
 from commod.patch.content import (
     SCHEMA,
@@ -44,7 +45,7 @@ from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at
 MISSING_TEXT = "\x1fmissing"  # stands for a missing category
 UNSEEN_TEXT = "\x1funseen"  # stands for a category without points
 SCORE_INPUT = "score"
-OUTPUTS = ("commod_score", "commod_decision", "commod_changed")
+OUTPUTS = ("commod_score", "commod_decision", "commod_changed", "commod_calibrated")
 COLUMN = "column:"
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # onnxruntime 1.17 and later run them
 FINITE = sys.float_info.max
@@ -66,7 +67,7 @@ def input_name(column: str) -> str:
 # The model
 
 
-def write_onnx(content: Content) -> Any:
+def write_onnx(content: Content, calibrated: bool = False) -> Any:
     """Return an `onnx.ModelProto` that edits base scores.
 
     Inputs have shape (n,) and the names of their columns (see `input_name` for exceptions):
@@ -79,7 +80,8 @@ def write_onnx(content: Content) -> Any:
     - `commod_score`: double, NaN without a base score;
     - `commod_decision`: int64, 1 for the positive label, 0 for the negative one, −1 without a base
       score;
-    - `commod_changed`: Boolean.
+    - `commod_changed`: Boolean;
+    - with `calibrated`, `commod_calibrated`: double, NaN without a base score.
 
     Examples
     --------
@@ -122,6 +124,9 @@ def write_onnx(content: Content) -> Any:
     graph.output(0, np.float64, "Where", known, edited, graph.constant(np.nan))
     graph.output(1, np.int64, "Where", known, as_label, graph.constant(-1, np.int64))
     graph.output(2, np.bool_, "And", known, flipped)
+    if calibrated:
+        mapped = _calibrated(graph, content, edited)
+        graph.output(3, np.float64, "Where", known, mapped, graph.constant(np.nan))
     return graph.model(content)
 
 
@@ -253,12 +258,16 @@ def _number_points(graph: _Graph, column: NumberColumn | BinColumn) -> list[str]
 
 def _bin_points(graph: _Graph, column: BinColumn | DistanceBinColumn, value: str) -> str:
     """Return the points of each value's bin; its number is the count of edges reached."""
-    upright = graph.node("Unsqueeze", value, graph.constant([1], np.int64))
-    reached = graph.node("GreaterOrEqual", upright, graph.constant([column.edges]))
-    ones = graph.node("Cast", reached, to=_types()[np.int32])
-    axis = graph.constant([1], np.int64)
-    n_reached = graph.node("ReduceSum", ones, axis, keepdims=0)
+    n_reached = _n_reached(graph, column.edges, value)
     return graph.node("Gather", graph.constant([b.points for b in column.bins]), n_reached)
+
+
+def _n_reached(graph: _Graph, edges: Sequence[float], value: str) -> str:
+    """Return how many of the edges each value reaches."""
+    upright = graph.node("Unsqueeze", value, graph.constant([1], np.int64))
+    reached = graph.node("GreaterOrEqual", upright, graph.constant([list(edges)]))
+    ones = graph.node("Cast", reached, to=_types()[np.int32])
+    return graph.node("ReduceSum", ones, graph.constant([1], np.int64), keepdims=0)
 
 
 def _category_points(graph: _Graph, column: CategoryColumn) -> str:
@@ -348,6 +357,25 @@ def _edited(
     raised = graph.node("Where", is_above, edited, lowest)
     lowered = graph.node("Where", is_above, cut, edited)
     return graph.node("Where", positive, raised, lowered)
+
+
+def _calibrated(graph: _Graph, content: Content, score: str) -> str:
+    """Return the calibrated probability of the edited score, on the edited score's side."""
+    assert content.calibration is not None
+    threshold = content.base.threshold
+    pieces = pieces_of(content.calibration)
+    n_reached = _n_reached(graph, [piece.start for piece in pieces[1:]], score)
+    start, value, slope = (
+        graph.node("Gather", graph.constant(numbers), n_reached)
+        for numbers in zip(*((p.start, p.value, p.slope) for p in pieces), strict=True)
+    )
+    rise = graph.node("Mul", graph.node("Sub", score, start), slope)
+    mapped = graph.node("Add", rise, value)
+    above = graph.node("Max", mapped, graph.constant(np.nextafter(threshold, 1.0)))
+    below = graph.node("Min", mapped, graph.constant(np.nextafter(threshold, 0.0)))
+    cut = graph.constant(threshold)
+    beside = graph.node("Where", graph.node("Less", score, cut), below, cut)
+    return graph.node("Where", graph.node("Greater", score, cut), above, beside)
 
 
 def _crossed(graph: _Graph, content: Content, score: str) -> str:

@@ -19,7 +19,13 @@ from commod.patch.checking import check_content
 from commod.patch.content import Content, scorecard_of
 from commod.patch.description import differences, page_text
 from commod.patch.file import content_digest, from_bytes, read_bytes, to_bytes
-from commod.patch.frames import PatchCounts, apply_to, count_changes, revert_from
+from commod.patch.frames import (
+    PatchCounts,
+    apply_to,
+    check_calibrated,
+    count_changes,
+    revert_from,
+)
 from commod.patch.shipped import check_audit, contradictions, shipped_of
 from commod.patch.verification import Verification, verify_against
 from commod.scorecard import Scorecard
@@ -157,7 +163,9 @@ class Patch:
         """Return r and its concepts as a `Scorecard`, which NumPy evaluates."""
         return scorecard_of(self.content.ratio)
 
-    def apply(self, frame: Any, score: str = "score", *, prefix: str = PREFIX) -> Any:
+    def apply(
+        self, frame: Any, score: str = "score", *, prefix: str = PREFIX, calibrated: bool = False
+    ) -> Any:
         """Return the frame with the edited score and decision next to the base score.
 
         Parameters
@@ -167,7 +175,10 @@ class Patch:
         score : str, default="score"
             The column of the base model's scores of the positive label, in [0, 1]. It stays.
         prefix : str, default="commod_"
-            Before the names of the four new columns.
+            Before the names of the new columns.
+        calibrated : bool, default=False
+            Whether to add `commod_calibrated`, too: the edited score as a calibrated probability
+            of the positive label. `update.calibrated_proba` returns the same numbers.
 
         Returns
         -------
@@ -175,7 +186,7 @@ class Patch:
             With `commod_score`, the edited score; `commod_decision`, a label; `commod_changed`,
             whether it differs from the base decision; `commod_direction`: "gain", "loss" or "kept".
             A score that is missing or outside [0, 1] gives NULL for score, decision and direction,
-            and False for changed.
+            False for changed, and NULL for the calibrated probability.
 
         Notes
         -----
@@ -184,7 +195,8 @@ class Patch:
         """
         _check_text("score", score)
         _check_text("prefix", prefix)
-        return apply_to(self.content, frame, score, prefix)
+        calibrated = check_calibrated(self.content, calibrated)
+        return apply_to(self.content, frame, score, prefix, calibrated)
 
     def revert(self, frame: Any, *, prefix: str = PREFIX) -> Any:
         """Return the frame without the columns that `apply` added."""
@@ -204,6 +216,7 @@ class Patch:
         *,
         prefix: str = PREFIX,
         columns: Any = None,
+        calibrated: bool = False,
     ) -> str:
         """Return one SELECT that adds the same columns to a table of a database.
 
@@ -217,27 +230,32 @@ class Patch:
         score : str, default="score"
             The column of the base model's scores.
         prefix : str, default="commod_"
-            Before the names of the four new columns.
+            Before the names of the new columns.
         columns : mapping of str to str, default=None
             What the table calls columns of the patch where it calls them otherwise.
+        calibrated : bool, default=False
+            Whether to add `commod_calibrated`, too; see `apply`.
         """
         from commod.patch.sql import write_sql
 
         _check_text("score", score)
         _check_text("prefix", prefix)
-        return write_sql(self.content, dialect, table, score, prefix, columns)
+        calibrated = check_calibrated(self.content, calibrated)
+        names = score, prefix, columns
+        return write_sql(self.content, dialect, table, *names, calibrated=calibrated)
 
-    def to_onnx(self) -> Any:
+    def to_onnx(self, *, calibrated: bool = False) -> Any:
         """Return the edit of the score as an ONNX model in double precision.
 
         Inputs, one value per row: `score` and the numbers the patch reads (double, NaN where
         missing) and its categories (text); `onnx_inputs` makes them of a frame. Outputs:
         `commod_score` (double, NaN without a base score), `commod_decision` (1 positive, 0
-        negative, -1 without a base score) and `commod_changed`.
+        negative, -1 without a base score) and `commod_changed`. With `calibrated`, there is a
+        fourth output, `commod_calibrated` (double, NaN without a base score); see `apply`.
         """
         from commod.patch.onnx import write_onnx
 
-        return write_onnx(self.content)
+        return write_onnx(self.content, check_calibrated(self.content, calibrated))
 
     def onnx_inputs(self, frame: Any, score: str = "score") -> dict[str, Any]:
         """Return the inputs of `to_onnx` for the rows of a frame in memory, by name."""

@@ -23,7 +23,11 @@ ADDED: Mapping[int, tuple[str, ...]] = {
     2: ("base.scores_digest", "seen.n_rows", "left_out", "audit", "versions"),
 }
 # Fields that version 2 got before its release, with the value that a file without them has.
-DEFAULTS: Mapping[str, Any] = {"score_edit": "all", "ratio.max_margin": None}
+DEFAULTS: Mapping[str, Any] = {
+    "score_edit": "all",
+    "ratio.max_margin": None,
+    "calibration": None,
+}
 
 
 # Fields that a file has only where they are known: files of version 2 from before 0.2 lack them.
@@ -87,7 +91,7 @@ def absent_fields(data: dict[str, Any]) -> list[str]:
     Examples
     --------
     >>> absent_fields({"score_edit": "all", "ratio": {}})
-    ['ratio.max_margin']
+    ['ratio.max_margin', 'calibration']
     """
     return [path for path, holder, name in _fields(dict(data), DEFAULTS) if name not in holder]
 

@@ -18,6 +18,7 @@ from scipy.special import logit
 from commod._data.columns import LARGEST
 from commod._data.parameters import check_choice
 from commod._record import Value
+from commod._statistics.score_map import pieces_of
 from commod.exceptions import InputError
 from commod.patch.content import (
     BinColumn,
@@ -29,6 +30,7 @@ from commod.patch.content import (
     NumberColumn,
 )
 from commod.patch.file import content_digest
+from commod.patch.frames import CALIBRATED
 from commod.patch.query import DIALECTS, Query
 from commod.scorecard import MAX_EXPONENT, SCORE_CLIP, crossing_at, margins
 
@@ -47,8 +49,10 @@ def write_sql(
     score: str,
     prefix: str,
     columns: Mapping[str, str] | None = None,
+    *,
+    calibrated: bool = False,
 ) -> str:
-    """Return one SELECT with all columns of a table and the four that a patch adds.
+    """Return one SELECT with all columns of a table and those that a patch adds.
 
     Parameters
     ----------
@@ -61,10 +65,12 @@ def write_sql(
     score : str
         The column of the base scores.
     prefix : str
-        Before the names of the four new columns.
+        Before the names of the new columns.
     columns : mapping of str to str, default=None
         The table's names for columns of the patch, where they differ. All names are quoted, so
         a database such as Snowflake distinguishes "AGE" from "age".
+    calibrated : bool, default=False
+        Whether to add the calibrated probability, too.
 
     Notes
     -----
@@ -98,7 +104,12 @@ def write_sql(
     _add_ratio(query, content)
     query.stage({"changed": _changed(query, content), "exponent": _exponent(query)})
     query.stage({"decided": _decided(query, content), "edited": _edited(query, content)})
-    return _header(content, dialect) + query.text_of(_outputs(query, content, prefix)) + "\n"
+    outputs = _outputs(query, content, prefix)
+    if calibrated:
+        query.stage({"final": outputs[prefix + "score"]})
+        outputs[prefix + "score"] = query.work("final")
+        outputs[prefix + CALIBRATED] = _calibrated(query, content)
+    return _header(content, dialect) + query.text_of(outputs) + "\n"
 
 
 def _header(content: Content, dialect: str) -> str:
@@ -447,6 +458,26 @@ def _on_side_of_decision(query: Query, threshold: float, yes: Node, no: Node) ->
         (no.and_(edited > cut), cut),
         (no, edited),
     )
+
+
+def _calibrated(query: Query, content: Content) -> Node:
+    """Return the calibrated probability of the edited score; NULL where there is none."""
+    assert content.calibration is not None
+    threshold = content.base.threshold
+    score, cut = query.work("final"), query.number(threshold)
+    branches = [(score.eq(cut), cut)]
+    for piece in pieces_of(content.calibration):
+        product = _product(query, score - query.number(piece.start), piece.slope)
+        value = product + query.number(piece.value)
+        if piece.end == threshold:  # only next to the threshold can rounding reach it
+            below = query.number(math.nextafter(threshold, 0.0))
+            value = query.case((value < cut, value), default=below)
+        elif piece.start == threshold:
+            above = query.number(math.nextafter(threshold, 1.0))
+            value = query.case((value > cut, value), default=above)
+        end = query.number(piece.end)
+        branches.append((score <= end if piece.end == 1.0 else score < end, value))
+    return query.case(*branches)
 
 
 def _label(query: Query, content: Content, label: Value) -> Node:

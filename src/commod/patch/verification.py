@@ -16,6 +16,7 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.groups import Groups, read_groups
 from commod._data.proxies import ProxyTest
 from commod._data.tables import check_same_rows, n_rows_of
+from commod._statistics.score_map import ramp_ends
 from commod._text import visible
 from commod.patch.content import (
     BinColumn,
@@ -25,6 +26,7 @@ from commod.patch.content import (
     NumberColumn,
 )
 from commod.patch.fingerprint import columns_digest, model_digest, scores_digest
+from commod.scorecard import crossing_ends
 
 ROUND = 3  # significant digits; a number with no more of them identifies nobody
 MOSTLY = 0.9  # of the people with a category are in the group of that name: it is the group
@@ -75,6 +77,7 @@ def verify_against(
         *_group_values(content, columns, groups),
         *_own_values(content, columns),
         *_determining_columns(content, columns, groups),
+        *_own_scores(content),
     ]
     if estimator is not None:
         checked.append("the base model of the fit")
@@ -167,6 +170,23 @@ def _own_numbers(column: NumberColumn | BinColumn, column_of_X: Column) -> Itera
         for i, n in enumerate(np.bincount(bins, minlength=len(column.bins)).tolist()):
             if n < MIN_CATEGORY_SIZE:
                 yield _few(column.name, f"points for bin {i + 1}, the bin", n, column_of_X)
+
+
+def _own_scores(content: Content) -> Iterator[str]:
+    """Yield the knots of the calibration map that may be the score of one person.
+
+    Knots that follow from the threshold tell about nobody.
+    """
+    if content.calibration is None:
+        return
+    threshold = content.base.threshold
+    known = {threshold, *ramp_ends(threshold), *crossing_ends(threshold)}
+    for knot in content.calibration.knots:
+        if knot.score not in known and float(f"{knot.score:.{ROUND}g}") != knot.score:
+            yield (
+                f"The calibration map of the patch has a knot at {knot.score!r}. A number with "
+                f"more than {ROUND} digits may be the score of one person."
+            )
 
 
 def _few(name: str, what: str, n: int, column_of_X: Column) -> str:

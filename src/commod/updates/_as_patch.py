@@ -11,7 +11,8 @@ import numpy as np
 from commod._data.base_model import ScoreColumn
 from commod._data.codes import plain
 from commod.exceptions import InputError
-from commod.metrics._constraint import CONSTRAINTS, get_constraint
+from commod.metrics._constraint import CONSTRAINTS, Constraint, get_constraint
+from commod.metrics._constraint_text import FORMS
 from commod.patch import Patch
 from commod.patch.content import (
     SCHEMA,
@@ -65,6 +66,7 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
                 score_columns=tuple(c.name for c in update.score_columns(np.zeros(0))),
             ),
             score_edit=update.fitted_param("score_edit"),
+            calibration=update.calibration_,
             left_out=_left_out(update),
             versions=versions,
         )
@@ -110,21 +112,29 @@ def _base(update: Any) -> Base:
     return Base(name, model_digest(model), None, threshold, scores)
 
 
-def _constraint_name(update: Any) -> str:
-    name = get_constraint(update.fitted_param("constraints")).name
-    if name not in CONSTRAINTS:
+def _constraint(update: Any) -> Constraint:
+    """Return the constraint of an update, whose name can be read back from the patch."""
+    constraints = update._requirements.constraints
+    if len(constraints) > 1:
+        names = " and ".join(constraint.name for constraint in constraints)
         raise InputError(
-            f"A patch names its constraint, but {name!r} is not in CONSTRAINTS of "
-            "commod.metrics._constraint. Add it there, so that the patch can be read."
+            f"A patch states one constraint, but this update has {len(constraints)}: {names}."
         )
-    return name
+    constraint: Constraint = constraints[0]
+    is_known = constraint.name in CONSTRAINTS or constraint.name.partition(" within ")[0] in FORMS
+    if not is_known or get_constraint(constraint.name) != constraint:
+        raise InputError(
+            f"A patch names its constraint, but {constraint.name!r} is no name of "
+            "commod.constraints, so the patch could not be read."
+        )
+    return constraint
 
 
 def _asked(update: Any) -> PatchRequest:
     limits = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
     is_budget = getattr(update, "_is_budget", True)  # True also where there is no target
     return PatchRequest(
-        constraints=_constraint_name(update),
+        constraints=_constraint(update).name,
         target=None if is_budget else float(update.target_),
         direction=update.fitted_param("direction", "any"),
         **{name: _known(update.fitted_param(name)) for name in limits},
@@ -136,7 +146,7 @@ def _reached(update: Any) -> Reached:
     return Reached(
         rows="held-out rows" if is_held_out else "fit rows",
         n_rows=int(update.n_rows_),
-        metric=get_constraint(update.fitted_param("constraints")).metric,
+        metric=_constraint(update).metric,
         fairness_before=_known(update.base_fairness_),
         fairness_after=_known(update.fairness_),
         accuracy_before=_known(update.base_accuracy_),

@@ -424,7 +424,9 @@ class COMMOD(RatioUpdate):
             self._store_concepts(rows, encoding, terms, moments, trained, i)
         self.history_ = {name: values[i].tolist() for name, values in trained.history.items()}
         self.n_iter_ = trained.epochs_done
-        decisions = new_decisions(rows.base, self._ratio_function().evaluate(terms))
+        ratio = self._ratio_function().evaluate(terms)
+        self._store_calibration(rows, ratio)
+        decisions = new_decisions(rows.base, ratio)
         self._store_outcome(rows, decisions)
         if self.scorecard_ is not None:
             n_people = terms.n_people(rows.weight)

@@ -450,9 +450,12 @@ class ControlledDebiaser(RatioUpdate):
 
     def _decisions_on(self, problem: FitProblem) -> NDArray[np.bool_]:
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
-        base = problem.rows.base
-        ratio = self._effective(base, self._ratio_function().evaluate(problem.terms))
-        return new_decisions(base, ratio)
+        return new_decisions(problem.rows.base, self._ratio_on(problem))
+
+    def _ratio_on(self, problem: FitProblem) -> NDArray[np.float64]:
+        """Return the effective r of the stored update on the rows of a problem, shape (n,)."""
+        ratio = self._ratio_function().evaluate(problem.terms)
+        return self._effective(problem.rows.base, ratio)
 
     def _store_figures(
         self,
@@ -465,6 +468,7 @@ class ControlledDebiaser(RatioUpdate):
         `test` is the test of a promise on these rows; None without `confidence`.
         """
         store_expectation(self, fitted)
+        self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
         decisions = self._decisions_on(problem)
         self._store_outcome(problem.rows, decisions)
         self.target_ = self._target

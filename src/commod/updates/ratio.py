@@ -29,6 +29,7 @@ from commod.scorecard import (
     new_decisions,
 )
 from commod.updates._as_patch import patch_of
+from commod.updates._calibrated import CalibratedScores
 from commod.updates._interface import AllowedChanges, ReadRows, RowEvaluation
 from commod.updates.base import BaseUpdate, ChangedDecisions
 
@@ -67,7 +68,7 @@ class RatioRows(ReadRows):
             yield RatioRows(columns, self.base.take(part), self.encoding)
 
 
-class RatioUpdate(BaseUpdate):
+class RatioUpdate(CalibratedScores, BaseUpdate):
     """An update with a ratio r; predicting needs NumPy and the base model only.
 
     r is a scorecard. A subclass may have another `_ratio_function`; `scorecard_` is None then.
@@ -184,7 +185,7 @@ class RatioUpdate(BaseUpdate):
 
         Where r is exactly 1, they are the base model's scores, bit for bit. With
         ``score_edit="changed_only"`` they are so wherever the decision stays. They are not
-        calibrated probabilities.
+        calibrated probabilities: `calibrated_proba` returns these.
         """
         base, ratio = self._base_and_ratio(X)
         edited = self._edited(base, ratio)

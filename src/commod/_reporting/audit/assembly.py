@@ -50,5 +50,6 @@ def make_audit(
         provenance=provenance_of(evidence, digest, explanation, ledger, created),
         outscoring=evidence.outscoring,
         expected=evidence.expected,
+        roc=evidence.roc,
         ledger=ledger,
     )

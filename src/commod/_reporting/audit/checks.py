@@ -285,6 +285,8 @@ def _calibration(e: Evidence) -> Answer:
         f"{MAX_CALIBRATION_LOSS:g}, and a sampling error of {sampling_error:.3f}: together "
         f"{allowed}. An edited score ranks people; it is not a probability."
     )
+    if calibration.error_calibrated is not None:
+        text += f" Its calibrated probability has a distance of {calibration.error_calibrated:.3f}."
     if after - before <= MAX_CALIBRATION_LOSS:
         return "passed", text
     return ("failed" if after - before > most else "not enough evidence"), text

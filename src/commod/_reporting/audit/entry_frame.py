@@ -12,6 +12,7 @@ from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import read_roles, select_roles
 from commod._reporting.audit.frame_conditions import count_conditions
 from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
+from commod._reporting.audit.frame_ranks import rank_frame
 from commod._reporting.audit.provenance import digest_counts
 from commod._reporting.audit.request import (
     add_label_names,
@@ -46,8 +47,9 @@ def audit_frame(
 ) -> Audit:
     """Return the audit of two columns of decisions, counted inside the frame's own engine.
 
-    Two queries bring back tables of groups; rows stay where they are. A third one counts people by
-    the columns that constraints are within. All figures that follow from
+    Two queries bring back tables of groups; rows stay where they are. With true labels, one more
+    query for each score counts people by group and bins of the score. With a constraint within
+    columns, one more query counts people by these columns. All figures that follow from
     counts and sums equal those of `commod.audit` on the same rows.
 
     Parameters
@@ -95,11 +97,12 @@ def audit_frame(
     Returns
     -------
     Audit
-        Frozen, as that of `commod.audit`. Figures that need rows are None or empty: areas under
-        the curve, calibration, rank correlation, `outscoring`, segments, scorecard, subgroups
-        within columns, and the `ledger`. `provenance.data_digest` is the digest of the counts by
-        group, true label and decisions, and of the lowest and highest scores. It is the same in
-        every engine, but differs from that of `commod.audit`.
+        Frozen, as that of `commod.audit`. The areas of `roc` come from bins of the scores: their
+        intervals include the largest error that the bins can make. Figures that need rows are None
+        or empty: areas under the curve of all people, calibration, rank correlation, `outscoring`,
+        segments, scorecard, subgroups within columns, and the `ledger`. `provenance.data_digest` is
+        the digest of the counts by group, true label and decisions, and of the lowest and highest
+        scores. It is the same in every engine, but differs from that of `commod.audit`.
 
     Notes
     -----
@@ -136,21 +139,20 @@ def audit_frame(
     roles = read_roles(columns, sensitive_features)
     selected = select_roles(frame, roles)
     summary = summarise_decisions(selected, roles)
-    coding, counts, scores, n_hidden = count_frame(
-        selected, roles, summary, request, min_group_size, group_names
-    )
+    counted = count_frame(selected, roles, summary, request, min_group_size, group_names)
     evidence = Evidence(
-        coding=coding,
-        counts=counts,
-        request=add_label_names(request, coding, label_names),
+        coding=counted.coding,
+        counts=counted.counts,
+        request=add_label_names(request, counted.coding, label_names),
         rows=rows,
         level=level,
         min_group_size=min_group_size,
         min_subgroup_size=min_subgroup_size,
-        scores=scores,
+        scores=counted.scores,
         n_undecided=summary.n_undecided,
-        n_hidden=n_hidden,
+        n_hidden=counted.n_hidden,
     )
+    evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
     evidence = replace(evidence, conditions=count_conditions(frame, roles, evidence))
-    digest = digest_counts(coding, counts, summary.score_ranges)
+    digest = digest_counts(counted.coding, counted.counts, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

@@ -36,7 +36,7 @@ from commod._reporting.audit.condition_counts import (
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.outscoring import outscoring_of
-from commod._reporting.audit.people import AuditedPeople, read_people
+from commod._reporting.audit.people import SCORES, AuditedPeople, read_people
 from commod._reporting.audit.provenance import DataDigest
 from commod._reporting.audit.request import (
     add_label_names,
@@ -45,6 +45,7 @@ from commod._reporting.audit.request import (
     named_labels,
     read_request,
 )
+from commod._reporting.audit.roc import rank_groups
 from commod._reporting.audit.scores import measure_scores
 from commod._reporting.audit.small_cells import SmallCellPoints
 from commod._reporting.audit.stated import stated_constraints
@@ -63,6 +64,7 @@ def audit(
     y_true: Any = None,
     scores_before: Any = None,
     scores_after: Any = None,
+    scores_calibrated: Any = None,
     X: Any = None,
     control_features: Any = None,
     explanation: Explanation | None = None,
@@ -96,6 +98,9 @@ def audit(
         True labels. Without them, errors are not counted.
     scores_before, scores_after : array-like of shape (n,), default=None
         Scores of the label `score_is_for`, in [0, 1]. If None, those of the explanation.
+    scores_calibrated : array-like of shape (n,), default=None
+        The edited scores as calibrated probabilities of the same label, such as
+        `update.calibrated_proba` returns. If None, those of the explanation.
     X : table of shape (n, n_features), default=None
         Raw columns, to describe who changes and which subgroups are badly served. Columns that are
         neither numbers nor categories, such as dates, are left out.
@@ -183,19 +188,18 @@ def audit(
     check_texts(texts, labels, label_names, optional=("title", "created"))
     check_flag(sensitive_in_ledger, "sensitive_in_ledger")
     decisions = {"y_before": y_before, "y_after": y_after, "y_true": y_true}
-    given = {"scores_before": scores_before, "scores_after": scores_after, "row_ids": row_ids}
+    scores = dict(zip(SCORES, (scores_before, scores_after, scores_calibrated), strict=True))
     explained = None if explanation is None else explanation.X
     tables = {"X": X, "explanation.X": explained, "sensitive_features": sensitive_features}
     tables["control_features"] = control_features
-    check_same_rows({**tables, **decisions, **given})
+    check_same_rows({**tables, **decisions, **scores, "row_ids": row_ids})
     defaults = None
     if explanation is not None:
         defaults = explanation.request
         X = explanation.X if X is None else X
-        scores_before = explanation.scores_before if scores_before is None else scores_before
-        scores_after = explanation.scores_after if scores_after is None else scores_after
+        known = {name: getattr(explanation, name) for name in SCORES}
+        scores = {name: known[name] if s is None else s for name, s in scores.items()}
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
-    scores = scores_before, scores_after
     everybody = read_people(decisions, scores, sensitive_features, request, group_names)
     _check_explained_rows(everybody, explanation, X)
     sums = everybody.scores_before, everybody.scores_after
@@ -466,6 +470,7 @@ def _add_row_figures(
         n_in_small_cells=int(cells.is_inside.sum()),
         card=_read_card(explanation, shown_people),
         outscoring=outscoring_of(people, evidence.is_compared, level),
+        ranked=rank_groups(people, evidence.is_compared, level),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,

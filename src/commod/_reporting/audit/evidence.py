@@ -16,6 +16,7 @@ from commod._reporting.audit.condition_counts import ConditionCounts
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.rates import changes_of, fairness_of_all, groups_of, limit_of
 from commod._reporting.audit.reference import with_reference
+from commod._reporting.audit.roc import RankedGroups, roc_of
 from commod._reporting.audit.scores import ScoreFigures, quality_of
 from commod._reporting.audit.stated import StatedCells, stated_constraints
 from commod._reporting.audit.subgroups import Slice, find_subgroups
@@ -38,7 +39,8 @@ class Evidence:
     predict each compared group, among the `n_in_small_cells` people who have such points.
     `n_hidden` (n_groups,) are people of hidden groups; `counts` leave them out (see
     `_data/disclosure.py`). `n_undecided` rows have no decision and are left out. `has_rows` is
-    False where only counts and sums are known. `expected` is what the fit expects of the same
+    False where only counts and sums are known. `ranked` are the people of each group by score and
+    true label, None where one of these is not known. `expected` is what the fit expects of the same
     request on new people. `conditions` counts people by the columns that constraints are within.
     """
 
@@ -63,6 +65,7 @@ class Evidence:
     segments: _record.Segments | None = None
     stability: _record.StabilitySummary | None = None
     outscoring: tuple[_record.Outscoring, ...] = ()
+    ranked: RankedGroups | None = None
     unread_columns: tuple[str, ...] = ()
     reads_group: bool | None = None
     strongest_column: tuple[str, float] | None = None
@@ -182,6 +185,11 @@ class Evidence:
     def quality(self) -> _record.Quality | None:
         """Return accuracy and areas under the curve; None without true labels."""
         return quality_of(self.counts, self.scores, self.level)
+
+    @cached_property
+    def roc(self) -> _record.RocFigures | None:
+        """Return the areas under and between the ROC curves of the compared groups."""
+        return roc_of(self.ranked, self.groups, self.level)
 
     @cached_property
     def proxies(self) -> tuple[_record.Proxy, ...]:

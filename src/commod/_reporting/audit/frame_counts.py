@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -179,6 +179,25 @@ def _check_not_missing(roles: Mapping[str, Hashable], role: str, n: int) -> None
 # The second query: groups
 
 
+def of_decided(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return the rows that have a decision, before or after."""
+    return frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
+
+
+class FrameCounts(NamedTuple):
+    """People counted by group, and figures of their scores.
+
+    `n_hidden` (n_groups,) are people of hidden groups, who are in nothing else. `score_ranges` are
+    the lowest and the highest of each given score.
+    """
+
+    coding: Coding
+    counts: DecisionCounts
+    scores: ScoreFigures
+    n_hidden: IntArray
+    score_ranges: dict[str, tuple[float, float]]
+
+
 def count_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
@@ -186,15 +205,14 @@ def count_frame(
     request: Request,
     min_group_size: int,
     group_names: Mapping[Any, Any] | None = None,
-) -> tuple[Coding, DecisionCounts, ScoreFigures, IntArray]:
-    """Return names, people by group, label and decisions, figures of the scores, hidden people.
+) -> FrameCounts:
+    """Return names, people by group, label and decisions, and figures of the scores.
 
     People of hidden groups are in no other figure (see `_data/disclosure.py`). Areas under the
     curve, calibration and the rank correlation need single rows and are None.
     """
     keys = [role for role in roles if role not in SCORES]
-    decided = frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
-    table = fetch(_by_group(decided, keys, summary, request.threshold), MAX_CELLS)
+    table = fetch(_by_group(of_decided(frame), keys, summary, request.threshold), MAX_CELLS)
     if table is None:
         raise InputError(
             f"sensitive_features make more than {MAX_CELLS:,} combinations of groups and "
@@ -205,7 +223,7 @@ def count_frame(
     _check_groups(groups.values(), n)
     # each line of the table is read like a row that stands for n people
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
-    people = read_people(decisions, (None, None), groups, request, group_names)
+    people = read_people(decisions, {}, groups, request, group_names)
     sizes = np.bincount(people.groups.codes, n).astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     if is_hidden.any():
@@ -226,7 +244,13 @@ def count_frame(
             table, people.after == people.coding.score_is_for_positive
         ),
     )
-    return people.coding, people.count(n), scores, np.where(is_hidden, sizes, 0)
+    ranges = {
+        role: (min(table[f"{role}_low"]), max(table[f"{role}_high"]))
+        for role in SCORES
+        if role in roles
+    }
+    n_hidden = np.where(is_hidden, sizes, 0)
+    return FrameCounts(people.coding, people.count(n), scores, n_hidden, ranges)
 
 
 def _by_group(
@@ -251,7 +275,15 @@ def _by_group(
     prepared = _as_numbers(decided, flags)
     prepared = prepared.with_columns(**products) if products else prepared
     sums = (nw.col(name).sum().alias(f"{name}_sum") for name in (*scores, *flags, *products))
-    return prepared.group_by(*keys).agg(nw.len().alias("n"), *sums)
+    ends = [
+        figure
+        for role in scores
+        for figure in (
+            nw.col(role).min().alias(f"{role}_low"),
+            nw.col(role).max().alias(f"{role}_high"),
+        )
+    ]
+    return prepared.group_by(*keys).agg(nw.len().alias("n"), *sums, *ends)
 
 
 def _centred(role: str, summary: DecisionSummary) -> nw.Expr:

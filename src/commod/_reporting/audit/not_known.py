@@ -35,10 +35,16 @@ def _left_out(evidence: Evidence) -> list[str]:
     if not evidence.has_rows:
         texts.append(
             "The figures come from counts and sums made inside the dataframe engine. Figures that "
-            "need single rows were not computed: areas under the curve, calibration and the rank "
-            "correlation of scores, whether those who gain score higher than those who stay "
-            "rejected, rules that say who changes, subgroups within columns, and the change "
-            "ledger."
+            "need single rows were not computed: areas under the curve of all people, calibration "
+            "and the rank correlation of scores, whether those who gain score higher than those "
+            "who stay rejected, rules that say who changes, subgroups within columns, and the "
+            "change ledger."
+        )
+    roc = evidence.roc
+    if roc is not None and roc.n_bins is not None:
+        texts.append(
+            f"For the ROC curves of groups, scores were counted in {roc.n_bins:,} bins. The "
+            "intervals of the areas include the largest error that the bins can make."
         )
     return texts
 
@@ -59,7 +65,27 @@ def _not_given(evidence: Evidence) -> list[str]:
         "Refits on resampled rows were not made: whether other rows would lead to the same "
         "changes is not known.": evidence.stability is None,
     }
-    return [text for text, is_missing in texts.items() if is_missing]
+    return [*(text for text, is_missing in texts.items() if is_missing), *_no_curves(evidence)]
+
+
+def _no_curves(evidence: Evidence) -> list[str]:
+    """Return why areas under and between ROC curves of groups are not known, if so."""
+    roc = evidence.roc
+    if roc is None:
+        means = evidence.scores.mean_before, evidence.scores.mean_after
+        if evidence.quality is None or all(mean is None for mean in means):
+            return []  # `_not_given` says so
+        return ["Too few people are compared for ROC curves of groups: they are not known."]
+    unknown = [g for g in roc.groups if g.why_unknown]
+    names = list_names([g.name for g in unknown], 10, width=40)
+    whys = list_names(sorted({g.why_unknown for g in unknown}))
+    texts = [f"ROC curves are not known for {names}: {whys}."] if unknown else []
+    if roc.n_left_out:
+        texts.append(
+            f"ROC curves were compared for the {len(roc.groups)} largest groups only; "
+            f"{n_of(roc.n_left_out, 'compared group')} {verb(roc.n_left_out, 'be')} left out."
+        )
+    return texts
 
 
 def _too_few(evidence: Evidence) -> list[str]:

@@ -22,6 +22,7 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 OptionalPair = tuple[FloatArray | None, FloatArray | None]
 
+SCORES = ("scores_before", "scores_after", "scores_calibrated")
 ROUNDING = 1e-12  # of a mean score
 
 
@@ -40,6 +41,7 @@ class AuditedPeople:
     scores_after: FloatArray | None
     groups: Groups
     coding: Coding
+    scores_calibrated: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.before)
@@ -66,9 +68,9 @@ class AuditedPeople:
     def take(self, kept: BoolArray) -> AuditedPeople:
         """Return the people where `kept` (n,) is true; groups keep their numbers and names."""
         parts = tuple(part[kept] for part in self.groups.parts)
-        before, after = (
+        before, after, calibrated = (
             None if scores is None else scores[kept]
-            for scores in (self.scores_before, self.scores_after)
+            for scores in (self.scores_before, self.scores_after, self.scores_calibrated)
         )
         return replace(
             self,
@@ -77,6 +79,7 @@ class AuditedPeople:
             label=None if self.label is None else self.label[kept],
             scores_before=before,
             scores_after=after,
+            scores_calibrated=calibrated,
             groups=Groups(self.groups.codes[kept], self.groups.labels, parts),
         )
 
@@ -133,7 +136,7 @@ class AuditedPeople:
 
 def read_people(
     labels: Mapping[str, Any],
-    scores: tuple[Any, Any],
+    scores: Mapping[str, Any],
     sensitive_features: Any,
     request: Request,
     group_names: Mapping[Any, Any] | None = None,
@@ -141,7 +144,8 @@ def read_people(
     """Return the checked rows.
 
     `labels` are the decisions before, the decisions after and the true labels, by the name of
-    their parameter; true labels may be None. The request may name pos_label and favorable_label.
+    their parameter; true labels may be None. `scores` are those of SCORES that are given, by name.
+    The request may name pos_label and favorable_label.
     """
     before, after, truth = labels
     if sensitive_features is None:
@@ -165,10 +169,9 @@ def read_people(
         before=outcome[before],
         after=outcome[after],
         label=outcome.get(truth),
-        scores_before=_scores(scores[0], "scores_before", n),
-        scores_after=_scores(scores[1], "scores_after", n),
         groups=groups,
         coding=Coding(names, *two_labels),
+        **{name: _scores(scores.get(name), name, n) for name in SCORES},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,11 @@ from commod._reporting.audit.areas import RankedScores, area_loss
 from commod._reporting.audit.counts import DecisionCounts, finite_or_none
 from commod._reporting.audit.people import AuditedPeople
 from commod._statistics.intervals import share_estimate
+from commod._statistics.reliability import brier_score, score_bins
 from commod.metrics import score_agreement
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
-
-N_BINS = 10
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def measure_scores(people: AuditedPeople, threshold: float | None, level: float)
         auc_after=_area(after, label, level),
         auc_loss=None if labelled is None else area_loss(*labelled, level),
         agreement=None if pair is None else _agreement(*pair),
-        calibration=None if labelled is None else _calibration(*labelled, level),
+        calibration=None if labelled is None else _calibration(people, *labelled, level),
         n_contradictions=None if is_above is None else int((is_above != people.after).sum()),
     )
 
@@ -104,26 +103,55 @@ def quality_of(counts: DecisionCounts, scores: ScoreFigures, level: float) -> Qu
 
 
 def _calibration(
-    scores_before: FloatArray, scores_after: FloatArray, label: BoolArray, level: float
+    people: AuditedPeople,
+    scores_before: FloatArray,
+    scores_after: FloatArray,
+    label: BoolArray,
+    level: float,
 ) -> Calibration:
     before = calibration_bins(scores_before, label, level)
     after = calibration_bins(scores_after, label, level)
-    return Calibration(before, after, calibration_error(before), calibration_error(after))
+    figures = Calibration(
+        before=before,
+        after=after,
+        error_before=calibration_error(before),
+        error_after=calibration_error(after),
+        brier_before=brier_score(scores_before, label),
+        brier_after=brier_score(scores_after, label),
+    )
+    probability = people.scores_calibrated
+    if probability is None:
+        return figures
+    calibrated = calibration_bins(probability, label, level)
+    return replace(
+        figures,
+        calibrated=calibrated,
+        error_calibrated=calibration_error(calibrated),
+        brier_calibrated=brier_score(probability, label),
+        gains=_one_bin(probability[people.gain], label[people.gain], level),
+        losses=_one_bin(probability[people.loss], label[people.loss], level),
+    )
+
+
+def _one_bin(scores: FloatArray, label: BoolArray, level: float) -> CalibrationBin | None:
+    """Return some people as one bin; None where there are none."""
+    n = len(scores)
+    if not n:
+        return None
+    return CalibrationBin(n, float(scores.mean()), share_estimate(int(label.sum()), n, level))
 
 
 def calibration_bins(
     scores: FloatArray, label: BoolArray, level: float
 ) -> tuple[CalibrationBin, ...]:
     """Return at most ten bins with about equally many people; equal scores share a bin."""
-    edges = np.unique(np.quantile(scores, np.arange(1, N_BINS) / N_BINS))
-    index = np.searchsorted(edges, scores, side="right")
-    n = np.bincount(index, minlength=len(edges) + 1).tolist()
-    total = np.bincount(index, scores, minlength=len(n)).tolist()
+    index = score_bins(scores)
+    n = np.bincount(index).tolist()
+    total = np.bincount(index, scores).tolist()
     positives = np.bincount(index[label], minlength=len(n)).tolist()
     return tuple(
         CalibrationBin(n[i], total[i] / n[i], share_estimate(positives[i], n[i], level))
         for i in range(len(n))
-        if n[i]
     )
 
 

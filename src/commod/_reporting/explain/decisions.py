@@ -20,6 +20,7 @@ from commod._data.labels import (
 from commod._data.tables import n_rows_of
 from commod._record import Card, Request
 from commod._reporting.explain.cards import CardMaker
+from commod._statistics.score_map import map_scores
 from commod._text import shorten
 from commod.exceptions import InputError
 from commod.updates._check import check_update
@@ -53,6 +54,7 @@ class ExplainedDecisions:
     favorable_label: Any
     scores_before: Floats | None = None
     scores_after: Floats | None = None
+    scores_calibrated: Floats | None = None
     ratio: Floats | None = None
     raw_ratio: Floats | None = None
     card: Card | None = None
@@ -137,12 +139,21 @@ def decisions_of_update(
         favorable_label=plain(update.favorable_label_),
         scores_before=rows.base.deployed.scores,
         scores_after=evaluation.scores,
+        scores_calibrated=_calibrated(update, evaluation.scores),
         ratio=evaluation.ratio,
         raw_ratio=evaluation.raw_ratio,
         card=card,
         request=update.request(),
         unread_columns=update.unread_columns(),  # such a column is no reason for a change
     )
+
+
+def _calibrated(update: Any, edited: Floats) -> Floats | None:
+    """Return edited scores as calibrated probabilities; None where the update has none."""
+    score_map = getattr(update, "calibration_", None)
+    if score_map is None:
+        return None
+    return map_scores(score_map, edited, float(update.fitted_param("threshold")))
 
 
 def _evaluate(update: Any, rows: ReadRows, level: float) -> tuple[RowEvaluation, Card | None]:

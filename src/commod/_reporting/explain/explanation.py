@@ -191,7 +191,9 @@ class Explanation(ExplainedDecisions):
     settings : dict of str to str
         The update's parameters as short texts, without the base model.
     scores_before, scores_after : ndarray of shape (n,), or None
-        Scores of `pos_label` in [0, 1].
+        Scores in [0, 1] of the label that the base score predicts.
+    scores_calibrated : ndarray of shape (n,), or None
+        The edited scores as calibrated probabilities; None where the update has none.
     ratio, raw_ratio : ndarray of shape (n,), or None
         The r that acts on each person, and the r of the scorecard. They differ where the update
         must not change a decision in this direction: there the first is 1.

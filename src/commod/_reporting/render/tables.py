@@ -383,13 +383,17 @@ def calibration(audit: Audit, curves: Calibration) -> ReportTable:
     """Return mean scores and observed shares, before and after."""
     bins = [
         (f"{when} {i}", score_bin)
-        for when, group in (("before", curves.before), ("after", curves.after))
+        for when, group in (
+            ("before", curves.before),
+            ("after", curves.after),
+            ("calibrated", curves.calibrated),
+        )
         for i, score_bin in enumerate(group, start=1)
     ]
     return table_of(
         "calibration",
         "People with similar scores: their mean score, and the share with "
-        f"{texts.counted_outcome(audit.request)}. {texts.measured(audit)}",
+        f"{texts.score_label(audit.request)}. {texts.measured(audit)}",
         bins,
         (
             ("Scores", lambda row: text(row[0])),
@@ -397,6 +401,47 @@ def calibration(audit: Audit, curves: Calibration) -> ReportTable:
             ("Mean score", lambda row: figure(row[1].mean_score, three_digits)),
             ("Observed share", lambda row: interval(row[1].observed)),
         ),
+    )
+
+
+def brier_scores(audit: Audit, curves: Calibration) -> ReportTable:
+    """Return Brier score and mean distance of each kind of score."""
+    rows = [
+        ("Base score (before)", curves.brier_before, curves.error_before),
+        ("Edited score (after)", curves.brier_after, curves.error_after),
+        ("Calibrated probability", curves.brier_calibrated, curves.error_calibrated),
+    ]
+    return table_of(
+        "brier-scores",
+        f"How near scores are to the true labels: those of {texts.score_label(audit.request)}. The "
+        "Brier score is the mean squared difference. The distance is that of mean score and "
+        f"observed share in the bins below. Lower is better. {texts.measured(audit)}",
+        rows,
+        (
+            ("Score", lambda row: text(row[0])),
+            ("Brier score", lambda row: figure(row[1], three_digits, "not measured")),
+            ("Mean distance", lambda row: figure(row[2], three_digits, "not measured")),
+        ),
+        sortable=False,
+    )
+
+
+def changed_calibration(audit: Audit, curves: Calibration) -> ReportTable:
+    """Return the calibrated probability of people who change, beside their true labels."""
+    people = (("▲ gain", curves.gains), ("▼ loss", curves.losses))
+    return table_of(
+        "changed-calibration",
+        "People whose decision changes: a calibrated probability keeps the decision, so it stays "
+        "on the decision's side of the threshold, wherever their true labels are. The share is "
+        f"that of {texts.score_label(audit.request)}. {texts.measured(audit)}",
+        [(change, one) for change, one in people if one is not None],
+        (
+            ("Change", lambda row: text(row[0])),
+            ("People", lambda row: figure(row[1].n)),
+            ("Mean calibrated probability", lambda row: figure(row[1].mean_score, three_digits)),
+            ("Observed share", lambda row: interval(row[1].observed)),
+        ),
+        sortable=False,
     )
 
 

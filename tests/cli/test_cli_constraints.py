@@ -1,0 +1,73 @@
+"""Constraints as texts on the command line: with bounds, conditions, and several at once."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from commod import Patch
+from commod.cli._options import ConstraintOptions
+from commod.constraints import DemographicParity, EqualizedOdds, MinimumRate
+from commod.exceptions import InputError
+
+FIT = ("--label", "y", "--sensitive", "race", "--score-column", "f", "--out", "p.json", "--force")
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({}, [DemographicParity()]),
+        ({"at_least": 0.8}, [DemographicParity(ratio=0.8)]),
+        ({"constraint": ["equalized_odds"], "at_most": 0.1}, [EqualizedOdds(0.1)]),
+        ({"constraint": ["minimum rate"], "at_least": 0.3}, [MinimumRate(0.3)]),
+        ({"constraint": ["demographic parity >= 80%"]}, [DemographicParity(ratio=0.8)]),
+        (
+            {"constraint": ["demographic parity >= 0.8 within town", "minimum rate >= 0.3"]},
+            [DemographicParity(ratio=0.8).within("town"), MinimumRate(0.3)],
+        ),
+    ],
+)
+def test_options_state_constraints_with_bounds(told, expected):
+    assert list(ConstraintOptions(**told).requirements.parts) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"constraint": ["demographic parity >= 0.8"], "at_least": 0.9}, "states its bound"),
+        ({"constraint": ["minimum rate"], "at_most": 0.3}, "State --at-least"),
+        ({"constraint": ["minimum_rate", "demographic_parity"], "at_least": 0.3}, "states 2"),
+        ({"constraint": ["minimum rate >= 0.3", "minimum rate >= 0.4"]}, "twice"),
+        ({"at_least": 7}, "--at-least 7 is no P-rule"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(told, message):
+    with pytest.raises(InputError, match=message):
+        _ = ConstraintOptions(**told).requirements
+
+
+def test_one_command_compares_one_constraint():
+    several = ConstraintOptions(constraint=["demographic parity >= 0.8 and minimum rate >= 0.3"])
+    with pytest.raises(InputError, match="takes one at a time"):
+        several.one("audit")
+    one = ConstraintOptions(constraint=["demographic parity difference <= 0.1"])
+    assert one.one("audit") == ("demographic_parity difference", 0.1)
+
+
+def test_a_condition_goes_into_the_patch(folder, call):
+    pytest.importorskip("duckdb")
+    table = pd.read_csv("train.csv")
+    table.assign(town=table["town"].fillna("other")).head(900).to_csv("towns.csv", index=False)
+    text = "demographic parity >= 0.7 within town min_rows=30"
+    fit = ("debias", "towns.csv", *FIT, "--target-on", "fit_rows", "--constraint", text)
+    code, out, err = call(*fit)
+    assert code == 0, err
+    assert "P-rule of label 1 within 'town'" in out
+    asked = Patch.load("p.json").content.asked
+    assert asked.constraints == "demographic_parity within 'town' min_rows=30"
+    assert asked.target == 0.7
+
+    code, _, err = call("debias", "towns.csv", *FIT, "--constraint", text.replace("town", "twon"))
+    assert code == 2 and "Did you mean 'town'?" in err
+    code, _, err = call("debias", "train.csv", *FIT, "--constraint", text)
+    assert code == 2 and "missing value" in err
