@@ -12,7 +12,7 @@ from commod._data.strata import read_stratum_column
 from commod._reporting.audit.condition_counts import ConditionCounts, condition_columns
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import SCORES, is_group, select_roles
-from commod._reporting.audit.frame_counts import MAX_CELLS, fetch, numbers, objects
+from commod._reporting.audit.frame_counts import MAX_CELLS, fetch, numbers, objects, of_decided
 from commod._reporting.audit.people import read_people
 from commod._reporting.audit.stated import stated_constraints
 from commod._text import n_of
@@ -34,8 +34,7 @@ def count_conditions(
     keys = {role: column for role, column in roles.items() if role not in SCORES}
     within: dict[str, Hashable] = {f"within_{i}": name for i, name in enumerate(names)}
     selected = select_roles(frame, {**keys, **within})
-    decided = selected.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
-    counted = decided.group_by(*keys, *within).agg(nw.len().alias("n"))
+    counted = of_decided(selected).group_by(*keys, *within).agg(nw.len().alias("n"))
     table = fetch(counted, MAX_CELLS)
     if table is None:
         raise InputError(
@@ -60,6 +59,6 @@ def count_conditions(
     }
     groups = {roles[role]: objects(table[role]) for role in keys if is_group(role)}
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
-    people = read_people(decisions, (None, None), groups, evidence.request)
+    people = read_people(decisions, {}, groups, evidence.request)
     lines = ConditionCounts.of_people(people, columns, n.astype(np.int64))
     return lines if evidence.n_hidden is None else lines.without_groups(evidence.n_hidden > 0)
