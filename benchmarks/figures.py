@@ -29,6 +29,7 @@ import oxonfair_pairs
 import oxonfair_values
 import promises
 import starts
+import unknown_groups
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
 from experiments.protocol import quartile
 from protocol import N_CONCEPTS, TABLES, Split, make_split
@@ -245,6 +246,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "new-rows-price": expected.new_rows_price,
     "new-rows-odds": expected_odds.new_rows_odds,
     "known-populations": known_populations.known_populations,
+    "unknown-groups": unknown_groups.unknown_groups,
+    "group-probabilities": unknown_groups.group_probabilities,
     "expected-cost": expected_cost.expected_cost,
     "blind-peers": blind_peers.blind_peers,
     "oxonfair-pairs": oxonfair_pairs.oxonfair_pairs,
@@ -258,7 +261,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "pairs": every_constraint.pairs,
     "constraints-test": constraints_on_test_rows.constraints_test,
     "agreement": agreement.agreement,
-    "fairlearn-values": fairlearn_values.fairlearn_values,
+    "fairlearn-values": fairlearn_values,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
 }

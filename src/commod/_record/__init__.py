@@ -24,6 +24,7 @@ from commod._record.audit import (
     StabilitySummary,
     Subgroup,
     Subgroups,
+    UnknownGroups,
 )
 from commod._record.checks import Check, Severity, State, by_importance
 from commod._record.explanation import (
@@ -92,6 +93,7 @@ __all__ = [
     "Subgroup",
     "Subgroups",
     "TradeOff",
+    "UnknownGroups",
     "Value",
     "by_importance",
     "from_plain",

@@ -113,6 +113,24 @@ class Fairness:
 
 
 @dataclass(frozen=True)
+class UnknownGroups:
+    """How fair decisions could be, whatever the groups of `n_unknown` people are.
+
+    The requested metric rests on the `n_known` people of the compared groups. Over all assignments
+    of the others to groups, it lies from `low` to `high`, before and after the update; None where
+    that is not known. `is_exact`: both ends can occur; otherwise they are proven bounds.
+    """
+
+    n_known: int
+    n_unknown: int
+    low_before: float | None
+    high_before: float | None
+    low_after: float | None
+    high_after: float | None
+    is_exact: bool
+
+
+@dataclass(frozen=True)
 class ExpectedOnNewPeople:
     """What the fit expects of the update on a new sample of as many people as it was fitted on.
 
@@ -433,6 +451,7 @@ class Audit:
     outscoring: tuple[Outscoring, ...] = field(default=(), metadata=ADDED_LATER)
     expected: ExpectedOnNewPeople | None = field(default=None, metadata=ADDED_LATER)
     roc: RocFigures | None = field(default=None, metadata=ADDED_LATER)
+    unknown_groups: UnknownGroups | None = field(default=None, metadata=ADDED_LATER)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:

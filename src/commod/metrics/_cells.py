@@ -113,6 +113,8 @@ class CellTable:
     - `stratum` (n,): the combination of strata; its cells are the same number for each of them.
     - `rows`: what each row of the table holds for each constraint, as their strata differ.
     - `is_compared`: for each constraint, which groups are compared in each of its strata.
+    - `probabilities` (n, G): those of the groups where these are not known. `index` is then the
+      most likely cell, and sums are expectations.
     """
 
     constraints: tuple[Constraint, ...]
@@ -121,6 +123,7 @@ class CellTable:
     n_groups: int
     rows: tuple[CellRows, ...]
     is_compared: tuple[BoolArray, ...]
+    probabilities: FloatArray | None = None
 
     @classmethod
     def of(
@@ -130,6 +133,7 @@ class CellTable:
         group: IntArray,
         n_groups: int,
         label: BoolArray | None,
+        probabilities: FloatArray | None = None,
     ) -> CellTable:
         """Return the cells of the people whose `group` (n,) is not −1.
 
@@ -149,7 +153,7 @@ class CellTable:
         label_rows = np.tile([-1 if v is None else int(v) for v in labels], len(members[0]))
         rows = tuple(CellRows(np.repeat(m, len(labels)), label_rows) for m in members)
         compared = tuple(one.is_compared for one in strata)
-        return cls(tuple(constraints), index, joint, n_groups, rows, compared)
+        return cls(tuple(constraints), index, joint, n_groups, rows, compared, probabilities)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -158,6 +162,9 @@ class CellTable:
 
     def totals(self, values: FloatArray) -> FloatArray:
         """Return the sum of `values` (n,) in each cell, shape (R, G)."""
+        if self.probabilities is not None:
+            row = np.where(self.index < 0, -1, self.index // self.n_groups)
+            return expected_totals(row, self.shape[0], self.probabilities, values)
         n_cells = self.shape[0] * self.shape[1]
         sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
@@ -169,6 +176,21 @@ class CellTable:
     def value(self, i: int, sizes: FloatArray, positives: FloatArray) -> float:
         """Return the i-th constraint's metric from counts of shape (R, G); NaN if not defined."""
         return worst_value(self.constraints[i], self.comparisons(i, sizes), positives.ravel())
+
+
+def expected_totals(
+    row: IntArray, n_rows: int, probabilities: FloatArray, values: FloatArray
+) -> FloatArray:
+    """Return the expected sum of `values` (n,) in each cell, (n_rows, G).
+
+    Person i is in row `row[i]` of the cells, or in none for −1, and in a group with
+    `probabilities` (n, G).
+    """
+    sums = [
+        np.bincount(row + 1, values * shares, minlength=n_rows + 1)[1:]
+        for shares in probabilities.T
+    ]
+    return np.stack(sums, axis=1).astype(np.float64, copy=False)
 
 
 def worst_value(

@@ -75,7 +75,8 @@ class ComparedCells:
         """Return the cells of all constraints of a fit."""
         group, n_groups = rows.large_groups
         people = (rows.strata, group, n_groups, rows.label, rows.weight)
-        return cls.of_people(constraint, standing, *people)
+        made = cls.of_people(constraint, standing, *people)
+        return replace(made, table=replace(made.table, probabilities=rows.probabilities))
 
     @classmethod
     def of_people(
@@ -111,7 +112,7 @@ class ComparedCells:
     @cached_property
     def sizes(self) -> Counts:
         """Return the number of rows in each cell, (R, G)."""
-        return self.table.totals(np.ones(len(self.weight))).astype(np.int64)
+        return np.rint(self.table.totals(np.ones(len(self.weight)))).astype(np.int64)
 
     @cached_property
     def by_rates(self) -> list[list[Comparison]]:

@@ -51,5 +51,6 @@ def make_audit(
         outscoring=evidence.outscoring,
         expected=evidence.expected,
         roc=evidence.roc,
+        unknown_groups=evidence.unknown_groups,
         ledger=ledger,
     )

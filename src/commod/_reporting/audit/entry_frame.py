@@ -43,6 +43,7 @@ def audit_frame(
     level: float = 0.95,
     min_group_size: int = 30,
     min_subgroup_size: int = 100,
+    unknown_groups: str = "error",
     created: str | None = None,
 ) -> Audit:
     """Return the audit of two columns of decisions, counted inside the frame's own engine.
@@ -91,6 +92,8 @@ def audit_frame(
         Smaller groups are named, but not compared.
     min_subgroup_size : int, default=100
         Smaller subgroups are counted, but not compared.
+    unknown_groups : str, default="error"
+        What to do with people whose group is missing; see `commod.audit`.
     created : str, default=None
         Date and time of the audit. If None, the present time in UTC.
 
@@ -107,7 +110,8 @@ def audit_frame(
     Notes
     -----
     A missing value in only one decision, in y_true, in a score or in a sensitive column is an
-    error, which says how many there are. Sums of scores are rounded as the engine adds them.
+    error, which says how many there are. `unknown_groups` may allow it in sensitive columns. Sums
+    of scores are rounded as the engine adds them.
 
     Examples
     --------
@@ -122,7 +126,7 @@ def audit_frame(
     >>> [(group.name, group.selected_after.value) for group in result.groups]
     [('f', 0.5), ('m', 1.0)]
     """
-    check_settings(level, min_group_size, min_subgroup_size)
+    check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     texts = {"rows": rows, "title": title, "created": created}
     labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts(texts, labels, label_names, optional=("title", "created"))
@@ -139,7 +143,9 @@ def audit_frame(
     roles = read_roles(columns, sensitive_features)
     selected = select_roles(frame, roles)
     summary = summarise_decisions(selected, roles)
-    counted = count_frame(selected, roles, summary, request, min_group_size, group_names)
+    counted = count_frame(
+        selected, roles, summary, request, min_group_size, group_names, unknown_groups
+    )
     evidence = Evidence(
         coding=counted.coding,
         counts=counted.counts,
@@ -151,8 +157,9 @@ def audit_frame(
         scores=counted.scores,
         n_undecided=summary.n_undecided,
         n_hidden=counted.n_hidden,
+        unknown=counted.unknown,
     )
     evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
     evidence = replace(evidence, conditions=count_conditions(frame, roles, evidence))
-    digest = digest_counts(counted.coding, counted.counts, summary.score_ranges)
+    digest = digest_counts(counted.coding, evidence.everybody, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

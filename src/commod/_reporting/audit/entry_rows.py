@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,7 @@ def audit(
     level: float | None = None,
     min_group_size: int = 30,
     min_subgroup_size: int = 100,
+    unknown_groups: str = "error",
     sensitive_in_ledger: bool = False,
     created: str | None = None,
 ) -> Audit:
@@ -141,6 +143,10 @@ def audit(
         Smaller groups are named, but not compared.
     min_subgroup_size : int, default=100
         Smaller subgroups are counted, but not compared.
+    unknown_groups : str, default="error"
+        What to do with people whose group is missing. "error": refuse them. "ignore": rates and
+        comparisons count people of known groups, changes and accuracy count everybody. The audit
+        says how fair the decisions could be, whatever the unknown groups are.
     sensitive_in_ledger : bool, default=False
         Whether the ledger names the group of each changed person. If not, its rules and reasons
         also leave out columns of X that determine the group or nearly do.
@@ -182,7 +188,7 @@ def audit(
     """
     _check_explanation(explanation)
     level = _read_level(level, explanation)
-    check_settings(level, min_group_size, min_subgroup_size)
+    check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     texts = {"rows": rows, "title": title, "created": created}
     labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts(texts, labels, label_names, optional=("title", "created"))
@@ -200,7 +206,8 @@ def audit(
         known = {name: getattr(explanation, name) for name in SCORES}
         scores = {name: known[name] if s is None else s for name, s in scores.items()}
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
-    everybody = read_people(decisions, scores, sensitive_features, request, group_names)
+    named = request, group_names, unknown_groups
+    everybody = read_people(decisions, scores, sensitive_features, *named)
     _check_explained_rows(everybody, explanation, X)
     sums = everybody.scores_before, everybody.scores_after
     everybody.warn_of_inverted_scores(sums, np.ones(len(everybody)), stacklevel=3)
@@ -217,6 +224,7 @@ def audit(
         min_subgroup_size=min_subgroup_size,
         stability=_read_stability(stability),
         n_hidden=shown_people.n_hidden,
+        unknown=people.count_unknown(),
     )
     within = condition_columns([one.constraint for one in stated_constraints(request)])
     conditions = read_conditions(within, X, control_features, len(everybody))
@@ -351,11 +359,21 @@ class _ShownPeople:
         """Return whether nobody is hidden."""
         return bool(self.is_shown.all())
 
+    @cached_property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Return which of the people who are shown have a known group."""
+        return self.people.groups.is_known
+
+    @cached_property
+    def known(self) -> AuditedPeople:
+        """Return the people of known groups, whom comparisons count."""
+        return self.people if self.is_known.all() else self.people.take(self.is_known)
+
 
 def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeople:
     sizes = everybody.groups.sizes.astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
-    is_shown = ~is_hidden[everybody.groups.codes]
+    is_shown = ~np.append(is_hidden, False)[everybody.groups.codes]  # −1: the last entry
     people = everybody if is_shown.all() else everybody.take(is_shown)
     return _ShownPeople(everybody, people, is_shown, np.where(is_hidden, sizes, 0))
 
@@ -392,9 +410,9 @@ def _read_columns(
 
     Only the digest is of everybody.
     """
-    people = shown_people.people
-    digest, counter = DataDigest(shown_people.everybody), SliceCounter(people, constraint)
-    test = ProxyTest(people.groups.codings)
+    known, is_known = shown_people.known, shown_people.is_known
+    digest, counter = DataDigest(shown_people.everybody), SliceCounter(known, constraint)
+    test = ProxyTest(known.groups.codings)
     group_columns: list[str] = []
     areas: dict[str, float] = {}
     unread: list[str] = []
@@ -404,8 +422,10 @@ def _read_columns(
         digest.add_column(column)
         if not shown_people.is_complete:
             column = column.take(shown_people.is_shown)
-        counter.add(column)
         cells.add(column)
+        if not is_known.all():
+            column = column.take(is_known)
+        counter.add(column)
         if test.determines(column):
             group_columns.append(column.name)
         areas[column.name] = test.predict(column).area
@@ -447,11 +467,13 @@ def _add_row_figures(
     cells: SmallCellPoints,
 ) -> Evidence:
     """Return the evidence with the figures that need single rows."""
-    people, level = shown_people.people, evidence.level
+    people, known, level = shown_people.people, shown_people.known, evidence.level
     ratio = None if explanation is None else explanation.raw_ratio
-    compared = people.groups.codes, evidence.is_compared, level
-    push = None if ratio is None else -np.asarray(ratio)[shown_people.is_shown]
-    base, changed = people.scores_before, people.before != people.after
+    compared = known.groups.codes, evidence.is_compared, level
+    push = None
+    if ratio is not None:
+        push = -np.asarray(ratio)[shown_people.is_shown][shown_people.is_known]
+    base, changed = known.scores_before, known.before != known.after
 
     def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
         return None if values is None else group_areas(values, *compared)
@@ -469,8 +491,8 @@ def _add_row_figures(
         small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
         n_in_small_cells=int(cells.is_inside.sum()),
         card=_read_card(explanation, shown_people),
-        outscoring=outscoring_of(people, evidence.is_compared, level),
-        ranked=rank_groups(people, evidence.is_compared, level),
+        outscoring=outscoring_of(known, evidence.is_compared, level),
+        ranked=rank_groups(known, evidence.is_compared, level),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,

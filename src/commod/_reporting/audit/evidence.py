@@ -20,6 +20,7 @@ from commod._reporting.audit.roc import RankedGroups, roc_of
 from commod._reporting.audit.scores import ScoreFigures, quality_of
 from commod._reporting.audit.stated import StatedCells, stated_constraints
 from commod._reporting.audit.subgroups import Slice, find_subgroups
+from commod._reporting.audit.unknown_groups import unknown_groups_of
 from commod._text import label_text
 from commod.metrics._constraint import Constraint, get_constraint
 
@@ -42,6 +43,7 @@ class Evidence:
     False where only counts and sums are known. `ranked` are the people of each group by score and
     true label, None where one of these is not known. `expected` is what the fit expects of the same
     request on new people. `conditions` counts people by the columns that constraints are within.
+    `unknown` counts the people whose group is not known: they are in totals and in no group.
     """
 
     coding: Coding
@@ -72,11 +74,25 @@ class Evidence:
     is_randomised: bool | None = None
     expected: _record.ExpectedOnNewPeople | None = None
     conditions: ConditionCounts | None = None
+    unknown: DecisionCounts | None = None
 
     @property
     def n(self) -> int:
-        """Return the number of people."""
-        return self.counts.n
+        """Return the number of people, also of those whose group is not known."""
+        return self.everybody.n
+
+    @cached_property
+    def everybody(self) -> DecisionCounts:
+        """Return the counts by group, and those of people whose group is not known."""
+        return self.counts.with_others(self.unknown)
+
+    @cached_property
+    def unknown_groups(self) -> _record.UnknownGroups | None:
+        """Return how fair the decisions could be, whatever the unknown groups are."""
+        if self.unknown is None:
+            return None
+        is_elsewhere = not self.is_compared.all()
+        return unknown_groups_of(self.compared, self.unknown, self.constraint, is_elsewhere)
 
     @cached_property
     def constraint(self) -> Constraint:
@@ -164,7 +180,7 @@ class Evidence:
     @cached_property
     def changes(self) -> _record.ChangeSummary:
         """Return how many people change."""
-        return changes_of(self.counts, self.coding.favorable_is_positive, self.level)
+        return changes_of(self.everybody, self.coding.favorable_is_positive, self.level)
 
     @cached_property
     def limit(self) -> _record.Limit:
@@ -184,7 +200,7 @@ class Evidence:
     @cached_property
     def quality(self) -> _record.Quality | None:
         """Return accuracy and areas under the curve; None without true labels."""
-        return quality_of(self.counts, self.scores, self.level)
+        return quality_of(self.everybody, self.scores, self.level)
 
     @cached_property
     def roc(self) -> _record.RocFigures | None:

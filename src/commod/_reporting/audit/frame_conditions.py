@@ -59,6 +59,7 @@ def count_conditions(
     }
     groups = {roles[role]: objects(table[role]) for role in keys if is_group(role)}
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
-    people = read_people(decisions, {}, groups, evidence.request)
+    # people of unknown groups were refused before, or they are in no comparison
+    people = read_people(decisions, {}, groups, evidence.request, None, "ignore")
     lines = ConditionCounts.of_people(people, columns, n.astype(np.int64))
     return lines if evidence.n_hidden is None else lines.without_groups(evidence.n_hidden > 0)

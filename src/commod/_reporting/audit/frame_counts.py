@@ -196,6 +196,7 @@ class FrameCounts(NamedTuple):
     scores: ScoreFigures
     n_hidden: IntArray
     score_ranges: dict[str, tuple[float, float]]
+    unknown: DecisionCounts | None = None
 
 
 def count_frame(
@@ -205,6 +206,7 @@ def count_frame(
     request: Request,
     min_group_size: int,
     group_names: Mapping[Any, Any] | None = None,
+    unknown_groups: str = "error",
 ) -> FrameCounts:
     """Return names, people by group, label and decisions, and figures of the scores.
 
@@ -220,14 +222,16 @@ def count_frame(
         )
     n = numbers(table, "n")
     groups = {roles[role]: objects(table[role]) for role in keys if is_group(role)}
-    _check_groups(groups.values(), n)
+    if unknown_groups != "ignore":
+        _check_groups(groups.values(), n)
     # each line of the table is read like a row that stands for n people
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
-    people = read_people(decisions, {}, groups, request, group_names)
-    sizes = np.bincount(people.groups.codes, n).astype(np.int64)
+    people = read_people(decisions, {}, groups, request, group_names, unknown_groups)
+    n_groups = len(people.groups.labels)
+    sizes = np.bincount(people.groups.codes + 1, n, n_groups + 1)[1:].astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     if is_hidden.any():
-        shown = ~is_hidden[people.groups.codes]
+        shown = ~np.append(is_hidden, False)[people.groups.codes]  # −1: the last entry
         people, n = people.take(shown), n[shown]
         table = {name: list(compress(values, shown)) for name, values in table.items()}
     sums = {role: numbers(table, f"{role}_sum") for role in SCORES if role in roles}
@@ -249,8 +253,8 @@ def count_frame(
         for role in SCORES
         if role in roles
     }
-    n_hidden = np.where(is_hidden, sizes, 0)
-    return FrameCounts(people.coding, people.count(n), scores, n_hidden, ranges)
+    n_hidden, unknown = np.where(is_hidden, sizes, 0), people.count_unknown(n)
+    return FrameCounts(people.coding, people.count(n), scores, n_hidden, ranges, unknown)
 
 
 def _by_group(

@@ -83,10 +83,11 @@ def _bin_scores(
     is_positive = np.array([value == coding.positive_label for value in table["y_true"]])
     is_scored = is_positive == coding.score_is_for_positive
     # the groups are those of the counts, so they have the same numbers
-    groups = read_groups({name: objects(table[name]) for name in keys}, len(is_scored))
+    columns = {name: objects(table[name]) for name in keys}
+    groups = read_groups(columns, len(is_scored), "ignore")  # refused already, if they are to be
     # the highest score, and scores of hidden people, may be beyond the bins
     score_bin = np.clip(numbers(table, "score_bin"), 0, n_bins - 1).astype(np.intp)
-    people = np.zeros((n_groups, 2, n_bins))
+    people = np.zeros((n_groups + 1, 2, n_bins))  # the code −1 of unknown groups: the last entry
     place_of = groups.codes, is_scored.astype(np.intp), n_bins - 1 - score_bin
     np.add.at(people, place_of, numbers(table, "n"))
-    return [ScoreCells.of_counts(own[1], own[0]) for own in people]
+    return [ScoreCells.of_counts(own[1], own[0]) for own in people[:-1]]

@@ -17,6 +17,7 @@ def not_known_of(evidence: Evidence) -> tuple[str, ...]:
         "of each other. They do not cover wrong labels, wrong groups, or people who never "
         "appear in the data.",
         *_left_out(evidence),
+        *_unknown_groups(evidence),
         *_not_given(evidence),
         *_too_few(evidence),
         "A target is a choice of the people who set it. No figure here says that a rule or a law "
@@ -47,6 +48,16 @@ def _left_out(evidence: Evidence) -> list[str]:
             "intervals of the areas include the largest error that the bins can make."
         )
     return texts
+
+
+def _unknown_groups(evidence: Evidence) -> list[str]:
+    if evidence.unknown is None:
+        return []
+    return [
+        f"The group of {n_of(evidence.unknown.n, 'person')} is not known. Changes and accuracy "
+        "count them. Rates, comparisons and the limit do not, and hold for everybody only if "
+        "people of unknown groups fare as those of known groups do."
+    ]
 
 
 def _not_given(evidence: Evidence) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from commod._data.codes import plain
+from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
 from commod._data.parameters import check_choice, check_number_parameter
 from commod._record import FurtherConstraint, Request, from_plain, to_plain
@@ -36,8 +37,11 @@ FACTS = (
 )  # of the update, not wishes of the user
 
 
-def check_settings(level: float, min_group_size: int, min_subgroup_size: int) -> None:
-    """Refuse a level outside (0.5, 1) and a size below 1."""
+def check_settings(
+    level: float, min_group_size: int, min_subgroup_size: int, unknown_groups: str
+) -> None:
+    """Refuse a level outside (0.5, 1), a size below 1 and an unknown choice."""
+    check_choice(unknown_groups, "unknown_groups", UNKNOWN_GROUPS)
     check_number_parameter(
         level, "level", (float, np.floating), min_val=0.5, max_val=1, include_boundaries="neither"
     )

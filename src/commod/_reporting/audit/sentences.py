@@ -56,7 +56,10 @@ def interval(evidence: Evidence, *, compared: bool = False) -> str:
     A comparison between groups (`compared`) omits small groups.
     """
     n = evidence.compared.n if compared else evidence.n
-    omitted = f" without {evidence.n - n:,} in groups too small" if n < evidence.n else ""
+    omitted = ""
+    if n < evidence.n:
+        why = "too small" if evidence.unknown is None else "unknown or too small"
+        omitted = f" without {evidence.n - n:,} in groups {why}"
     return f"{evidence.level * 100:g}% interval, {n:,} {evidence.rows}{omitted}"
 
 
@@ -87,11 +90,29 @@ def answer_of(evidence: Evidence) -> tuple[str, ...]:
         *further_sentences(evidence),
         *strata_sentences(evidence),
         _left_out(evidence),
+        _unknown(evidence),
         *outscoring_sentences(evidence),
         _distance_to_limit(evidence),
         _accuracy(evidence),
     )
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _unknown(evidence: Evidence) -> str:
+    """Return how fair the decisions could be, whatever the unknown groups are."""
+    unknown = evidence.unknown_groups
+    if unknown is None:
+        return ""
+    text = (
+        f"The group of {n_of(unknown.n_unknown, 'person')} is not known, so fairness rests on "
+        f"{n_of(unknown.n_known, 'person')} of known groups."
+    )
+    if unknown.low_after is None or unknown.high_after is None:
+        return text
+    low, high = (metric_text(evidence, end) for end in (unknown.low_after, unknown.high_after))
+    how = "exactly" if unknown.is_exact else "by a proven bound"
+    metric = evidence.fairness.name
+    return f"{text} Whatever the unknown groups are, the {metric} lies {how} from {low} to {high}."
 
 
 def _who_changes(evidence: Evidence) -> str:
@@ -316,7 +337,8 @@ def _distance_to_limit(evidence: Evidence) -> str:
         reached += f" and keep the bounds of all {limit.n_constraints} constraints as far"
     proven = "" if limit.is_exact else " The fewest may be more: this is a proven lower bound."
     n_small = evidence.changes.n_changes - limit.n_changes
-    omitted = f", not counting {n_small:,} in groups too small to be compared" if n_small else ""
+    why = "too small to be compared" if evidence.unknown is None else "unknown or too small"
+    omitted = f", not counting {n_small:,} in groups {why}" if n_small else ""
     return (
         f"No method could reach {reached}{allowed[limit.direction]} with fewer than "
         f"{n_of(limit.n_fewest, 'change')}, even if it knew everybody's group.{proven} This update "
