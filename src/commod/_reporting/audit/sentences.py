@@ -332,15 +332,15 @@ def _distance_to_limit(evidence: Evidence) -> str:
     if not limit.n_fewest:
         return "The base model was as fair as this, or fairer, without any change."
     allowed = {"any": "", "gains_only": " by gains alone", "losses_only": " by losses alone"}
-    reached = "the same fairness"
+    goal = "reach the same fairness"
     if limit.n_constraints > 1:
-        reached += f" and keep the bounds of all {limit.n_constraints} constraints as far"
+        goal = f"keep the {limit.n_constraints} constraints as well as this update"
     proven = "" if limit.is_exact else " The fewest may be more: this is a proven lower bound."
     n_small = evidence.changes.n_changes - limit.n_changes
     why = "too small to be compared" if evidence.unknown is None else "unknown or too small"
     omitted = f", not counting {n_small:,} in groups {why}" if n_small else ""
     return (
-        f"No method could reach {reached}{allowed[limit.direction]} with fewer than "
+        f"No method could {goal}{allowed[limit.direction]} with fewer than "
         f"{n_of(limit.n_fewest, 'change')}, even if it knew everybody's group.{proven} This update "
         f"makes {limit.times or 0:.2f} times as many{omitted}."
     )
