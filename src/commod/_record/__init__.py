@@ -43,6 +43,7 @@ from commod._record.plain import from_plain, plain_digest, to_plain
 from commod._record.roc import AreaBetween, GroupRoc, LargestGap, RocFigures
 from commod._record.score_map import ScoreKnot, ScoreMap
 from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
+from commod._record.stated import FurtherConstraint, Stratum, StratumGroup, StratumTable
 from commod._record.trade_off import Step, TradeOff
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "Estimate",
     "ExpectedOnNewPeople",
     "Fairness",
+    "FurtherConstraint",
     "Gap",
     "Group",
     "GroupOutscoring",
@@ -85,6 +87,9 @@ __all__ = [
     "StabilitySummary",
     "State",
     "Step",
+    "Stratum",
+    "StratumGroup",
+    "StratumTable",
     "Subgroup",
     "Subgroups",
     "TradeOff",

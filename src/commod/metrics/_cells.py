@@ -52,13 +52,14 @@ def strata_of(
     n_groups: int,
     label: BoolArray | None,
     is_counted: BoolArray | None = None,
+    n_people: IntArray | None = None,
 ) -> Strata:
     """Return the strata of a conditional constraint; `codes` (n,) index the values `labels`.
 
     A group is compared in a stratum where every number that is compared counts at least `min_rows`
     of its rows: all of them, or those with one true label. Only rows `is_counted` (n,) count; all
-    of them if None. An average over strata needs the same groups everywhere, so it leaves out
-    strata where one of them is too small.
+    of them if None. A row stands for one person, or for `n_people` (n,). An average over strata
+    needs the same groups everywhere, so it leaves out strata where one of them is too small.
     """
     assert constraint.within is not None
     kept = group >= 0 if is_counted is None else (group >= 0) & is_counted
@@ -67,8 +68,9 @@ def strata_of(
         only = measure.label if measure.needs_labels else None
         counted = kept if only is None or label is None else kept & (label == only)
         cell = codes[counted] * n_groups + group[counted]
-        sizes = np.bincount(cell, minlength=smallest.size).reshape(smallest.shape)
-        smallest = np.minimum(smallest, sizes)
+        people = None if n_people is None else n_people[counted]
+        sizes = np.bincount(cell, people, minlength=smallest.size).reshape(smallest.shape)
+        smallest = np.minimum(smallest, sizes.astype(np.int64))
     is_large = smallest >= max(constraint.within.min_rows, 1)
     needed = n_groups if constraint.within.over == "average" else constraint.min_groups
     is_kept = is_large.sum(axis=1) >= needed

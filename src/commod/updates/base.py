@@ -70,6 +70,7 @@ from commod.updates._notebook import (
 )
 from commod.updates._params_of_fit import ParamsOfFit
 from commod.updates._saving import SavedWithoutNames
+from commod.updates._stated import further_constraints
 from commod.updates._whom import outscoring_figures, outscoring_sentences
 
 READING_ATTRIBUTES = (
@@ -509,6 +510,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
             score_is_for=plain(self._score_label()),
+            further=further_constraints(self._requirements),
         )
 
     def edit_columns(self, edit: Callable[[Column], Column]) -> Self:

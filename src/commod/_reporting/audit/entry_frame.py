@@ -10,6 +10,7 @@ from commod._record import Audit
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import read_roles, select_roles
+from commod._reporting.audit.frame_conditions import count_conditions
 from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
 from commod._reporting.audit.frame_ranks import rank_frame
 from commod._reporting.audit.provenance import digest_counts
@@ -48,7 +49,8 @@ def audit_frame(
     """Return the audit of two columns of decisions, counted inside the frame's own engine.
 
     Two queries bring back tables of groups; rows stay where they are. With true labels, one more
-    query for each score counts people by group and bins of the score. All figures that follow from
+    query for each score counts people by group and bins of the score. With a constraint within
+    columns, one more query counts people by these columns. All figures that follow from
     counts and sums equal those of `commod.audit` on the same rows.
 
     Parameters
@@ -66,6 +68,8 @@ def audit_frame(
         Columns with the scores of the label `score_is_for`, in [0, 1].
     request : Request or mapping, default=None
         What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
+        The entry "constraints" may be an object of `commod.constraints` or a text, with bounds; the
+        column that it is within is read from the frame.
     pos_label : label, default=None
         The label whose rates are compared. If None, that of the request, or `favorable_label`, or
         1.
@@ -156,5 +160,6 @@ def audit_frame(
         unknown=counted.unknown,
     )
     evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
+    evidence = replace(evidence, conditions=count_conditions(frame, roles, evidence))
     digest = digest_counts(counted.coding, evidence.everybody, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

@@ -29,6 +29,11 @@ from commod._record import (
 )
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
+from commod._reporting.audit.condition_counts import (
+    ConditionCounts,
+    condition_columns,
+    read_conditions,
+)
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.outscoring import outscoring_of
@@ -44,6 +49,7 @@ from commod._reporting.audit.request import (
 from commod._reporting.audit.roc import rank_groups
 from commod._reporting.audit.scores import measure_scores
 from commod._reporting.audit.small_cells import SmallCellPoints
+from commod._reporting.audit.stated import stated_constraints
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
 from commod._text import shown
@@ -61,6 +67,7 @@ def audit(
     scores_after: Any = None,
     scores_calibrated: Any = None,
     X: Any = None,
+    control_features: Any = None,
     explanation: Explanation | None = None,
     request: Any = None,
     stability: Any = None,
@@ -99,11 +106,15 @@ def audit(
     X : table of shape (n, n_features), default=None
         Raw columns, to describe who changes and which subgroups are badly served. Columns that are
         neither numbers nor categories, such as dates, are left out.
+    control_features : array-like of shape (n,), frame or dict, default=None
+        The columns that constraints of the request are within, by name. If None, they are read from
+        X.
     explanation : Explanation, default=None
         From `commod.explain` on the same rows. It adds the scorecard, the concepts, their part in
         each change, and the request.
     request : Request or mapping, default=None
         What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
+        The entry "constraints" may be an object of `commod.constraints` or a text, with bounds.
         Entries that a mapping leaves out come from the explanation; all of them do if None.
     stability : Stability, default=None
         From `commod.stability`.
@@ -186,6 +197,7 @@ def audit(
     scores = dict(zip(SCORES, (scores_before, scores_after, scores_calibrated), strict=True))
     explained = None if explanation is None else explanation.X
     tables = {"X": X, "explanation.X": explained, "sensitive_features": sensitive_features}
+    tables["control_features"] = control_features
     check_same_rows({**tables, **decisions, **scores, "row_ids": row_ids})
     defaults = None
     if explanation is not None:
@@ -214,6 +226,12 @@ def audit(
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
     )
+    within = condition_columns([one.constraint for one in stated_constraints(request)])
+    conditions = read_conditions(within, X, control_features, len(everybody))
+    if within:
+        lines = ConditionCounts.of_people(everybody, conditions)
+        lines = lines.without_groups(shown_people.n_hidden > 0)
+        evidence = replace(evidence, conditions=lines)
     cells = SmallCellPoints(_card_lines(explanation), len(people))
     columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
@@ -490,7 +508,8 @@ def _read_expected(explanation: Explanation | None, request: Request) -> Expecte
     if explanation is None:
         return None
     asked = explanation.request
-    is_same = (asked.constraints, asked.target) == (request.constraints, request.target)
+    names = ("constraints", "target", "further")
+    is_same = all(getattr(asked, name) == getattr(request, name) for name in names)
     return explanation.expected if is_same else None
 
 
