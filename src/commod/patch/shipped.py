@@ -80,8 +80,8 @@ def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
     if asked.target is not None:
         pairs.append(("target", asked.target, request.target))
     if asked.further != request.further:
-        texts = map(further_text, (asked.further, request.further))
-        pairs.append(("further constraints", *texts))
+        own, audited = map(further_text, (asked.further, request.further))
+        pairs.append(("further constraints", own, audited))
     if request.direction != "any":
         pairs.append(("direction", asked.direction, request.direction))
     if request.threshold is not None:

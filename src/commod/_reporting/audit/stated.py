@@ -16,7 +16,7 @@ from commod._statistics.new_samples import sampled_interval
 from commod.bounds._general import GeneralLimit, fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, strata_of
-from commod.metrics._comparison import Comparison
+from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint, get_constraint
 
 FloatArray = NDArray[np.float64]
@@ -126,10 +126,10 @@ class StatedCells:
     def positives(self, after: bool) -> FloatArray:
         """Return the people of each cell with a positive decision before or after, (R, G)."""
         decided = self.lines.after if after else self.lines.before
-        return self.table.totals(self.lines.n * decided.astype(np.float64))
+        return self.table.totals(self.lines.n.astype(np.float64) * decided)
 
     @cached_property
-    def compared(self) -> list[list[Comparison]]:
+    def compared(self) -> list[list[GroupComparison]]:
         """Return the comparisons of each constraint as functions of the positives."""
         return [self.table.comparisons(i, self.sizes) for i in range(len(self.stated))]
 

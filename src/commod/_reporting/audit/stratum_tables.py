@@ -13,7 +13,7 @@ from commod._record import Stratum, StratumGroup, StratumTable
 from commod._reporting.audit.counts import finite_or_none
 from commod._reporting.audit.stated import StatedCells
 from commod.metrics._cells import worst_value
-from commod.metrics._comparison import Comparison, comparisons
+from commod.metrics._comparison import GroupComparison, comparisons
 from commod.metrics._constraint import Constraint
 
 FloatArray = NDArray[np.float64]
@@ -127,7 +127,7 @@ class _Figures:
     """
 
     constraint: Constraint
-    compared: Mapping[int | None, Sequence[Comparison]]
+    compared: Mapping[int | None, Sequence[GroupComparison]]
     positives: tuple[FloatArray, FloatArray]
 
     @classmethod
@@ -135,7 +135,7 @@ class _Figures:
         constraint = cells.stated[i].constraint
         assert constraint.within is not None
         every = replace(constraint, within=constraint.within._replace(over="every"))
-        compared: dict[int | None, list[Comparison]] = {}
+        compared: dict[int | None, list[GroupComparison]] = {}
         rows = (cells.table.rows[i], cells.sizes, cells.strata(i).is_compared)
         for one in comparisons(every, *rows):
             compared.setdefault(one.stratum, []).append(one)
