@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from commod.bounds._general import TIME_LIMIT, GeneralLimit, fewest_changes_of
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, strata_of
-from commod.metrics._comparison import Comparison
+from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import (
     FALSE_POSITIVE_RATE,
     SELECTION_RATE,
@@ -169,7 +169,7 @@ def random_people(
     return Case(constraints, bounds, group, label, decisions, strata, n_groups, *directions)
 
 
-def compared_cells(case: Case) -> tuple[list[tuple[Comparison, float]], IntArray, IntArray]:
+def compared_cells(case: Case) -> tuple[list[tuple[GroupComparison, float]], IntArray, IntArray]:
     """Return comparisons with their bounds, and the sizes and positives of the cells (R, G)."""
     cells = CellTable.of(case.constraints, case.strata, case.group, case.n_groups, case.label)
     sizes = cells.totals(np.ones(len(case.group)))

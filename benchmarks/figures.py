@@ -25,9 +25,12 @@ import known_populations
 import limits
 import new_rows
 import numpy as np
+import oxonfair_pairs
+import oxonfair_values
 import promises
 import simpson
 import starts
+import unknown_groups
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
 from experiments.protocol import quartile
 from protocol import N_CONCEPTS, TABLES, Split, make_split
@@ -244,8 +247,12 @@ FIGURES: dict[str, Callable[[], None]] = {
     "new-rows-price": expected.new_rows_price,
     "new-rows-odds": expected_odds.new_rows_odds,
     "known-populations": known_populations.known_populations,
+    "unknown-groups": unknown_groups.unknown_groups,
+    "group-probabilities": unknown_groups.group_probabilities,
     "expected-cost": expected_cost.expected_cost,
     "blind-peers": blind_peers.blind_peers,
+    "oxonfair-pairs": oxonfair_pairs.oxonfair_pairs,
+    "oxonfair-values": oxonfair_values.oxonfair_values,
     "gains-only": controlled.gains_only,
     "borderline": borderline.borderline,
     "directions": borderline.directions,
@@ -256,9 +263,9 @@ FIGURES: dict[str, Callable[[], None]] = {
     "constraints-test": constraints_on_test_rows.constraints_test,
     "simpson": simpson.simpson,
     "agreement": agreement.agreement,
+    "fairlearn-values": fairlearn_values,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
-    "fairlearn-values": fairlearn_values,
 }
 
 

@@ -80,16 +80,22 @@ def _load(name: str) -> tuple[pd.DataFrame, NDArray[np.bool_], NDArray[Any]]:
 
 def three_parts(name: str, model: str, seed: int) -> tuple[Part, Part]:
     """Return the fit rows and the test rows of a split, scored by a model of other rows."""
+    return all_parts(name, model, seed)[1:]
+
+
+def all_parts(name: str, model: str, seed: int) -> tuple[Part, Part, Part]:
+    """Return the rows of the base model, the fit rows and the test rows of a split."""
     X, y, s = _load(name)
     own, others = train_test_split(np.arange(len(X)), train_size=0.3, random_state=seed, stratify=y)
     fit, test = train_test_split(others, train_size=4 / 7, random_state=seed, stratify=y[others])
     base = base_model(model).fit(X.loc[own], y[own])
-    parts = []
-    for rows in (fit, test):
-        scored = X.loc[rows].reset_index(drop=True)
-        scored[SCORE] = base.predict_proba(X.loc[rows])[:, 1]
-        parts.append(Part(scored, y[rows], s[rows]))
-    return parts[0], parts[1]
+
+    def scored(rows: NDArray[np.intp]) -> Part:
+        frame = X.loc[rows].reset_index(drop=True)
+        frame[SCORE] = base.predict_proba(X.loc[rows])[:, 1]
+        return Part(frame, y[rows], s[rows])
+
+    return scored(own), scored(fit), scored(test)
 
 
 def base_model(model: str) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from commod._record import (
     SCHEMA,
     Agreement,
+    AreaBetween,
     Audit,
     Calibration,
     CalibrationBin,
@@ -24,12 +25,15 @@ from commod._record import (
     Gap,
     Group,
     GroupOutscoring,
+    GroupRoc,
+    LargestGap,
     Limit,
     Outscoring,
     Provenance,
     Proxy,
     Quality,
     Request,
+    RocFigures,
     Segment,
     Segments,
     Shipped,
@@ -190,6 +194,26 @@ def outscoring(change="gain", names=("African-American", "Caucasian")):
     )
 
 
+def roc(names=("African-American", "Caucasian", "Hispanic")):
+    """Return ROC curves of three groups, and of a fourth one that has none."""
+    curve = ((0.0, 0.0), (0.1171, 0.4213), (0.3364, 0.7629), (1.0, 1.0))
+    gap = AreaBetween(Estimate(0.0417, 0.0, 0.0832), 0.0313, 0.0614)
+    wide = AreaBetween(Estimate(0.0926, 0.0219, 0.1538), 0.0328, 0.0641)
+    first, second, third = names
+    areas = estimate(0.7412), estimate(0.7189), estimate(0.0223)
+    return RocFigures(
+        first,
+        (
+            GroupRoc(first, 560, 560, *areas, None, None, curve, curve),
+            GroupRoc(second, 281, 439, *areas, gap, wide, curve, curve),
+            GroupRoc(third, 74, 124, *areas, wide, gap, curve, curve),
+            GroupRoc(names[0] + " too", 2, 109, why_unknown="fewer than 5 people have one label"),
+        ),
+        LargestGap(first, third, wide),
+        LargestGap(second, third, gap),
+    )
+
+
 def audit(**changes):
     figures = {
         "schema": SCHEMA,
@@ -292,6 +316,7 @@ def audit(**changes):
             221,
         ),
         "outscoring": (outscoring("gain"), outscoring("loss")),
+        "roc": roc(),
         "expected": ExpectedOnNewPeople(0.8074, 0.0968, 0.6631, 0.0419),
     }  # fmt: skip
     return Audit(**{**figures, **changes})
@@ -330,6 +355,7 @@ def bare(**changes):
         "not_known": (),
         "provenance": replace(audit().provenance, method=None, settings={}, ledger_lines=0),
         "outscoring": (),
+        "roc": None,
     }
     return audit(**{**figures, **changes})
 
@@ -431,6 +457,7 @@ def hostile_together(texts):
         not_known=tuple(texts),
         provenance=replace(found.provenance, settings={t: t for t in texts}, method=last),
         outscoring=(outscoring(names=texts),),
+        roc=roc((first, last, texts[1])),
         **many,
     )
     steps = tuple(
@@ -470,6 +497,7 @@ def hostile(text):
             found.provenance, method=text, settings={text: text}, versions={text: text}
         ),
         outscoring=(outscoring(names=names),),
+        roc=roc(names),
     )
     steps = tuple(
         replace(s, segments=segments(names), card=card(names), settings={text: 0.5})

@@ -149,6 +149,7 @@ def test_what_is_absent_is_said():
         "No scorecard is known",
         "the report was made without a frontier",
         "calibration needs scores and labels",
+        "ROC curves of groups need scores and labels",
         "no scores were given",
         "was not refitted",
         "No check was made",
@@ -180,10 +181,18 @@ def test_every_interval_says_its_level_and_its_rows():
 
 def test_every_chart_has_a_text_alternative_and_its_numbers_as_a_table(page):
     charts = [attributes for tag, attributes in page.elements if tag == "svg"]
-    assert len(charts) == 7
+    assert len(charts) == 9
     assert all(c["role"] == "img" and len(c["aria-label"]) > 40 for c in charts)
     kinds = " ".join(a.get("class", "") for tag, a in page.elements if tag == "table")
-    for table in ("rates", "concepts", "steps", "outcomes", "calibration", "stability-histogram"):
+    for table in (
+        "rates",
+        "concepts",
+        "steps",
+        "outcomes",
+        "calibration",
+        "stability-histogram",
+        "curve-points",
+    ):
         assert table in kinds
 
 

@@ -330,6 +330,22 @@ def test_disparities_have_a_ceiling(folder, call):
 
 
 @pytest.mark.slow
+def test_audit_keeps_people_of_missing_groups_on_request(folder, call):
+    table = pd.DataFrame({"old": [0, 1] * 100, "new": [0, 1, 1, 1] * 50, "sex": ["f", "m"] * 100})
+    table.loc[:49, "sex"] = None
+    table.to_csv("partly.csv", index=False)
+    told = ("audit", "partly.csv", "--before", "old", "--after", "new", "--sensitive", "sex")
+    assert_one_sentence(call(*told), "missing in 50 of 200 rows")
+    found = []
+    for extra in ((), ("--counts-only",)):
+        code, out, _ = call(*told, "--unknown-groups", "ignore", "--json", *extra)
+        assert code == 0
+        found.append(json.loads(out)["audit"])
+    assert found[0]["n"] == found[1]["n"] == 200
+    assert found[0]["unknown_groups"] == found[1]["unknown_groups"]
+    assert found[0]["unknown_groups"]["n_known"] == 150
+
+
 def test_audit_counts_alike_in_memory_and_in_the_engine(folder, call):
     told = ("audit", "decided.csv", "--before", "old", "--after", "new", "--sensitive", "race")
     whole, counted = (

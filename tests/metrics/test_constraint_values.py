@@ -228,8 +228,8 @@ def test_rows_that_a_rate_does_not_count_are_no_evidence_for_it():
         "sensitive_features": list("aaaabbbb") * 2,
         "control_features": ["x"] * 8 + ["y"] * 8,
     }
-    labels = [1, 1, 0, 0, 1, 1, 0, 0] + [1, 0, 0, 0, 1, 1, 0, 0]  # one positive of a in y
-    decisions = [1, 0, 0, 0, 1, 1, 1, 0] + [0, 0, 0, 0, 1, 1, 1, 1]
+    labels = [1, 1, 0, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0]  # one positive of a in y
+    decisions = [1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1]
     gap = TruePositiveRateParity().within("unit", min_rows=2)
     assert gap.value(labels, decisions, **people) == 0.5  # in stratum y it is 1
     gap = AccuracyParity().within("unit", min_rows=4)

@@ -16,22 +16,55 @@ from commod._data.tables import from_native
 from commod._text import n_of
 from commod.exceptions import InputError, InputTypeError
 
+CERTAIN = 1 - 1e-9  # a group with this probability is known
+UNKNOWN_GROUPS = ("error", "ignore")  # what to do with a row whose group is missing
+
 
 @dataclass(frozen=True)
 class Groups:
-    """The sensitive group of each row: `codes` (n,) index `labels`.
+    """The sensitive group of each row: `codes` (n,) index `labels`; −1 where it is not known.
 
     Where groups are intersections of several columns, `parts` holds the codes of each column.
+    `probabilities` (n, n_groups) are those of the groups where users state them in place of
+    groups; `codes` are then the most likely groups.
     """
 
     codes: NDArray[np.intp]
     labels: tuple[Hashable, ...]
     parts: tuple[NDArray[np.intp], ...] = ()
+    probabilities: NDArray[np.float64] | None = None
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Return which rows have a group that is certain, shape (n,)."""
+        if self.probabilities is None:
+            return self.codes >= 0
+        return np.asarray(self.probabilities.max(axis=1) >= CERTAIN)
 
     @property
     def sizes(self) -> NDArray[np.intp]:
-        """Return the number of rows of each group, shape (n_groups,)."""
-        return np.bincount(self.codes, minlength=len(self.labels))
+        """Return the number of rows of each group, shape (n_groups,); unknown ones do not count."""
+        return self.count()
+
+    def count(self, rows: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:
+        """Return how many of some rows (n,) each group has, (n_groups,), without unknown rows.
+
+        Where probabilities are given, these are expected numbers, rounded.
+        """
+        kept = slice(None) if rows is None else rows
+        if self.probabilities is not None:
+            return np.rint(self.probabilities[kept].sum(axis=0)).astype(np.intp)
+        codes = self.codes[kept]
+        return np.bincount(codes[codes >= 0], minlength=len(self.labels))
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Groups:
+        """Return the groups of some rows; they keep their numbers and labels."""
+        return Groups(
+            self.codes[rows],
+            self.labels,
+            tuple(part[rows] for part in self.parts),
+            None if self.probabilities is None else self.probabilities[rows],
+        )
 
     @property
     def codings(self) -> tuple[NDArray[np.intp], ...]:
@@ -39,12 +72,18 @@ class Groups:
         return self.codes, *self.parts
 
 
-def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
+def read_groups(sensitive_features: Any, n_rows: int, unknown: str = "error") -> Groups:
     """Return the sensitive group of each row; several columns mean their intersections.
 
     Only groups that occur are listed, in sorted order. A label is the value itself, or a tuple of
-    values for several columns. Missing values are refused.
+    values for several columns. Missing values are refused. With `unknown` "ignore", a row that
+    misses one of its values has the code −1. Groups that are read already are returned as they are.
     """
+    if isinstance(sensitive_features, Groups):
+        is_stated = sensitive_features.probabilities is not None
+        name = "sensitive_probabilities" if is_stated else "sensitive_features"
+        check_length(sensitive_features.codes, name, n_rows)
+        return sensitive_features
     if sensitive_features is None:
         raise InputError(
             "sensitive_features is missing. Pass the group of each row, such as data['race']; it "
@@ -61,15 +100,47 @@ def read_groups(sensitive_features: Any, n_rows: int) -> Groups:
         check_length(coded.codes, "sensitive_features", n_rows)
         texts = (value for value in coded.values if isinstance(value, str))
         check_text(texts, "sensitive_features", "sensitive_features")
-    n_missing = int(np.any([coded.codes < 0 for coded in columns], axis=0).sum())
-    if n_missing:
-        raise InputError(
-            f"sensitive_features has {n_of(n_missing, 'missing value')} in {n_rows} rows. Drop "
-            "those rows, or give them a group of their own, e.g. with fillna('unknown').",
-            parameter="sensitive_features",
-        )
+    is_missing = np.any([coded.codes < 0 for coded in columns], axis=0)
+    if is_missing.all() or (is_missing.any() and unknown != "ignore"):
+        raise _missing_groups(int(is_missing.sum()), n_rows)
+    if is_missing.any():
+        return _known_groups(columns, is_missing)
     parts = [sorted_groups(coded) for coded in columns]
     return parts[0] if len(parts) == 1 else _intersections(parts)
+
+
+def _missing_groups(n_missing: int, n_rows: int) -> InputError:
+    text = f"sensitive_features has {n_of(n_missing, 'missing value')} in {n_rows} rows."
+    if n_missing == n_rows:
+        return InputError(
+            f"{text} No group is known, so no rate can be measured. Pass groups, or probabilities "
+            "of the groups as sensitive_probabilities= of ControlledDebiaser.fit.",
+            parameter="sensitive_features",
+        )
+    return InputError(
+        f"{text} Drop those rows, or give them a group of their own, e.g. with fillna('unknown'). "
+        "To keep them without a group, pass unknown_groups='ignore' to ControlledDebiaser or to "
+        "audit: rates then come from the known rows, and changes count all rows.",
+        parameter="sensitive_features",
+    )
+
+
+def _known_groups(columns: Sequence[Coded], is_missing: NDArray[np.bool_]) -> Groups:
+    """Return the groups of rows of which some are unknown: these have the code −1."""
+    known = ~is_missing
+    parts = []
+    for coded in columns:
+        present, codes = np.unique(coded.codes[known], return_inverse=True)
+        values = [coded.values[code] for code in present]
+        parts.append(sorted_groups(Coded(codes, values)))
+    groups = parts[0] if len(parts) == 1 else _intersections(parts)
+
+    def on_all_rows(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+        whole = np.full(len(known), -1, dtype=np.intp)
+        whole[known] = codes
+        return whole
+
+    return Groups(on_all_rows(groups.codes), groups.labels, tuple(map(on_all_rows, groups.parts)))
 
 
 def sensitive_names(sensitive_features: Any) -> tuple[str, ...] | None:

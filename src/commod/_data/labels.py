@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import check_text, code_series, plain
+from commod._data.codes import check_text, code_series, is_numeric, plain
 from commod._data.tables import as_array, from_native
 from commod._text import did_you_mean, list_names, n_of, shown
 from commod.exceptions import InputError, InputTypeError
@@ -103,6 +104,40 @@ def read_scores(values: Any, name: str) -> NDArray[np.float64]:
         raise InputError(
             f"{name} has {n_of(n_outside, 'value')} outside [0, 1]; pass probabilities. "
             "Margins become scores through the sigmoid 1 / (1 + exp(-z)).",
+            parameter=name,
+        )
+    return numbers
+
+
+def read_ranking_scores(values: Any, name: str) -> NDArray[np.float64]:
+    """Return one score per row, shape (n,) with n ≥ 1: any numbers and infinity, but not NaN.
+
+    Examples
+    --------
+    >>> read_ranking_scores([1, float("inf")], "scores")
+    array([ 1., inf])
+    >>> read_ranking_scores([0.5, float("nan")], "scores")
+    Traceback (most recent call last):
+    commod.exceptions.InputError: scores has 1 missing value in 2 rows. Drop those rows first.
+    """
+    array = one_dimensional(values, name)
+    _check_not_empty(array, name)
+    scalars: Any = array
+    if array.dtype.kind == "O":
+        scalars = [math.nan if v is None else v for v in map(plain, array.tolist())]
+        array = _typed([float(v) if type(v) is int else v for v in scalars])
+    if array.dtype.kind not in "fiub":
+        wrong = next((v for v in scalars if not is_numeric(type(v))), scalars[0])
+        raise InputError(
+            f"{name} must hold numbers; got {wrong!r} of type {type(wrong).__name__}.",
+            parameter=name,
+        )
+    numbers = array.astype(np.float64)
+    n_missing = int(np.isnan(numbers).sum())
+    if n_missing:
+        raise InputError(
+            f"{name} has {n_of(n_missing, 'missing value')} in {n_of(len(numbers), 'row')}. Drop "
+            "those rows first.",
             parameter=name,
         )
     return numbers

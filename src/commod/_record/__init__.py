@@ -24,6 +24,7 @@ from commod._record.audit import (
     StabilitySummary,
     Subgroup,
     Subgroups,
+    UnknownGroups,
 )
 from commod._record.checks import Check, Severity, State, by_importance
 from commod._record.explanation import (
@@ -39,14 +40,17 @@ from commod._record.explanation import (
 from commod._record.left_out import LeftOutGroup
 from commod._record.outscoring import GroupOutscoring, Outscoring
 from commod._record.plain import from_plain, plain_digest, to_plain
+from commod._record.roc import AreaBetween, GroupRoc, LargestGap, RocFigures
 from commod._record.score_map import ScoreKnot, ScoreMap
 from commod._record.shipped import REPORT_SCHEMA, Gap, Shipped
+from commod._record.stated import FurtherConstraint, Stratum, StratumGroup, StratumTable
 from commod._record.trade_off import Step, TradeOff
 
 __all__ = [
     "REPORT_SCHEMA",
     "SCHEMA",
     "Agreement",
+    "AreaBetween",
     "Audit",
     "Calibration",
     "CalibrationBin",
@@ -59,9 +63,12 @@ __all__ = [
     "Estimate",
     "ExpectedOnNewPeople",
     "Fairness",
+    "FurtherConstraint",
     "Gap",
     "Group",
     "GroupOutscoring",
+    "GroupRoc",
+    "LargestGap",
     "LeftOutGroup",
     "Limit",
     "Outscoring",
@@ -69,6 +76,7 @@ __all__ = [
     "Proxy",
     "Quality",
     "Request",
+    "RocFigures",
     "ScoreKnot",
     "ScoreMap",
     "Segment",
@@ -79,9 +87,13 @@ __all__ = [
     "StabilitySummary",
     "State",
     "Step",
+    "Stratum",
+    "StratumGroup",
+    "StratumTable",
     "Subgroup",
     "Subgroups",
     "TradeOff",
+    "UnknownGroups",
     "Value",
     "by_importance",
     "from_plain",

@@ -12,7 +12,9 @@ from commod._record.checks import Check, by_importance, verdict_of, with_severit
 from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.outscoring import Outscoring
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
+from commod._record.roc import RocFigures
 from commod._record.shipped import REPORT_SCHEMA
+from commod._record.stated import FurtherConstraint, StratumTable
 from commod.exceptions import InputError
 
 SCHEMA = "commod.audit/2"
@@ -28,7 +30,8 @@ RENAMED = {  # fields that version 0.1 called otherwise
 class Request:
     """What the user asked of the update; None for what was not asked.
 
-    `target` is a floor on the P-rule, or a ceiling on the metric of the other constraints.
+    `constraints` is the name of the first constraint, with its condition, and `target` its bound: a
+    floor on a P-rule or a lowest rate, a ceiling on a gap. `further` are the other constraints.
     `pos_label` is the label whose rates are compared, `other_label` the other one. `pos_name`,
     `favorable_name` and `other_name` are labels in words ("high risk", "low risk"). A high score
     predicts the label `score_is_for`.
@@ -58,15 +61,20 @@ class Request:
     score_is_for: Value | None = field(default=None, metadata=ADDED_LATER)
     max_margin: float | None = field(default=None, metadata=ADDED_LATER)
     score_edit: str | None = field(default=None, metadata=ADDED_LATER)
+    further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
 class Fairness:
     """One fairness metric before and after the update.
 
-    `n` people are compared: those in groups that are large enough. `asked` marks the metric that
+    `n` people are compared: those in groups that are large enough. `asked` marks the metrics that
     the user asked for. `definition` says in words what the metric measures; it is empty in audits
     that earlier versions wrote.
+
+    `bound` is the floor or the ceiling that the request states, and `is_kept` says whether the
+    value after the update keeps it; None without a bound. `strata` has the figures by stratum where
+    the metric is conditional on a column. `is_approximate` marks intervals from simulated samples.
 
     `outcome` is the label that is counted, in words ("label 1", "“approved”"). The P-rule of the
     other label, `other_outcome`, is in `other_before` and `other_after`; they are None for the
@@ -85,16 +93,41 @@ class Fairness:
     other_outcome: str = field(default="", metadata=ADDED_LATER)
     other_before: Estimate | None = field(default=None, metadata=ADDED_LATER)
     other_after: Estimate | None = field(default=None, metadata=ADDED_LATER)
+    title: str = field(default="", metadata=ADDED_LATER)
+    bound: float | None = field(default=None, metadata=ADDED_LATER)
+    is_kept: bool | None = field(default=None, metadata=ADDED_LATER)
+    strata: StratumTable | None = field(default=None, metadata=ADDED_LATER)
+    is_approximate: bool = field(default=False, metadata=ADDED_LATER)
 
     @property
     def name(self) -> str:
         """Return the metric with the label that it counts, such as "P-rule of label 1"."""
+        if self.title:
+            return self.title
         return f"{self.metric} of {self.outcome}" if self.outcome else self.metric
 
     @property
     def other_name(self) -> str:
         """Return the same metric of the other label."""
         return f"{self.metric} of {self.other_outcome}"
+
+
+@dataclass(frozen=True)
+class UnknownGroups:
+    """How fair decisions could be, whatever the groups of `n_unknown` people are.
+
+    The requested metric rests on the `n_known` people of the compared groups. Over all assignments
+    of the others to groups, it lies from `low` to `high`, before and after the update; None where
+    that is not known. `is_exact`: both ends can occur; otherwise they are proven bounds.
+    """
+
+    n_known: int
+    n_unknown: int
+    low_before: float | None
+    high_before: float | None
+    low_after: float | None
+    high_after: float | None
+    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -188,6 +221,10 @@ class Limit:
     - `n_fewest`: the fewest changes in the allowed `direction`; `times` is n_changes / n_fewest.
     - `n_gains_only`: the fewest changes where nobody may lose.
     - `n_target`, `n_target_gains_only`: the same two counts for the target.
+    - `is_exact`: whether `n_fewest` and `n_target` are possible. Otherwise they are proven lower
+      bounds: no method needs fewer changes, but the fewest may be more.
+    - `n_constraints`: how many constraints are kept at once. "The same fairness" is then the value
+      reached for the first one; the others keep their bounds, or the values reached.
     """
 
     direction: str
@@ -197,6 +234,8 @@ class Limit:
     n_gains_only: int | None
     n_target: int | None
     n_target_gains_only: int | None
+    is_exact: bool = field(default=True, metadata=ADDED_LATER)
+    n_constraints: int = field(default=1, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -371,7 +410,8 @@ class Audit:
     unless they state their own. `answer` has the most important results as sentences. `notice` is
     set where most changes are losses, and says how many gains alone would reach the same fairness.
     `outscoring` has an entry for gains and one for losses, if there are any and base scores are
-    known. `expected` is None where the fit has no expectation, or one of another request.
+    known. `expected` is None where the fit has no expectation, or one of another request. `roc` has
+    the areas under and between the ROC curves of the groups; it needs true labels and scores.
 
     Examples
     --------
@@ -410,6 +450,8 @@ class Audit:
     provenance: Provenance
     outscoring: tuple[Outscoring, ...] = field(default=(), metadata=ADDED_LATER)
     expected: ExpectedOnNewPeople | None = field(default=None, metadata=ADDED_LATER)
+    roc: RocFigures | None = field(default=None, metadata=ADDED_LATER)
+    unknown_groups: UnknownGroups | None = field(default=None, metadata=ADDED_LATER)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:
@@ -460,12 +502,20 @@ class Audit:
             sentences.insert(1, f"Most of the changes are losses. {self.notice}")
         rows = f"{self.n:,} {_text.shorten(self.rows, 60)}"
         level = f"{self.level * 100:g}% intervals"
-        fairness = [(f.name, *map(self._fairness_text, (f.before, f.after))) for f in self.fairness]
+        fairness = [
+            (f.name, *(self._fairness_text(f, x) for x in (f.before, f.after)))
+            for f in self.fairness
+        ]
         groups = sorted(self.groups, key=lambda group: not group.compared)[:30]
         rates = [
             (g.name, *map(_text.estimate, (g.favorable_before, g.favorable_after))) for g in groups
         ]
         people = [(g.name, g.n, g.n_gains, g.n_losses) for g in groups]
+        areas = [
+            (g.name, *(_text.estimate(a, "number", 3) if a else _text.NOT_KNOWN for a in g.areas))
+            for g in (() if self.roc is None else self.roc.groups)
+        ]
+        ranking = (f"Area under the ROC curve on the {rows}, {level}", ("group", "before", "after"))
         checks = [
             (
                 f"Checks: {severity}",
@@ -485,15 +535,17 @@ class Audit:
                     rates,
                 ),
                 (f"Changes by group, of the {rows}", ("group", "people", "gain", "lose"), people),
+                *([(*ranking, areas)] if areas else []),
                 *checks,
             ],
         )
 
-    def _fairness_text(self, figure: Estimate) -> str:
-        """Return a fairness metric and its interval, with digits to differ from the target."""
+    def _fairness_text(self, metric: Fairness, figure: Estimate) -> str:
+        """Return a fairness metric and its interval, with digits to differ from the bound."""
         if figure.value is None:
             return _text.NOT_KNOWN
-        shown = _text.distinct(figure.value, self.request.target, digits=2)
+        bound = self.request.target if metric.bound is None else metric.bound
+        shown = _text.distinct(figure.value, bound, digits=2)
         return _text.estimate(figure, "number", len(shown.partition(".")[2]))
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import Literal
 
 from commod._record.explanation import Value
 from commod._record.plain import ADDED_LATER
+from commod._record.stated import FurtherConstraint
 
 REPORT_SCHEMA = "commod.report/1"
 
@@ -42,6 +43,7 @@ class Shipped:
     - `promised`: whether the target is promised for new people; None where this was not asked for.
     - `positive_label`: the label whose rates are compared.
     - `score_is_for`: the label that a high score predicts; None where not known.
+    - `constraints`, `target`: the first constraint and its bound; `further`: the other ones.
     """
 
     patch_sha256: str
@@ -70,3 +72,4 @@ class Shipped:
     versions: dict[str, str] | None
     promised: bool | None = field(default=None, metadata=ADDED_LATER)
     score_is_for: Value | None = field(default=None, metadata=ADDED_LATER)
+    further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commod.metrics._comparison import CellRows, Comparison, comparisons
+from commod.metrics._comparison import CellRows, GroupComparison, comparisons
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 FloatArray = NDArray[np.float64]
@@ -60,7 +60,7 @@ def expected_fairness(constraints: ConstraintLike, sizes: ArrayLike, rates: Arra
 
 
 def expected_values(
-    compared: Sequence[tuple[Constraint, Sequence[Comparison]]],
+    compared: Sequence[tuple[Constraint, Sequence[GroupComparison]]],
     sizes: FloatArray,
     rates: FloatArray,
 ) -> list[float]:
@@ -76,7 +76,7 @@ def expected_values(
 
 def sampled_interval(
     constraint: Constraint,
-    compared: Sequence[Comparison],
+    compared: Sequence[GroupComparison],
     sizes: FloatArray,
     rates: FloatArray,
     level: float,
@@ -101,7 +101,7 @@ def _drawn_rates(sizes: FloatArray, rates: FloatArray, n_samples: int) -> FloatA
 
 
 def _worst_of(
-    constraint: Constraint, compared: Sequence[Comparison], draws: FloatArray
+    constraint: Constraint, compared: Sequence[GroupComparison], draws: FloatArray
 ) -> FloatArray:
     """Return the least fair value of comparisons at each draw of rates, (N_DRAWS,)."""
     if not compared:

@@ -312,7 +312,8 @@ def choose_evaluated(
 
 def compared_groups(update: BaseUpdate, fit_rows: RawRows) -> list[Hashable]:
     """Return the groups of the fit rows that are large enough to be part of the constraint."""
-    groups = read_groups(fit_rows.sensitive_features, n_rows_of(fit_rows.X))
+    unknown = getattr(update, "unknown_groups", "error")
+    groups = read_groups(fit_rows.sensitive_features, n_rows_of(fit_rows.X), unknown)
     sizes = zip(groups.labels, groups.sizes, strict=True)
     return [label for label, n in sizes if n >= update.min_group_size]
 
@@ -320,9 +321,12 @@ def compared_groups(update: BaseUpdate, fit_rows: RawRows) -> list[Hashable]:
 def read_evaluation_rows(
     update: BaseUpdate, compared: Sequence[Hashable], base: BaseScores, rows: RawRows
 ) -> EvaluationRows:
-    """Read labels and groups of the evaluated rows; groups that are not `compared` get −1."""
+    """Read labels and groups of the evaluated rows; groups that are not `compared` get −1.
+
+    So do rows whose group is not known, where the update allows these.
+    """
     n = len(base.scores)
-    groups = read_groups(rows.sensitive_features, n)
+    groups = read_groups(rows.sensitive_features, n, getattr(update, "unknown_groups", "error"))
     missing = [repr(label) for label in compared if label not in groups.labels]
     if missing:
         raise InputError(
@@ -332,7 +336,7 @@ def read_evaluation_rows(
     position = {label: i for i, label in enumerate(compared)}
     numbers = np.array([position.get(label, -1) for label in groups.labels], dtype=np.intp)
     is_hidden = (numbers < 0) & (groups.sizes < FEWEST_DESCRIBED)
-    group, label = numbers[groups.codes], _read_true_labels(update, rows.y, n)
+    group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
     constraints = (update._constraint, *(one.constraint for one in update._standing))
     return EvaluationRows(
         constraints=update._constraint,
@@ -342,7 +346,7 @@ def read_evaluation_rows(
         n_groups=len(compared),
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
         n_groups_left_out=int((numbers < 0).sum()),
-        in_totals=~is_hidden[groups.codes] if is_hidden.any() else EVERYBODY,
+        in_totals=~np.append(is_hidden, False)[groups.codes] if is_hidden.any() else EVERYBODY,
         outcome=label_text(None, plain(update.pos_label_)),
         scores=base.for_positive.scores,
         standing=update._standing,

@@ -19,7 +19,7 @@ from commod.bounds._levels import RateRowCounts, gap_floor, ratio_floor
 from commod.bounds._merged import Bounded, IntArray, MergedProblem, merged_problems
 from commod.bounds._split import solve_two_rate_rows
 from commod.bounds._windows import solve_roughly, solve_windows
-from commod.metrics._comparison import Comparison, Measures
+from commod.metrics._comparison import GroupComparison, Measures
 
 TIME_LIMIT = 5.0  # seconds
 
@@ -51,7 +51,7 @@ class GeneralLimit:
 
 
 def fewest_changes_of(
-    compared: Sequence[tuple[Comparison, float]],
+    compared: Sequence[tuple[GroupComparison, float]],
     sizes: IntArray,
     positives: IntArray,
     *,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod.metrics._cells import DIGITS
-from commod.metrics._comparison import Comparison, Measures
+from commod.metrics._comparison import GroupComparison, Measures
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,7 +34,7 @@ class Bounded:
     A move is how many more people of a merged cell are positive, or fewer, where it is negative.
     """
 
-    comparison: Comparison
+    comparison: GroupComparison
     bound: float
 
     @property
@@ -146,7 +146,7 @@ class MergedProblem:
 
 
 def merged_problems(
-    compared: Sequence[tuple[Comparison, float]],
+    compared: Sequence[tuple[GroupComparison, float]],
     positives: IntArray,
     n_up: IntArray,
     n_down: IntArray,
@@ -162,7 +162,7 @@ def merged_problems(
         yield _merge([bounded[i] for i in members], n_up, n_down)
 
 
-def _by_group(comparison: Comparison) -> list[Comparison]:
+def _by_group(comparison: GroupComparison) -> list[GroupComparison]:
     """Return one comparison per group for a floor or a ceiling; otherwise the same comparison."""
     if comparison.kind not in ("floor", "ceiling"):
         return [comparison]

@@ -17,8 +17,8 @@ def read_requirements(constraints: Any, target: Any) -> tuple[Requirements, tupl
     for part, bound in zip(requirements.parts, bounds, strict=True):
         if bound is None:
             raise InputError(
-                f"target=None must be a number, because {part.constraint.name} has no bound. State it "
-                f"here, or in the text: '{part.constraint.name} {part.constraint.sign} 0.5'.",
+                f"target=None must be a number, because {part.constraint.name} has no bound. State "
+                f"it here, or in the text: '{part.constraint.name} {part.constraint.sign} 0.5'.",
                 parameter="target",
             )
     return requirements, bounds

@@ -122,8 +122,8 @@ def read_problem(
 
 def count_problem(table: CountTable, constraint: Constraint, direction: str) -> CountProblem:
     """Return the counts to change, and the changes that `direction` allows."""
-    counts = check_cells(table, constraint)
     may_raise, may_lower = allowed_changes(table, direction)
+    counts = check_cells(table, constraint)
     return CountProblem(
         constraint,
         sizes=counts.sum(axis=1),

@@ -34,13 +34,12 @@ def _check_texts(texts: list[str] | None) -> list[str] | None:
     from commod.metrics._requirements import read_constraints
 
     try:
-        read_constraints([*(texts or [])] or DEFAULT_CONSTRAINT)
+        read_constraints([*(texts or [])] or "demographic_parity")
     except InputError as error:
         raise typer.BadParameter(str(error)) from error
     return texts
 
 
-DEFAULT_CONSTRAINT = "demographic_parity"
 CONSTRAINT_SETTINGS: dict[str, Any] = {
     "callback": _check_constraint,
     "metavar": "NAME",
@@ -261,7 +260,7 @@ class ConstraintOptions(TargetOptions):
         """Return all constraints that are stated; refuse two bounds of the same one."""
         from commod.metrics._requirements import Requirements, read_constraints
 
-        stated = read_constraints([*self.constraint] or DEFAULT_CONSTRAINT)
+        stated = read_constraints([*self.constraint] or "demographic_parity")
         bounded = [part for part in stated.parts if part.bound is not None]
         if len(stated.parts) == 1 and not bounded:
             (part,) = stated.parts

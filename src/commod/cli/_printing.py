@@ -179,7 +179,23 @@ def print_audit(printer: Printer, audit: Audit) -> None:
     favorable = audit.request.favorable_name
     title = f"Share with the favourable outcome ({favorable}), {audit.n:,} {audit.rows}"
     printer.table(title, headings, rows)
+    _print_curves(printer, audit)
     printer.sentence(f"Checks: {audit.verdict}")
+
+
+def _print_curves(printer: Printer, audit: Audit) -> None:
+    """Print the areas under and between the ROC curves of groups; nothing where not known."""
+    if audit.roc is None:
+        return
+    from commod._reporting.render.curves import area_texts, sentences
+
+    headings = ("group", "AUC before", "AUC after", "ABROCA before", "ABROCA after")
+    title = "Area under the ROC curve (AUC) by group"
+    if audit.roc.reference is not None:
+        title += f", and area between the curve and that of {audit.roc.reference} (ABROCA)"
+    printer.table(title, headings, area_texts(audit.roc))
+    for sentence in sentences(audit):
+        printer.sentence(f"• {sentence}")
 
 
 def write_report(printer: Printer, audit: Audit, path: Path | None) -> None:

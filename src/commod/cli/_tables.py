@@ -74,18 +74,25 @@ def group_values(
 
 
 def complete_rows(
-    table: SourceTable, people: PeopleOptions, printer: Printer, decisions: Sequence[str] = ()
+    table: SourceTable,
+    people: PeopleOptions,
+    printer: Printer,
+    decisions: Sequence[str] = (),
+    *,
+    keep_unknown: bool = False,
 ) -> SourceTable:
     """Return the rows whose group and label are known, and at least one of whose `decisions` is.
 
     Rows without any decision are left out with a note. Rows without a group or label are left out
-    with --drop-missing only; otherwise they are an error.
+    with --drop-missing only; otherwise they are an error. With `keep_unknown`, rows without a group
+    stay.
     """
     frame: Any = nw.from_native(table.relation)
     if decisions:
         undecided = nw.all_horizontal(*(nw.col(d).is_null() for d in decisions), ignore_nulls=False)
         frame = _leave_out(frame, undecided, "a decision before and after", printer)
-    for name in (*people.sensitive, *([people.label] if people.label else ())):
+    groups = [] if keep_unknown else people.sensitive
+    for name in (*groups, *([people.label] if people.label else ())):
         is_missing = nw.col(name).is_null()
         if people.drop_missing:
             frame = _leave_out(frame, is_missing, name, printer)

@@ -41,6 +41,9 @@ class AuditColumns(options.PeopleOptions):
     score_is_for: str | None = option(
         None, help="Label that high scores predict. \\[default: the larger label]"
     )
+    unknown_groups: str = option(
+        "error", help="People whose group is missing: error, or ignore (no group has them)."
+    )
 
     @property
     def parameters(self) -> dict[str, str | None]:
@@ -67,7 +70,7 @@ def command(
         bool,
         typer.Option(
             "--counts-only",
-            help="Count in DuckDB, for tables larger than memory. No segments and no AUC.",
+            help="Count in DuckDB, for tables larger than memory. No segments; AUC of bins only.",
         ),
     ] = False,
     strict: Annotated[
@@ -90,7 +93,8 @@ def command(
     with source, printer.library_call(), printer.spinner("auditing"):
         decisions = [columns.before, columns.after]
         _tables.check_columns(source, named_columns(columns))
-        kept = _tables.complete_rows(source, columns, printer, decisions)
+        ignores = columns.unknown_groups == "ignore"
+        kept = _tables.complete_rows(source, columns, printer, decisions, keep_unknown=ignores)
         labels = _decision_labels(kept, decisions)
         larger = labels[-1] if len(labels) == 2 else None
         parameters = {
@@ -100,6 +104,7 @@ def command(
             "label_names": names.labels(labels),
             "group_names": names.groups(_tables.group_values(kept, columns.sensitive, names)),
             "min_group_size": min_group_size,
+            "unknown_groups": columns.unknown_groups,
             "rows": f"rows of {', '.join(source.files[:3])}",
         }
         measure = _audit_in_duckdb if counts_only else _audit_in_memory

@@ -5,6 +5,13 @@ NaN, never a number that looks fair. Fairness values are computed in exact fract
 weights and rounded once. So a P-rule of four fifths is the float 0.8 and passes ``>= 0.8``.
 """
 
+from commod.metrics._abroca import (
+    RocComparison,
+    RocGap,
+    abroca,
+    compare_roc_curves,
+    group_auc,
+)
 from commod.metrics._changes import ChangeCounts, change_locality, change_rate, count_changes
 from commod.metrics._concepts import concept_redundancy, concept_sparsity
 from commod.metrics._fairness import (
@@ -30,10 +37,14 @@ __all__ = [
     "GroupRates",
     "OutscoringProbability",
     "PairShare",
+    "RocComparison",
+    "RocGap",
     "ScoreAgreement",
+    "abroca",
     "adverse_impact_ratio",
     "change_locality",
     "change_rate",
+    "compare_roc_curves",
     "concept_redundancy",
     "concept_sparsity",
     "count_changes",
@@ -41,6 +52,7 @@ __all__ = [
     "fairness_by_stratum",
     "fairness_value",
     "false_positive_rate_difference",
+    "group_auc",
     "group_rates",
     "outscoring_probability",
     "p_rule",

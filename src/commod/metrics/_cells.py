@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commod._text import n_of
 from commod.exceptions import InputError
-from commod.metrics._comparison import CellRows, Comparison, comparisons
+from commod.metrics._comparison import CellRows, GroupComparison, comparisons
 from commod.metrics._constraint import Constraint
 
 FloatArray = NDArray[np.float64]
@@ -52,13 +52,14 @@ def strata_of(
     n_groups: int,
     label: BoolArray | None,
     is_counted: BoolArray | None = None,
+    n_people: IntArray | None = None,
 ) -> Strata:
     """Return the strata of a conditional constraint; `codes` (n,) index the values `labels`.
 
     A group is compared in a stratum where every number that is compared counts at least `min_rows`
     of its rows: all of them, or those with one true label. Only rows `is_counted` (n,) count; all
-    of them if None. An average over strata needs the same groups everywhere, so it leaves out
-    strata where one of them is too small.
+    of them if None. A row stands for one person, or for `n_people` (n,). An average over strata
+    needs the same groups everywhere, so it leaves out strata where one of them is too small.
     """
     assert constraint.within is not None
     kept = group >= 0 if is_counted is None else (group >= 0) & is_counted
@@ -67,8 +68,9 @@ def strata_of(
         only = measure.label if measure.needs_labels else None
         counted = kept if only is None or label is None else kept & (label == only)
         cell = codes[counted] * n_groups + group[counted]
-        sizes = np.bincount(cell, minlength=smallest.size).reshape(smallest.shape)
-        smallest = np.minimum(smallest, sizes)
+        people = None if n_people is None else n_people[counted]
+        sizes = np.bincount(cell, people, minlength=smallest.size).reshape(smallest.shape)
+        smallest = np.minimum(smallest, sizes.astype(np.int64))
     is_large = smallest >= max(constraint.within.min_rows, 1)
     needed = n_groups if constraint.within.over == "average" else constraint.min_groups
     is_kept = is_large.sum(axis=1) >= needed
@@ -111,6 +113,8 @@ class CellTable:
     - `stratum` (n,): the combination of strata; its cells are the same number for each of them.
     - `rows`: what each row of the table holds for each constraint, as their strata differ.
     - `is_compared`: for each constraint, which groups are compared in each of its strata.
+    - `probabilities` (n, G): those of the groups where these are not known. `index` is then the
+      most likely cell, and sums are expectations.
     """
 
     constraints: tuple[Constraint, ...]
@@ -119,6 +123,7 @@ class CellTable:
     n_groups: int
     rows: tuple[CellRows, ...]
     is_compared: tuple[BoolArray, ...]
+    probabilities: FloatArray | None = None
 
     @classmethod
     def of(
@@ -128,6 +133,7 @@ class CellTable:
         group: IntArray,
         n_groups: int,
         label: BoolArray | None,
+        probabilities: FloatArray | None = None,
     ) -> CellTable:
         """Return the cells of the people whose `group` (n,) is not −1.
 
@@ -147,7 +153,7 @@ class CellTable:
         label_rows = np.tile([-1 if v is None else int(v) for v in labels], len(members[0]))
         rows = tuple(CellRows(np.repeat(m, len(labels)), label_rows) for m in members)
         compared = tuple(one.is_compared for one in strata)
-        return cls(tuple(constraints), index, joint, n_groups, rows, compared)
+        return cls(tuple(constraints), index, joint, n_groups, rows, compared, probabilities)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -156,11 +162,14 @@ class CellTable:
 
     def totals(self, values: FloatArray) -> FloatArray:
         """Return the sum of `values` (n,) in each cell, shape (R, G)."""
+        if self.probabilities is not None:
+            row = np.where(self.index < 0, -1, self.index // self.n_groups)
+            return expected_totals(row, self.shape[0], self.probabilities, values)
         n_cells = self.shape[0] * self.shape[1]
         sums = np.bincount(self.index + 1, values, minlength=n_cells + 1)[1:]
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
 
-    def comparisons(self, i: int, sizes: FloatArray) -> list[Comparison]:
+    def comparisons(self, i: int, sizes: FloatArray) -> list[GroupComparison]:
         """Return the comparisons of the i-th constraint where cells have `sizes` (R, G)."""
         return comparisons(self.constraints[i], self.rows[i], sizes, self.is_compared[i])
 
@@ -169,8 +178,23 @@ class CellTable:
         return worst_value(self.constraints[i], self.comparisons(i, sizes), positives.ravel())
 
 
+def expected_totals(
+    row: IntArray, n_rows: int, probabilities: FloatArray, values: FloatArray
+) -> FloatArray:
+    """Return the expected sum of `values` (n,) in each cell, (n_rows, G).
+
+    Person i is in row `row[i]` of the cells, or in none for −1, and in a group with
+    `probabilities` (n, G).
+    """
+    sums = [
+        np.bincount(row + 1, values * shares, minlength=n_rows + 1)[1:]
+        for shares in probabilities.T
+    ]
+    return np.stack(sums, axis=1).astype(np.float64, copy=False)
+
+
 def worst_value(
-    constraint: Constraint, compared: Sequence[Comparison], positives: FloatArray
+    constraint: Constraint, compared: Sequence[GroupComparison], positives: FloatArray
 ) -> float:
     """Return the least fair value of some comparisons at `positives` (A,).
 

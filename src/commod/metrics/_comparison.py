@@ -5,7 +5,7 @@ per group. x (A,) are the positives of all A = R·G cells, row by row. Whatever 
 decisions of people only through a constraint, depends on x alone:
 
 - `Measures` holds one number per group, a ratio of two affine functions of x.
-- `Comparison` says how these numbers are compared: by ratio, by difference, or with a bound.
+- `GroupComparison` says how these numbers are compared: by ratio, by difference, or with a bound.
 - `comparisons` writes a constraint as comparisons; its metric is that of the least fair one.
 """
 
@@ -96,7 +96,7 @@ class LinearForm(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class GroupComparison:
     """How the numbers of some groups are compared; its value is one number.
 
     - `kind`: "ratio" (lowest over highest), "difference" (highest minus lowest, summed over the
@@ -116,7 +116,7 @@ class Comparison:
         """Return whether all numbers are linear in x."""
         return all(table.denominator is None for table in self.tables)
 
-    def per_rate(self, sizes: FloatArray) -> Comparison:
+    def per_rate(self, sizes: FloatArray) -> GroupComparison:
         """Return the same comparison as a function of the rates x / sizes; `sizes` is (A,)."""
         return replace(self, tables=tuple(table.per_rate(sizes) for table in self.tables))
 
@@ -180,7 +180,7 @@ class CellRows(NamedTuple):
 
 def comparisons(
     constraint: Constraint, rows: CellRows, sizes: FloatArray, is_compared: BoolArray
-) -> list[Comparison]:
+) -> list[GroupComparison]:
     """Return the comparisons of a constraint, one per stratum, or one for their average.
 
     `sizes` (R, G) is the weight of the people of each cell, and `is_compared` (n_strata, G) says
@@ -211,7 +211,7 @@ def comparisons(
         parts = [tuple(tables)] if constraint.comparison == "difference" else [(t,) for t in tables]
         place = stratum if constraint.within is not None else None
         kind: Kind = "difference" if constraint.comparison == "largest" else constraint.comparison
-        result += [Comparison(kind, part, place, tuple(groups.tolist())) for part in parts]
+        result += [GroupComparison(kind, part, place, tuple(groups.tolist())) for part in parts]
     return result
 
 

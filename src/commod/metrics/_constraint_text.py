@@ -74,20 +74,31 @@ SELECTION, TPR, FPR = "selection rate", "true positive rate", "false positive ra
 _SHORT = {TPR: "TPR", FPR: "FPR"}  # in names of metrics
 
 
+class _Naming(NamedTuple):
+    """How the forms of one measure are called; the ratio or the difference has the name alone."""
+
+    parity: str
+    ratio_metric: str
+    slug: str
+    is_ratio_first: bool = False
+
+
+def _naming(measure: str) -> _Naming:
+    if measure == SELECTION:
+        return _Naming("demographic_parity", "P-rule", "rate", True)
+    slug = measure.lower().replace(" ", "_")
+    if measure == "error ratio":
+        return _Naming(slug, "ratio of error ratios", slug, True)
+    parity = "predictive_parity" if measure == "precision" else f"{slug}_parity"
+    return _Naming(parity, f"{_SHORT.get(measure, measure)} ratio", slug)
+
+
 def _forms_of(measure: str) -> Iterator[Form]:
     """Yield the forms of one measure: parity by ratio and by difference, floor and ceiling."""
-    slug, short = measure.lower().replace(" ", "_"), _SHORT.get(measure, measure)
-    name, metric = f"{slug}_parity", f"{short} ratio"
-    is_ratio_first = False  # the form that has the name alone
-    if measure == SELECTION:
-        name, metric, slug, is_ratio_first = "demographic_parity", "P-rule", "rate", True
-    elif measure == "precision":
-        name = "predictive_parity"
-    elif measure == "error ratio":
-        name, metric, is_ratio_first = slug, "ratio of error ratios", True
+    name, metric, slug, is_ratio_first = _naming(measure)
     names = (name, f"{name} difference") if is_ratio_first else (f"{name} ratio", name)
     yield Form(names[0], metric, (measure,), "ratio")
-    yield Form(names[1], f"{short} gap", (measure,), "difference")
+    yield Form(names[1], f"{_SHORT.get(measure, measure)} gap", (measure,), "difference")
     yield Form(f"minimum_{slug}", f"lowest {measure}", (measure,), "floor")
     yield Form(f"maximum_{slug}", f"highest {measure}", (measure,), "ceiling")
 

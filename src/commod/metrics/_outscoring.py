@@ -247,10 +247,10 @@ class Sides:
             change,
             int(n_changed) if pairs.is_certain else n_changed,
             int(n_others) if pairs.is_certain else n_others,
-            *_as_share(pairs.estimate(level)),
-            overall=_as_share(side.without_groups().count_pairs(changed).estimate(level)),
+            *as_pair_share(pairs.estimate(level)),
+            overall=as_pair_share(side.without_groups().count_pairs(changed).estimate(level)),
             by_group={
-                label: _as_share(pairs.of_group(i).estimate(level))
+                label: as_pair_share(pairs.of_group(i).estimate(level))
                 for i, label in enumerate(group_labels)
             },
             true_share_changed=true_shares[0],
@@ -263,6 +263,7 @@ def _mean(values: BoolArray, weight: FloatArray) -> float:
     return float(values @ weight) / total if total > 0 else math.nan
 
 
-def _as_share(figure: Estimate) -> PairShare:
+def as_pair_share(figure: Estimate) -> PairShare:
+    """Return a figure and its interval with NaN where they are not known."""
     ends = (math.nan if end is None else end for end in (figure.value, figure.low, figure.high))
     return PairShare(*ends)

@@ -154,7 +154,7 @@ class GroupPairs:
         weight = self.pairs / self.pairs.sum()
         used = self.pairs > 0
         total = float((weight[used] ** 2) @ variance[used])
-        return Estimate(share, *_interval(share, total, n_smaller, (1 - level) / 2))
+        return Estimate(share, *pair_share_interval(share, total, n_smaller, (1 - level) / 2))
 
     def of_group(self, i: int) -> GroupPairs:
         """Return the pairs of one group."""
@@ -169,7 +169,14 @@ class GroupPairs:
         )
 
 
-def _interval(share: float, variance: float, n: float, alpha: float) -> tuple[float, float]:
+def pair_share_interval(
+    share: float, variance: float, n: float, alpha: float
+) -> tuple[float, float]:
+    """Return the interval of a share of pairs on the logit scale, each end with error `alpha`.
+
+    `n` is the number of people on the smaller side. It decides where no pair, or every pair, is
+    won: the variance is 0 there.
+    """
     z = float(ndtri(alpha))
     if not 1e-12 < share < 1 - 1e-12:
         widest = z * z / (n + z * z)  # Wilson's bound for 0 of n, and for n of n

@@ -62,7 +62,7 @@ def adverse_impact_ratio(
     rows = read_decisions(None, y_pred, sensitive_features, pos_label, sample_weight)
     labels = rows.groups.labels
     rates = group_shares(rows.decisions, rows.groups.codes, len(labels), rows.weight)
-    highest = rates[_reference_index(labels, reference, rates)]
+    highest = rates[reference_index(labels, reference, rates)]
     ratios = rates / highest if highest > 0 else np.full(len(rates), math.nan)
     return dict(zip(labels, ratios.tolist(), strict=True))
 
@@ -120,7 +120,7 @@ def standardized_mean_difference(
     deviation = math.sqrt(
         np.average((values - np.average(values, weights=weight)) ** 2, weights=weight)
     )
-    index = _reference_index(labels, reference, means)
+    index = reference_index(labels, reference, means)
     return dict(zip(labels, mean_differences(means, index, deviation).tolist(), strict=True))
 
 
@@ -131,7 +131,7 @@ def mean_differences(means: FloatArray, reference: int, deviation: float) -> Flo
     return (means - means[reference]) / deviation
 
 
-def _reference_index(labels: Any, reference: Any, values: FloatArray) -> int:
+def reference_index(labels: Any, reference: Any, values: FloatArray) -> int:
     """Return the position of the reference group: as named, or that of the highest value."""
     if reference is None:
         return 0 if np.isnan(values).all() else int(np.nanargmax(values))

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 from commod._data.columns import LARGEST
 from commod._record import Value
-from commod.bounds._counts import read_target
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
 from commod.patch.calibration_check import check_calibration
+from commod.patch.constraints_check import check_constraints
 from commod.patch.content import (
     SCHEMA,
     BinColumn,
@@ -85,9 +85,7 @@ def _kind(label: Value) -> str:
 
 def _check_asked(content: Content) -> None:
     asked, ratio = content.asked, content.ratio
-    constraint = get_constraint(asked.constraints)
-    if asked.target is not None:
-        read_target(constraint, asked.target)
+    check_constraints(content)
     raising_is_gain = content.labels.favorable == content.labels.positive
     gates = {
         "any": (True, True),

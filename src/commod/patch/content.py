@@ -20,7 +20,7 @@ from commod._data.encoding import (
     Encoding,
     NumericTerms,
 )
-from commod._record import ScoreMap, Value
+from commod._record import FurtherConstraint, ScoreMap, Value
 from commod._record.plain import ADDED_LATER
 from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, Scorecard
 
@@ -196,7 +196,10 @@ class Labels:
 
 @dataclass(frozen=True)
 class PatchRequest:
-    """The request behind the update; None for a part that was not requested."""
+    """The request behind the update; None for a part that was not requested.
+
+    `constraints` is the name of the first constraint, with its condition, and `target` its bound.
+    """
 
     constraints: str
     target: float | None
@@ -205,11 +208,24 @@ class PatchRequest:
     max_accuracy_loss: float | None
     max_volume_change: float | None
     confidence: float | None
+    further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)
+
+
+@dataclass(frozen=True)
+class FurtherReached:
+    """The metric of a further constraint before and after; None where it is unknown."""
+
+    before: float | None
+    after: float | None
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The figures of the update on the rows that `rows` names; None for an unknown figure."""
+    """The figures of the update on the rows that `rows` names; None for an unknown figure.
+
+    `metric` and `fairness_*` are those of the first constraint; `further` has the others in the
+    order of the request. `target_met` says whether all constraints hold.
+    """
 
     rows: str
     n_rows: int
@@ -225,6 +241,7 @@ class Reached:
     target_met: bool | None
     promised: bool | None
     in_words: str
+    further: tuple[FurtherReached, ...] = field(default=(), metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from commod._record import Value
-from commod._text import label_text, n_of, plain, visible
+from commod._record import FurtherConstraint, Value
+from commod._text import label_text, n_of, number, plain, visible
 from commod.metrics._constraint import get_constraint
 from commod.patch.calibration_text import calibration_differences, calibration_lines
 from commod.patch.content import (
@@ -19,6 +19,7 @@ from commod.patch.content import (
     Content,
     DistanceBinColumn,
     DistanceColumn,
+    FurtherReached,
     MarginColumn,
     NumberColumn,
     TermPoints,
@@ -175,7 +176,20 @@ def _asked_text(content: Content) -> list[str]:
     conditions = "; ".join([goal, f"direction {asked.direction.replace('_', ' ')}", *limits])
     counted = label_text(None, content.labels.compared)
     metric = get_constraint(asked.constraints).metric_of(counted)
-    return [f"Requested: {plain(metric)}, {conditions}.", plain(reached.in_words)]
+    lines = [f"Requested: {plain(metric)}, {conditions}."]
+    if asked.further:
+        lines.append(f"Requested at the same time: {'; '.join(_further_texts(content))}.")
+    return [*lines, plain(reached.in_words)]
+
+
+def _further_texts(content: Content) -> Iterator[str]:
+    """Yield each further constraint with its bound, and its metric before and after."""
+    counted = label_text(None, content.labels.compared)
+    for one, reached in zip(content.asked.further, content.reached.further, strict=True):
+        constraint = get_constraint(one.constraints)
+        bound = "no bound" if one.bound is None else f"at {constraint.sign} {one.bound:g}"
+        figures = " → ".join(number(value, 3) for value in (reached.before, reached.after))
+        yield f"{plain(constraint.metric_of(counted))}, {bound} ({figures})"
 
 
 def _origin_text(content: Content) -> list[str]:
@@ -329,5 +343,7 @@ def _value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, tuple):
-        return ", ".join(map(_value, value))
+        return ", ".join(map(_value, value)) or "none"
+    if isinstance(value, FurtherConstraint | FurtherReached):
+        return " ".join(_value(part) for part in vars(value).values())
     return "none" if value is None else plain(str(value))

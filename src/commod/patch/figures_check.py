@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from commod._text import label_text
 from commod.exceptions import InputError
-from commod.metrics._constraint import get_constraint
+from commod.patch.constraints_check import reached_in, stated_in
 from commod.patch.content import ColumnOfScore, Content
 
 ROUNDING = 1e-9  # of a share: a sum of weights may exceed 1 by this much
@@ -74,14 +74,17 @@ def _check_target(content: Content) -> None:
     claimed = [name for name, is_claimed in claims.items() if is_claimed]
     if asked.target is None or not claimed:
         return
-    constraint, fairness = get_constraint(asked.constraints), reached.fairness_after
-    if fairness is None or constraint.shortfall(fairness, asked.target) > ROUNDING:
-        shown = "not known" if fairness is None else repr(fairness)
-        metric = constraint.metric_of(label_text(None, content.labels.compared))
-        raise InputError(
-            f"The patch has {claimed[0]} = true for {metric} {constraint.sign} "
-            f"{asked.target:g}, but its fairness_after is {shown}."
-        )
+    for (constraint, bound), figures in zip(stated_in(content), reached_in(content), strict=True):
+        fairness = figures.after
+        if bound is not None and (
+            fairness is None or constraint.shortfall(fairness, bound) > ROUNDING
+        ):
+            shown = "not known" if fairness is None else repr(fairness)
+            metric = constraint.metric_of(label_text(None, content.labels.compared))
+            raise InputError(
+                f"The patch has {claimed[0]} = true for {metric} {constraint.sign} "
+                f"{bound:g}, but its fairness_after is {shown}."
+            )
 
 
 def _check_promise(content: Content) -> None:
@@ -102,8 +105,12 @@ def _check_unchanged(content: Content) -> None:
     reached = content.reached
     if reached.change_rate != 0 and (reached.n_gains, reached.n_losses) != (0, 0):
         return
-    for name in ("fairness", "accuracy"):
-        before, after = (getattr(reached, f"{name}_{when}") for when in ("before", "after"))
+    pairs = [
+        (name, *(getattr(reached, f"{name}_{when}") for when in ("before", "after")))
+        for name in ("fairness", "accuracy")
+    ]
+    pairs += [("fairness", figures.before, figures.after) for figures in reached.further]
+    for name, before, after in pairs:
         is_same = before is None or after is None or abs(before - after) <= ROUNDING
         if not is_same or (before is None) != (after is None):
             raise InputError(

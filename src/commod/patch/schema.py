@@ -30,8 +30,8 @@ DEFAULTS: Mapping[str, Any] = {
 }
 
 
-# Fields that a file has only where they are known: files of version 2 from before 0.2 lack them.
-LEFT_OUT_IF_NONE = (("labels", "counted"),)
+# Fields that a file has only where they say something: files from before 0.2 lack them.
+LEFT_OUT_IF_EMPTY = (("labels", "counted"), ("asked", "further"), ("reached", "further"))
 
 
 def version_of(schema: Any) -> int:
@@ -79,8 +79,8 @@ def as_version(plain: dict[str, Any], version: int, absent: Collection[str] = ()
     changed = {**plain, "schema": f"{FAMILY}/{version}"}
     for _, holder, name in _fields(changed, [*_added_after(version), *absent]):
         del holder[name]
-    for part, name in LEFT_OUT_IF_NONE:
-        if changed[part].get(name) is None:
+    for part, name in LEFT_OUT_IF_EMPTY:
+        if changed[part].get(name) in (None, []):
             changed[part] = {key: value for key, value in changed[part].items() if key != name}
     return changed
 

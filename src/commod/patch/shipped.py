@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from commod._record import Audit, Gap, Shipped
+from commod._record import Audit, FurtherConstraint, Gap, Shipped
 from commod._text import label_text, shorten
 from commod.exceptions import InputError
+from commod.patch.constraints_check import reached_in, stated_in
 from commod.patch.content import Content, term_points_of
 
 CAPS = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence")
@@ -42,6 +43,17 @@ def value_text(value: Any) -> str:
     return "none" if value is None else shorten(value, 100)
 
 
+def further_text(further: Sequence[FurtherConstraint]) -> str:
+    """Return further constraints with their bounds as text.
+
+    Examples
+    --------
+    >>> further_text([FurtherConstraint("minimum_rate", 0.3)])
+    'minimum_rate 0.3'
+    """
+    return "; ".join(f"{one.constraints} {value_text(one.bound)}" for one in further) or "none"
+
+
 def check_audit(audit: Any) -> Audit:
     """Return the audit; refuse anything else."""
     if not isinstance(audit, Audit):
@@ -67,6 +79,9 @@ def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
     ]
     if asked.target is not None:
         pairs.append(("target", asked.target, request.target))
+    if asked.further != request.further:
+        own, audited = map(further_text, (asked.further, request.further))
+        pairs.append(("further constraints", own, audited))
     if request.direction != "any":
         pairs.append(("direction", asked.direction, request.direction))
     if request.threshold is not None:
@@ -134,16 +149,18 @@ def shipped_of(content: Content, sha256: str, audit: Audit) -> Shipped:
         versions=content.versions,
         promised=content.reached.promised,
         score_is_for=labels.positive,
+        further=asked.further,
     )
 
 
 def _gaps(content: Content, audit: Audit) -> Iterator[Gap]:
     reached = content.reached
-    measured = (f for f in audit.fairness if f.constraints == content.asked.constraints)
-    fairness = next((f.after.value for f in measured), None)
+    counted = label_text(None, content.labels.compared)
     accuracy = None if audit.quality is None else audit.quality.accuracy_after.value
-    metric = f"{reached.metric} of {label_text(None, content.labels.compared)}"
-    yield _gap(metric, "number", reached.fairness_after, fairness)
+    for (constraint, _), figures in zip(stated_in(content), reached_in(content), strict=True):
+        measured = (f for f in audit.fairness if f.constraints == constraint.name)
+        fairness = next((f.after.value for f in measured), None)
+        yield _gap(constraint.metric_of(counted), "number", figures.after, fairness)
     yield _gap("accuracy", "percent", reached.accuracy_after, accuracy)
     yield _gap("changed decisions", "percent", reached.change_rate, audit.changes.rate.value)
 

@@ -18,6 +18,7 @@ from commod.patch.content import (
     SCHEMA,
     Base,
     Content,
+    FurtherReached,
     Labels,
     LeftOut,
     PatchRequest,
@@ -28,6 +29,7 @@ from commod.patch.content import (
 from commod.patch.fingerprint import columns_digest, model_digest
 from commod.patch.versions import PACKAGE, library_versions
 from commod.updates._interface import AllowedChanges
+from commod.updates._stated import further_constraints
 
 
 def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
@@ -113,21 +115,26 @@ def _base(update: Any) -> Base:
 
 
 def _constraint(update: Any) -> Constraint:
-    """Return the constraint of an update, whose name can be read back from the patch."""
+    """Return the first constraint of an update; refuse names that a patch could not read back."""
     constraints = update._requirements.constraints
-    if len(constraints) > 1:
-        names = " and ".join(constraint.name for constraint in constraints)
-        raise InputError(
-            f"A patch states one constraint, but this update has {len(constraints)}: {names}."
-        )
-    constraint: Constraint = constraints[0]
-    is_known = constraint.name in CONSTRAINTS or constraint.name.partition(" within ")[0] in FORMS
-    if not is_known or get_constraint(constraint.name) != constraint:
-        raise InputError(
-            f"A patch names its constraint, but {constraint.name!r} is no name of "
-            "commod.constraints, so the patch could not be read."
-        )
-    return constraint
+    for constraint in constraints:
+        name = constraint.name
+        is_known = name in CONSTRAINTS or name.partition(" within ")[0] in FORMS
+        if not is_known or get_constraint(name) != constraint:
+            raise InputError(
+                f"A patch names its constraints, but {name!r} is no name of commod.constraints, so "
+                "the patch could not be read."
+            )
+    first: Constraint = constraints[0]
+    return first
+
+
+def _further_reached(update: Any) -> tuple[FurtherReached, ...]:
+    names = [one.constraints for one in further_constraints(update._requirements)]
+    return tuple(
+        FurtherReached(_known(update.base_values_[name]), _known(update.values_[name]))
+        for name in names
+    )
 
 
 def _asked(update: Any) -> PatchRequest:
@@ -138,6 +145,7 @@ def _asked(update: Any) -> PatchRequest:
         target=None if is_budget else float(update.target_),
         direction=update.fitted_param("direction", "any"),
         **{name: _known(update.fitted_param(name)) for name in limits},
+        further=further_constraints(update._requirements),
     )
 
 
@@ -158,6 +166,7 @@ def _reached(update: Any) -> Reached:
         target_met=getattr(update, "reached_", None),
         promised=getattr(update, "promised_", None),
         in_words=update._status_without_names(),
+        further=_further_reached(update),
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, worst_value
-from commod.metrics._comparison import Comparison
+from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
 from commod.metrics._requirements import Requirements
 from commod.updates._fit_rows import FitRows
@@ -75,7 +75,8 @@ class ComparedCells:
         """Return the cells of all constraints of a fit."""
         group, n_groups = rows.large_groups
         people = (rows.strata, group, n_groups, rows.label, rows.weight)
-        return cls.of_people(constraint, standing, *people)
+        made = cls.of_people(constraint, standing, *people)
+        return replace(made, table=replace(made.table, probabilities=rows.probabilities))
 
     @classmethod
     def of_people(
@@ -111,10 +112,10 @@ class ComparedCells:
     @cached_property
     def sizes(self) -> Counts:
         """Return the number of rows in each cell, (R, G)."""
-        return self.table.totals(np.ones(len(self.weight))).astype(np.int64)
+        return np.rint(self.table.totals(np.ones(len(self.weight)))).astype(np.int64)
 
     @cached_property
-    def by_rates(self) -> list[list[Comparison]]:
+    def by_rates(self) -> list[list[GroupComparison]]:
         """Return the comparisons of each constraint as functions of the weighted rates, (A,)."""
         weights = self.table.totals(self.weight)
         return [
@@ -123,12 +124,14 @@ class ComparedCells:
         ]
 
     @cached_property
-    def by_counts(self) -> list[list[Comparison]]:
+    def by_counts(self) -> list[list[GroupComparison]]:
         """Return the comparisons of each constraint as functions of the numbers of positives."""
         sizes = self.sizes.astype(np.float64)
         return [self.table.comparisons(i, sizes) for i in range(len(self.table.constraints))]
 
-    def required(self, target: float, *, by_counts: bool = False) -> list[tuple[Comparison, float]]:
+    def required(
+        self, target: float, *, by_counts: bool = False
+    ) -> list[tuple[GroupComparison, float]]:
         """Return all comparisons with their bounds, where the first constraint has a target."""
         compared = self.by_counts if by_counts else self.by_rates
         bounds = (target, *self.bounds)

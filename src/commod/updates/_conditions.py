@@ -46,7 +46,7 @@ def read_strata(
     for constraint in constraints:
         if constraint.within is None:
             continue
-        coded = _read_condition(X, constraint.within.column)
+        coded = read_condition(X, constraint.within.column)
         codes = coded.codes.astype(np.intp)
         strata[constraint] = strata_of(
             constraint, codes, coded.values, group, n_groups, label, is_counted
@@ -54,7 +54,7 @@ def read_strata(
     return strata
 
 
-def _read_condition(X: Any, name: str) -> Coded:
+def read_condition(X: Any, name: str) -> Coded:
     """Return the values of a column of X; missing values are refused."""
     columns = {column.name: column for column in read_columns(X, only={name})}
     names = list(columns)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.group_probabilities import read_group_probabilities
+from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.parameters import check_choice, check_flag
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_costs
@@ -22,6 +24,7 @@ CHOICES = {
     "sample": ("auto", "all"),
     "score_edit": SCORE_EDITS,
     "target_on": ("new_rows", "fit_rows"),
+    "unknown_groups": UNKNOWN_GROUPS,
 }
 
 
@@ -78,6 +81,27 @@ def check_labels_given(update: Any, is_given: bool) -> None:
     for name, is_used in uses.items():
         if is_used and not is_given:
             raise InputError(f"{name} compares decisions with labels, but y is None. Pass y.")
+
+
+def given_groups(update: Any, X: Any, sensitive_features: Any, sensitive_probabilities: Any) -> Any:
+    """Return the sensitive features, or the groups with the probabilities given in their place."""
+    if sensitive_probabilities is None:
+        return sensitive_features
+    if sensitive_features is not None:
+        raise InputError(
+            "sensitive_features and sensitive_probabilities were both given. Pass one of them. "
+            "Where the group of some people is known, give it the probability 1.",
+            parameter="sensitive_probabilities",
+        )
+    if update.confidence is not None:
+        raise InputError(
+            "confidence and sensitive_probabilities cannot be used together: the promise counts "
+            "people of each group, and probabilities do not say who these people are. Leave "
+            "confidence out, or pass sensitive_features of people whose group is known.",
+            parameter="confidence",
+        )
+    check_same_rows({"X": X, "sensitive_probabilities": sensitive_probabilities})
+    return read_group_probabilities(sensitive_probabilities)
 
 
 def read_change_cost(X: Any, change_cost: Any, n_rows: int) -> NDArray[np.float64] | None:

@@ -17,6 +17,7 @@ from commod.scorecard import DISTANCE_COLUMN, distances
 from commod.updates._fit_rows import FitRows
 from commod.updates._problem import FitProblem, check_monotone
 from commod.updates._soft_cells import cell_models, with_soft_cells
+from commod.updates._unknown_groups import proven_limit
 from commod.updates.ratio import with_score_columns
 
 Numeric = Literal["unit", "bins"]
@@ -132,8 +133,7 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
         bounds = problem.compared.loosened(decisions).bounds
         loosened = (one._replace(bound=b) for one, b in zip(problem.standing, bounds, strict=True))
         problem = problem.with_standing(tuple(loosened))
-    limit = problem.limit(fairness, is_rough=False)
-    limits = limit, unknown if is_slow else problem.cost_limit(fairness)
+    limits = proven_limit(problem, fairness), unknown if is_slow else problem.cost_limit(fairness)
     limit, cost_limit = (unknown if np.isinf(value) else value for value in limits)
     return ChangeCosts(limit, cost, cost_limit)
 

@@ -268,6 +268,8 @@ class OutsideRows:
     def of(cls, kept: KeptUpdate) -> OutsideRows | None:
         """Return the outside rows; None where a stratum that may change has too few of them."""
         problem, rows = kept.problem, kept.problem.rows
+        if rows.probabilities is not None:  # people of one stratum differ in their probabilities
+            return None
         label = np.zeros(len(rows), dtype=bool) if rows.label is None else rows.label
         stratum = 4 * (problem.cells.index + 1) + 2 * rows.base.decisions + label
         part = draw_folds(problem)

@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 
 # Internal targets, as shares of the way from the stated target to the strictest one.
 POSITIONS = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.27, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 1.0)
+MAX_GROWTH = 3.0  # times the changes for the stated target, where no internal target is enough
 MAX_SPREAD_OF_CHANGES = 0.1  # over the folds: a larger spread means different kinds of updates
 
 
@@ -73,7 +74,8 @@ def internal_targets(constraint: Constraint, target: float) -> list[float]:
 def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> Expectation:
     """Return the loosest internal target whose update is expected to reach the stated one.
 
-    Where none does, the expectation is that of the fairest one.
+    Where none does, the expectation is that of the fairest one; an update that changes far more
+    people than the stated target asks for is not taken.
     """
     tried: list[float] = []
     measured: list[ExpectedFigures] = []
@@ -87,7 +89,9 @@ def expect_target(new_rows: NewRows, constraint: Constraint, target: float) -> E
         if constraint.is_met(fairness[-1], target):
             break
     if not constraint.is_met(fairness[-1], target):
-        fairest = int(np.argmin(constraint.shortfall(fairness, target)))
+        changes = np.array([figures.change_rate for figures in measured])
+        is_alike = ~(changes > MAX_GROWTH * changes[0])
+        fairest = int(np.argmin(np.where(is_alike, constraint.shortfall(fairness, target), np.inf)))
         has_tried_all = len(tried) == len(POSITIONS)
         return Expectation(
             tried[fairest], measured[fairest], is_reached=False, has_tried_all=has_tried_all

@@ -146,7 +146,7 @@ def _cell_name(problem: FitProblem, cell: int) -> str:
     """Return a cell in words: its group and, where it counts, its true label and strata."""
     table = problem.compared.table
     row, group = np.unravel_index(cell, table.shape)
-    compared = np.unique(problem.rows.groups.codes[problem.rows.in_constraint])
+    compared = np.flatnonzero(problem.rows.is_large_group)
     name = f"group {shown(problem.rows.group_names[compared[group]])}"
     for constraint, rows in zip(table.constraints, table.rows, strict=True):
         stratum = int(rows.stratum[row])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from commod._data.groups import Groups
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
 from commod._text import MAX_LISTED_GROUPS, list_names, n_of, shown, verb, visible
 from commod.exceptions import BaseModelWarning, DataWarning, InputError
-from commod.metrics._cells import Strata
+from commod.metrics._cells import CellTable, Strata
 from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 from commod.metrics._fairness import fairness_of
 from commod.metrics._outscoring import Sides
@@ -33,6 +33,10 @@ class FitRows:
     `group_names` are the labels of the groups as different texts. `change_cost` (n,) is what the
     user says that a change of each row costs; None where nothing is said. `strata` are those of
     the constraints that have a condition.
+
+    A row whose group is not known is not `in_constraint`; its code is −1. Where users state
+    probabilities of the groups, all rows are in the constraint, and rates are expectations.
+    `kept_groups` (n_groups,) are then the groups that are large enough.
     """
 
     columns: list[Column]
@@ -44,6 +48,7 @@ class FitRows:
     group_names: tuple[str, ...]
     change_cost: NDArray[np.float64] | None = None
     strata: Mapping[Constraint, Strata] = field(default_factory=dict)
+    kept_groups: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -51,11 +56,15 @@ class FitRows:
     def fairness(self, constraints: ConstraintLike, decisions: Decisions) -> float:
         """Return the metric of `constraints` over the groups that are large enough."""
         codes, n_groups = self.large_groups
+        constraint = get_constraint(constraints)
+        strata = self.strata_of(constraint)
+        if self.probabilities is not None:
+            cells = [constraint], [strata], codes, n_groups, self.label, self.probabilities
+            table = CellTable.of(*cells)
+            return table.value(0, table.totals(self.weight), table.totals(self.weight * decisions))
         kept = slice(None) if self.in_constraint.all() else self.in_constraint
         label = None if self.label is None else self.label[kept]
         weight = self.weight[kept]
-        constraint = get_constraint(constraints)
-        strata = self.strata_of(constraint)
         if not self.in_constraint.all():
             strata = strata.take(np.flatnonzero(self.in_constraint))
         figures = decisions[kept], label, codes[kept], n_groups, weight
@@ -73,10 +82,25 @@ class FitRows:
 
         A row whose group is left out of the constraint has −1.
         """
-        codes = self.groups.codes
-        is_large = np.bincount(codes, self.in_constraint) > 0
-        number = np.cumsum(is_large) - 1
-        return np.where(self.in_constraint, number[codes], -1), int(is_large.sum())
+        if self.probabilities is not None:
+            return self.probabilities.argmax(axis=1), self.probabilities.shape[1]
+        is_large = self.is_large_group
+        number = np.append(np.cumsum(is_large) - 1, -1)  # the code −1 points at the last entry
+        codes = number[self.groups.codes]
+        return np.where(self.in_constraint, codes, -1), int(is_large.sum())
+
+    @property
+    def is_large_group(self) -> NDArray[np.bool_]:
+        """Return which groups are in the constraint, shape (n_groups,)."""
+        if self.kept_groups is not None:
+            return self.kept_groups
+        return self.groups.count(self.in_constraint) > 0
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64] | None:
+        """Return the probabilities of the groups in the constraint, (n, n_large); None if known."""
+        stated = self.groups.probabilities
+        return None if stated is None else stated[:, self.is_large_group]
 
     @cached_property
     def sides(self) -> Sides:
@@ -85,6 +109,8 @@ class FitRows:
         Positive decisions count as favourable; `turned` is for the other case.
         """
         codes, n_groups = self.large_groups
+        if self.probabilities is not None:  # nobody's group is certain: all people are compared
+            codes, n_groups = np.zeros_like(codes), 1
         counted = np.where(self.weight > 0, codes, -1)
         return Sides.of(self.base.for_positive.scores, self.base.decisions, counted, n_groups)
 
@@ -101,8 +127,9 @@ def rows_of_large_groups(
     """Return which rows belong to a group with enough rows of positive weight, shape (n,).
 
     Smaller groups are left out of the constraint, with a warning. `names` are those of the groups.
+    A row without a group belongs to none. With probabilities, every row belongs to some group.
     """
-    sizes = np.bincount(groups.codes[weight > 0], minlength=len(groups.labels))
+    sizes = groups.count(weight > 0)
     is_large = sizes >= min_group_size
     if is_large.sum() < 2:
         counts = [f"{shown(g)}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
@@ -123,7 +150,16 @@ def rows_of_large_groups(
             DataWarning,
             stacklevel=5,
         )
-    return np.asarray(is_large[groups.codes])
+    if groups.probabilities is not None:
+        return np.ones(len(weight), dtype=bool)
+    return np.append(is_large, False)[groups.codes]  # the code −1 points at the last entry
+
+
+def keep_large_groups(rows: FitRows, min_group_size: int) -> FitRows:
+    """Return the rows with the groups that have enough expected rows, where groups are probable."""
+    if rows.groups.probabilities is None:
+        return rows
+    return replace(rows, kept_groups=rows.groups.count(rows.weight > 0) >= min_group_size)
 
 
 def check_both_decisions(
@@ -162,9 +198,11 @@ def warn_about_group_columns(rows: FitRows, locked: Collection[str]) -> None:
     """Warn about each unlocked column of X that determines a sensitive feature, or nearly does.
 
     A column nearly determines it if it alone predicts who belongs to a group with an area under
-    the curve of at least NEAR_COPY_AREA. Rows without weight count as absent.
+    the curve of at least NEAR_COPY_AREA. Rows without weight, or without a group, count as absent.
     """
-    weighted = rows.weight > 0
+    weighted = (rows.weight > 0) & rows.groups.is_known
+    if rows.groups.probabilities is not None:
+        return  # columns from which the probabilities come predict them, and this is no fault
     test = ProxyTest(tuple(codes[weighted] for codes in rows.groups.codings))
     for given in rows.columns:
         if given.name in locked:

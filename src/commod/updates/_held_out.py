@@ -35,12 +35,13 @@ def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
         columns=[column.take(index) for column in rows.columns],
         base=rows.base.take(index),
         label=None if rows.label is None else rows.label[index],
-        groups=type(rows.groups)(rows.groups.codes[index], rows.groups.labels),
+        groups=rows.groups.take(index),
         in_constraint=rows.in_constraint[index],
         weight=rows.weight[index],
         group_names=rows.group_names,
         change_cost=None if rows.change_cost is None else rows.change_cost[index],
         strata={one: strata.take(index) for one, strata in rows.strata.items()},
+        kept_groups=rows.kept_groups,
     )
 
 

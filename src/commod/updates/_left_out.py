@@ -46,11 +46,7 @@ def groups_left_out(rows: FitRows, positive: Decisions) -> tuple[LeftOutGroup, .
 
     `positive` (n,) holds the new decisions, or probabilities of a positive one.
     """
-    codes, n_groups = rows.groups.codes, len(rows.groups.labels)
-    before, after = (
-        group_shares(decisions, codes, n_groups, rows.weight)
-        for decisions in (rows.base.decisions, positive)
-    )
+    before, after = (_group_rates(rows, d) for d in (rows.base.decisions, positive))
     sizes = _sizes(rows)
     groups = []
     for i in np.flatnonzero(~_is_covered(rows)).tolist():
@@ -66,18 +62,32 @@ def rows_in_totals(rows: FitRows) -> NDArray[np.bool_]:
     An audit hides the same groups. If the totals of a patch held their people, the difference
     between the two would reveal the decisions and the true labels of these people.
     """
+    if rows.probabilities is not None:
+        return np.ones(len(rows), dtype=bool)  # it is not known who belongs to a hidden group
     is_hidden = hidden_groups(_sizes(rows), _is_covered(rows))
-    return np.asarray(~is_hidden[rows.groups.codes])
+    return ~np.append(is_hidden, False)[rows.groups.codes]  # −1 points at the last entry
 
 
 def _sizes(rows: FitRows) -> NDArray[np.intp]:
     """Return how many rows with a weight each group has, shape (n_groups,)."""
-    return np.bincount(rows.groups.codes[rows.weight > 0], minlength=len(rows.groups.labels))
+    return rows.groups.count(rows.weight > 0)
 
 
 def _is_covered(rows: FitRows) -> NDArray[np.bool_]:
     """Return which groups are in the constraint, shape (n_groups,)."""
-    return np.bincount(rows.groups.codes, rows.in_constraint, len(rows.groups.labels)) > 0
+    return rows.is_large_group
+
+
+def _group_rates(rows: FitRows, decisions: Decisions) -> NDArray[np.float64]:
+    """Return the rate of positive decisions of each group, (n_groups,); NaN without weight."""
+    stated = rows.groups.probabilities
+    if stated is not None:
+        totals = rows.weight @ stated
+        rates = (rows.weight * decisions) @ stated / np.where(totals > 0, totals, np.nan)
+        return np.asarray(rates)
+    known = rows.groups.is_known
+    codes, n_groups = rows.groups.codes[known], len(rows.groups.labels)
+    return group_shares(decisions[known], codes, n_groups, rows.weight[known])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -152,7 +162,9 @@ def _over_all_groups(
     is_large = _sizes(rows) >= FEWEST_DESCRIBED
     is_defined = is_large & _has_every_rate(constraint, rows)
     number = np.cumsum(is_defined) - 1
-    kept = is_defined[rows.groups.codes]
+    if rows.probabilities is not None:
+        return ""  # rates of groups with few expected people are hardly known
+    kept = np.append(is_defined, False)[rows.groups.codes]  # −1 points at the last entry
     codes, n_groups = number[rows.groups.codes[kept]], int(is_defined.sum())
     label = None if rows.label is None else rows.label[kept]
     weight = rows.weight[kept]

@@ -28,13 +28,14 @@ from commod.bounds import fewest_changes
 from commod.bounds._cheapest import cheapest_cost
 from commod.bounds._general import fewest_changes_of
 from commod.exceptions import InputError
-from commod.metrics._comparison import Comparison
+from commod.metrics._comparison import GroupComparison
 from commod.metrics._constraint import Constraint
 from commod.scorecard import DISTANCE_COLUMN
 from commod.updates._compared import ComparedCells, Standing, all_kept
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import AllowedChanges
 from commod.updates._left_out import rows_in_totals
+from commod.updates._probable_cells import ProbableCells, probable_cells
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -138,7 +139,8 @@ class FitProblem:
     @cached_property
     def cells(self) -> Cells:
         """Return the cell of each row; rows of groups that are too small are in none."""
-        return Cells(self.compared.table.index, self.compared.table.shape)
+        table = self.compared.table
+        return probable_cells(Cells(table.index, table.shape), table.probabilities)
 
     @property
     def is_simple(self) -> bool:
@@ -161,8 +163,8 @@ class FitProblem:
 
     def check_cells(self) -> None:
         """Refuse a constraint on a rate that no row counts for."""
-        if not self.constraint.is_simple:
-            return  # a group that has no row for a rate is not compared
+        if not self.constraint.is_simple or self.rows.probabilities is not None:
+            return  # a group that has no row for a rate is not compared; a probable one has rows
         codes, n_groups = self.rows.large_groups
         for row in self.constraint.rate_rows:
             counted = codes >= 0
@@ -172,7 +174,7 @@ class FitProblem:
             empty = np.flatnonzero(np.bincount(codes[counted], minlength=n_groups) == 0)
             if not len(empty):
                 continue
-            compared = np.unique(self.rows.groups.codes[self.rows.in_constraint])
+            compared = np.flatnonzero(self.rows.is_large_group)
             name = self.rows.groups.labels[compared[empty[0]]]
             label = "positive" if row.label else "negative"
             raise InputError(
@@ -244,15 +246,16 @@ class FitProblem:
             self.cells.totals((open_rows & rows).astype(np.float64))
             for rows in (~decisions, decisions)
         )
-        return raisable.astype(np.int64), lowerable.astype(np.int64)
+        return np.rint(raisable).astype(np.int64), np.rint(lowerable).astype(np.int64)
 
     def cost_limit(self, target: float) -> float:
         """Return the least mean cost of changes that reach a target, over all rows.
 
-        NaN where changes have no cost, for several constraints and for one with a condition;
-        infinite where no changes reach the target.
+        NaN where changes have no cost, for several constraints, for one with a condition, and where
+        only probabilities of the groups are known. Infinite where no changes reach the target.
         """
-        if self.change_cost is None or not self.is_simple:
+        is_known = self.is_simple and self.rows.probabilities is None
+        if self.change_cost is None or not is_known:
             return float("nan")
         cost = cheapest_cost(
             self.constraint,
@@ -305,11 +308,12 @@ class FitProblem:
 
         `people` (m,) is how many people each row stands for; None where that is one.
         """
-        label = self.rows.label
-        return change_effects(
-            self.cells.take(index),
+        label, cells = self.rows.label, self.cells.take(index)
+        weight = self.rows.weight[index] * (1.0 if people is None else people)
+        effects = change_effects(
+            cells,
             self.rows.base.decisions[index],
-            self.rows.weight[index] * (1.0 if people is None else people),
+            weight,
             may_change=self.may_change[index],
             people=people,
             label=None if label is None else label[index],
@@ -318,6 +322,14 @@ class FitProblem:
             expected_gain=self.expected_gain[index] if self.accuracy_weight else None,
             with_caps=self.caps.any(),
         )
+        if isinstance(cells, ProbableCells):
+            membership = cells.membership(self.compared.n_cells_of_stratum)
+            effects = effects.with_true_probabilities(membership, weight, self._stratum(index))
+        return effects
+
+    def _stratum(self, index: NDArray[np.intp]) -> NDArray[np.intp] | None:
+        """Return the combination of strata of the rows `index` (m,); None where there is one."""
+        return self.compared.table.stratum[index] if self.compared.n_strata > 1 else None
 
     def search_effects(self, index: NDArray[np.intp], people: Floats | None) -> ChangeEffects:
         """Return what changing each of the rows `index` (m,) does in a search.
@@ -328,8 +340,7 @@ class FitProblem:
         if self.soft_cells is None:
             return effects
         weight = self.rows.weight[index] * (1.0 if people is None else people)
-        stratum = self.compared.table.stratum[index] if self.compared.n_strata > 1 else None
-        return effects.soften(self.soft_cells.of(index), weight, stratum)
+        return effects.soften(self.soft_cells.of(index), weight, self._stratum(index))
 
     @cached_property
     def counted(self) -> Mask:
@@ -403,7 +414,7 @@ def _simple_limit(
 
 
 def _general_limit(
-    required: Sequence[tuple[Comparison, float]],
+    required: Sequence[tuple[GroupComparison, float]],
     sizes: Counts,
     positives: Counts,
     changeable: Any,

@@ -136,7 +136,8 @@ def verified_updates(
             known = _on_terms(known, terms, sample.task.design.terms)
         terms = sample.task.design.terms
         solution = solve(sample.task, known, [weights[terms] for weights in starts])
-        if closest and not solution.is_reached:
+        # A looser target does not help where another constraint is what cannot be kept.
+        if closest and not solution.is_reached and not problem.standing:
             solution, value = _closest(sample, target, solution, known, value)
         else:
             value = target

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._solvers.search.annealing import LearningRows, SearchTask
+from commod._solvers.search.annealing import RESTART_FACTOR, LearningRows, SearchTask
 from commod._solvers.search.credibility import credibility
 from commod._solvers.search.design import Design
 from commod._solvers.search.quasi_newton import Bounds
@@ -19,6 +19,8 @@ Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 Counts = NDArray[np.int64]
 
+# Several comparisons have more local minima than one.
+RESTART_FACTOR_OF_SEVERAL = 1.2
 MIN_ERROR_WEIGHT = 0.02  # of a row whose change would introduce an error, in initial directions
 
 
@@ -67,6 +69,7 @@ def search_task(
         bounds=_bounds(problem, names),
         sparsity=problem.sparsity,
         limit=limit if np.isfinite(limit) else 0.0,
+        restart_factor=RESTART_FACTOR if problem.is_simple else RESTART_FACTOR_OF_SEVERAL,
         known=problem.known_share,
         reads=problem.is_distance[design.terms],
     )

@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod.exceptions import InputError
+from commod.updates._probable_cells import ProbableCells
 from commod.updates._problem import FitProblem
 
 Floats = NDArray[np.float64]
@@ -34,6 +35,7 @@ RIDGE = 0.01  # per standard deviation of a term, on the mean loss
 N_STEPS, TOLERANCE = 30, 1e-3  # of a regression: probabilities need few digits
 MAX_DENSE_ENTRIES = 4_000_000  # of a matrix: products with larger ones are quicker if sparse
 MAX_LEARNING_ROWS = 50_000  # of a regression: more rows change its probabilities very little
+SMALLEST_PROBABILITY = 1e-6  # of a cell: less hardly moves a model
 N_BASE_NUMBERS = 2  # of the numbers: logit of the base score, base decision
 MAX_SCORE = 1 - 1e-6  # a score of 1 has no finite logit
 
@@ -63,6 +65,8 @@ class CellModels:
     - `cell` (n,): the cell within the stratum of the row, −1 for a row in no cell; `n_cells` is
       the number of cells of a stratum. Columns say in which stratum a row is.
     - `weight` (n,), `fold` (n,): the weight and the fold of each row.
+    - `is_known` (n,): rows whose group is known. Models are fitted on these, and apply to all rows.
+    - `membership` (n, n_cells): probabilities of the cells where users state those of the groups.
     """
 
     terms: TermTable
@@ -72,22 +76,26 @@ class CellModels:
     n_cells: int
     weight: Floats
     fold: Codes
+    is_known: Mask
+    membership: Floats | None = None
     _fitted: dict[frozenset[int], CellRegression] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: FitProblem, encoding: Encoding) -> CellModels:
         """Return the models of a problem; `encoding` has numbers in bins."""
-        rows, terms = problem.rows, encoding.encode(problem.rows.columns)
+        rows, terms, cells = problem.rows, encoding.encode(problem.rows.columns), problem.cells
         n_cells = problem.compared.n_cells_of_stratum
         _, scale = terms.moments(rows.weight)
         return cls(
             terms=terms,
             numbers=_standardised(_numbers(problem), rows.weight),
             scale=np.where(scale > 0, scale, 1.0),
-            cell=np.where(problem.cells.index < 0, -1, problem.cells.index % n_cells),
+            cell=np.where(cells.index < 0, -1, cells.index % n_cells),
             n_cells=n_cells,
             weight=rows.weight,
             fold=draw_folds(problem),
+            is_known=rows.groups.codes >= 0,
+            membership=cells.membership(n_cells) if isinstance(cells, ProbableCells) else None,
         )
 
     def label_probabilities(self, label: Mask, rows: Codes) -> Floats | None:
@@ -122,18 +130,30 @@ class CellModels:
     def _without(self, left_out: frozenset[int]) -> CellRegression:
         """Return the regression on the rows that are in none of the folds `left_out`."""
         if left_out not in self._fitted:
-            rows = learning_rows(~np.isin(self.fold, list(left_out)))
+            rows = learning_rows(~np.isin(self.fold, list(left_out)) & self.is_known)
             self._fitted[left_out] = self._fit(rows)
         return self._fitted[left_out]
 
     def _fit(self, rows: Codes) -> CellRegression:
         cells = np.where(self.cell[rows] < 0, self.n_cells, self.cell[rows])
+        weight = self.weight[rows]
+        if self.membership is not None:  # a row counts in each of its cells, by its probability
+            rows, cells, weight = self._spread(rows)
         start = next(iter(self._fitted.values()), None)  # any start will do: the loss is convex
         if start is not None and not np.array_equal(start.cells, np.unique(cells)):
             start = None
         first = None if start is None else start.model
-        model = self._regression(self._matrix(rows), cells, self.weight[rows], first)
+        model = self._regression(self._matrix(rows), cells, weight, first)
         return CellRegression(model, model.classes_)
+
+    def _spread(self, rows: Codes) -> tuple[Codes, Codes, Floats]:
+        """Return `rows` (m,) once per possible cell, with that cell and the weight it has there."""
+        assert self.membership is not None
+        inside = self.membership[rows]
+        shares = np.column_stack([inside, np.maximum(1 - inside.sum(axis=1), 0.0)])
+        shares[shares < SMALLEST_PROBABILITY] = 0.0
+        position, cells = np.nonzero(shares)
+        return rows[position], cells, self.weight[rows[position]] * shares[position, cells]
 
     @staticmethod
     def _regression(

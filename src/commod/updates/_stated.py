@@ -1,4 +1,4 @@
-"""Change which constraints an update states: another target, or another one that moves."""
+"""Read and change which constraints an update states: other targets, another one that moves."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ from typing import Any
 
 from sklearn.base import clone
 
+from commod._record import FurtherConstraint
 from commod.constraints import AllOf
 from commod.exceptions import InputError
+from commod.metrics._requirements import Requirements
+
+
+def further_constraints(requirements: Requirements) -> tuple[FurtherConstraint, ...]:
+    """Return all constraints but the first one, with their bounds, as records."""
+    return tuple(
+        FurtherConstraint(part.constraint.name, part.bound) for part in requirements.parts[1:]
+    )
 
 
 def set_target(update: Any, target: float) -> Any:

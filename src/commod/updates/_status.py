@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._solvers.search.path import RESTART_FACTOR
+from commod._solvers.search.annealing import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
 from commod._text import MAX_CHANGED, most_change_text, n_of, verb
 from commod.updates._constraint_values import standing_texts, strata_texts
@@ -19,9 +19,15 @@ from commod.updates._fitted_update import FittedUpdate
 from commod.updates._held_out import MAX_ALIKE, PromiseTest
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome
+from commod.updates._unknown_groups import (
+    KNOWING_METHOD,
+    is_exact_limit,
+    knowing_method,
+    known_limit_texts,
+    proven_limit,
+    unknown_texts,
+)
 from commod.updates._whom import outscoring_sentences
-
-KNOWING_METHOD = "even for a method that knows the sensitive features"
 
 
 def sentences(
@@ -53,6 +59,7 @@ def sentences(
     if left_out:
         yield left_out
     yield update._figures_text(rows_word)
+    yield from unknown_texts(update, problem)
     if fitted.optimism:
         yield fitted.optimism
     yield from outscoring_sentences(update.outscoring_)
@@ -70,17 +77,21 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         yield "With sample weights the limit is not given, because it counts people."
         return
     if update.limit_ >= 0 and update.change_rate_:
-        is_exact = problem.is_simple or problem.is_exact_limit(update.fairness_)
-        yield limit_text(update.limit_, update.fewest_change_rate_, is_exact=is_exact)
+        is_exact = is_exact_limit(problem, update.fairness_)
+        fewest = update.fewest_change_rate_
+        if problem.rows.probabilities is None:  # the limit counts changes of known people only
+            fewest *= update.n_known_ / len(problem.rows)
+        knowing = knowing_method(problem)
+        yield limit_text(update.limit_, fewest, is_exact=is_exact, knowing=knowing)
+        yield from known_limit_texts(update)
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     if is_missed and not update._is_budget and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
-        yield missed_text(
-            goal, asked.limit(update.target_, is_rough=False), update.direction, problem.caps
-        )
+        limit = proven_limit(asked, update.target_)
+        yield missed_text(goal, limit, update.direction, problem.caps, knowing_method(problem))
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
         raise_only = update._raising_is_a_gain()
-        yield gains_text(problem.limit(update.fairness_, raise_only=raise_only, is_rough=False))
+        yield gains_text(proven_limit(problem, update.fairness_, raise_only=raise_only))
 
 
 def target_text(goal: str, reached: bool, groups: str = "", change_rate: float = 0.0) -> str:
@@ -185,13 +196,15 @@ def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     yield f"{text}."
 
 
-def limit_text(limit: float, fewest: float = 0.0, *, is_exact: bool = True) -> str:
+def limit_text(
+    limit: float, fewest: float = 0.0, *, is_exact: bool = True, knowing: str = KNOWING_METHOD
+) -> str:
     """Return the smallest share of changes for the same fairness, and how far off the search is.
 
     `fewest` is the smallest share of changes that the search found; NaN where it is not known. A
-    limit that is not exact is a proven lower bound.
+    limit that is not exact is a proven lower bound. `knowing` says for whom it holds.
     """
-    text = f"The same fairness needs at least {limit:.1%} changed, {KNOWING_METHOD}."
+    text = f"The same fairness needs at least {limit:.1%} changed, {knowing}."
     if not is_exact:
         text += " This is a proven lower bound: the exact number was not found in time."
     if limit and fewest > RESTART_FACTOR * limit:
@@ -202,7 +215,9 @@ def limit_text(limit: float, fewest: float = 0.0, *, is_exact: bool = True) -> s
     return text
 
 
-def missed_text(goal: str, limit: float, direction: str, caps: Caps) -> str:
+def missed_text(
+    goal: str, limit: float, direction: str, caps: Caps, knowing: str = KNOWING_METHOD
+) -> str:
     """Return the smallest share of changes for a goal that was not reached, and the reason.
 
     `limit` is infinite where no decisions reach the goal.
@@ -210,7 +225,9 @@ def missed_text(goal: str, limit: float, direction: str, caps: Caps) -> str:
     if np.isinf(limit):
         return f"{goal} cannot be reached with direction={direction!r} by any update."
     reason = _set_caps(caps) or "no update of these columns was found that reaches it"
-    return f"{goal} needs at least {limit:.1%} of decisions changed, {KNOWING_METHOD}; {reason}."
+    if np.isnan(limit):
+        return f"How many changes {goal} needs is not known; {reason}."
+    return f"{goal} needs at least {limit:.1%} of decisions changed, {knowing}; {reason}."
 
 
 def few_people_sentences(

@@ -45,7 +45,12 @@ from commod.patch.fingerprint import scores_digest
 from commod.updates._compared import Standing, standing_constraints
 from commod.updates._conditions import with_strata
 from commod.updates._constraint_values import store_values
-from commod.updates._fit_rows import FitRows, check_both_decisions, rows_of_large_groups
+from commod.updates._fit_rows import (
+    FitRows,
+    check_both_decisions,
+    keep_large_groups,
+    rows_of_large_groups,
+)
 from commod.updates._interface import (
     AllowedChanges,
     Decisions,
@@ -65,6 +70,7 @@ from commod.updates._notebook import (
 )
 from commod.updates._params_of_fit import ParamsOfFit
 from commod.updates._saving import SavedWithoutNames
+from commod.updates._stated import further_constraints
 from commod.updates._whom import outscoring_figures, outscoring_sentences
 
 READING_ATTRIBUTES = (
@@ -226,22 +232,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
     ) -> FitRows:
         """Return the checked and scored rows; also set `classes_` and the labels."""
-        check_number_parameter(
-            self.threshold,
-            "threshold",
-            (float, np.floating),
-            min_val=0,
-            max_val=1,
-            include_boundaries="neither",
-        )
-        check_same_rows(
-            {
-                "X": X,
-                "y": y,
-                "sensitive_features": sensitive_features,
-                "sample_weight": sample_weight,
-            }
-        )
+        limits: dict[str, Any] = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
+        check_number_parameter(self.threshold, "threshold", (float, np.floating), **limits)
+        given = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        check_same_rows({**given, "sample_weight": sample_weight})
         check_number_parameter(self.min_group_size, "min_group_size", (int, np.integer), min_val=1)
         self._standing  # noqa: B018 - refuses constraints that cannot be used
         columns = read_columns(X, skip=self._unread())
@@ -250,7 +244,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         labels = None if y is None else read_labels(y, "y")
         if labels is not None:
             check_length(labels, "y", n_rows)
-        groups = read_groups(sensitive_features, n_rows)
+        groups = read_groups(sensitive_features, n_rows, getattr(self, "unknown_groups", "error"))
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
@@ -266,6 +260,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self._code_columns = [column.name for column in features if may_hold_codes(column)]
         self._n_fit_rows, self._scores_digest = n_rows, scores_digest(base.scores)
         rows = FitRows(features, base, label, groups, in_constraint, weight, names)
+        rows = keep_large_groups(rows, self.min_group_size)
         rows = with_strata(rows, (self._constraint, *(s.constraint for s in self._standing)), X)
         both = plain(self._other_label(self.pos_label_)), plain(self.pos_label_)
         check_both_decisions(rows, self._constraint, both)
@@ -515,6 +510,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
             pos_label=plain(self.pos_label_),
             favorable_label=plain(self.favorable_label_),
             score_is_for=plain(self._score_label()),
+            further=further_constraints(self._requirements),
         )
 
     def edit_columns(self, edit: Callable[[Column], Column]) -> Self:

@@ -25,6 +25,7 @@ from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
+    given_groups,
     read_change_cost,
 )
 from commod.updates._controlled_problem import (
@@ -46,6 +47,7 @@ from commod.updates._scaled_concepts import concepts_of
 from commod.updates._search import SearchOutcome, changed_rows, price_of_target
 from commod.updates._search_candidate import candidates_of
 from commod.updates._stated import set_target
+from commod.updates._unknown_groups import store_unknown
 from commod.updates.ratio import RatioUpdate
 
 
@@ -134,6 +136,9 @@ class ControlledDebiaser(RatioUpdate):
     min_group_size : int, default=30
         Fit rows that a group needs to be part of the constraint. Smaller ones are left out; see
         `groups_left_out_`.
+    unknown_groups : str, default="error"
+        What to do with rows whose sensitive features are missing. "error": refuse them. "ignore":
+        rates come from the known rows; changes, volume and accuracy count all rows.
     threshold : float, default=0.5
         The base decision is `classes_[1]` where score > threshold; see `ScoreColumn` for a score
         of the other label.
@@ -201,7 +206,19 @@ class ControlledDebiaser(RatioUpdate):
         equalized odds on more than 20,000 rows (see `commod.bounds.minimal_cost`).
     limit_ : float
         The smallest share of changes that reaches the same fairness in the same direction, for a
-        method that knows the sensitive features. NaN with sample weights.
+        method that knows the sensitive features. NaN with sample weights. Where groups are unknown,
+        only people of a known group have to change; the share is that of all rows. With
+        `sensitive_probabilities`, the method knows these, and the share is a lower bound; NaN on
+        more than 50,000 rows.
+    n_known_ : int
+        Rows whose group is known: with probabilities, those of which one is 1.
+    known_change_rate_, known_limit_ : float
+        `change_rate_` and `limit_` among the rows whose group is known; NaN with probabilities.
+    unknown_interval_ : dict
+        The fairness on these rows over what the unknown groups could be. "worst_case": the lowest
+        and the highest value over all assignments of people to groups. "is_exact": whether both
+        values can occur; otherwise they are proven bounds. "calibrated": the interval that holds
+        95 % of draws, if each person's group is drawn with the stated probabilities.
     multiplier_ : float
         Extra cost of a stricter target, per unit of the target: the slope at the fairness that is
         reached, with the same points and another offset. The cost is the share of changes where
@@ -269,6 +286,7 @@ class ControlledDebiaser(RatioUpdate):
         sample: str = "auto",
         min_category_size: int = MIN_CATEGORY_SIZE,
         min_group_size: int = 30,
+        unknown_groups: str = "error",
         threshold: float = 0.5,
         pos_label: Any = None,
         favorable_label: Any = None,
@@ -298,6 +316,7 @@ class ControlledDebiaser(RatioUpdate):
         self.sample = sample
         self.min_category_size = min_category_size
         self.min_group_size = min_group_size
+        self.unknown_groups = unknown_groups
         self.threshold = threshold
         self.pos_label = pos_label
         self.favorable_label = favorable_label
@@ -310,6 +329,7 @@ class ControlledDebiaser(RatioUpdate):
         y: Any = None,
         *,
         sensitive_features: Any = None,
+        sensitive_probabilities: Any = None,
         sample_weight: Any = None,
         change_cost: Any = None,
     ) -> Self:
@@ -323,6 +343,10 @@ class ControlledDebiaser(RatioUpdate):
             True labels. May be None for demographic parity.
         sensitive_features : array-like of shape (n,) or (n, n_sensitive)
             The group of each row; several columns mean their intersections.
+        sensitive_probabilities : array-like of shape (n, n_groups), default=None
+            Probabilities of the groups, in place of `sensitive_features`: an array, or a frame
+            whose columns are named after the groups. Rows sum to 1. Rates are then expectations
+            under these probabilities. Not allowed with `confidence`.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row in fairness and accuracy. Changes count people, whatever their
             weight. Not allowed with `confidence`: its promise counts every person once.
@@ -336,7 +360,8 @@ class ControlledDebiaser(RatioUpdate):
         self
         """
         with self._as_it_was_on_error():
-            problem = self._prepare(X, y, sensitive_features, sample_weight, change_cost)
+            groups = given_groups(self, X, sensitive_features, sensitive_probabilities)
+            problem = self._prepare(X, y, groups, sample_weight, change_cost)
             if self.confidence is not None:
                 fit_promise(self, problem)
             else:
@@ -479,13 +504,14 @@ class ControlledDebiaser(RatioUpdate):
             is_met = fitted.expectation.is_reached and all_kept(problem.standing, expected)
         self.reached_ = self._is_budget or bool(is_met)
         self.fairness_interval_ = (float("nan"), float("nan"))
-        if not problem.is_weighted:
+        if not problem.is_weighted and problem.rows.probabilities is None:
             level = float(self.confidence or 0.95)
             counts = problem.counts(decisions)
             self.fairness_interval_ = metric_interval(problem, counts, level)
         asked = problem.with_direction(*self._moves(self.fitted_param("direction")))
         costs = whom_costs(asked, decisions, self.fairness_)
         self.limit_, self.cost_, self.cost_limit_ = costs
+        store_unknown(self, problem, decisions)
         self.fewest_change_rate_ = float(fitted.outcome.fewest)
         (left_out,), covered = self._group_texts, covered_text(problem.rows)
         if test is not None:

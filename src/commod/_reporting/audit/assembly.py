@@ -50,5 +50,7 @@ def make_audit(
         provenance=provenance_of(evidence, digest, explanation, ledger, created),
         outscoring=evidence.outscoring,
         expected=evidence.expected,
+        roc=evidence.roc,
+        unknown_groups=evidence.unknown_groups,
         ledger=ledger,
     )

@@ -44,6 +44,10 @@ class DecisionCounts:
         """Return the number of people in each group, shape (n_groups,)."""
         return np.asarray(self.cells.sum(axis=(1, 2, 3)))
 
+    def with_others(self, others: DecisionCounts | None) -> DecisionCounts:
+        """Return the counts with further people, whose group is not known, as one more group."""
+        return self if others is None else DecisionCounts(np.vstack([self.cells, others.cells]))
+
     def of_groups(self, kept: Sequence[int] | BoolArray) -> DecisionCounts:
         """Return the counts of some groups only."""
         return DecisionCounts(self.cells[np.asarray(kept)])

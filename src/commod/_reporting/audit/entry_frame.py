@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from commod._record import Audit
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import read_roles, select_roles
+from commod._reporting.audit.frame_conditions import count_conditions
 from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
+from commod._reporting.audit.frame_ranks import rank_frame
 from commod._reporting.audit.provenance import digest_counts
 from commod._reporting.audit.request import (
     add_label_names,
@@ -40,11 +43,14 @@ def audit_frame(
     level: float = 0.95,
     min_group_size: int = 30,
     min_subgroup_size: int = 100,
+    unknown_groups: str = "error",
     created: str | None = None,
 ) -> Audit:
     """Return the audit of two columns of decisions, counted inside the frame's own engine.
 
-    Two queries bring back tables of groups; rows stay where they are. All figures that follow from
+    Two queries bring back tables of groups; rows stay where they are. With true labels, one more
+    query for each score counts people by group and bins of the score. With a constraint within
+    columns, one more query counts people by these columns. All figures that follow from
     counts and sums equal those of `commod.audit` on the same rows.
 
     Parameters
@@ -62,6 +68,8 @@ def audit_frame(
         Columns with the scores of the label `score_is_for`, in [0, 1].
     request : Request or mapping, default=None
         What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
+        The entry "constraints" may be an object of `commod.constraints` or a text, with bounds; the
+        column that it is within is read from the frame.
     pos_label : label, default=None
         The label whose rates are compared. If None, that of the request, or `favorable_label`, or
         1.
@@ -84,22 +92,26 @@ def audit_frame(
         Smaller groups are named, but not compared.
     min_subgroup_size : int, default=100
         Smaller subgroups are counted, but not compared.
+    unknown_groups : str, default="error"
+        What to do with people whose group is missing; see `commod.audit`.
     created : str, default=None
         Date and time of the audit. If None, the present time in UTC.
 
     Returns
     -------
     Audit
-        Frozen, as that of `commod.audit`. Figures that need rows are None or empty: areas under
-        the curve, calibration, rank correlation, `outscoring`, segments, scorecard, subgroups
-        within columns, and the `ledger`. `provenance.data_digest` is the digest of the counts by
-        group, true label and decisions, and of the lowest and highest scores. It is the same in
-        every engine, but differs from that of `commod.audit`.
+        Frozen, as that of `commod.audit`. The areas of `roc` come from bins of the scores: their
+        intervals include the largest error that the bins can make. Figures that need rows are None
+        or empty: areas under the curve of all people, calibration, rank correlation, `outscoring`,
+        segments, scorecard, subgroups within columns, and the `ledger`. `provenance.data_digest` is
+        the digest of the counts by group, true label and decisions, and of the lowest and highest
+        scores. It is the same in every engine, but differs from that of `commod.audit`.
 
     Notes
     -----
     A missing value in only one decision, in y_true, in a score or in a sensitive column is an
-    error, which says how many there are. Sums of scores are rounded as the engine adds them.
+    error, which says how many there are. `unknown_groups` may allow it in sensitive columns. Sums
+    of scores are rounded as the engine adds them.
 
     Examples
     --------
@@ -114,7 +126,7 @@ def audit_frame(
     >>> [(group.name, group.selected_after.value) for group in result.groups]
     [('f', 0.5), ('m', 1.0)]
     """
-    check_settings(level, min_group_size, min_subgroup_size)
+    check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     texts = {"rows": rows, "title": title, "created": created}
     labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts(texts, labels, label_names, optional=("title", "created"))
@@ -131,20 +143,23 @@ def audit_frame(
     roles = read_roles(columns, sensitive_features)
     selected = select_roles(frame, roles)
     summary = summarise_decisions(selected, roles)
-    coding, counts, scores, n_hidden = count_frame(
-        selected, roles, summary, request, min_group_size, group_names
+    counted = count_frame(
+        selected, roles, summary, request, min_group_size, group_names, unknown_groups
     )
     evidence = Evidence(
-        coding=coding,
-        counts=counts,
-        request=add_label_names(request, coding, label_names),
+        coding=counted.coding,
+        counts=counted.counts,
+        request=add_label_names(request, counted.coding, label_names),
         rows=rows,
         level=level,
         min_group_size=min_group_size,
         min_subgroup_size=min_subgroup_size,
-        scores=scores,
+        scores=counted.scores,
         n_undecided=summary.n_undecided,
-        n_hidden=n_hidden,
+        n_hidden=counted.n_hidden,
+        unknown=counted.unknown,
     )
-    digest = digest_counts(coding, counts, summary.score_ranges)
+    evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
+    evidence = replace(evidence, conditions=count_conditions(frame, roles, evidence))
+    digest = digest_counts(counted.coding, evidence.everybody, summary.score_ranges)
     return make_audit(evidence, digest=digest, title=title, created=created)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ from commod._record import (
 )
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
+from commod._reporting.audit.condition_counts import (
+    ConditionCounts,
+    condition_columns,
+    read_conditions,
+)
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import make_ledger
 from commod._reporting.audit.outscoring import outscoring_of
@@ -40,8 +46,10 @@ from commod._reporting.audit.request import (
     named_labels,
     read_request,
 )
+from commod._reporting.audit.roc import rank_groups
 from commod._reporting.audit.scores import measure_scores
 from commod._reporting.audit.small_cells import SmallCellPoints
+from commod._reporting.audit.stated import stated_constraints
 from commod._reporting.audit.subgroups import Slice, SliceCounter
 from commod._reporting.explain import Explanation, find_segments
 from commod._text import shown
@@ -59,6 +67,7 @@ def audit(
     scores_after: Any = None,
     scores_calibrated: Any = None,
     X: Any = None,
+    control_features: Any = None,
     explanation: Explanation | None = None,
     request: Any = None,
     stability: Any = None,
@@ -73,6 +82,7 @@ def audit(
     level: float | None = None,
     min_group_size: int = 30,
     min_subgroup_size: int = 100,
+    unknown_groups: str = "error",
     sensitive_in_ledger: bool = False,
     created: str | None = None,
 ) -> Audit:
@@ -96,11 +106,15 @@ def audit(
     X : table of shape (n, n_features), default=None
         Raw columns, to describe who changes and which subgroups are badly served. Columns that are
         neither numbers nor categories, such as dates, are left out.
+    control_features : array-like of shape (n,), frame or dict, default=None
+        The columns that constraints of the request are within, by name. If None, they are read from
+        X.
     explanation : Explanation, default=None
         From `commod.explain` on the same rows. It adds the scorecard, the concepts, their part in
         each change, and the request.
     request : Request or mapping, default=None
         What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
+        The entry "constraints" may be an object of `commod.constraints` or a text, with bounds.
         Entries that a mapping leaves out come from the explanation; all of them do if None.
     stability : Stability, default=None
         From `commod.stability`.
@@ -129,6 +143,10 @@ def audit(
         Smaller groups are named, but not compared.
     min_subgroup_size : int, default=100
         Smaller subgroups are counted, but not compared.
+    unknown_groups : str, default="error"
+        What to do with people whose group is missing. "error": refuse them. "ignore": rates and
+        comparisons count people of known groups, changes and accuracy count everybody. The audit
+        says how fair the decisions could be, whatever the unknown groups are.
     sensitive_in_ledger : bool, default=False
         Whether the ledger names the group of each changed person. If not, its rules and reasons
         also leave out columns of X that determine the group or nearly do.
@@ -170,7 +188,7 @@ def audit(
     """
     _check_explanation(explanation)
     level = _read_level(level, explanation)
-    check_settings(level, min_group_size, min_subgroup_size)
+    check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     texts = {"rows": rows, "title": title, "created": created}
     labels = named_labels(pos_label, favorable_label, score_is_for)
     check_texts(texts, labels, label_names, optional=("title", "created"))
@@ -179,6 +197,7 @@ def audit(
     scores = dict(zip(SCORES, (scores_before, scores_after, scores_calibrated), strict=True))
     explained = None if explanation is None else explanation.X
     tables = {"X": X, "explanation.X": explained, "sensitive_features": sensitive_features}
+    tables["control_features"] = control_features
     check_same_rows({**tables, **decisions, **scores, "row_ids": row_ids})
     defaults = None
     if explanation is not None:
@@ -187,7 +206,8 @@ def audit(
         known = {name: getattr(explanation, name) for name in SCORES}
         scores = {name: known[name] if s is None else s for name, s in scores.items()}
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
-    everybody = read_people(decisions, scores, sensitive_features, request, group_names)
+    named = request, group_names, unknown_groups
+    everybody = read_people(decisions, scores, sensitive_features, *named)
     _check_explained_rows(everybody, explanation, X)
     sums = everybody.scores_before, everybody.scores_after
     everybody.warn_of_inverted_scores(sums, np.ones(len(everybody)), stacklevel=3)
@@ -204,7 +224,14 @@ def audit(
         min_subgroup_size=min_subgroup_size,
         stability=_read_stability(stability),
         n_hidden=shown_people.n_hidden,
+        unknown=people.count_unknown(),
     )
+    within = condition_columns([one.constraint for one in stated_constraints(request)])
+    conditions = read_conditions(within, X, control_features, len(everybody))
+    if within:
+        lines = ConditionCounts.of_people(everybody, conditions)
+        lines = lines.without_groups(shown_people.n_hidden > 0)
+        evidence = replace(evidence, conditions=lines)
     cells = SmallCellPoints(_card_lines(explanation), len(people))
     columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
@@ -332,11 +359,21 @@ class _ShownPeople:
         """Return whether nobody is hidden."""
         return bool(self.is_shown.all())
 
+    @cached_property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Return which of the people who are shown have a known group."""
+        return self.people.groups.is_known
+
+    @cached_property
+    def known(self) -> AuditedPeople:
+        """Return the people of known groups, whom comparisons count."""
+        return self.people if self.is_known.all() else self.people.take(self.is_known)
+
 
 def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeople:
     sizes = everybody.groups.sizes.astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
-    is_shown = ~is_hidden[everybody.groups.codes]
+    is_shown = ~np.append(is_hidden, False)[everybody.groups.codes]  # −1: the last entry
     people = everybody if is_shown.all() else everybody.take(is_shown)
     return _ShownPeople(everybody, people, is_shown, np.where(is_hidden, sizes, 0))
 
@@ -373,9 +410,9 @@ def _read_columns(
 
     Only the digest is of everybody.
     """
-    people = shown_people.people
-    digest, counter = DataDigest(shown_people.everybody), SliceCounter(people, constraint)
-    test = ProxyTest(people.groups.codings)
+    known, is_known = shown_people.known, shown_people.is_known
+    digest, counter = DataDigest(shown_people.everybody), SliceCounter(known, constraint)
+    test = ProxyTest(known.groups.codings)
     group_columns: list[str] = []
     areas: dict[str, float] = {}
     unread: list[str] = []
@@ -385,8 +422,10 @@ def _read_columns(
         digest.add_column(column)
         if not shown_people.is_complete:
             column = column.take(shown_people.is_shown)
-        counter.add(column)
         cells.add(column)
+        if not is_known.all():
+            column = column.take(is_known)
+        counter.add(column)
         if test.determines(column):
             group_columns.append(column.name)
         areas[column.name] = test.predict(column).area
@@ -428,11 +467,13 @@ def _add_row_figures(
     cells: SmallCellPoints,
 ) -> Evidence:
     """Return the evidence with the figures that need single rows."""
-    people, level = shown_people.people, evidence.level
+    people, known, level = shown_people.people, shown_people.known, evidence.level
     ratio = None if explanation is None else explanation.raw_ratio
-    compared = people.groups.codes, evidence.is_compared, level
-    push = None if ratio is None else -np.asarray(ratio)[shown_people.is_shown]
-    base, changed = people.scores_before, people.before != people.after
+    compared = known.groups.codes, evidence.is_compared, level
+    push = None
+    if ratio is not None:
+        push = -np.asarray(ratio)[shown_people.is_shown][shown_people.is_known]
+    base, changed = known.scores_before, known.before != known.after
 
     def predict_groups(values: NDArray[np.float64] | None) -> list[Estimate] | None:
         return None if values is None else group_areas(values, *compared)
@@ -450,7 +491,8 @@ def _add_row_figures(
         small_cell_areas=cells.group_areas(people.groups.codes, evidence.is_compared, level),
         n_in_small_cells=int(cells.is_inside.sum()),
         card=_read_card(explanation, shown_people),
-        outscoring=outscoring_of(people, evidence.is_compared, level),
+        outscoring=outscoring_of(known, evidence.is_compared, level),
+        ranked=rank_groups(known, evidence.is_compared, level),
         slices=columns.slices,
         segments=segments,
         unread_columns=columns.unread_columns,
@@ -466,7 +508,8 @@ def _read_expected(explanation: Explanation | None, request: Request) -> Expecte
     if explanation is None:
         return None
     asked = explanation.request
-    is_same = (asked.constraints, asked.target) == (request.constraints, request.target)
+    names = ("constraints", "target", "further")
+    is_same = all(getattr(asked, name) == getattr(request, name) for name in names)
     return explanation.expected if is_same else None
 
 

@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from commod import _record
 from commod._reporting.audit.areas import change_areas
 from commod._reporting.audit.coding import Coding
+from commod._reporting.audit.condition_counts import ConditionCounts
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.rates import changes_of, fairness_of_all, groups_of, limit_of
 from commod._reporting.audit.reference import with_reference
+from commod._reporting.audit.roc import RankedGroups, roc_of
 from commod._reporting.audit.scores import ScoreFigures, quality_of
+from commod._reporting.audit.stated import StatedCells, stated_constraints
 from commod._reporting.audit.subgroups import Slice, find_subgroups
+from commod._reporting.audit.unknown_groups import unknown_groups_of
 from commod._text import label_text
 from commod.metrics._constraint import Constraint, get_constraint
 
@@ -36,8 +40,10 @@ class Evidence:
     predict each compared group, among the `n_in_small_cells` people who have such points.
     `n_hidden` (n_groups,) are people of hidden groups; `counts` leave them out (see
     `_data/disclosure.py`). `n_undecided` rows have no decision and are left out. `has_rows` is
-    False where only counts and sums are known. `expected` is what the fit expects of the same
-    request on new people.
+    False where only counts and sums are known. `ranked` are the people of each group by score and
+    true label, None where one of these is not known. `expected` is what the fit expects of the same
+    request on new people. `conditions` counts people by the columns that constraints are within.
+    `unknown` counts the people whose group is not known: they are in totals and in no group.
     """
 
     coding: Coding
@@ -61,21 +67,48 @@ class Evidence:
     segments: _record.Segments | None = None
     stability: _record.StabilitySummary | None = None
     outscoring: tuple[_record.Outscoring, ...] = ()
+    ranked: RankedGroups | None = None
     unread_columns: tuple[str, ...] = ()
     reads_group: bool | None = None
     strongest_column: tuple[str, float] | None = None
     is_randomised: bool | None = None
     expected: _record.ExpectedOnNewPeople | None = None
+    conditions: ConditionCounts | None = None
+    unknown: DecisionCounts | None = None
 
     @property
     def n(self) -> int:
-        """Return the number of people."""
-        return self.counts.n
+        """Return the number of people, also of those whose group is not known."""
+        return self.everybody.n
+
+    @cached_property
+    def everybody(self) -> DecisionCounts:
+        """Return the counts by group, and those of people whose group is not known."""
+        return self.counts.with_others(self.unknown)
+
+    @cached_property
+    def unknown_groups(self) -> _record.UnknownGroups | None:
+        """Return how fair the decisions could be, whatever the unknown groups are."""
+        if self.unknown is None:
+            return None
+        is_elsewhere = not self.is_compared.all()
+        return unknown_groups_of(self.compared, self.unknown, self.constraint, is_elsewhere)
 
     @cached_property
     def constraint(self) -> Constraint:
-        """Return the constraint of the request."""
+        """Return the first constraint of the request."""
         return get_constraint(self.request.constraints)
+
+    @cached_property
+    def stated(self) -> StatedCells:
+        """Return the cells of all constraints of the request."""
+        lines = self.conditions or ConditionCounts.of_counts(self.counts)
+        return StatedCells(stated_constraints(self.request), lines, self.is_compared)
+
+    @property
+    def stated_metrics(self) -> tuple[_record.Fairness, ...]:
+        """Return the metrics that the request states, the first one first."""
+        return self.fairness_metrics[: len(self.stated.stated)]
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -125,9 +158,8 @@ class Evidence:
     @cached_property
     def fairness_metrics(self) -> tuple[_record.Fairness, ...]:
         """Return every fairness metric, the requested one first."""
-        return fairness_of_all(
-            self.compared, self.constraint, self.outcome, self.other_outcome, self.level
-        )
+        people = self.compared, self.stated, self.compared_names
+        return fairness_of_all(*people, self.outcome, self.other_outcome, self.level)
 
     @property
     def outcome(self) -> str:
@@ -148,13 +180,13 @@ class Evidence:
     @cached_property
     def changes(self) -> _record.ChangeSummary:
         """Return how many people change."""
-        return changes_of(self.counts, self.coding.favorable_is_positive, self.level)
+        return changes_of(self.everybody, self.coding.favorable_is_positive, self.level)
 
     @cached_property
     def limit(self) -> _record.Limit:
         """Return the fewest changes that the compared groups need."""
         gains_raise = self.coding.favorable_is_positive
-        return limit_of(self.compared, self.constraint, self.request, gains_raise)
+        return limit_of(self.compared, self.stated, self.request.direction, gains_raise)
 
     @cached_property
     def groups(self) -> tuple[_record.Group, ...]:
@@ -168,7 +200,12 @@ class Evidence:
     @cached_property
     def quality(self) -> _record.Quality | None:
         """Return accuracy and areas under the curve; None without true labels."""
-        return quality_of(self.counts, self.scores, self.level)
+        return quality_of(self.everybody, self.scores, self.level)
+
+    @cached_property
+    def roc(self) -> _record.RocFigures | None:
+        """Return the areas under and between the ROC curves of the compared groups."""
+        return roc_of(self.ranked, self.groups, self.level)
 
     @cached_property
     def proxies(self) -> tuple[_record.Proxy, ...]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -38,7 +38,7 @@ MAX_DECISIONS = 27  # two values or none, of before, after and y_true
 MAX_CELLS = 100_000  # a longer table holds single rows instead of groups
 
 
-def _fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
+def fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
     """Run the query and return its table, by column; None where it has more than `max_lines`."""
     try:
         table = query.head(max_lines + 1).collect()
@@ -52,13 +52,13 @@ def _fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
     return {name: [plain(v) for v in table[name].to_list()] for name in table.columns}
 
 
-def _numbers(table: GroupTable, name: str) -> FloatArray:
+def numbers(table: GroupTable, name: str) -> FloatArray:
     """Return a column of the table as numbers, 0 where it is null."""
     return np.array([0.0 if v is None else v for v in table[name]], dtype=np.float64)
 
 
 def _total(table: GroupTable, name: str) -> float:
-    return float(_numbers(table, name).sum())
+    return float(numbers(table, name).sum())
 
 
 def _as_numbers(frame: nw.LazyFrame[Any], flags: Mapping[str, nw.Expr]) -> nw.LazyFrame[Any]:
@@ -92,14 +92,14 @@ def summarise_decisions(frame: nw.LazyFrame[Any], roles: Mapping[str, Hashable])
     """Count people by decisions and true label, and refuse missing values and wrong scores."""
     keys = [role for role in ("before", "after", "y_true") if role in roles]
     scores = [role for role in SCORES if role in roles]
-    table = _fetch(_by_decisions(frame, keys, scores), MAX_DECISIONS)
+    table = fetch(_by_decisions(frame, keys, scores), MAX_DECISIONS)
     if table is None:
         raise InputError(
             "Decisions and true labels hold more than two different values. Use the same two "
             "labels in all columns; compare scores with the threshold first."
         )
     decided, n_undecided = _decided(table)
-    n = _numbers(decided, "n")
+    n = numbers(decided, "n")
     for role in keys:
         _check_not_missing(roles, role, int(n[[v is None for v in decided[role]]].sum()))
     for role in scores:
@@ -179,6 +179,26 @@ def _check_not_missing(roles: Mapping[str, Hashable], role: str, n: int) -> None
 # The second query: groups
 
 
+def of_decided(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return the rows that have a decision, before or after."""
+    return frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
+
+
+class FrameCounts(NamedTuple):
+    """People counted by group, and figures of their scores.
+
+    `n_hidden` (n_groups,) are people of hidden groups, who are in nothing else. `score_ranges` are
+    the lowest and the highest of each given score.
+    """
+
+    coding: Coding
+    counts: DecisionCounts
+    scores: ScoreFigures
+    n_hidden: IntArray
+    score_ranges: dict[str, tuple[float, float]]
+    unknown: DecisionCounts | None = None
+
+
 def count_frame(
     frame: nw.LazyFrame[Any],
     roles: Mapping[str, Hashable],
@@ -186,35 +206,37 @@ def count_frame(
     request: Request,
     min_group_size: int,
     group_names: Mapping[Any, Any] | None = None,
-) -> tuple[Coding, DecisionCounts, ScoreFigures, IntArray]:
-    """Return names, people by group, label and decisions, figures of the scores, hidden people.
+    unknown_groups: str = "error",
+) -> FrameCounts:
+    """Return names, people by group, label and decisions, and figures of the scores.
 
     People of hidden groups are in no other figure (see `_data/disclosure.py`). Areas under the
     curve, calibration and the rank correlation need single rows and are None.
     """
     keys = [role for role in roles if role not in SCORES]
-    decided = frame.filter(~(nw.col("before").is_null() & nw.col("after").is_null()))
-    table = _fetch(_by_group(decided, keys, summary, request.threshold), MAX_CELLS)
+    table = fetch(_by_group(of_decided(frame), keys, summary, request.threshold), MAX_CELLS)
     if table is None:
         raise InputError(
             f"sensitive_features make more than {MAX_CELLS:,} combinations of groups and "
             "decisions, too many to be compared. Put numbers into bins, or name fewer columns."
         )
-    n = _numbers(table, "n")
-    groups = {roles[role]: _objects(table[role]) for role in keys if is_group(role)}
-    _check_groups(groups.values(), n)
+    n = numbers(table, "n")
+    groups = {roles[role]: objects(table[role]) for role in keys if is_group(role)}
+    if unknown_groups != "ignore":
+        _check_groups(groups.values(), n)
     # each line of the table is read like a row that stands for n people
     decisions = {role: table.get(role) for role in ("before", "after", "y_true")}
-    people = read_people(decisions, {}, groups, request, group_names)
-    sizes = np.bincount(people.groups.codes, n).astype(np.int64)
+    people = read_people(decisions, {}, groups, request, group_names, unknown_groups)
+    n_groups = len(people.groups.labels)
+    sizes = np.bincount(people.groups.codes + 1, n, n_groups + 1)[1:].astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     if is_hidden.any():
-        shown = ~is_hidden[people.groups.codes]
+        shown = ~np.append(is_hidden, False)[people.groups.codes]  # −1: the last entry
         people, n = people.take(shown), n[shown]
         table = {name: list(compress(values, shown)) for name, values in table.items()}
-    sums = {role: _numbers(table, f"{role}_sum") for role in SCORES if role in roles}
+    sums = {role: numbers(table, f"{role}_sum") for role in SCORES if role in roles}
     before, after = (sums.get(role) for role in SCORES)
-    squares = {r: _numbers(table, f"{r}_square_sum") for r in SCORES if r in roles}
+    squares = {r: numbers(table, f"{r}_square_sum") for r in SCORES if r in roles}
     people.warn_of_inverted_scores((before, after), n, stacklevel=4)
     scores = ScoreFigures(
         mean_before=people.group_means(before, n),
@@ -226,7 +248,13 @@ def count_frame(
             table, people.after == people.coding.score_is_for_positive
         ),
     )
-    return people.coding, people.count(n), scores, np.where(is_hidden, sizes, 0)
+    ranges = {
+        role: (min(table[f"{role}_low"]), max(table[f"{role}_high"]))
+        for role in SCORES
+        if role in roles
+    }
+    n_hidden, unknown = np.where(is_hidden, sizes, 0), people.count_unknown(n)
+    return FrameCounts(people.coding, people.count(n), scores, n_hidden, ranges, unknown)
 
 
 def _by_group(
@@ -251,7 +279,15 @@ def _by_group(
     prepared = _as_numbers(decided, flags)
     prepared = prepared.with_columns(**products) if products else prepared
     sums = (nw.col(name).sum().alias(f"{name}_sum") for name in (*scores, *flags, *products))
-    return prepared.group_by(*keys).agg(nw.len().alias("n"), *sums)
+    ends = [
+        figure
+        for role in scores
+        for figure in (
+            nw.col(role).min().alias(f"{role}_low"),
+            nw.col(role).max().alias(f"{role}_high"),
+        )
+    ]
+    return prepared.group_by(*keys).agg(nw.len().alias("n"), *sums, *ends)
 
 
 def _centred(role: str, summary: DecisionSummary) -> nw.Expr:
@@ -270,7 +306,8 @@ def _check_groups(columns: Iterable[NDArray[Any]], n: FloatArray) -> None:
         )
 
 
-def _objects(values: list[Any]) -> NDArray[Any]:
+def objects(values: list[Any]) -> NDArray[Any]:
+    """Return the values as an array of objects, shape (n,)."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -310,5 +347,5 @@ def _n_contradictions(table: GroupTable, after: BoolArray) -> int | None:
     """
     if "above_sum" not in table:
         return None
-    n, above = _numbers(table, "n"), _numbers(table, "above_sum")
+    n, above = numbers(table, "n"), numbers(table, "above_sum")
     return int(np.where(after, n - above, above).sum())

@@ -184,7 +184,7 @@ def make_ledger(
         **_reasons(explanation, rows, hidden_columns),
     }
     if with_group:
-        names = np.array(people.coding.group_names, dtype=object)
+        names = np.array([*people.coding.group_names, None], dtype=object)  # −1: not known
         columns["group"] = names[people.groups.codes[rows]].tolist()
     return Ledger(columns)
 

@@ -17,6 +17,7 @@ def not_known_of(evidence: Evidence) -> tuple[str, ...]:
         "of each other. They do not cover wrong labels, wrong groups, or people who never "
         "appear in the data.",
         *_left_out(evidence),
+        *_unknown_groups(evidence),
         *_not_given(evidence),
         *_too_few(evidence),
         "A target is a choice of the people who set it. No figure here says that a rule or a law "
@@ -35,12 +36,28 @@ def _left_out(evidence: Evidence) -> list[str]:
     if not evidence.has_rows:
         texts.append(
             "The figures come from counts and sums made inside the dataframe engine. Figures that "
-            "need single rows were not computed: areas under the curve, calibration and the rank "
-            "correlation of scores, whether those who gain score higher than those who stay "
-            "rejected, rules that say who changes, subgroups within columns, and the change "
-            "ledger."
+            "need single rows were not computed: areas under the curve of all people, calibration "
+            "and the rank correlation of scores, whether those who gain score higher than those "
+            "who stay rejected, rules that say who changes, subgroups within columns, and the "
+            "change ledger."
+        )
+    roc = evidence.roc
+    if roc is not None and roc.n_bins is not None:
+        texts.append(
+            f"For the ROC curves of groups, scores were counted in {roc.n_bins:,} bins. The "
+            "intervals of the areas include the largest error that the bins can make."
         )
     return texts
+
+
+def _unknown_groups(evidence: Evidence) -> list[str]:
+    if evidence.unknown is None:
+        return []
+    return [
+        f"The group of {n_of(evidence.unknown.n, 'person')} is not known. Changes and accuracy "
+        "count them. Rates, comparisons and the limit do not, and hold for everybody only if "
+        "people of unknown groups fare as those of known groups do."
+    ]
 
 
 def _not_given(evidence: Evidence) -> list[str]:
@@ -59,7 +76,27 @@ def _not_given(evidence: Evidence) -> list[str]:
         "Refits on resampled rows were not made: whether other rows would lead to the same "
         "changes is not known.": evidence.stability is None,
     }
-    return [text for text, is_missing in texts.items() if is_missing]
+    return [*(text for text, is_missing in texts.items() if is_missing), *_no_curves(evidence)]
+
+
+def _no_curves(evidence: Evidence) -> list[str]:
+    """Return why areas under and between ROC curves of groups are not known, if so."""
+    roc = evidence.roc
+    if roc is None:
+        means = evidence.scores.mean_before, evidence.scores.mean_after
+        if evidence.quality is None or all(mean is None for mean in means):
+            return []  # `_not_given` says so
+        return ["Too few people are compared for ROC curves of groups: they are not known."]
+    unknown = [g for g in roc.groups if g.why_unknown]
+    names = list_names([g.name for g in unknown], 10, width=40)
+    whys = list_names(sorted({g.why_unknown for g in unknown}))
+    texts = [f"ROC curves are not known for {names}: {whys}."] if unknown else []
+    if roc.n_left_out:
+        texts.append(
+            f"ROC curves were compared for the {len(roc.groups)} largest groups only; "
+            f"{n_of(roc.n_left_out, 'compared group')} {verb(roc.n_left_out, 'be')} left out."
+        )
+    return texts
 
 
 def _too_few(evidence: Evidence) -> list[str]:

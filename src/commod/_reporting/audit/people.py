@@ -67,7 +67,6 @@ class AuditedPeople:
 
     def take(self, kept: BoolArray) -> AuditedPeople:
         """Return the people where `kept` (n,) is true; groups keep their numbers and names."""
-        parts = tuple(part[kept] for part in self.groups.parts)
         before, after, calibrated = (
             None if scores is None else scores[kept]
             for scores in (self.scores_before, self.scores_after, self.scores_calibrated)
@@ -80,22 +79,31 @@ class AuditedPeople:
             scores_before=before,
             scores_after=after,
             scores_calibrated=calibrated,
-            groups=Groups(self.groups.codes[kept], self.groups.labels, parts),
+            groups=self.groups.take(kept),
         )
 
     def count(self, multiplicity: FloatArray | None = None) -> DecisionCounts:
-        """Return the people counted by group, true label and decisions.
+        """Return the people of known groups, counted by group, true label and decisions.
 
         A row stands for one person, or for `multiplicity` (n,) people. Sums are exact below 2⁵³.
         """
-        n_groups, n_labels = len(self.coding.group_names), 1 if self.label is None else 2
-        cell = self.groups.codes * (4 * n_labels)
+        return DecisionCounts(self._cells(multiplicity)[1:])
+
+    def count_unknown(self, multiplicity: FloatArray | None = None) -> DecisionCounts | None:
+        """Return the people whose group is not known, as one group; None where there are none."""
+        unknown = DecisionCounts(self._cells(multiplicity)[:1])
+        return unknown if unknown.n else None
+
+    def _cells(self, multiplicity: FloatArray | None) -> NDArray[np.int64]:
+        """Return all people by group, those without a group first, (n_groups + 1, L, 2, 2)."""
+        n_groups, n_labels = len(self.coding.group_names) + 1, 1 if self.label is None else 2
+        cell = (self.groups.codes + 1) * (4 * n_labels)
         if self.label is not None:
             cell += 4 * self.label
         cell += 2 * self.before
         cell += self.after
         counts = np.bincount(cell, multiplicity, minlength=n_groups * n_labels * 4)
-        return DecisionCounts(counts.reshape(n_groups, n_labels, 2, 2).astype(np.int64))
+        return counts.reshape(n_groups, n_labels, 2, 2).astype(np.int64)
 
     def group_means(self, sums: FloatArray | None, sizes: FloatArray) -> FloatArray | None:
         """Return the mean score of each group (n_groups,); None where scores are not given.
@@ -104,9 +112,9 @@ class AuditedPeople:
         """
         if sums is None:
             return None
-        codes, n_groups = self.groups.codes, len(self.coding.group_names)
+        codes, n_groups = self.groups.codes + 1, len(self.coding.group_names) + 1
         totals, n_people = (
-            np.bincount(codes, values, minlength=n_groups) for values in (sums, sizes)
+            np.bincount(codes, values, minlength=n_groups)[1:] for values in (sums, sizes)
         )
         return np.where(n_people > 0, totals / np.maximum(n_people, 1), np.nan)
 
@@ -140,8 +148,9 @@ def read_people(
     sensitive_features: Any,
     request: Request,
     group_names: Mapping[Any, Any] | None = None,
+    unknown_groups: str = "error",
 ) -> AuditedPeople:
-    """Return the checked rows.
+    """Return the checked rows; people of unknown groups are refused, or kept without a group.
 
     `labels` are the decisions before, the decisions after and the true labels, by the name of
     their parameter; true labels may be None. `scores` are those of SCORES that are given, by name.
@@ -163,7 +172,7 @@ def read_people(
         check_length(column, name, n)
     two_labels = read_two_labels(values, request)
     outcome = {name: binary_outcome(v, name, two_labels[1]) for name, v in values.items()}
-    groups = read_groups(sensitive_features, n)
+    groups = read_groups(sensitive_features, n, unknown_groups)
     names = group_names_of(groups.labels, sensitive_names(sensitive_features), group_names)
     return AuditedPeople(
         before=outcome[before],

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.disclosure import FEWEST_DESCRIBED
-from commod._record import ChangeSummary, Estimate, Fairness, Group, Limit, Request
+from commod._record import ChangeSummary, Estimate, Fairness, Group, Limit
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import UNDEFINED, DecisionCounts, finite_or_none
+from commod._reporting.audit.stated import StatedCells
+from commod._reporting.audit.stratum_tables import stratum_table
 from commod._statistics.intervals import share_estimate
 from commod._statistics.promises import fairness_interval
 from commod.bounds._counts import fewest_number
@@ -19,30 +21,63 @@ from commod.metrics._constraint import CONSTRAINTS, Constraint
 
 
 def fairness_of_all(
-    counts: DecisionCounts, requested: Constraint, outcome: str, other: str, level: float
+    counts: DecisionCounts,
+    cells: StatedCells,
+    group_names: tuple[str, ...],
+    outcome: str,
+    other: str,
+    level: float,
 ) -> tuple[Fairness, ...]:
-    """Return every fairness metric of the compared groups, the requested one first.
+    """Return every fairness metric of the compared groups, the stated ones first.
 
+    `cells` have the stated constraints; `counts` and `group_names` are of the compared groups.
     `outcome` names the counted decision, `other` the other one; it is empty where nobody has it.
     """
-    others = [constraint for constraint in CONSTRAINTS.values() if constraint != requested]
-    return tuple(
-        Fairness(
+
+    def of(constraint: Constraint, before: Estimate, after: Estimate, **more: Any) -> Fairness:
+        return Fairness(
             n=counts.n,
             constraints=constraint.name,
             metric=constraint.metric,
             higher_is_fairer=constraint.higher_is_fairer,
-            asked=constraint == requested,
             definition=constraint.definition(outcome, other),
-            before=_fairness(counts, constraint, False, level),
-            after=_fairness(counts, constraint, True, level),
+            before=before,
+            after=after,
             outcome=outcome,
             other_outcome=other,
             other_before=_other_ratio(counts, constraint, False, other, level),
             other_after=_other_ratio(counts, constraint, True, other, level),
+            title=constraint.metric_of(outcome),
+            **more,
         )
-        for constraint in (requested, *others)
-    )
+
+    metrics = []
+    for i, one in enumerate(cells.stated):
+        constraint = one.constraint
+        before, after = (
+            _fairness(counts, constraint, after, level)
+            if constraint.is_simple
+            else cells.estimate(i, after, level)
+            for after in (False, True)
+        )
+        metrics.append(
+            of(
+                constraint,
+                before,
+                after,
+                asked=True,
+                bound=one.bound,
+                is_kept=one.is_kept(after.value),
+                strata=stratum_table(cells, i, group_names),
+                is_approximate=not constraint.is_simple,
+            )
+        )
+    stated = [one.constraint for one in cells.stated]
+    for constraint in CONSTRAINTS.values():
+        if constraint not in stated:
+            before, after = (_fairness(counts, constraint, a, level) for a in (False, True))
+            metrics.append(of(constraint, before, after, asked=False))
+    return tuple(metrics)
 
 
 def _fairness(
@@ -62,7 +97,7 @@ def _other_ratio(
     counts: DecisionCounts, constraint: Constraint, after: bool, other: str, level: float
 ) -> Estimate | None:
     """Return the ratio of the rates of the other label; None for a gap, which has no such twin."""
-    if not constraint.is_ratio or not other:
+    if not (constraint.is_simple and constraint.is_ratio) or not other:
         return None
     if not counts.is_comparable(constraint):
         return UNDEFINED
@@ -161,37 +196,71 @@ def _rates(
 
 
 def limit_of(
-    counts: DecisionCounts, constraint: Constraint, request: Request, favorable_is_positive: bool
+    counts: DecisionCounts, cells: StatedCells, direction: str, favorable_is_positive: bool
 ) -> Limit:
     """Return the fewest changes for the fairness that was reached, and for the target.
 
-    `counts` are those of the compared groups.
+    `counts` are those of the compared groups, `cells` have the stated constraints.
     """
-    is_comparable = counts.is_comparable(constraint)
-
-    def fewest(target: float | Fraction | None, direction: str) -> int | None:
-        if target is None or not is_comparable:
-            return None
-        may_raise = direction == "any" or (direction == "gains_only") == favorable_is_positive
-        return fewest_number(
-            constraint,
-            *counts.table(constraint, after=False),
-            target,
-            may_raise=may_raise,
-            may_lower=direction == "any" or not may_raise,
-        )
-
-    reached = None
-    if is_comparable:
-        reached = constraint.value_from_counts(*counts.table(constraint, after=True))
+    moves = {
+        name: {
+            "may_raise": name == "any" or (name == "gains_only") == favorable_is_positive,
+            "may_lower": name == "any" or (name == "gains_only") != favorable_is_positive,
+        }
+        for name in ("any", "gains_only", "losses_only")
+    }
+    find = _simple_limit(counts, cells) if cells.is_simple else _general_limit(cells)
     n_changes = sum(counts.gains_and_losses(favorable_is_positive))
-    n_fewest = fewest(reached, request.direction)
+    (n_fewest, is_fewest), (n_target, is_target) = (
+        find(for_target, **moves[direction]) for for_target in (False, True)
+    )
     return Limit(
-        direction=request.direction,
+        direction=direction,
         n_changes=n_changes,
         n_fewest=n_fewest,
         times=n_changes / n_fewest if n_fewest else None,
-        n_gains_only=fewest(reached, "gains_only"),
-        n_target=fewest(request.target, request.direction),
-        n_target_gains_only=fewest(request.target, "gains_only"),
+        n_gains_only=find(False, **moves["gains_only"])[0],
+        n_target=n_target,
+        n_target_gains_only=find(True, **moves["gains_only"])[0],
+        is_exact=is_fewest and is_target,
+        n_constraints=len(cells.stated),
     )
+
+
+Fewest = Callable[..., tuple[int | None, bool]]  # the number, and whether it is exact
+
+
+def _simple_limit(counts: DecisionCounts, cells: StatedCells) -> Fewest:
+    """Return a function that finds the fewest changes of one simple constraint, exactly."""
+    (stated,) = cells.stated
+    constraint = stated.constraint
+    is_comparable = counts.is_comparable(constraint)
+    reached = None
+    if is_comparable:
+        reached = constraint.value_from_counts(*counts.table(constraint, after=True))
+
+    def fewest(for_target: bool, **moves: bool) -> tuple[int | None, bool]:
+        target = stated.bound if for_target else reached
+        if target is None or not is_comparable:
+            return None, True
+        table = counts.table(constraint, after=False)
+        return fewest_number(constraint, *table, target, **moves), True
+
+    return fewest
+
+
+def _general_limit(cells: StatedCells) -> Fewest:
+    """Return a function that finds the fewest changes, or a proven lower bound."""
+    reached = cells.reached_bounds()
+    stated = [one.bound for one in cells.stated]
+    # without its own target, the first constraint asks for nothing that could be missed
+    is_stated = stated[0] is not None
+
+    def fewest(for_target: bool, **moves: bool) -> tuple[int | None, bool]:
+        if for_target and not is_stated:
+            return None, True
+        bounds = stated if for_target else reached
+        found = cells.fewest(bounds, **moves)
+        return (None, True) if found is None else (found.lower_bound, found.is_exact)
+
+    return fewest

@@ -9,15 +9,22 @@ from typing import Any
 import numpy as np
 
 from commod._data.codes import plain
+from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.labels import check_label_parameter
 from commod._data.parameters import check_choice, check_number_parameter
-from commod._record import Request, from_plain, to_plain
+from commod._record import FurtherConstraint, Request, from_plain, to_plain
 from commod._reporting.audit.coding import Coding
 from commod._text import did_you_mean, shown
 from commod.bounds._counts import read_target
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError, InputTypeError
-from commod.metrics._constraint import get_constraint, missing_labels
+from commod.metrics._constraint import (
+    CONSTRAINTS,
+    Constraint,
+    get_constraint,
+    missing_labels,
+)
+from commod.metrics._requirements import read_constraints
 from commod.scorecard import SCORE_EDITS
 
 SHARES = ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence", "threshold")
@@ -30,8 +37,11 @@ FACTS = (
 )  # of the update, not wishes of the user
 
 
-def check_settings(level: float, min_group_size: int, min_subgroup_size: int) -> None:
-    """Refuse a level outside (0.5, 1) and a size below 1."""
+def check_settings(
+    level: float, min_group_size: int, min_subgroup_size: int, unknown_groups: str
+) -> None:
+    """Refuse a level outside (0.5, 1), a size below 1 and an unknown choice."""
+    check_choice(unknown_groups, "unknown_groups", UNKNOWN_GROUPS)
     check_number_parameter(
         level, "level", (float, np.floating), min_val=0.5, max_val=1, include_boundaries="neither"
     )
@@ -84,14 +94,12 @@ def read_request(
     do labels and threshold that a `Request` leaves out.
     """
     defaults = Request() if defaults is None else defaults
-    request = _as_request(defaults if request is None else request, defaults)
+    request = _with_constraints(_as_request(defaults if request is None else request, defaults))
     missing = [name for name in FACTS if getattr(request, name) is None]
     request = replace(request, **{name: getattr(defaults, name) for name in missing})
-    constraint = get_constraint(request.constraints)
     check_choice(request.direction, "direction", DIRECTIONS)
     request = from_plain(Request, to_plain(request))  # refuses entries of a wrong type
-    if request.target is not None:
-        read_target(constraint, request.target)
+    constraints = _checked_constraints(request)
     for name in SHARES:
         value = getattr(request, name)
         if value is not None and not 0 <= value <= 1:
@@ -102,8 +110,9 @@ def read_request(
             raise InputError(f"request: {name}={value!r} must be a number ≥ 0, or None.")
     if request.score_edit is not None:
         check_choice(request.score_edit, "score_edit", SCORE_EDITS)
-    if constraint.needs_labels and not has_labels:
-        raise missing_labels(constraint)
+    needing = [constraint for constraint in constraints if constraint.needs_labels]
+    if needing and not has_labels:
+        raise missing_labels(needing[0])
     return replace(request, **{name: label for name, label in labels.items() if label is not None})
 
 
@@ -125,7 +134,39 @@ def _as_request(request: Any, defaults: Request) -> Request:
             )
         if value is not None and plain(value) is None:
             raise InputError(f"request: {name} is NaN; pass a number, or leave it out.")
-    return replace(defaults, **{name: plain(value) for name, value in request.items()})
+    stated = {name: plain(value) for name, value in request.items()}
+    if stated.get("constraints") not in (None, defaults.constraints):
+        stated = {"further": (), **stated}  # those of the defaults belong to their constraint
+    return replace(defaults, **stated)
+
+
+def _with_constraints(request: Request) -> Request:
+    """Return a request whose constraints may be objects, or texts with bounds, with plain ones.
+
+    The first of them becomes `constraints` and `target`, the others become `further`. Their bounds
+    replace those of the request.
+    """
+    if isinstance(request.constraints, str) and request.constraints in CONSTRAINTS:
+        return request
+    first, *others = read_constraints(request.constraints).parts
+    further = tuple(FurtherConstraint(one.constraint.name, one.bound) for one in others)
+    return replace(
+        request,
+        constraints=first.constraint.name,
+        target=request.target if first.bound is None else first.bound,
+        further=further or request.further,
+    )
+
+
+def _checked_constraints(request: Request) -> list[Constraint]:
+    """Return all constraints of a request; refuse a bound that none of their values can reach."""
+    pairs = [(request.constraints, request.target)]
+    pairs += [(one.constraints, one.bound) for one in request.further]
+    constraints = [get_constraint(name) for name, _ in pairs]
+    for constraint, (_, bound) in zip(constraints, pairs, strict=True):
+        if bound is not None:
+            read_target(constraint, bound)
+    return constraints
 
 
 def add_label_names(request: Request, coding: Coding, names: Mapping[Any, str] | None) -> Request:

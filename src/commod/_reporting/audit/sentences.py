@@ -28,18 +28,25 @@ MAX_LISTED = 5  # findings in a sentence
 # Phrases that sentences and checks share
 
 
-def target_text(evidence: Evidence, target: float, value: float) -> str:
-    """Return the target in words, such as "at least 80.0%", with digits to differ from `value`."""
-    return at_bound(metric_text(evidence, target, value), evidence.constraint.higher_is_fairer)
+def target_text(evidence: Evidence, target: float, value: float, i: int = 0) -> str:
+    """Return the target in words, such as "at least 80.0%", with digits to differ from `value`.
 
-
-def metric_text(evidence: Evidence, value: float, reference: float | None = None) -> str:
-    """Return a value of the requested metric, with enough digits to differ from the reference.
-
-    The reference is the target if None. The P-rule is written in percent, a gap as a number.
+    `i` is the number of the stated constraint.
     """
-    reference = evidence.request.target if reference is None else reference
-    in_percent = evidence.constraint.is_ratio
+    constraint = evidence.stated.stated[i].constraint
+    return at_bound(metric_text(evidence, target, value, i), constraint.higher_is_fairer)
+
+
+def metric_text(
+    evidence: Evidence, value: float, reference: float | None = None, i: int = 0
+) -> str:
+    """Return a value of a stated metric, with enough digits to differ from the reference.
+
+    The reference is the target if None. A P-rule is written in percent, a gap as a number.
+    """
+    one = evidence.stated.stated[i]
+    reference = one.bound if reference is None else reference
+    in_percent = one.constraint.is_ratio
     return distinct(value, reference, digits=1 if in_percent else 3, in_percent=in_percent)
 
 
@@ -49,13 +56,18 @@ def interval(evidence: Evidence, *, compared: bool = False) -> str:
     A comparison between groups (`compared`) omits small groups.
     """
     n = evidence.compared.n if compared else evidence.n
-    omitted = f" without {evidence.n - n:,} in groups too small" if n < evidence.n else ""
+    omitted = ""
+    if n < evidence.n:
+        why = "too small" if evidence.unknown is None else "unknown or too small"
+        omitted = f" without {evidence.n - n:,} in groups {why}"
     return f"{evidence.level * 100:g}% interval, {n:,} {evidence.rows}{omitted}"
 
 
 def why_undefined(evidence: Evidence) -> str:
     """Return why the requested metric has no value."""
     metric = evidence.fairness.name
+    if reason := evidence.stated.why_undefined(0):
+        return reason
     if len(evidence.compared_names) < 2:
         return f"the {metric} compares groups, and fewer than two groups are large enough."
     return (
@@ -75,12 +87,32 @@ def answer_of(evidence: Evidence) -> tuple[str, ...]:
         _who_changes(evidence),
         _how_decided(evidence),
         _fairness(evidence),
+        *further_sentences(evidence),
+        *strata_sentences(evidence),
         _left_out(evidence),
+        _unknown(evidence),
         *outscoring_sentences(evidence),
         _distance_to_limit(evidence),
         _accuracy(evidence),
     )
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _unknown(evidence: Evidence) -> str:
+    """Return how fair the decisions could be, whatever the unknown groups are."""
+    unknown = evidence.unknown_groups
+    if unknown is None:
+        return ""
+    text = (
+        f"The group of {n_of(unknown.n_unknown, 'person')} is not known, so fairness rests on "
+        f"{n_of(unknown.n_known, 'person')} of known groups."
+    )
+    if unknown.low_after is None or unknown.high_after is None:
+        return text
+    low, high = (metric_text(evidence, end) for end in (unknown.low_after, unknown.high_after))
+    how = "exactly" if unknown.is_exact else "by a proven bound"
+    metric = evidence.fairness.name
+    return f"{text} Whatever the unknown groups are, the {metric} lies {how} from {low} to {high}."
 
 
 def _who_changes(evidence: Evidence) -> str:
@@ -140,8 +172,9 @@ def _fairness(evidence: Evidence) -> str:
     if before is None or after.value is None:
         return f"Fairness is not known: {why_undefined(evidence)}"
     old, new = metric_text(evidence, before), metric_text(evidence, after.value)
-    text = f"Before, {_rates(evidence, 'was')}. The {metric} was {old}."
-    text += f" After, {_rates(evidence, 'is')}. The {metric} is {new}"
+    earlier = "" if _has_rates(evidence) else " before"
+    text = f"{_rates(evidence, 'was')}The {metric} was {old}{earlier}."
+    text += f" {_rates(evidence, 'is')}The {metric} is {new}"
     if after.low is not None and after.high is not None:
         low, high = metric_text(evidence, after.low), metric_text(evidence, after.high)
         text += f" (between {low} and {high}, {interval(evidence, compared=True)})"
@@ -159,6 +192,54 @@ def _fairness(evidence: Evidence) -> str:
         else:
             text += f" The target, {goal}, is reached on these rows."
     return text
+
+
+def further_sentences(evidence: Evidence) -> tuple[str, ...]:
+    """Return for each further constraint its metric before and after, and whether it is kept."""
+    metrics = evidence.stated_metrics
+    return tuple(_further(evidence, i) for i in range(1, len(metrics)))
+
+
+def _further(evidence: Evidence, i: int) -> str:
+    metric, bound = evidence.stated_metrics[i], evidence.stated.stated[i].bound
+    before, after = metric.before.value, metric.after
+    if after.value is None:
+        reason = evidence.stated.why_undefined(i)
+        return f"The {metric.name} is not defined on these rows{f': {reason}' if reason else '.'}"
+    new = metric_text(evidence, after.value, i=i)
+    text = f"The {metric.name} is {new}"
+    if after.low is not None and after.high is not None:
+        low, high = (metric_text(evidence, end, i=i) for end in (after.low, after.high))
+        text += f" (between {low} and {high}, {interval(evidence, compared=True)})"
+    if before is not None:
+        text += f"; it was {metric_text(evidence, before, i=i)} before"
+    if bound is None:
+        return f"{text}."
+    kept = "is kept" if metric.is_kept else "is not kept"
+    return (
+        f"{text}. Its bound, {target_text(evidence, bound, after.value, i)}, {kept} on these rows."
+    )
+
+
+def strata_sentences(evidence: Evidence) -> tuple[str, ...]:
+    """Return for each condition how many strata are compared, and how many are left out."""
+    sentences = []
+    for metric in evidence.stated_metrics:
+        table = metric.strata
+        if table is None or not table.n_compared:
+            continue
+        text = (
+            f"The {metric.name} compares {n_of(table.n_compared, 'stratum')} of "
+            f"{table.n_strata:,}, with {n_of(table.n_people, 'person')}."
+        )
+        if table.n_people_left_out:
+            text += (
+                f" {n_of(table.n_people_left_out, 'person')} {verb(table.n_people_left_out, 'be')} "
+                f"not compared: fewer than {table.min_rows} rows of their group count in their "
+                "stratum, or it has no other group to compare with."
+            )
+        sentences.append(text)
+    return tuple(sentences)
 
 
 def _other_ratio(evidence: Evidence) -> str:
@@ -187,6 +268,8 @@ def _left_out(evidence: Evidence) -> str:
             f"{verb(n_hidden, 'be')} in no figure and no total."
         )
     counts, constraint = evidence.described, evidence.constraint
+    if not constraint.is_simple:
+        return text
     if len(counts.sizes) == len(evidence.compared.sizes) or not counts.is_comparable(constraint):
         return text
     value = constraint.value_from_counts(*counts.table(constraint, after=True))
@@ -202,14 +285,25 @@ def _small_group(group: SmallGroup) -> str:
     return small_group_text(group.name, group.n, "person", group.rate_before, group.rate_after)
 
 
+def _has_rates(evidence: Evidence) -> bool:
+    """Return whether the first constraint compares rates of all people."""
+    constraint = evidence.constraint
+    return constraint.measure is None and constraint.within is None
+
+
 def _rates(evidence: Evidence, is_or_was: str) -> str:
-    """Return the lowest and highest rate of each rate row, before ("was") or after ("is")."""
+    """Return a sentence with the lowest and highest rate of each rate row, before or after.
+
+    `is_or_was` says which. It is empty where other numbers are compared.
+    """
+    if not _has_rates(evidence):
+        return ""
     sizes, positives = evidence.compared.table(evidence.constraint, after=is_or_was == "is")
     rates = [
         f"{_rate_name(evidence, row)} {is_or_was} {_extremes(evidence, positives[i] / sizes[i])}"
         for i, row in enumerate(evidence.constraint.rate_rows)
     ]
-    return "; ".join(rates)
+    return f"{'Before' if is_or_was == 'was' else 'After'}, {'; '.join(rates)}. "
 
 
 def _rate_name(evidence: Evidence, row: RateRow) -> str:
@@ -238,12 +332,17 @@ def _distance_to_limit(evidence: Evidence) -> str:
     if not limit.n_fewest:
         return "The base model was as fair as this, or fairer, without any change."
     allowed = {"any": "", "gains_only": " by gains alone", "losses_only": " by losses alone"}
+    goal = "reach the same fairness"
+    if limit.n_constraints > 1:
+        goal = f"keep the {limit.n_constraints} constraints as well as this update"
+    proven = "" if limit.is_exact else " The fewest may be more: this is a proven lower bound."
     n_small = evidence.changes.n_changes - limit.n_changes
-    omitted = f", not counting {n_small:,} in groups too small to be compared" if n_small else ""
+    why = "too small to be compared" if evidence.unknown is None else "unknown or too small"
+    omitted = f", not counting {n_small:,} in groups {why}" if n_small else ""
     return (
-        f"No method could reach the same fairness{allowed[limit.direction]} with fewer than "
-        f"{n_of(limit.n_fewest, 'change')}, even if it knew everybody's group. This update makes "
-        f"{limit.times or 0:.2f} times as many{omitted}."
+        f"No method could {goal}{allowed[limit.direction]} with fewer than "
+        f"{n_of(limit.n_fewest, 'change')}, even if it knew everybody's group.{proven} This update "
+        f"makes {limit.times or 0:.2f} times as many{omitted}."
     )
 
 

@@ -66,7 +66,7 @@ class SmallCellPoints:
         """Return how well the points predict each compared group; None without small categories."""
         if not self.is_inside.any():
             return None
-        inside = self.is_inside
+        inside = self.is_inside & (codes >= 0)
         return group_areas(-self.points[inside], codes[inside], is_compared, level)
 
 

@@ -125,12 +125,12 @@ def trade_off(curve: TradeOff, names: ShortNames) -> Chart:
     base = [(x(value), y(0.0)) for value in base_fairness]
     metric = names(curve.metric, 34)
     marks = [
-        *_frame(x, y, percent_digits=_percent_digits(y.ticks)),
-        _text(0, 14, "Share of decisions that change", "axis-title"),
-        _text(left, bottom + 36, _isolated(metric), "axis-title"),
-        _text(right, bottom + 36, "fairer →", "axis-title", "end"),
-        _path([*base, *limit] if limit else [], "limit-line"),
-        _path([*base, *places], "made-line"),
+        *chart_frame(x, y, percent_digits=_percent_digits(y.ticks)),
+        chart_text(0, 14, "Share of decisions that change", "axis-title"),
+        chart_text(left, bottom + 36, _isolated(metric), "axis-title"),
+        chart_text(right, bottom + 36, "fairer →", "axis-title", "end"),
+        chart_path([*base, *limit] if limit else [], "limit-line"),
+        chart_path([*base, *places], "made-line"),
         *(Mark("circle", {"cx": a, "cy": b, "r": 3.4, "class": "made"}) for a, b in places),
     ]
     label = (
@@ -154,9 +154,9 @@ def calibration(curves: Calibration) -> Chart:
     ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
     x, y = Axis(0, 1, left, right, ticks), Axis(0, 1, bottom, top, ticks)
     marks = [
-        *_frame(x, y),
-        _text(0, 14, "Share observed", "axis-title"),
-        _text(right, bottom + 36, "Mean score", "axis-title", "end"),
+        *chart_frame(x, y),
+        chart_text(0, 14, "Share observed", "axis-title"),
+        chart_text(right, bottom + 36, "Mean score", "axis-title", "end"),
         Mark("path", {"d": f"M{x(0)} {y(0)}L{x(1)} {y(1)}", "class": "diagonal"}),
     ]
     kinds = ("before", curves.before), ("after", curves.after), ("calibrated", curves.calibrated)
@@ -182,12 +182,12 @@ def refit_histogram(stability: StabilitySummary) -> Chart:
         tall = (bottom - top) * n / most
         marks += [
             _rect(i * wide + 3, bottom - tall, wide - 6, tall, "after"),
-            _text((i + 0.5) * wide, bottom - tall - 5, _compact(n), "value", "middle"),
+            chart_text((i + 0.5) * wide, bottom - tall - 5, _compact(n), "value", "middle"),
         ]
     marks += [
         Mark("path", {"d": f"M0 {bottom}H{WIDTH:g}", "class": "axis"}),
-        _text(0, bottom + 16, "changes in 0 to 10% of refits", "tick"),
-        _text(WIDTH, bottom + 16, "in 90 to 100%", "tick", "end"),
+        chart_text(0, bottom + 16, "changes in 0 to 10% of refits", "tick"),
+        chart_text(WIDTH, bottom + 16, "in 90 to 100%", "tick", "end"),
     ]
     label = "People by how often their decision changes in refits, from never to always: "
     return Chart(bottom + 24, label + ", ".join(map(count, counts)), tuple(marks))
@@ -209,13 +209,13 @@ def _bars(
     axis = Axis(0, scale, left, right)
     y, marks = 0.0, []
     for title, bars in groups:
-        marks.append(_text(0, y + 13, _isolated(title), "name"))
+        marks.append(chart_text(0, y + 13, _isolated(title), "name"))
         y += 19
         for bar in bars:
-            marks.append(_text(0, y + 10, bar.label, "tick"))
+            marks.append(chart_text(0, y + 10, bar.label, "tick"))
             marks.append(_rect(left, y, right - left, THICKNESS, "track"))
             marks += _bar(bar, axis, y, whiskers)
-            marks.append(_text(WIDTH, y + 10, bar.text, "value", "end"))
+            marks.append(chart_text(WIDTH, y + 10, bar.text, "value", "end"))
             y += gap
         y += 10
     return Chart(max(y - 8, 1.0), label, tuple(m for m in marks if m.tag != "text" or m.text))
@@ -251,15 +251,15 @@ def _dot(x: Axis, y: Axis, score: float, observed: Estimate, kind: str) -> list[
     return marks
 
 
-def _frame(x: Axis, y: Axis, percent_digits: int = 0) -> Iterable[Mark]:
+def chart_frame(x: Axis, y: Axis, percent_digits: int = 0) -> Iterable[Mark]:
     """Yield both axes; the ticks of `x` are numbers, those of `y` are in percent."""
     left, right = min(x.start, x.end), max(x.start, x.end)
     for tick in y.ticks:
         yield Mark("path", {"d": f"M{left:g} {y(tick)}H{right:g}", "class": "grid"})
-        yield _text(left - 7, y(tick) + 4, percent(tick, percent_digits), "tick", "end")
+        yield chart_text(left - 7, y(tick) + 4, percent(tick, percent_digits), "tick", "end")
     for tick in x.ticks:
         yield Mark("path", {"d": f"M{x(tick)} {y.start:g}v4", "class": "axis"})
-        yield _text(x(tick), y.start + 18, f"{tick:.10g}", "tick", "middle")
+        yield chart_text(x(tick), y.start + 18, f"{tick:.10g}", "tick", "middle")
     yield Mark("path", {"d": f"M{left:g} {y.start:g}H{right:g}", "class": "axis"})
 
 
@@ -308,7 +308,8 @@ def _isolated(text: str) -> str:
     return f"\u2068{text}\u2069"  # SVG has no <bdi>; these two characters isolate text instead
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> Mark:
+def chart_text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> Mark:
+    """Return a text that starts, ends or is centred at a place."""
     x, y = round(x, 1), round(y, 1)
     return Mark("text", {"x": x, "y": y, "class": kind, "text-anchor": anchor}, text)
 
@@ -318,6 +319,7 @@ def _rect(x: float, y: float, width: float, height: float, kind: str) -> Mark:
     return Mark("rect", {**{side: round(size, 1) for side, size in sides.items()}, "class": kind})
 
 
-def _path(places: Sequence[tuple[float, float]], kind: str) -> Mark:
+def chart_path(places: Sequence[tuple[float, float]], kind: str) -> Mark:
+    """Return a line through places."""
     line = "L".join(f"{a} {b}" for a, b in places)
     return Mark("path", {"d": f"M{line}" if places else "M0 0", "class": kind})

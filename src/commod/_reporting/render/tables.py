@@ -29,7 +29,7 @@ from commod._reporting.render.cells import (
     text,
     three_digits,
 )
-from commod._text import count, percent, percentage_points, signed_number
+from commod._text import at_bound, count, percent, percentage_points, signed_number
 
 MOST_COLUMNS = 30  # that recur in refits
 MOST_GROUPS = 60
@@ -246,24 +246,39 @@ def true_shares(audit: Audit) -> ReportTable:
 
 def fairness(audit: Audit) -> ReportTable:
     """Return every fairness metric before and after."""
-    has_target = audit.request.target is not None
     n = audit.fairness[0].n if audit.fairness else None
 
+    def bound_of(metric: Fairness) -> float | None:
+        """Return the bound of a metric; audits of earlier versions have it in the request only."""
+        return audit.request.target if metric.asked and metric.bound is None else metric.bound
+
     def figures(metric: Fairness, value: Estimate) -> Cell:
-        """Return a value; that of the requested metric never reads like the target it misses."""
-        if not (metric.asked and has_target):
+        """Return a value; that of a requested metric never reads like the bound it misses."""
+        bound = bound_of(metric)
+        if not metric.asked or bound is None:
             return interval(value, three_digits)
-        return interval(value, partial(texts.fairness_number, audit, digits=3))
+        return interval(value, partial(texts.bounded_number, bound=bound))
+
+    def asked(metric: Fairness) -> Cell:
+        bound = bound_of(metric)
+        if not metric.asked or bound is None:
+            return text("")
+        words = at_bound(f"{bound:g}", metric.higher_is_fairer)
+        if metric.is_kept is None:
+            return text(words)
+        kept, tone = ("✓ kept", "passed") if metric.is_kept else ("✗ not kept", "failed")
+        return Cell(words, f"{kept} on these rows", tone=tone)
 
     return table_of(
         "fairness",
         f"Fairness metrics. {texts.measured(audit, n)}",
         audit.fairness,
         (
-            ("Metric", lambda f: Cell(f.name, "asked for" if f.asked and has_target else "")),
+            ("Metric", lambda f: Cell(f.name, "asked for" if bound_of(f) is not None else "")),
             ("What it is", lambda f: sentence(f.definition or f.constraints.replace("_", " "))),
             ("Before", lambda f: figures(f, f.before)),
             ("After", lambda f: figures(f, f.after)),
+            ("Bound", asked),
             ("Fairer is", lambda f: text("higher" if f.higher_is_fairer else "lower")),
         ),
     )

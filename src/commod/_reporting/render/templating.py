@@ -9,7 +9,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 from commod import _text
-from commod._reporting.render import charts, explanation_tables, tables, texts
+from commod._reporting.render import (
+    charts,
+    constraints,
+    curves,
+    explanation_tables,
+    stratum_tables,
+    tables,
+    texts,
+)
 
 _FILTERS = ("count", "estimate", "n_of", "number", "percent", "plain")
 _ACTIVE = re.compile(r"([\\`*_{}\[\]#|~$!=^@])")
@@ -28,7 +36,9 @@ def environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=not autoescape,
     )
-    made.globals.update(tables=tables, explained=explanation_tables, charts=charts, texts=texts)
+    made.globals.update(tables=tables, explained=explanation_tables, curves=curves)
+    made.globals.update(charts=charts, texts=texts)
+    made.globals.update(constraints=constraints, stratum_tables=stratum_tables)
     made.filters.update({name: getattr(_text, name) for name in _FILTERS}, markdown=_markdown)
     return made
 

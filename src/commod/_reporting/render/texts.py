@@ -16,6 +16,7 @@ from commod._record import (
     Subgroups,
     TradeOff,
 )
+from commod._reporting.render import constraints
 from commod._text import (
     NOT_KNOWN,
     at_bound,
@@ -173,9 +174,12 @@ def target_text(audit: Audit) -> str | None:
 
 def fairness_number(audit: Audit, value: float | None, digits: int = 2) -> str:
     """Return a value of the requested metric, with enough digits to differ from the target."""
-    if value is None:
-        return NOT_KNOWN
-    return distinct(value, audit.request.target, digits=digits)
+    return bounded_number(value, audit.request.target, digits)
+
+
+def bounded_number(value: float | None, bound: float | None, digits: int = 3) -> str:
+    """Return a value of a metric, with enough digits to differ from its bound."""
+    return NOT_KNOWN if value is None else distinct(value, bound, digits=digits)
 
 
 def asked_expected_measured(audit: Audit) -> str:
@@ -231,6 +235,9 @@ def other_ratio(audit: Audit) -> str:
 def target_state(audit: Audit) -> tuple[str, str]:
     """Return whether the target is reached on these rows: the state of its check, and words."""
     state = next((check.state for check in audit.checks if check.code == "CM101"), "")
+    fairness = asked_fairness(audit)
+    if fairness is not None and fairness.is_kept is not None and fairness.after.value is not None:
+        state = "passed" if fairness.is_kept else "failed"  # the check is about all constraints
     words = {"passed": "reached on these rows", "failed": "not reached on these rows"}
     if state == "passed" and most_change_text(audit.changes.rate.value or 0.0):
         return "failed", "met only by changing more than half of all decisions"
@@ -266,8 +273,9 @@ def request_pairs(audit: Audit) -> list[tuple[str, str]]:
         "change of the overall rate": request.max_volume_change,
     }
     pairs = [
-        ("Constraint", request.constraints.replace("_", " ")),
+        ("Constraint", constraints.constraint_name(request.constraints)),
         ("Target", target_text(audit) or "none was stated"),
+        *(("And at once", constraints.further_text(audit, one)) for one in request.further),
         ("Direction", allowed_direction(request)),
         *_score_pairs(request),
         *((f"Cap on {what}", percent(cap, 2)) for what, cap in caps.items() if cap is not None),
@@ -344,7 +352,10 @@ def limit_sentences(limit: Limit) -> str:
             "even for an update that uses each person's group."
         )
     if limit.n_target is not None:
-        sentence += f" The target needs at least {n_of(limit.n_target, 'change')}."
+        asked = "The target needs" if limit.n_constraints == 1 else "All bounds together need"
+        sentence += f" {asked} at least {n_of(limit.n_target, 'change')}."
+    if not limit.is_exact:
+        sentence += " These are proven lower bounds: the fewest changes may be more."
     return sentence
 
 
@@ -521,6 +532,10 @@ def shipped_pairs(shipped: Shipped) -> list[tuple[str, str, bool]]:
         ("Threshold on the score", f"{shipped.threshold:.10g}", False),
         ("Labels", _labels(shipped), False),
         ("Request", f"{shipped.constraints}, {goal}, direction {shipped.direction}", False),
+        *(
+            ("Request, at once", f"{one.constraints}, {constraints.bound_text(one.bound)}", False)
+            for one in shipped.further
+        ),
         ("Promise for new people", PROMISES[shipped.promised], False),
         ("Rows of the fit", _rows_of_fit(shipped), False),
         ("Rows of this audit", n_of(shipped.n_test_rows, "row"), False),

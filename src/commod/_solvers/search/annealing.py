@@ -36,6 +36,7 @@ MAX_FIRST_MULTIPLIER = 20.0  # an inequality that changes hardly help would get 
 # Temperatures are standard deviations of w·x; steps are between two updates of the multipliers.
 FULL_TEMPERATURES, N_STEPS_FULL = (0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0.06, 0.04), 50
 SHORT_TEMPERATURES, N_STEPS_SHORT = (0.25, 0.12, 0.06), 25
+RESTART_FACTOR = 2.0  # times the exact limit: with more changes, the search begins again
 PRICING_TEMPERATURE = 0.1  # at which the cost of a limit is measured
 
 
@@ -62,6 +63,7 @@ class SearchTask:
     - `sparsity`: extra changes allowed for a shorter scorecard, as a share of the fewest.
     - `credibility` (d,): the share of its weight that each term keeps after the search; None for 1.
     - `limit`: the smallest share of changes that any method needs; 0 where it is not known.
+    - `restart_factor`: times the limit; with more changes, the search begins again.
     - `learning`: the rows that initial directions are learned from; None for those of the task.
     - `known`: the share of changes of another direction; a search that needs more ends early.
     - `reads` (d,): which columns read the score; None for none of them. Initial directions are
@@ -78,6 +80,7 @@ class SearchTask:
     sparsity: float
     credibility: Floats | None = None
     limit: float = 0.0
+    restart_factor: float = RESTART_FACTOR
     learning: LearningRows | None = None
     known: float = np.inf
     reads: Mask | None = None

@@ -44,7 +44,6 @@ REFERENCE_POSITION = 0.6  # the target whose columns all targets share
 CHECKED_POSITIONS = (1.0, 0.3)  # targets at which these columns must be enough
 MAX_COST_OF_SUPPORT = 1.6  # times the changes with all columns; at a higher cost, add columns
 
-RESTART_FACTOR = 2.0  # times the exact limit: with more changes, the search begins again
 N_RESTARTS = 3  # from the raw columns whose parts come closest by themselves
 
 rank = attrgetter("rank")
@@ -151,7 +150,7 @@ def _fewest(task: SearchTask, starts: Sequence[Floats]) -> Direction:
     initial = [task.initial_direction(i) for i in range(len(task.worth_changing))]
     best = min((anneal(task, w, is_short=False) for w in initial), key=rank)
     best = min([best, *(anneal(task, w) for w in starts if w.any())], key=rank)
-    is_near = min(best.cost, task.known) <= RESTART_FACTOR * task.limit
+    is_near = min(best.cost, task.known) <= task.restart_factor * task.limit
     if best.violation > 0 or is_near or task.effects.soft_step is not None:
         return best  # soft changes of soft cells have few local minima
     columns = [task.columns == column for column in np.unique(task.columns)]

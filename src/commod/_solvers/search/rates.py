@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._solvers.search.design import MAX_ROWS_WITH_WIDE_CODES
-from commod.metrics._comparison import Comparison, LinearForm
+from commod.metrics._comparison import GroupComparison, LinearForm
 from commod.metrics._constraint import ConstraintLike, get_constraint
 
 Floats = NDArray[np.float64]
@@ -73,10 +73,15 @@ class Cells:
 
 
 def count_cells(cells: Cells, decisions: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups)."""
-    sizes = cells.totals(np.ones(len(decisions)))
-    positives = cells.totals(decisions.astype(np.float64))
-    return sizes.astype(np.int64), positives.astype(np.int64)
+    """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups).
+
+    Expected numbers are rounded.
+    """
+    negatives, positives = (
+        np.rint(cells.totals(kind.astype(np.float64))).astype(np.int64)
+        for kind in (~decisions, decisions)
+    )
+    return negatives + positives, positives
 
 
 # ---------------------------------------------------------------------------------------------
@@ -102,6 +107,8 @@ class ChangeEffects:
     - `soft_step` (k, n): by how much the change is expected to move each of k rates, where a row
       belongs to k cells with a probability. It replaces `cell` and `step`; None for true cells.
     - `stratum` (n,): which k of the cells these are: the first k for 0, the next k for 1, …
+    - `true_step` (k, n), `true_stratum` (n,): the same where users state the probabilities, because
+      groups are not known. They are then what the change does to the rates that are measured.
     """
 
     may_change: Mask
@@ -115,6 +122,8 @@ class ChangeEffects:
     is_raised: Mask
     soft_step: Floats | None = None
     stratum: NDArray[np.integer] | None = None
+    true_step: Floats | None = None
+    true_stratum: NDArray[np.integer] | None = None
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -144,6 +153,8 @@ class ChangeEffects:
             is_raised=self.is_raised[rows],
             soft_step=None if self.soft_step is None else self.soft_step[:, rows],
             stratum=None if self.stratum is None else self.stratum[rows],
+            true_step=None if self.true_step is None else self.true_step[:, rows],
+            true_stratum=None if self.true_stratum is None else self.true_stratum[rows],
         )
 
     def soften(
@@ -161,9 +172,19 @@ class ChangeEffects:
         sign = np.where(self.is_raised, 1.0, -1.0) * self.may_change
         return replace(self, soft_step=np.ascontiguousarray(sign * shares), stratum=stratum)
 
+    def with_true_probabilities(
+        self, probabilities: Floats, weight: Floats, stratum: NDArray[np.integer] | None = None
+    ) -> ChangeEffects:
+        """Return the effects where the rates that are measured are expectations.
+
+        The arguments are those of `soften`, and `base_sums` are expected rates.
+        """
+        soft = self.soften(probabilities, weight, stratum)
+        return replace(soft, true_step=soft.soft_step, true_stratum=stratum)
+
     def on_true_cells(self) -> ChangeEffects:
-        """Return the effects on the rates of the true cells."""
-        return replace(self, soft_step=None, stratum=None)
+        """Return the effects on the rates that are measured."""
+        return replace(self, soft_step=self.true_step, stratum=self.true_stratum)
 
     def rate_steps(self, rows: slice | NDArray[np.intp]) -> Floats:
         """Return by how much a change of each of `rows` moves each rate, (n_cells, m)."""
@@ -288,12 +309,12 @@ def _lightest(cells: Cells, weight: Floats) -> Floats:
 class Requirement(NamedTuple):
     """A comparison and its bound, as a function of the sums at `cells` (k,)."""
 
-    comparison: Comparison
+    comparison: GroupComparison
     bound: float
     cells: NDArray[np.intp]
 
     @classmethod
-    def of(cls, comparison: Comparison, bound: float) -> Requirement:
+    def of(cls, comparison: GroupComparison, bound: float) -> Requirement:
         """Return the requirement; it forgets the cells that it does not depend on."""
         cells = np.unique(np.concatenate([table.cells for table in comparison.tables]))
         tables = tuple(table.on_cells(cells) for table in comparison.tables)
@@ -339,7 +360,7 @@ class SumInequalities:
 
 
 def fairness_inequalities(
-    compared: Sequence[tuple[Comparison, float]], effects: ChangeEffects, caps: Caps
+    compared: Sequence[tuple[GroupComparison, float]], effects: ChangeEffects, caps: Caps
 ) -> SumInequalities:
     """Return the bounds of comparisons, which are functions of the cells' rates, and the caps."""
     sums = effects.base_sums
@@ -383,7 +404,7 @@ def _linear_forms(
 
 
 def _above_zero(
-    form: LinearForm, comparison: Comparison, smallest_step: Floats, rates: Floats
+    form: LinearForm, comparison: GroupComparison, smallest_step: Floats, rates: Floats
 ) -> LinearForm:
     """Return the inequalities and one more per group: its number is above half of a step."""
     line = comparison.tables[0].linearised(rates)

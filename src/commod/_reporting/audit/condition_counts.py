@@ -1,0 +1,111 @@
+"""Count people by group, decisions, true label and the columns that constraints are within."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.groups import Groups, sorted_groups
+from commod._data.strata import read_control_features, stratum_column
+from commod._reporting.audit.counts import DecisionCounts
+from commod._reporting.audit.people import AuditedPeople
+from commod.exceptions import InputError
+from commod.metrics._constraint import Constraint
+from commod.updates._conditions import read_condition
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionCounts:
+    """People by all that constraints depend on; all arrays have shape (k,), one line per cell.
+
+    A line stands for `n` people of the same group, true label and decisions, with the same values
+    of all `columns`. `group` is −1 where it is not known.
+    """
+
+    group: Codes
+    label: BoolArray | None
+    before: BoolArray
+    after: BoolArray
+    n: IntArray
+    columns: Mapping[str, Groups]
+
+    @classmethod
+    def of_counts(cls, counts: DecisionCounts) -> ConditionCounts:
+        """Return the lines of counts; there are no conditions."""
+        group, label, before, after = np.nonzero(counts.cells)
+        return cls(
+            group=group,
+            label=label == 1 if counts.has_labels else None,
+            before=before == 1,
+            after=after == 1,
+            n=counts.cells[group, label, before, after],
+            columns={},
+        )
+
+    @classmethod
+    def of_people(
+        cls, people: AuditedPeople, columns: Mapping[str, Groups], n: IntArray | None = None
+    ) -> ConditionCounts:
+        """Return the lines of people; a row stands for one person, or for `n` (rows,)."""
+        label = np.zeros(len(people), dtype=bool) if people.label is None else people.label
+        key = people.groups.codes.astype(np.int64) + 1
+        for part, size in [
+            *((one.codes, len(one.labels)) for one in columns.values()),
+            *((flag, 2) for flag in (label, people.before, people.after)),
+        ]:
+            _, key = np.unique(key * size + part, return_inverse=True)
+        first = np.zeros(int(key.max(initial=0)) + 1, dtype=np.intp)
+        first[key[::-1]] = np.arange(len(key))[::-1]
+        totals = np.bincount(key, n, minlength=len(first)).astype(np.int64)
+        return cls(
+            group=people.groups.codes[first],
+            label=None if people.label is None else people.label[first],
+            before=people.before[first],
+            after=people.after[first],
+            n=totals,
+            columns={name: replace(c, codes=c.codes[first]) for name, c in columns.items()},
+        )
+
+    def without_groups(self, is_hidden: BoolArray) -> ConditionCounts:
+        """Return the lines of people outside hidden groups; `is_hidden` has shape (n_groups,)."""
+        kept = ~np.append(is_hidden, False)[self.group]  # −1: the last entry
+        return ConditionCounts(
+            group=self.group[kept],
+            label=None if self.label is None else self.label[kept],
+            before=self.before[kept],
+            after=self.after[kept],
+            n=self.n[kept],
+            columns={name: replace(c, codes=c.codes[kept]) for name, c in self.columns.items()},
+        )
+
+
+def condition_columns(constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    """Return the columns that constraints are within, each once."""
+    conditions = (constraint.within for constraint in constraints)
+    return tuple(dict.fromkeys(within.column for within in conditions if within is not None))
+
+
+def read_conditions(
+    names: Sequence[str], X: Any, control_features: Any, n_rows: int
+) -> dict[str, Groups]:
+    """Return the columns of conditions, from `control_features` where given, else from X."""
+    if not names:
+        return {}
+    if control_features is not None:
+        given = read_control_features(control_features, n_rows)
+        return {name: stratum_column(given, name) for name in names}
+    if X is None:
+        raise InputError(
+            f"The request compares people within {names[0]!r}, and that column is not known here. "
+            f"Pass it as control_features=data[{names[0]!r}], or among the columns of X.",
+            parameter="control_features",
+        )
+    return {name: sorted_groups(read_condition(X, name)) for name in names}

@@ -1,0 +1,186 @@
+"""Measure the stated constraints of a request: values, intervals, and the fewest changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.disclosure import FEWEST_DESCRIBED
+from commod._record import Estimate, Request
+from commod._reporting.audit.condition_counts import ConditionCounts
+from commod._reporting.audit.counts import UNDEFINED, finite_or_none
+from commod._statistics.new_samples import sampled_interval
+from commod.bounds._general import GeneralLimit, fewest_changes_of
+from commod.exceptions import InputError
+from commod.metrics._cells import CellTable, Strata, strata_of
+from commod.metrics._comparison import GroupComparison
+from commod.metrics._constraint import Constraint, get_constraint
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+LOOSER = 1e-9  # than values that were reached: they have 12 digits
+TIME_LIMIT = 1.0  # seconds for each number of fewest changes
+
+
+@dataclass(frozen=True)
+class StatedConstraint:
+    """A constraint of the request, and its bound; None where none is stated."""
+
+    constraint: Constraint
+    bound: float | None
+
+    def is_kept(self, value: float | None) -> bool | None:
+        """Return whether a value keeps the bound; None without a bound. An unknown value fails."""
+        if self.bound is None:
+            return None
+        return value is not None and bool(self.constraint.is_met(value, self.bound))
+
+
+def stated_constraints(request: Request) -> tuple[StatedConstraint, ...]:
+    """Return all constraints of a request, the first one first.
+
+    Examples
+    --------
+    >>> [one.constraint.metric for one in stated_constraints(Request(target=0.8))]
+    ['P-rule']
+    """
+    pairs = [(request.constraints, request.target)]
+    pairs += [(one.constraints, one.bound) for one in request.further]
+    return tuple(StatedConstraint(get_constraint(name), bound) for name, bound in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class StatedCells:
+    """The cells of the stated constraints, counted from lines of people.
+
+    `is_compared` (n_groups,) says which groups are large enough. Strata need at least five rows per
+    group even where the condition allows fewer: values tell about these people.
+    """
+
+    stated: tuple[StatedConstraint, ...]
+    lines: ConditionCounts
+    is_compared: BoolArray
+
+    @property
+    def is_simple(self) -> bool:
+        """Return whether there is one constraint, whose limit has an exact algorithm."""
+        return len(self.stated) == 1 and self.stated[0].constraint.is_simple
+
+    @cached_property
+    def group(self) -> NDArray[np.intp]:
+        """Return the number of each line's group among the compared ones, (k,); −1 if it is not."""
+        number = np.where(self.is_compared, np.cumsum(self.is_compared) - 1, -1)
+        return np.append(number, -1)[self.lines.group]  # −1: the last entry
+
+    @property
+    def n_groups(self) -> int:
+        """Return the number of compared groups."""
+        return int(self.is_compared.sum())
+
+    @cached_property
+    def _read_strata(self) -> tuple[tuple[Strata, str], ...]:
+        return tuple(self._strata(one.constraint) for one in self.stated)
+
+    def strata(self, i: int) -> Strata:
+        """Return the strata of the i-th constraint."""
+        return self._read_strata[i][0]
+
+    def why_undefined(self, i: int) -> str:
+        """Return why a condition leaves nothing to compare; empty where it does not."""
+        return self._read_strata[i][1]
+
+    def _strata(self, constraint: Constraint) -> tuple[Strata, str]:
+        within = constraint.within
+        n_lines = len(self.lines.n)
+        if within is None:
+            return Strata.everybody(n_lines, self.n_groups), ""
+        least = max(within.min_rows, FEWEST_DESCRIBED)
+        constraint = replace(constraint, within=within._replace(min_rows=least))
+        column = self.lines.columns[within.column]
+        cells = (column.codes.astype(np.intp), column.labels, self.group, self.n_groups)
+        try:
+            if self.n_groups < constraint.min_groups:
+                raise InputError("fewer than two groups are large enough.")
+            return strata_of(constraint, *cells, self.lines.label, n_people=self.lines.n), ""
+        except InputError as error:
+            nothing = np.zeros((1, self.n_groups), dtype=bool)
+            codes = np.full(n_lines, -1, dtype=np.intp)
+            return Strata(codes, ("",), nothing, len(column.labels)), str(error)
+
+    @cached_property
+    def table(self) -> CellTable:
+        """Return the cell of each line."""
+        constraints = [one.constraint for one in self.stated]
+        strata = [self.strata(i) for i in range(len(self.stated))]
+        return CellTable.of(constraints, strata, self.group, self.n_groups, self.lines.label)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Return the people of each cell, (R, G)."""
+        return self.table.totals(self.lines.n.astype(np.float64))
+
+    def positives(self, after: bool) -> FloatArray:
+        """Return the people of each cell with a positive decision before or after, (R, G)."""
+        decided = self.lines.after if after else self.lines.before
+        return self.table.totals(self.lines.n.astype(np.float64) * decided)
+
+    @cached_property
+    def compared(self) -> list[list[GroupComparison]]:
+        """Return the comparisons of each constraint as functions of the positives."""
+        return [self.table.comparisons(i, self.sizes) for i in range(len(self.stated))]
+
+    def value(self, i: int, after: bool) -> float | None:
+        """Return the i-th metric before or after; None where it is undefined."""
+        if not self.n_groups:
+            return None
+        return finite_or_none(self.table.value(i, self.sizes, self.positives(after)))
+
+    def estimate(self, i: int, after: bool, level: float) -> Estimate:
+        """Return the i-th metric with an approximate interval, from simulated samples."""
+        value = self.value(i, after)
+        if value is None:
+            return UNDEFINED
+        by_rates = [one.per_rate(self.sizes.ravel()) for one in self.compared[i]]
+        rates = self.positives(after) / np.maximum(self.sizes, 1.0)
+        interval = (self.stated[i].constraint, by_rates, self.sizes, rates, level)
+        low, high = map(finite_or_none, sampled_interval(*interval))
+        return Estimate(value, low, high)
+
+    # -- the fewest changes ----------------------------------------------------------------------
+
+    def reached_bounds(self) -> list[float | None]:
+        """Return the bounds that the update keeps, a little looser.
+
+        The first constraint has the value that it reached. A bound that is missed, or not stated,
+        becomes the value that was reached.
+        """
+        bounds: list[float | None] = []
+        for i, one in enumerate(self.stated):
+            value = self.value(i, after=True)
+            keeps = i > 0 and one.bound is not None and one.is_kept(value)
+            bound = one.bound if keeps else value
+            looser = -LOOSER if one.constraint.higher_is_fairer else LOOSER
+            bounds.append(None if bound is None else bound + looser)
+        return bounds
+
+    def fewest(
+        self, bounds: list[float | None], *, may_raise: bool, may_lower: bool
+    ) -> GeneralLimit | None:
+        """Return the fewest changes that keep all bounds; None if undefined or impossible."""
+        required = []
+        for compared, bound in zip(self.compared, bounds, strict=True):
+            if bound is None or not compared:
+                return None
+            required += [(one, bound) for one in compared]
+        return fewest_changes_of(
+            required,
+            self.sizes.astype(np.int64),
+            self.positives(after=False).astype(np.int64),
+            may_raise=may_raise,
+            may_lower=may_lower,
+            time_limit=TIME_LIMIT,
+        )

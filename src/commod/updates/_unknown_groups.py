@@ -1,0 +1,172 @@
+"""Say what is known about an update where the groups of some people are not known.
+
+1. How many people have a known group: rates rest on these alone.
+2. How fair the update could be, whatever the groups of the others are.
+3. How many decisions of the known people change, and how many have to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from commod._statistics.unknown_groups import (
+    UNDEFINED,
+    UnknownInterval,
+    calibrated_interval,
+    worst_interval,
+)
+from commod._text import n_of
+from commod.updates._left_out import rows_in_totals
+from commod.updates._probable_cells import ProbableCells
+from commod.updates._problem import FitProblem
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+KNOWING_METHOD = "even for a method that knows the sensitive features"
+LEVEL = 0.95  # of the interval where probabilities are calibrated
+MAX_LIMIT_ROWS = 50_000  # with more rows, the linear programme takes too long
+ROUNDING = 1e-6  # of a number of changes
+
+
+def store_unknown(update: Any, problem: FitProblem, decisions: Mask) -> None:
+    """Store on how many known people the figures rest, and what the unknown could be."""
+    rows = problem.rows
+    known = rows.groups.is_known
+    counted = known & rows_in_totals(rows)
+    is_probable = rows.probabilities is not None
+    update.n_known_ = int(known.sum())
+    nan = float("nan")
+    update.known_change_rate_ = update.known_limit_ = nan
+    if not is_probable and counted.any():
+        changed = decisions != rows.base.decisions
+        update.known_change_rate_ = float(changed[counted].mean())
+        update.known_limit_ = update.limit_ * len(rows) / update.n_known_
+    worst, calibrated = _worst(problem, decisions), (nan, nan)
+    if is_probable and problem.constraint.is_simple:
+        assert isinstance(problem.cells, ProbableCells)
+        arrays = problem.cells.row, decisions, problem.cells.probabilities, rows.weight
+        calibrated = calibrated_interval(problem.constraint, *arrays, LEVEL)
+    update.unknown_interval_ = {
+        "worst_case": (worst.low, worst.high),
+        "is_exact": worst.is_exact,
+        "calibrated": calibrated,
+    }
+
+
+def _worst(problem: FitProblem, decisions: Mask) -> UnknownInterval:
+    """Return between which values the metric lies, whatever the groups of unknown people are."""
+    rows, constraint = problem.rows, problem.constraint
+    if not constraint.is_simple:
+        return UNDEFINED
+    known, (group, n_groups) = rows.groups.is_known, rows.large_groups
+    may_be_elsewhere = not rows.is_large_group.all()
+    if rows.probabilities is not None:
+        known_elsewhere = known & (rows.probabilities.max(axis=1) < 0.5)  # of a group left out
+        group = np.where(known & ~known_elsewhere, group, -1)
+        may_be_elsewhere |= bool((rows.probabilities[~known] == 0).any())
+    somewhere = np.where(known, -1, 0)
+
+    def totals(at: NDArray[np.intp], of: int, values: Floats) -> Floats:
+        cells = constraint.cells(at, of, rows.label)
+        n_cells = len(constraint.rate_rows) * of
+        sums = np.bincount(cells + 1, values, minlength=n_cells + 1)[1:]
+        return np.asarray(sums, dtype=np.float64).reshape(-1, of)
+
+    weights = rows.weight, rows.weight * decisions
+    counts = [totals(group, n_groups, values) for values in weights]
+    unknown = [totals(somewhere, 1, values)[:, 0] for values in weights]
+    return worst_interval(constraint, *counts, *unknown, may_be_elsewhere=may_be_elsewhere)
+
+
+def proven_limit(problem: FitProblem, target: float, *, raise_only: bool | None = None) -> float:
+    """Return a share of changes that every update needs for a target; infinite if none reaches it.
+
+    Where only probabilities of the groups are known, it is that of a method that knows these. It
+    solves the linear programme in which decisions may change in part, so no update needs fewer. NaN
+    on tables of more than MAX_LIMIT_ROWS rows.
+    """
+    if problem.rows.probabilities is None:
+        return problem.limit(target, raise_only=raise_only, is_rough=False)
+    if raise_only is not None:
+        problem = problem.with_direction(raise_only, not raise_only)
+    if len(problem.rows) > MAX_LIMIT_ROWS:
+        return float("nan")
+    effects = problem.effects
+    asked = problem.inequalities(target, effects)
+    n_soft, acting = asked.n_soft, np.flatnonzero(problem.may_change)
+    n_cells = effects.n_cells
+    matrix = asked.matrix[:n_soft, :n_cells]
+    split = asked.split[:n_soft].reshape(n_soft, -1)
+    bound = asked.bound[:n_soft] - matrix @ effects.base_sums[:n_cells]
+    steps = matrix @ effects.rate_steps(acting)
+    n_shared = split.shape[1]
+    solved = linprog(
+        np.concatenate([np.ones(len(acting)), np.zeros(n_shared)]),
+        A_ub=np.hstack([steps, -split]),
+        b_ub=bound,
+        bounds=[(0, 1)] * len(acting) + [(None, None)] * n_shared,
+        method="highs",
+    )
+    if solved.status == 2:
+        return float("inf")
+    return float(np.ceil(solved.fun - ROUNDING)) / len(problem.rows) if solved.success else np.nan
+
+
+def is_exact_limit(problem: FitProblem, target: float) -> bool:
+    """Return whether the limit is the exact one; with probabilities, it is within a few people."""
+    if problem.is_simple or problem.rows.probabilities is not None:
+        return True
+    return problem.is_exact_limit(target)
+
+
+def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
+    """Yield on how many known people the figures rest, and what the unknown could be."""
+    rows, metric = problem.rows, update.compared_text().metric
+    n_unknown = len(rows) - update.n_known_
+    if not n_unknown:
+        return
+    if rows.probabilities is None:
+        yield (
+            f"The group of {n_of(n_unknown, 'row')} is not known. The {metric} rests on the "
+            f"{update.n_known_:,} known rows; changes, volume and accuracy count all {len(rows):,}."
+        )
+    else:
+        yield (
+            f"Groups are given by probabilities, and {update.n_known_:,} of the {len(rows):,} rows "
+            f"have a certain group. The {metric} is that of expected rates."
+        )
+    low, high = update.unknown_interval_["calibrated"]
+    if np.isfinite(low):
+        yield (
+            f"If the probabilities are calibrated, the {metric} of these rows lies between "
+            f"{low:.3f} and {high:.3f} ({LEVEL:.0%} of draws)."
+        )
+    low, high = update.unknown_interval_["worst_case"]
+    if np.isfinite(low):
+        which = "which is exact" if update.unknown_interval_["is_exact"] else "a proven bound"
+        yield (
+            f"Whatever the unknown groups are, it lies between {low:.3f} and {high:.3f}, {which}."
+        )
+
+
+def knowing_method(problem: FitProblem) -> str:
+    """Return for which methods the limit of a problem holds, in words."""
+    if problem.rows.probabilities is None:
+        return KNOWING_METHOD
+    return "even for a method that knows the probabilities of the groups"
+
+
+def known_limit_texts(update: Any) -> Iterator[str]:
+    """Yield the limit among people whose group is known, where others are not known."""
+    if np.isfinite(update.known_limit_) and update.n_known_ < update.n_rows_:
+        yield (
+            "Only people of a known group have to change for that. Among them "
+            f"{update.known_change_rate_:.1%} change, and at least {update.known_limit_:.1%} "
+            "have to."
+        )

@@ -1,0 +1,275 @@
+"""Updates whose groups are partly known: missing groups, and probabilities of groups."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from commod import COMMOD, ControlledDebiaser, audit, audit_frame, metrics
+from commod.datasets import make_biased
+from commod.exceptions import InputError
+from commod.updates._unknown_groups import proven_limit
+from quick_updates import quick_control
+
+ERRORS = "equalized_odds"
+
+
+@pytest.fixture(scope="module")
+def people():
+    return make_biased(1200, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    own = make_biased(1000, random_state=0)
+    return LogisticRegression().fit(own.data, own.target)
+
+
+@pytest.fixture(scope="module")
+def partly_known(people):
+    """Return the groups, of which half are missing at random."""
+    groups = people.sensitive_features.astype(object).copy()
+    groups[np.random.default_rng(0).random(len(groups)) < 0.5] = None
+    return groups
+
+
+@pytest.fixture(scope="module")
+def ignoring(model, people, partly_known):
+    update = quick_control(model, unknown_groups="ignore")
+    return update.fit(people.data, people.target, sensitive_features=partly_known)
+
+
+# -- missing groups --------------------------------------------------------------------------------
+
+
+def test_rates_come_from_the_known_rows_and_changes_count_all(ignoring, people, partly_known):
+    known = partly_known.notna().to_numpy()
+    decisions = ignoring.predict(people.data)
+    groups = {"sensitive_features": partly_known[known]}
+    assert ignoring.fairness_ == metrics.p_rule(None, decisions[known], **groups) >= 0.8
+    changed = decisions != ignoring.estimator.predict(people.data)
+    assert ignoring.change_rate_ == changed.mean()
+    assert ignoring.accuracy_ == np.mean(decisions == people.target)
+    assert (ignoring.n_known_, ignoring.n_rows_) == (known.sum(), len(known))
+    assert ignoring.known_change_rate_ == changed[known].mean()
+
+
+def test_the_limit_is_that_of_the_known_rows(ignoring, model, people, partly_known):
+    known = partly_known.notna().to_numpy()
+    alone = quick_control(model, target=ignoring.fairness_)
+    alone.fit(people.data[known], people.target[known], sensitive_features=partly_known[known])
+    assert ignoring.known_limit_ == pytest.approx(alone.limit_)
+    assert ignoring.known_change_rate_ >= ignoring.known_limit_
+    assert ignoring.change_rate_ >= ignoring.limit_ > 0
+    assert f"Among them {ignoring.known_change_rate_:.1%} change" in ignoring.status_
+
+
+def test_the_status_says_on_how_many_people_it_rests_and_what_the_others_could_be(
+    ignoring, people, partly_known
+):
+    low, high = ignoring.unknown_interval_["worst_case"]
+    assert f"the {ignoring.n_known_:,} known rows" in ignoring.status_
+    assert f"between {low:.3f} and {high:.3f}, which is exact" in ignoring.status_
+    decisions = ignoring.predict(people.data)
+    for random_state in range(5):
+        drawn = partly_known.copy()
+        is_missing = drawn.isna()
+        drawn[is_missing] = np.random.default_rng(random_state).choice(
+            ["g0", "g1"], is_missing.sum()
+        )
+        assert low <= metrics.p_rule(None, decisions, sensitive_features=drawn) <= high
+    truth = metrics.p_rule(None, decisions, sensitive_features=people.sensitive_features)
+    assert low <= truth <= high
+    assert ignoring.groups_left_out_ == ()
+
+
+def test_missing_groups_are_refused_unless_they_are_to_be_ignored(model, people, partly_known):
+    rows = {"sensitive_features": partly_known}
+    for update in (ControlledDebiaser(model), COMMOD(model)):
+        with pytest.raises(InputError, match=r"missing values .*unknown_groups='ignore'"):
+            update.fit(people.data, people.target, **rows)
+    with pytest.raises(InputError, match="unknown_groups"):
+        ControlledDebiaser(model, unknown_groups="drop").fit(people.data, people.target, **rows)
+
+
+def test_models_of_the_cells_learn_from_known_rows_and_apply_to_all(model, people, partly_known):
+    update = ControlledDebiaser(model, unknown_groups="ignore", constraints=ERRORS, target=0.2)
+    problem = update._prepare(people.data, people.target, partly_known, None)
+    from commod.updates._soft_cells import cell_models
+
+    models = cell_models(problem, 20, ())
+    probabilities = models.probabilities(np.arange(len(people.data)), None)
+    # without left-out groups, everybody is in one of the cells
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+
+
+# -- probabilities ---------------------------------------------------------------------------------
+
+
+def test_certain_probabilities_are_groups(model, people):
+    rows = people.data, people.target
+    certain = pd.get_dummies(people.sensitive_features).astype(float)
+    known = quick_control(model).fit(*rows, sensitive_features=people.sensitive_features)
+    update = quick_control(model).fit(*rows, sensitive_probabilities=certain)
+    np.testing.assert_array_equal(update.predict(people.data), known.predict(people.data))
+    assert update.fairness_ == pytest.approx(known.fairness_)
+    assert update.limit_ == pytest.approx(known.limit_, abs=2 / len(people.data))
+    assert update.n_known_ == len(people.data)
+    assert update.unknown_interval_["calibrated"] == pytest.approx((known.fairness_,) * 2)
+
+
+@pytest.fixture(scope="module")
+def probable(model, people):
+    return quick_control(model).fit(
+        people.data, people.target, sensitive_probabilities=people.proba_sensitive
+    )
+
+
+def test_rates_are_expectations(probable, people):
+    positive = probable.predict(people.data) == 1
+    shares = people.proba_sensitive
+    rates = positive @ shares / shares.sum(axis=0)
+    assert probable.fairness_ == pytest.approx(rates.min() / rates.max())
+    assert probable.fairness_ >= 0.8
+    assert probable.change_rate_ >= probable.limit_ > 0
+    low, high = probable.unknown_interval_["calibrated"]
+    truth = metrics.p_rule(None, positive * 1, sensitive_features=people.sensitive_features)
+    assert 0 < low < probable.fairness_ < high < 1
+    assert low <= truth <= high
+    assert f"between {low:.3f} and {high:.3f}" in probable.status_
+    assert probable.unknown_interval_["worst_case"] == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("constraints", ["demographic_parity", ERRORS])
+def test_the_limit_under_probabilities_is_below_every_set_of_changes(constraints):
+    random = np.random.default_rng(3)
+    n = 12
+    X = pd.DataFrame({"score": np.linspace(0.05, 0.95, n), "x": random.normal(size=n)})
+    y = np.tile([0, 1], n // 2)
+    shares = random.dirichlet([1.0, 1.0], n)
+    target = 0.9 if constraints == "demographic_parity" else 0.1
+    from commod import ScoreColumn
+
+    update = quick_control(
+        ScoreColumn("score"),
+        constraints=constraints,
+        target=target,
+        min_group_size=1,
+        numeric="unit",
+    )
+    groups = update_groups(shares)
+    problem = update._prepare(X, y, groups, None)
+    before = X["score"].to_numpy() > 0.5
+    rows = [y == 1, y == 0] if constraints == ERRORS else [np.ones(n, bool)]
+
+    def is_met(after):
+        rates = [(after[r] @ shares[r]) / shares[r].sum(axis=0) for r in rows]
+        if constraints == ERRORS:
+            return sum(np.ptp(rate) for rate in rates) <= target
+        return rates[0].min() >= target * rates[0].max() > 0
+
+    fewest = min(
+        sum(changed)
+        for changed in itertools.product([False, True], repeat=n)
+        if is_met(before ^ np.array(changed))
+    )
+    limit = proven_limit(problem, target) * n
+    assert fewest - 3 <= round(limit) <= fewest  # at most as many people change in part
+
+
+def update_groups(shares):
+    from commod._data.group_probabilities import read_group_probabilities
+
+    return read_group_probabilities(shares)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "words"),
+    [
+        ({"confidence": 0.9}, {}, "confidence and sensitive_probabilities"),
+        ({}, {"sensitive_features": "all"}, "both given"),
+        ({}, {"sensitive_probabilities": np.full((5, 2), 0.5)}, "sensitive_probabilities has 5"),
+        ({"min_group_size": 1200}, {}, "of at least min_group_size"),
+    ],
+)
+def test_bad_requests_name_the_reason(model, people, settings, arguments, words):
+    given = {"sensitive_probabilities": people.proba_sensitive, **arguments}
+    if "sensitive_features" in given:
+        given["sensitive_features"] = people.sensitive_features
+    with pytest.raises(InputError, match=words):
+        ControlledDebiaser(model, **settings).fit(people.data, people.target, **given)
+
+
+def test_a_small_group_is_left_out_by_its_expected_size(model, people):
+    shares = np.column_stack([people.proba_sensitive * 0.99, np.full(len(people.data), 0.01)])
+    table = pd.DataFrame(shares, columns=["a", "b", "few"])
+    with pytest.warns(UserWarning, match="few"):
+        update = quick_control(model).fit(people.data, people.target, sensitive_probabilities=table)
+    assert [(group.name, group.n) for group in update.groups_left_out_] == [("few", 12)]
+
+
+# -- audits ----------------------------------------------------------------------------------------
+
+
+def test_an_audit_counts_everybody_and_compares_the_known(ignoring, people, partly_known):
+    known = partly_known.notna().to_numpy()
+    before, after = ignoring.estimator.predict(people.data), ignoring.predict(people.data)
+    both = {"y_true": people.target, "X": people.data}
+    whole = audit(
+        before,
+        after,
+        sensitive_features=partly_known,
+        unknown_groups="ignore",
+        sensitive_in_ledger=True,
+        **both,
+    )
+    part = audit(
+        before[known],
+        after[known],
+        sensitive_features=partly_known[known],
+        y_true=people.target[known],
+        X=people.data[known],
+    )
+    assert whole.fairness == part.fairness
+    assert whole.groups == part.groups
+    assert whole.subgroups == part.subgroups
+    assert whole.proxies == part.proxies
+    assert whole.limit == part.limit
+    assert whole.n == len(people.data)
+    assert whole.changes.n_changes == np.sum(before != after) == len(whole.ledger)
+    assert whole.quality.accuracy_after.value == np.mean(after == people.target)
+    unknown = whole.unknown_groups
+    assert (unknown.n_known, unknown.n_unknown) == (known.sum(), (~known).sum())
+    interval = ignoring.unknown_interval_["worst_case"]
+    assert (unknown.low_after, unknown.high_after) == pytest.approx(interval)
+    assert any(f"{unknown.n_unknown:,} people is not known" in text for text in whole.answer)
+    assert type(whole).from_json(whole.to_json()) == whole
+    with pytest.raises(InputError, match="unknown_groups='ignore'"):
+        audit(before, after, sensitive_features=partly_known)
+
+
+def test_an_audit_of_a_frame_counts_the_same(ignoring, people, partly_known):
+    before, after = ignoring.estimator.predict(people.data), ignoring.predict(people.data)
+    frame = pd.DataFrame({"old": before, "new": after, "sex": partly_known, "y": people.target})
+    frame["score"] = ignoring.estimator.predict_proba(people.data)[:, 1]
+    columns = {
+        "scores_before": "score",
+        "before": "old",
+        "after": "new",
+        "sensitive_features": "sex",
+        "y_true": "y",
+    }
+    counted = audit_frame(frame, **columns, unknown_groups="ignore")
+    whole = audit(
+        before,
+        after,
+        sensitive_features=partly_known,
+        y_true=people.target,
+        unknown_groups="ignore",
+    )
+    assert counted.fairness == whole.fairness
+    assert counted.changes == whole.changes
+    assert counted.unknown_groups == whole.unknown_groups
+    assert [group.n for group in counted.groups] == [group.n for group in whole.groups]
