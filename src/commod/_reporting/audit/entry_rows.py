@@ -537,7 +537,7 @@ def _strongest_column(
 
 
 def _add_conditions(
-    evidence: Evidence, everybody: People, n_hidden: int, X: Any, control_features: Any
+    evidence: Evidence, everybody: AuditedPeople, n_hidden: Any, X: Any, control_features: Any
 ) -> Evidence:
     """Return the evidence with the counts by stratum, where a constraint has a condition."""
     within = condition_columns([one.constraint for one in stated_constraints(evidence.request)])
