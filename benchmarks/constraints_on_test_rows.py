@@ -1,4 +1,4 @@
-"""Compare changes on test rows with blind BayesPlugIn, for constraints with labels that it knows.
+"""Compare changes on test rows with blind BayesPlugIn, for every constraint on errors it knows.
 
 As in `new-rows-odds`, a method's changes are the fewest of any update that keeps at most a share of
 the base model's value on the test rows. Results of BayesPlugIn are kept in `benchmarks/results`;

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -179,6 +179,7 @@ def _fitted(table: str, seed: int, kind: str, number: int) -> dict[str, Any]:
     except ValueError as error:
         return {**where, "text": asked.text, "undefined": str(error)}
     where |= {"text": asked.text, "stated": stated.text, "needs_labels": stated.needs_labels}
+    where["n_parts"] = len(stated.parts)
     base = value_of(stated, split)
     start = time.perf_counter()
     try:
@@ -232,30 +233,37 @@ def _is_met(stated: FairnessConstraint | AllOf, values: Any) -> bool:
 
 
 def _limits(stated: FairnessConstraint | AllOf, split: Split) -> dict[str, Any]:
-    """Return the fewest changes that meet the bounds; of a combination, those without labels."""
+    """Return the fewest changes that meet the bounds, and the fewest expected ones, as shares.
+
+    The latter are those of a random rule that sees group and decision; of several constraints, the
+    largest of those that are known.
+    """
     train = split.train
     column, _ = CONDITIONS[split.name]
     is_conditional = any(part.constraint.within for part in stated.parts)
-    people = {"sensitive_features": train.s, "constraints": stated, **labels_of(split.name)}
+    people = {"sensitive_features": train.s, **labels_of(split.name)}
     before = split.model.predict(train.X)
     start = time.perf_counter()
     limit = bounds.minimal_changes(
         before,
         y_true=train.y,
+        constraints=stated,
         control_features=train.X[[column]] if is_conditional else None,
         time_limit=TIME_LIMIT,
         **people,
     )
-    least = limit.lower_bound
-    found = {
-        "limit": np.nan if least is None else least / len(before),
+    seconds = time.perf_counter() - start
+    expected = []
+    for part in stated.parts:
+        with contextlib.suppress(InputError):  # known for gaps of error rates only
+            shares = bounds.minimal_expected_changes(train.y, before, constraints=part, **people)
+            expected.append(shares.rate)
+    return {
+        "limit": np.nan if limit.lower_bound is None else limit.lower_bound / len(before),
         "is_exact": limit.is_exact,
-        "limit_seconds": time.perf_counter() - start,
-        "expected": np.nan,
+        "limit_seconds": seconds,
+        "expected": max(expected, default=np.nan),
     }
-    with contextlib.suppress(InputError):  # it knows gaps of error rates only
-        found["expected"] = bounds.minimal_expected_changes(train.y, before, **people).rate
-    return found
 
 
 # ---------------------------------------------------------------------------------------------
@@ -330,70 +338,102 @@ PROBLEMS = ("crashed", "undefined")
 
 def constraints() -> None:
     """Print changes / limit of every constraint on the fit rows of every table."""
-    _show_runs(_runs("alone"), {False: WITHOUT_LABELS, True: WITH_LABELS})
+    _show_runs(_runs("alone"))
 
 
 def pairs() -> None:
     """Print changes / limit of two and three constraints at once."""
-    _show_runs(_runs("together"), {False: SEVERAL, True: None})
+    _show_runs(_runs("together"))
 
 
-def _show_runs(runs: pd.DataFrame, bars: dict[bool, float | None]) -> None:
+def _bar_of(n_parts: int, needs_labels: bool) -> Bar:
+    if n_parts == 1:
+        return Bar("with labels", WITH_LABELS) if needs_labels else Bar("no labels", WITHOUT_LABELS)
+    several = "two at once" if n_parts == 2 else "three at once"
+    if needs_labels:
+        return Bar(f"{several}, with labels", None)
+    return Bar(f"{several}, no labels", SEVERAL, is_goal=n_parts > 2)
+
+
+class Bar(NamedTuple):
+    """The most changes / limit of a kind of constraints; None where they are only reported."""
+
+    kind: str
+    most: float | None
+    is_goal: bool = False
+
+    @property
+    def text(self) -> str:
+        """Return the bar as it is printed."""
+        if self.most is None:
+            return "reported"
+        return f"<= {self.most:g}" + (" (goal)" if self.is_goal else "")
+
+    def holds(self, ratio: float) -> bool | None:
+        """Return the verdict; None where there is none."""
+        return None if self.most is None or self.is_goal else not ratio > self.most
+
+
+def _show_runs(runs: pd.DataFrame) -> None:
     """Print a line for each table and constraint, then the bars."""
-    for (table, _), rows in runs.groupby(["table", "number"], sort=False):
-        _show_case(f"{table}: {rows['text'].iloc[0]}", rows, bars)
     is_fitted = runs[list(PROBLEMS)].isna().all(axis=1)
-    done = runs[is_fitted].astype({"needs_labels": bool, "is_met": bool, "says_why": bool})
-    for problem in PROBLEMS:
-        n_runs, is_bar = int(runs[problem].notna().sum()), problem == "crashed"
-        bar = "0" if is_bar else "reported: nothing to compare"
-        show(f"fits: {problem}", f"{n_runs} of {len(runs)}", bar, n_runs == 0 if is_bar else None)
-    silent = done[~done["is_met"] & ~done["says_why"]]
-    show(
-        "fits that miss their bound and say no limit",
-        f"{len(silent)} of {len(done)} ({int(done['is_met'].sum())} meet it)",
-        "0",
-        silent.empty,
-    )
-    for needs_labels, most in bars.items():
-        some = done[(done["needs_labels"] == needs_labels) & done["is_met"] & (done["limit"] > 0)]
-        by_case = (some["changes"] / some["limit"]).groupby([some["table"], some["number"]]).mean()
-        label = "with labels" if needs_labels else "without labels"
-        n_held = int((by_case <= most).sum()) if most else len(by_case)
+    types = {"needs_labels": bool, "is_met": bool, "says_why": bool, "is_exact": bool}
+    done = runs[is_fitted].astype(types)
+    for index, rows in runs.groupby(["table", "number"], sort=False):
+        label = f"{index[0]}: {rows['text'].iloc[0]}"
+        for problem in PROBLEMS:
+            for text in rows[problem].dropna().unique():
+                show(label, f"{problem}: {text[:150]}")
+        fits = done[(done["table"] == index[0]) & (done["number"] == index[1])]
+        if not fits.empty:
+            _show_case(label, fits)
+    for problem, bar in zip(PROBLEMS, ("0", "reported"), strict=True):
+        n_runs = int(runs[problem].notna().sum())
+        holds = n_runs == 0 if bar == "0" else None
+        show(f"fits: {problem}", f"{n_runs} of {len(runs)}", bar, holds)
+    n_met, n_silent = int(done["is_met"].sum()), int((~done["is_met"] & ~done["says_why"]).sum())
+    words = f"{n_silent} of {len(done)} ({n_met} meet it)"
+    show("fits that miss a bound and state no limit", words, "0", n_silent == 0)
+    _show_bars(done)
+    seconds = done["seconds"]
+    show("seconds of a fit: median, most", f"{seconds.median():.1f}, {seconds.max():.1f}")
+
+
+def _show_bars(done: pd.DataFrame) -> None:
+    """Print, for each kind of constraints, on how many tables its bar holds."""
+    counted = done[done["is_met"] & (done["limit"] > 0)]
+    counted = counted.assign(ratio=counted["changes"] / counted["limit"])
+    for (n_parts, needs_labels), rows in counted.groupby(["n_parts", "needs_labels"]):
+        bar = _bar_of(int(n_parts), bool(needs_labels))
+        ratios = rows.groupby(["table", "number"])["ratio"].mean()
+        n_held = int((ratios <= (bar.most or np.inf)).sum())
         show(
-            f"{label}: tables and constraints within the bar",
-            f"{n_held} of {len(by_case)} (mean {by_case.mean():.3f}, most {by_case.max():.3f})",
-            f"all <= {most:g}" if most else "reported",
-            n_held == len(by_case) if most else None,
+            f"{bar.kind}: changes / limit",
+            f"{n_held} of {len(ratios)} (mean {ratios.mean():.3f}, most {ratios.max():.3f})",
+            bar.text,
+            bar.holds(ratios.max()),
         )
-    show(
-        "seconds of a fit: median, most",
-        f"{done['seconds'].median():.1f}, {done['seconds'].max():.1f}",
-    )
 
 
-def _show_case(label: str, rows: pd.DataFrame, bars: dict[bool, float | None]) -> None:
+def _show_case(label: str, fits: pd.DataFrame) -> None:
     """Print the mean of changes / limit over the splits that meet the bound."""
-    for problem in PROBLEMS:
-        for text in rows[problem].dropna().unique():
-            show(label, f"{problem}: {text[:150]}")
-    rows = rows[rows[list(PROBLEMS)].isna().all(axis=1)]
-    if rows.empty:
-        return
-    met = rows[rows["is_met"].astype(bool)]
+    met = fits[fits["is_met"]]
     counted = met[met["limit"] > 0]
-    ratio = float((counted["changes"] / counted["limit"]).mean())
-    is_exact = bool(counted["is_exact"].astype(bool).all())
-    words = f"{ratio:.3f} ({counted['changes'].mean():.4f} / {counted['limit'].mean():.4f}"
-    words += ")" if is_exact else ", a lower bound)"
-    if counted["expected"].notna().any():
-        words += f", expected {counted['expected'].mean():.4f}"
-    most = bars[bool(rows["needs_labels"].iloc[0])]
-    says_why = bool((rows["is_met"].astype(bool) | rows["says_why"].astype(bool)).all())
-    note = f"met {len(met)} of {len(rows)}, {rows['seconds'].max():.0f} s"
-    bar = f"<= {most:g}" if most else "reported"
-    holds = says_why and (most is None or not ratio > most)
-    show(f"{label}, {_numbers(rows)}", words, f"{bar:<9} {note}", holds)
+    changes, limits, expected = (counted[name] for name in ("changes", "limit", "expected"))
+    ratio = float((changes / limits).mean())
+    words = f"{ratio:.3f} ({changes.mean():.4f} / {limits.mean():.4f}"
+    words += ")" if counted["is_exact"].all() else ", a lower bound)"
+    if expected.notna().any():
+        words += f", expected {expected.mean():.4f}"
+    bar = _bar_of(int(fits["n_parts"].iloc[0]), bool(fits["needs_labels"].iloc[0]))
+    note = f"met {len(met)} of {len(fits)}, {fits['seconds'].max():.0f} s"
+    is_silent = bool((~fits["is_met"] & ~fits["says_why"]).any())
+    show(
+        f"{label}, {_numbers(fits)}",
+        words,
+        f"{bar.text}, {note}",
+        not is_silent and bar.holds(ratio),
+    )
 
 
 def _numbers(rows: pd.DataFrame) -> str:

@@ -28,6 +28,7 @@ import numpy as np
 import oxonfair_pairs
 import oxonfair_values
 import promises
+import simpson
 import starts
 import unknown_groups
 from experiments.paper import BASE, CELLS, DP, EDGES, EO, TABLE_1
@@ -260,6 +261,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "constraints": every_constraint.constraints,
     "pairs": every_constraint.pairs,
     "constraints-test": constraints_on_test_rows.constraints_test,
+    "simpson": simpson.simpson,
     "agreement": agreement.agreement,
     "fairlearn-values": fairlearn_values,
     "limits": limits.limits_by_brute_force,

@@ -226,12 +226,7 @@ def audit(
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
     )
-    within = condition_columns([one.constraint for one in stated_constraints(request)])
-    conditions = read_conditions(within, X, control_features, len(everybody))
-    if within:
-        lines = ConditionCounts.of_people(everybody, conditions)
-        lines = lines.without_groups(shown_people.n_hidden > 0)
-        evidence = replace(evidence, conditions=lines)
+    evidence = _add_conditions(evidence, everybody, shown_people.n_hidden, X, control_features)
     cells = SmallCellPoints(_card_lines(explanation), len(people))
     columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
@@ -539,3 +534,15 @@ def _strongest_column(
     card = None if explanation is None else explanation.card
     read = {line.column for line in card.lines if line.column in areas} if card else set()
     return max(((name, areas[name]) for name in sorted(read)), key=lambda x: x[1], default=None)
+
+
+def _add_conditions(
+    evidence: Evidence, everybody: People, n_hidden: int, X: Any, control_features: Any
+) -> Evidence:
+    """Return the evidence with the counts by stratum, where a constraint has a condition."""
+    within = condition_columns([one.constraint for one in stated_constraints(evidence.request)])
+    conditions = read_conditions(within, X, control_features, len(everybody))
+    if not within:
+        return evidence
+    lines = ConditionCounts.of_people(everybody, conditions)
+    return replace(evidence, conditions=lines.without_groups(n_hidden > 0))

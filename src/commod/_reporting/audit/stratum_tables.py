@@ -68,7 +68,7 @@ def stratum_table(cells: StatedCells, i: int, group_names: tuple[str, ...]) -> S
     is_listed = _is_listed(cells, within.column)
     position = {label: number for number, label in enumerate(column.labels)}
     shown = [s for s, label in enumerate(labels) if is_listed[position[label]]]
-    figures = _Figures.of(cells, i)
+    figures = _StratumFigures.of(cells, i)
     listed = [figures.stratum(s, str(labels[s]), people[s], group_names) for s in shown]
     fairness = {True: 1.0, False: -1.0}[constraint.higher_is_fairer]
     listed.sort(key=lambda one: (-np.inf if one.after is None else fairness * one.after, one.name))
@@ -120,7 +120,7 @@ def _positions(cells: StatedCells, i: int, column: str) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Figures:
+class _StratumFigures:
     """A constraint with one comparison per stratum, also where it bounds their average.
 
     `positives` are those of all cells before and after.
@@ -131,7 +131,7 @@ class _Figures:
     positives: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, cells: StatedCells, i: int) -> _Figures:
+    def of(cls, cells: StatedCells, i: int) -> _StratumFigures:
         constraint = cells.stated[i].constraint
         assert constraint.within is not None
         every = replace(constraint, within=constraint.within._replace(over="every"))
