@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commod import Audit, Patch, ScoreColumn, audit, audit_frame, explain, report
+from commod import Audit, Patch, ScoreColumn, audit, audit_frame, compare, explain, report
 from commod._record import FurtherConstraint, Request
 from commod._reporting.audit.stratum_tables import listed_strata
 from commod.bounds import minimal_changes
@@ -20,7 +20,8 @@ from commod.constraints import (
     MinimumRate,
     PredictiveParity,
 )
-from commod.exceptions import InputError
+from commod.exceptions import DataWarning, InputError
+from commod.rivals import ThresholdOptimizer
 from quick_updates import quick_control
 
 LOOSE, STRICT = MinimumRate(0.1), Maximum("selection rate", 0.2)
@@ -271,3 +272,14 @@ def test_a_patch_that_claims_what_it_misses_is_refused(update):
         check_content(replace(content, reached=replace(content.reached, further=(worse,))))
     with pytest.raises(InputError, match="figures of 0"):
         check_content(replace(content, reached=replace(content.reached, further=())))
+
+
+def test_a_comparison_leaves_out_rivals_that_do_not_know_the_condition(update):
+    _, X, sex = update
+    stated = DemographicParity(ratio=0.7).within("department")
+    ours = quick_control(ScoreColumn("score"), constraints=stated)
+    rival = ThresholdOptimizer(ScoreColumn("score"), constraints=stated.with_bound(None))
+    with pytest.warns(DataWarning, match="ThresholdOptimizer is left out"):
+        lines = compare([ours, rival], X, (X["x"] > 0) * 1, sensitive_features=sex).frame()
+    assert set(lines["method"]) == {"ControlledDebiaser"}
+    assert lines["fairness"].max() >= 0.7
