@@ -15,6 +15,7 @@ from commod import Audit, audit
 from commod._record import Calibration, Check, Estimate, Proxy, StabilitySummary
 from commod._reporting.audit import checks
 from commod._reporting.audit.checks import CHECKS
+from commod._reporting.audit.stated import StatedConstraint
 from commod.metrics._constraint import get_constraint
 
 STORED = Path(__file__).parent / "stored" / "audit.json"
@@ -113,10 +114,13 @@ def of_target(value, target, name):
     after = Estimate(value, value - 0.05, value)
     if not constraint.higher_is_fairer:
         after = Estimate(value, value, value + 0.05)
+    metric = fairness(constraint.metric, Estimate(target, None, None), after)
+    metric.bound, metric.is_kept = target, bool(constraint.is_met(value, target))
+    metric.is_approximate = False
     return evidence(
-        request=request(target=target),
-        constraint=constraint,
-        fairness=fairness(constraint.metric, Estimate(target, None, None), after),
+        stated=SimpleNamespace(stated=(StatedConstraint(constraint, target),)),
+        stated_metrics=(metric,),
+        fairness=metric,
     )
 
 
@@ -210,7 +214,7 @@ def test_figures_just_beyond_the_bars_of_commod_read_as_beyond(distance):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(2, 10**6))
 def test_counts_just_beyond_the_bars_of_commod_read_as_beyond(n):
-    limit = SimpleNamespace(n_changes=3 * n // 2 + 1, n_fewest=n)
+    limit = SimpleNamespace(is_exact=True, n_changes=3 * n // 2 + 1, n_fewest=n)
     value, bar, _ = assert_failing_figures_differ("CM204", evidence(limit=limit))
     assert value > bar
     n_described = (4 * n - 1) // 5

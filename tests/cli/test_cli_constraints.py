@@ -49,9 +49,9 @@ def test_options_that_contradict_each_other_are_refused(told, message):
 def test_one_command_compares_one_constraint():
     several = ConstraintOptions(constraint=["demographic parity >= 0.8 and minimum rate >= 0.3"])
     with pytest.raises(InputError, match="takes one at a time"):
-        several.one("audit")
+        several.one("compare")
     one = ConstraintOptions(constraint=["demographic parity difference <= 0.1"])
-    assert one.one("audit") == ("demographic_parity difference", 0.1)
+    assert one.one("compare") == ("demographic_parity difference", 0.1)
 
 
 def test_a_condition_goes_into_the_patch(folder, call):
@@ -71,3 +71,29 @@ def test_a_condition_goes_into_the_patch(folder, call):
     assert code == 2 and "Did you mean 'town'?" in err
     code, _, err = call("debias", "train.csv", *FIT, "--constraint", text)
     assert code == 2 and "missing value" in err
+
+
+def test_check_and_audit_measure_all_constraints_of_a_patch(folder, call):
+    pytest.importorskip("duckdb")
+    table = pd.read_csv("train.csv")
+    table.assign(town=table["town"].fillna("other")).head(900).to_csv("towns.csv", index=False)
+    both = ("demographic parity >= 0.6 within town min_rows=30", "minimum rate >= 0.1")
+    stated = [part for text in both for part in ("--constraint", text)]
+    code, _, err = call("debias", "towns.csv", *FIT, "--target-on", "fit_rows", *stated)
+    assert code == 0, err
+    rows = ("--sensitive", "race", "--score", "f")
+    code, out, err = call("check", "p.json", "towns.csv", *rows)
+    assert code in (0, 3), err
+    assert "within 'town'" in out and "lowest selection rate" in out
+    pd.read_csv("towns.csv").drop(columns="town").to_csv("no_towns.csv", index=False)
+    code, _, err = call("check", "p.json", "no_towns.csv", *rows)
+    assert code == 2 and "town" in err
+
+    decided = pd.read_csv("towns.csv")
+    decided.assign(old=decided["f"] > 0.5, new=decided["f"] > 0.4).to_csv("d.csv", index=False)
+    columns = ("--before", "old", "--after", "new", "--sensitive", "race")
+    for counting in ((), ("--counts-only",)):
+        told = ("audit", "d.csv", *columns, *counting, *stated[:2])
+        code, out, err = call(*told, "--constraint", "minimum rate >= 0.99")
+        assert code == 1, err
+        assert "is not kept" in out

@@ -209,14 +209,9 @@ def write_report(printer: Printer, audit: Audit, path: Path | None) -> None:
 
 
 def target_holds(audit: Audit) -> bool | None:
-    """Return whether the target holds after the update; None where none was stated."""
-    target, fairness = audit.request.target, audit.fairness[0]
-    if target is None:
-        return None
-    value = fairness.after.value
-    if value is None:
-        return False
-    return value >= target if fairness.higher_is_fairer else value <= target
+    """Return whether all bounds are kept after the update; None where none was stated."""
+    kept = [metric.is_kept for metric in audit.fairness if metric.is_kept is not None]
+    return all(kept) if kept else None
 
 
 def changes_most(audit: Audit) -> bool:

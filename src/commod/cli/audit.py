@@ -87,18 +87,19 @@ def command(
     from commod.cli import _tables
 
     printer = Printer(output)
-    name, target = constraint.one("audit")
+    requirements = constraint.requirements
     check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
     source = _tables.open_table(files, table, printer)
     with source, printer.library_call(), printer.spinner("auditing"):
         decisions = [columns.before, columns.after]
-        _tables.check_columns(source, named_columns(columns))
+        within = [("--constraint: the column within", name) for name in requirements.columns]
+        _tables.check_columns(source, [*named_columns(columns), *within])
         ignores = columns.unknown_groups == "ignore"
         kept = _tables.complete_rows(source, columns, printer, decisions, keep_unknown=ignores)
         labels = _decision_labels(kept, decisions)
         larger = labels[-1] if len(labels) == 2 else None
         parameters = {
-            "request": {"constraints": name, "target": target},
+            "request": {"constraints": list(requirements.parts)},
             **constraint.labels(labels, larger),
             "score_is_for": options.find_label("--score-is-for", columns.score_is_for, labels),
             "label_names": names.labels(labels),

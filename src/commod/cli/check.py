@@ -14,6 +14,7 @@ from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Audit, Patch
+    from commod._record import Fairness
 
 EXAMPLES = (
     "commod check patch.json new.csv --sensitive race --score f",
@@ -70,7 +71,8 @@ def command(
     kinds = _tables.patch_column_kinds(loaded, score, people.label)
     source = _tables.open_table(files, table, printer, expected=kinds)
     with source, printer.library_call(), printer.spinner("checking"):
-        _tables.check_columns(source, named_columns(people))
+        within = [("the column within", name) for name in _conditions(loaded)]
+        _tables.check_columns(source, [*named_columns(people), *within])
         _tables.note_unscored_rows(source, score, printer)
         rows = _tables.complete_rows(source, people, printer)
         labels = loaded.content.labels
@@ -107,6 +109,14 @@ def command(
         raise typer.Exit(1 if failures else NOT_ENOUGH_EVIDENCE)
 
 
+def _conditions(patch: Patch) -> tuple[str, ...]:
+    """Return the columns that constraints of a patch are within."""
+    from commod.patch.constraints_check import stated_in
+
+    conditions = (constraint.within for constraint, _ in stated_in(patch.content))
+    return tuple(dict.fromkeys(within.column for within in conditions if within is not None))
+
+
 def _audit(
     patch: Patch, relation: Any, score: str, target: float | None, **parameters: Any
 ) -> Audit:
@@ -130,6 +140,7 @@ def _audit(
         request={
             "constraints": content.asked.constraints,
             "target": target,
+            "further": content.asked.further,
             "direction": content.asked.direction,
             "threshold": content.base.threshold,
         },
@@ -141,11 +152,11 @@ def _audit(
 
 
 def _verdict(audit: Audit) -> Verdict | None:
-    """Return whether the interval of the metric keeps the target: the answer to check CM102.
+    """Return whether the intervals of all metrics keep their bounds: the answer to check CM102.
 
-    None without a target.
+    None without a bound.
     """
-    if audit.request.target is None:
+    if all(metric.bound is None for metric in audit.fairness):
         return None
     if audit.fairness[0].after.value is None:
         return "not enough evidence"
@@ -156,23 +167,35 @@ def _sentence(patch: Patch, audit: Audit, verdict: Verdict | None) -> str:
     """Return the verdict with the figures behind it."""
     if verdict is None:
         return "The patch states no target, so there is nothing to check: pass --at-least."
-    fairness, reached = audit.fairness[0], patch.content.reached
     opening = {
         "holds": "The patch holds",
         "does not hold": "The patch does not hold",
         "not enough evidence": "Not enough evidence that the patch holds",
     }[verdict]
-    if fairness.after.value is None:
-        now = f"the {fairness.name} is not defined on these rows"
+    reached = patch.content.reached
+    stated = [metric for metric in audit.fairness if metric.asked]
+    earlier = [reached.fairness_after, *(figures.after for figures in reached.further)]
+    texts = [
+        _figures(audit, metric, value, reached.rows)
+        for metric, value in zip(stated, earlier, strict=True)
+        if metric.bound is not None
+    ]
+    return f"{opening}: {'. And '.join(texts)}."
+
+
+def _figures(audit: Audit, metric: Fairness, earlier: float | None, rows: str) -> str:
+    """Return a metric with its interval, its bound, and what it was on the rows of the fit."""
+    if metric.after.value is None:
+        now = f"the {metric.name} is not defined on these rows"
     else:
-        low, high = (number(end, 3) for end in (fairness.after.low, fairness.after.high))
+        low, high = (number(end, 3) for end in (metric.after.low, metric.after.high))
         now = (
-            f"{fairness.name} {fairness.after.value:.3f}, between {low} and {high} "
+            f"{metric.name} {metric.after.value:.3f}, between {low} and {high} "
             f"({audit.level * 100:g}% interval)"
         )
-    earlier = reached.fairness_after
-    then = "" if earlier is None else f"; it was {earlier:.3f} on the {reached.rows}"
-    return f"{opening}: {now}; required: {_bound(audit)}{then}."
+    then = "" if earlier is None else f"; it was {earlier:.3f} on the {rows}"
+    required = at_bound(f"{metric.bound:g}", metric.higher_is_fairer)
+    return f"{now}; required: {required}{then}"
 
 
 def _excess_changes(audit: Audit, max_changes: float | None) -> list[str]:
@@ -185,8 +208,3 @@ def _excess_changes(audit: Audit, max_changes: float | None) -> list[str]:
             f"{max_changes:.2%}."
         )
     return texts
-
-
-def _bound(audit: Audit) -> str:
-    asked = audit.fairness[0]
-    return at_bound(f"{audit.request.target:g}", asked.higher_is_fairer)

@@ -146,9 +146,17 @@ class StatedCells:
             return UNDEFINED
         by_rates = [one.per_rate(self.sizes.ravel()) for one in self.compared[i]]
         rates = self.positives(after) / np.maximum(self.sizes, 1.0)
-        interval = (self.stated[i].constraint, by_rates, self.sizes, rates, level)
-        low, high = map(finite_or_none, sampled_interval(*interval))
-        return Estimate(value, low, high)
+        constraint = self.stated[i].constraint
+        low, high = sampled_interval(constraint, by_rates, self.sizes, rates, level)
+        # Samples look less fair than the people they come from, so these may be fairer than the
+        # fairest samples: as far from the value as the least fair samples are.
+        if constraint.higher_is_fairer:
+            high = min(max(high, 2 * value - low, value), constraint.largest)
+            low = min(low, value)
+        else:
+            low = max(min(low, 2 * value - high, value), 0.0)
+            high = max(high, value)
+        return Estimate(value, finite_or_none(low), finite_or_none(high))
 
     # -- the fewest changes ----------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ def strata_sentences(metric: Fairness) -> list[str]:
         return []
     how = "in every stratum" if found.over == "every" else "on average over the strata"
     sentences = [
-        f"{_capitalised(metric.name)} bounds the groups {how}: "
+        f"{_capitalised(metric.name)} compares the groups {how}: "
         f"{n_of(found.n_compared, 'stratum')} of {count(found.n_strata)} "
         f"{verb(found.n_compared, 'be')} compared, with {n_of(found.n_people, 'person')}."
     ]

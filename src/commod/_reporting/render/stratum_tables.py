@@ -39,7 +39,8 @@ def _strata(audit: Audit, metric: Fairness, found: StratumTable) -> ReportTable:
     return table_of(
         "strata",
         f"{texts.sentence_case(metric.name)} in each stratum, the least fair first, with the "
-        f"groups' {' / '.join(found.measures)}. {texts.measured(audit, found.n_people)}",
+        f"groups' {' / '.join(found.measures)}. Measured on {n_of(found.n_people, 'person')}, "
+        "without intervals.",
         rows,
         (
             (found.column, lambda row: text("" if row[0] is None else row[0].name)),

@@ -33,7 +33,7 @@ from commod._study.evaluation import (
 )
 from commod._study.frontier import Frontier, Point, frontier
 from commod.exceptions import DataWarning, InputError
-from commod.metrics._requirements import read_constraints
+from commod.metrics._requirements import Requirements, read_constraints
 from commod.rivals._rows import DecisionRows, RivalFitRows, check_decisions
 from commod.rivals.base import Rival
 from commod.updates._interface import Decisions, FittedCandidate, RawRows
@@ -198,6 +198,11 @@ class _BaseModel(Rival):
         self.pos_label = pos_label
         self.favorable_label = favorable_label
 
+    @property
+    def _requirements(self) -> Requirements:
+        """Return all constraints: a base model changes nothing, so it stands beside any of them."""
+        return read_constraints(self.fitted_param("constraints"))
+
     def _learn(self, rows: RivalFitRows) -> None:
         pass
 
@@ -235,7 +240,7 @@ def _check_same(owner: str, first: BaseUpdate, settings: Mapping[str, Any]) -> N
         own = getattr(first, name)
         is_same = value is own or value == own
         if name == "constraints":  # each method may have its own target
-            is_same = read_constraints(value).constraints == first._requirements.constraints
+            is_same = read_constraints(value).constraints == read_constraints(own).constraints
         if isinstance(is_same, bool | np.bool_) and is_same:
             continue
         difference = f"{name}={value!r} and {type(first).__name__} {name}={own!r}"
