@@ -197,11 +197,10 @@ def audit(
     scores = dict(zip(SCORES, (scores_before, scores_after, scores_calibrated), strict=True))
     explained = None if explanation is None else explanation.X
     tables = {"X": X, "explanation.X": explained, "sensitive_features": sensitive_features}
-    tables["control_features"] = control_features
-    check_same_rows({**tables, **decisions, **scores, "row_ids": row_ids})
-    defaults = None
+    others = {"row_ids": row_ids, "control_features": control_features}
+    check_same_rows({**tables, **decisions, **scores, **others})
+    defaults = None if explanation is None else explanation.request
     if explanation is not None:
-        defaults = explanation.request
         X = explanation.X if X is None else X
         known = {name: getattr(explanation, name) for name in SCORES}
         scores = {name: known[name] if s is None else s for name, s in scores.items()}
