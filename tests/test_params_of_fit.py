@@ -27,6 +27,7 @@ from commod.rivals import (
     ThresholdOptimizer,
     lineup,
 )
+from commod.updates._notebook import figures_of
 from quick_updates import quick_control
 from scored_people import GROUP, SCORED, X, Y, quick
 
@@ -103,7 +104,7 @@ def outcome(update):
         "settings": why.settings,
         "request": update.request(),
         "status": update.status_,
-        "figures": update._notebook_figures(),
+        "figures": figures_of(update),
         "allowed": update.allowed_changes(),
         "unread": update.unread_columns(),
         "base": update.read_base(X).scores,

@@ -19,9 +19,12 @@ onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
+ALWAYS = OUTPUTS[:3]  # the calibrated probability is written on request
+
+
 def run(patch, inputs):
     session = onnxruntime.InferenceSession(patch.to_onnx().SerializeToString())
-    return dict(zip(OUTPUTS, session.run(None, inputs), strict=True))
+    return dict(zip(ALWAYS, session.run(None, inputs), strict=True))
 
 
 def every_kind(**options):
@@ -40,7 +43,7 @@ def test_model_is_valid_double_precision_and_of_an_opset_that_is_widely_run():
     kinds = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
     double, text = onnx.TensorProto.DOUBLE, onnx.TensorProto.STRING
     assert kinds == {"score": double, "age": double, "income": double, "town": text}
-    assert [o.name for o in model.graph.output] == list(OUTPUTS)
+    assert [o.name for o in model.graph.output] == list(ALWAYS)
     assert {o.domain: o.version for o in model.opset_import} == {"": 17, "ai.onnx.ml": 3}
     assert model.ir_version <= 9
     assert {n.op_type for n in model.graph.node}.isdisjoint({"MatMul", "Gemm", "Sum"})

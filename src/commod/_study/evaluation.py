@@ -337,9 +337,9 @@ def read_evaluation_rows(
     numbers = np.array([position.get(label, -1) for label in groups.labels], dtype=np.intp)
     is_hidden = (numbers < 0) & (groups.sizes < FEWEST_DESCRIBED)
     group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
-    constraints = (update._constraint, *(one.constraint for one in update._standing))
+    constraints = update.stated().constraints
     return EvaluationRows(
-        constraints=update._constraint,
+        constraints=constraints[0],
         before=base.decisions,
         label=label,
         group=group,
@@ -349,7 +349,7 @@ def read_evaluation_rows(
         in_totals=~np.append(is_hidden, False)[groups.codes] if is_hidden.any() else EVERYBODY,
         outcome=label_text(None, plain(update.pos_label_)),
         scores=base.for_positive.scores,
-        standing=update._standing,
+        standing=update.standing(),
         strata=read_strata(constraints, rows.X, group, len(compared), label),
     )
 
@@ -357,7 +357,7 @@ def read_evaluation_rows(
 def _read_true_labels(update: BaseUpdate, y: Any, n: int) -> Mask | None:
     """Return where the true label is positive; None where y is None and not needed."""
     if y is None:
-        needing = [one for one in update._requirements.parts if one.needs_labels]
+        needing = [one for one in update.stated().parts if one.needs_labels]
         if needing:
             raise InputError(
                 f"constraints={needing[0].constraint.name!r} needs y_eval, but it is None.",

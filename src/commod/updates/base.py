@@ -502,6 +502,14 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         """Return decisions as labels of the base model, shape (n,)."""
         return self._labels_of(decisions)
 
+    def stated(self) -> Requirements:
+        """Return all constraints that the parameters state; the first one moves."""
+        return self._requirements
+
+    def standing(self) -> tuple[Standing, ...]:
+        """Return the constraints that keep their bounds."""
+        return self._standing
+
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
         return Request(

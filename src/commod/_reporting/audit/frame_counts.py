@@ -34,6 +34,7 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 GroupTable = dict[str, list[Any]]
 
+CONSTANT = 1e-12  # product of two variances below which one score is constant
 MAX_DECISIONS = 27  # two values or none, of before, after and y_true
 MAX_CELLS = 100_000  # a longer table holds single rows instead of groups
 
@@ -329,7 +330,8 @@ def _agreement(table: GroupTable, summary: DecisionSummary) -> Agreement | None:
     squares = (_total(table, "before_squared_sum") - first**2 / n) * (
         _total(table, "after_squared_sum") - second**2 / n
     )
-    if squares > 0 and all(low < high for low, high in summary.score_ranges.values()):
+    # Sums of equal scores differ by rounding.
+    if squares > CONSTANT * n**2 and all(low < high for low, high in summary.score_ranges.values()):
         product = _total(table, "product_sum") - first * second / n
         correlation = min(max(product / math.sqrt(squares), -1.0), 1.0)
     return Agreement(

@@ -131,7 +131,7 @@ def stability(
         n_asked=n_refits,
         sample=_sample_text(share),
         rows_word=people.rows_word,
-        constraints=update._constraint.name,
+        constraints=update.stated().constraints[0].name,
         reference=reference,
     )
     if interrupted:
@@ -204,7 +204,7 @@ class _EvaluatedPeople(NamedTuple):
 
     def evaluation(self, model: BaseUpdate) -> EvaluationRows | None:
         """Return the rows to measure fairness on; None without groups, or labels if needed."""
-        needs_labels = model._requirements.needs_labels
+        needs_labels = model.stated().needs_labels
         if self.rows.sensitive_features is None or (needs_labels and self.rows.y is None):
             return None
         base = model.read_base(self.rows.X)
