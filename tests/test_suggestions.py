@@ -33,7 +33,7 @@ def fit(update, X=WIDE, y=DATA.target):
             "'gains_only'",
         ),
         (
-            lambda: fit(quick_control(ScoreColumn("score"), constraints="equalised_odds")),
+            lambda: fit(quick_control(ScoreColumn("score"), constraints="equalized_ods")),
             "'equalized_odds'",
         ),
         (
