@@ -90,22 +90,33 @@ def problems_for_new_rows(update: Any, problem: FitProblem) -> list[FitProblem]:
     """Return the problems whose updates are compared on new rows.
 
     Soft cells are better for the rates of all people. For constraints on errors, what is better
-    depends on the table: soft or true cells, points per unit or per bin (decision 0016).
+    depends on the table: soft or true cells, points per unit or per bin (decision 0016). For rates
+    within strata, it is points per unit or per bin.
     """
     models = cell_models(problem, update.min_category_size, update.locked_features)
-    if not problem.needs_labels:
+    is_fixed = update.numeric != "auto" or bool(update.monotone)
+    if not may_have_bins(update) or (is_fixed and not problem.needs_labels):
         return [with_soft_cells(problem, models)]
-    if update.numeric != "auto" or update.monotone:
+    if is_fixed:
         return [with_soft_cells(problem, models), problem]
     per_unit = fit_problem(update, problem.rows, numeric="unit")
     models = cell_models(per_unit, update.min_category_size, update.locked_features)
     soft = [with_soft_cells(one, models) for one in (per_unit, problem)]
-    return [*soft, per_unit]
+    return [*soft, per_unit] if problem.needs_labels else soft
+
+
+def may_have_bins(update: Any) -> bool:
+    """Return whether points per bin may need fewer changes than points per unit.
+
+    They do for errors and within strata, where one line per column is too coarse.
+    """
+    stated = update.stated()
+    return bool(stated.needs_labels or stated.columns)
 
 
 def numeric_terms(update: Any) -> Numeric:
     """Return how numeric columns become terms, with "auto" resolved."""
-    is_auto_bins = update._constraint.needs_labels and not update.monotone
+    is_auto_bins = may_have_bins(update) and not update.monotone
     if update.numeric == "bins" or (update.numeric == "auto" and is_auto_bins):
         return "bins"
     return "unit"

@@ -110,8 +110,9 @@ class ControlledDebiaser(RatioUpdate):
         shorter scorecard and for shrinkage. 0: the fewest changes, with every column and term.
     numeric : str, default="auto"
         "unit": a numeric column has points per unit. "bins": it has points per bin, as in credit
-        scorecards. "auto": per unit for demographic parity and with `monotone`. For the constraints
-        on errors, rows that were left out choose; with `target_on="fit_rows"`, per bin.
+        scorecards. "auto": per unit for demographic parity and with `monotone`. For constraints on
+        errors or within a column, rows that were left out choose; with `target_on="fit_rows"`, per
+        bin.
     monotone : mapping of str to int, default=None
         1: r may only rise with the column (a category may only have points ≥ 0). -1: only fall.
     locked_features : collection of str, default=()
