@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,15 +84,19 @@ def counted_labels(pos_label: Any, favorable_label: Any, classes: NDArray[Any]) 
 
 
 def outcomes_of(
-    labels: NDArray[Any] | None, classes: NDArray[Any], pos_label: Any, constraint: Constraint
+    labels: NDArray[Any] | None,
+    classes: NDArray[Any],
+    pos_label: Any,
+    constraints: Sequence[Constraint],
 ) -> NDArray[np.bool_] | None:
     """Return where true labels are `pos_label`, shape (n,); None without labels."""
     if labels is None:
-        if constraint.needs_labels:
+        needing = next((one for one in constraints if one.needs_labels), None)
+        if needing is not None:
             raise InputError(
                 f"This estimator requires y to be passed, but the target y is None: "
-                f"constraints={constraint.name!r} compares errors, and errors need labels. "
-                "Only demographic_parity can do without."
+                f"constraints={needing.name!r} compares errors, and errors need labels. "
+                "Only rates of all people, as in demographic_parity, can do without."
             )
         return None
     known = classes.tolist()

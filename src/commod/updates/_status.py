@@ -13,6 +13,7 @@ from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.annealing import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
 from commod._text import MAX_CHANGED, most_change_text, n_of, verb
+from commod.updates._compared import all_kept
 from commod.updates._constraint_values import standing_texts, strata_texts
 from commod.updates._expectation_text import expectation_texts, round_up
 from commod.updates._fitted_update import FittedUpdate
@@ -85,6 +86,10 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         yield limit_text(update.limit_, fewest, is_exact=is_exact, knowing=knowing)
         yield from known_limit_texts(update)
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
+    if problem.standing:
+        values = [update.values_[one.constraint.name] for one in problem.standing]
+        is_missed |= not all_kept(problem.standing, values)
+        goal = "The set of all bounds"
     if is_missed and not update._is_budget and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
         limit = proven_limit(asked, update.target_)

@@ -248,7 +248,7 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         weight = check_weights(sample_weight, n_rows)
         self.classes_ = base_classes(self.estimator, labels)
         self._set_labels()
-        label = outcomes_of(labels, self.classes_, self.pos_label_, self._constraint)
+        label = outcomes_of(labels, self.classes_, self.pos_label_, self._requirements.constraints)
         base = self._base(X, columns)
         is_stated = getattr(self, "fit_rows_are_new", None) is not None
         known = {"classes": self.classes_, "pos_label": self.pos_label_, "label": label}
