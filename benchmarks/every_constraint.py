@@ -198,7 +198,7 @@ def _fitted(table: str, seed: int, kind: str, number: int) -> dict[str, Any]:
         "value": np.atleast_1d(value).tolist(),
         "is_met": _is_met(stated, value),
         "reached": bool(update.reached_),
-        "says_why": "not reached" in update.status_ and "%" in update.status_,
+        "says_why": _says_why(update.status_),
         "status": update.status_,
         "changes": update.change_rate_,
         "same_value_limit": update.limit_,
@@ -372,6 +372,12 @@ class Bar(NamedTuple):
     def holds(self, ratio: float) -> bool | None:
         """Return the verdict; None where there is none."""
         return None if self.most is None or self.is_goal else not ratio > self.most
+
+
+def _says_why(status: str) -> bool:
+    """Return whether a status says that a bound is missed, and how many changes it needs."""
+    is_said = "not reached" in status or "does not hold" in status
+    return is_said and ("needs at least" in status or "cannot be reached" in status)
 
 
 def _show_runs(runs: pd.DataFrame) -> None:
