@@ -101,6 +101,7 @@ WITHIN = DemographicParity(ratio=0.8).within("department")
     [
         (DemographicParity(ratio=0.8), {"target": 0.9}, "target=0.9"),
         (DemographicParity() & MinimumRate(0.3), {}, "has no bound"),
+        (MinimumRate(0.3), {"confidence": 0.9}, "confidence promises one"),
         (DemographicParity(ratio=0.8).within("departmnt"), {}, "'department'"),
     ],
 )

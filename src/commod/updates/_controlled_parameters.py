@@ -70,6 +70,16 @@ def _check_confidence(update: Any) -> None:
             "Pass target= as well.",
             parameter="confidence",
         )
+    stated = update.stated().constraints
+    if len(stated) > 1 or not stated[0].is_simple:
+        names = " and ".join(one.name for one in stated)
+        raise InputError(
+            f"confidence promises one ratio or difference of rates of all people, but constraints "
+            f"is {names}. Its test is not known for conditions, floors, ceilings, moving "
+            "denominators and several constraints. Leave confidence out; expected_values_ says "
+            "what is expected on new people.",
+            parameter="confidence",
+        )
 
 
 def check_labels_given(update: Any, is_given: bool) -> None:
