@@ -73,9 +73,11 @@ def fairness_of(
     """Return the value of `fairness_value` from unchecked arrays of shape (n,).
 
     Pass probabilities of a positive decision as `decisions` to get the fairness of expected rates.
-    A constraint with a condition needs its `strata`.
+    A constraint with a condition needs its `strata`; NaN without them.
     """
     constraint = get_constraint(constraints)
+    if constraint.within is not None and strata is None:
+        return math.nan
     if not constraint.is_simple:
         strata = strata or Strata.everybody(len(codes), n_groups)
         table = CellTable.of([constraint], [strata], codes, n_groups, outcomes)
