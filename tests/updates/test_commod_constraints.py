@@ -187,5 +187,5 @@ def test_constraints_without_an_adversary_are_refused_with_a_way_out(constraint,
 def test_labels_are_needed_where_any_constraint_needs_them():
     X, _, s = applicants(n=200)
     update = COMMOD(ScoreColumn("score"), constraints=PARITY & EqualizedOdds())
-    with pytest.raises(InputError, match="true labels"):
+    with pytest.raises(InputError, match="errors need labels"):
         update.fit(X, sensitive_features=s)
