@@ -4,15 +4,18 @@
 method                       what it does                                  at predict  decisions
 ===========================  ============================================  ==========  ==========
 `AdversarialDebiasing`       trains a new model against an adversary       X           fixed
+`CalibratedEqualizedOdds`    withholds scores to equalise one error cost   X, group    randomised
 `FRAPPE`                     adds a learned term to the base logit         X           fixed
 `LPP`                        linear programme on estimated probabilities   X           fixed
 `LPP` (aware=True)           the same with known groups                    X, group    fixed
+`MultiaccuracyBoost`         corrects errors that auditors find            X           fixed
 `RejectOption`               decides rows near the threshold by group      X, group    fixed
 `ThresholdOptimizer`         Fairlearn's thresholds per group              X, group    randomised
 `RelaxedThresholdOptimizer`  thresholds per group, equalized odds relaxed  X, group    randomised
 `BayesPlugIn`                Bayes-optimal rule, estimated probabilities   X           fixed
 `BayesPlugIn` (aware=True)   the same with known groups                    X, group    fixed
 `MinimalFlip`                the fewest changes possible, group by group   X, group    fixed [1]_
+`WassersteinPostProcessing`  gives all groups one distribution of scores   X, group    fixed
 ===========================  ============================================  ==========  ==========
 
 .. [1] Randomised for ties at a threshold, and for constraints that compare errors.
@@ -27,12 +30,15 @@ from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.multiaccuracy_boost import MultiaccuracyBoost
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
+from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 
 __all__ = [
     "FRAPPE",
@@ -40,13 +46,16 @@ __all__ = [
     "AdversarialDebiasing",
     "AwareRival",
     "BayesPlugIn",
+    "CalibratedEqualizedOdds",
     "DecisionRows",
     "MinimalFlip",
+    "MultiaccuracyBoost",
     "RejectOption",
     "RelaxedThresholdOptimizer",
     "Rival",
     "RivalFitRows",
     "ThresholdOptimizer",
+    "WassersteinPostProcessing",
     "check_rival",
     "fit_strengths",
     "lineup",

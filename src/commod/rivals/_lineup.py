@@ -10,12 +10,15 @@ from commod.exceptions import InputError
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.multiaccuracy_boost import MultiaccuracyBoost
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
+from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
@@ -86,12 +89,15 @@ def lineup(
         "FRAPPE": FRAPPE(estimator, **seeded),
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
+        "MultiaccuracyBoost": MultiaccuracyBoost(estimator, **seeded),
         "LPP (aware)": LPP(estimator, aware=True, **shared),
         "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
+        "CalibratedEqualizedOdds": CalibratedEqualizedOdds(estimator, **seeded),
         "RejectOption": RejectOption(estimator, **shared),
         "MinimalFlip": MinimalFlip(estimator, **seeded),
         "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
         "ThresholdOptimizer": ThresholdOptimizer(estimator, **seeded),
+        "WassersteinPostProcessing": WassersteinPostProcessing(estimator, **shared),
     }
     reasons = {name: _reason_against(update) for name, update in methods.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
