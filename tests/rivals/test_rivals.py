@@ -31,7 +31,11 @@ from commod.rivals import (
 )
 from commod.rivals._random_draws import random_draws
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = [
+    pytest.mark.usefixtures("quick_compilation"),
+    # CalibratedEqualizedOdds often cannot make the costs equal
+    pytest.mark.filterwarnings("ignore:.*by withholding:commod.exceptions.TargetWarning"),
+]
 
 N = 480  # rows, columns and layers as in the tests of the methods that train: one compilation
 QUICK = {"epochs": 4, "batch_size": 128}  # of the methods that train
@@ -46,6 +50,9 @@ CONSTRAINTS = (
 def methods(model, **shared):
     """Return every rival by name; those that train do so for a few epochs."""
     updates = lineup(model, random_state=0, **shared)
+    if "constraints" not in shared:  # a method that does not know parity has one that it knows
+        for constraints in CONSTRAINTS[1:]:
+            updates = lineup(model, random_state=0, constraints=constraints, **shared) | updates
     updates = {name: update for name, update in updates.items() if isinstance(update, Rival)}
     for update in updates.values():
         if "epochs" in update.get_params():
@@ -56,6 +63,10 @@ def methods(model, **shared):
 
 NAMES = list(methods(None))
 every_method = pytest.mark.parametrize("name", NAMES)
+# MultiaccuracyBoost corrects errors: parity need not improve.
+AIMS_AT_PARITY = [
+    name for name in methods(None, constraints="demographic_parity") if name != "MultiaccuracyBoost"
+]
 # Methods that train compile a program for each constraint; their own tests train them all.
 every_constraint = pytest.mark.parametrize(
     ("name", "constraints"),
@@ -63,6 +74,7 @@ every_constraint = pytest.mark.parametrize(
         (name, constraints)
         for name, update in methods(None).items()
         for constraints in (CONSTRAINTS[1:2] if hasattr(update, "epochs") else CONSTRAINTS)
+        if constraints in update.known_constraints
     ],
 )
 
@@ -116,6 +128,9 @@ def test_the_lineup_is_everything_under_one_contract():
         "MinimalFlip",
         "RelaxedThresholdOptimizer",
         "ThresholdOptimizer",
+        "CalibratedEqualizedOdds",
+        "MultiaccuracyBoost",
+        "WassersteinPostProcessing",
     }
     assert {type(u) for u in lineup(None).values()} >= {COMMOD, ControlledDebiaser}
 
@@ -171,7 +186,7 @@ def test_a_constraint_that_rivals_do_not_know_is_refused(name, constraints, reas
     assert error.value.parameter == "constraints"
 
 
-@every_method
+@pytest.mark.parametrize("name", AIMS_AT_PARITY)
 def test_parity_by_difference_is_parity(name, rows):
     update = methods(ScoreColumn("score"))[name]
     if hasattr(update, "epochs"):  # their own tests train them
@@ -232,7 +247,7 @@ def test_a_decision_depends_on_its_row_alone(name, rows):
 
 
 @pytest.mark.slow
-@every_method
+@pytest.mark.parametrize("name", AIMS_AT_PARITY)
 def test_fairness_improves_along_the_sweep(name, rows):
     update = methods(ScoreColumn("score"))[name]
     strengths = update.default_strengths
@@ -366,6 +381,8 @@ def test_tags_say_what_predicting_needs(name):
         "MinimalFlip",
         "RelaxedThresholdOptimizer",
         "ThresholdOptimizer",
+        "CalibratedEqualizedOdds",
+        "WassersteinPostProcessing",
     )
     assert get_tags(update).needs_sensitive_features == aware
     assert not get_tags(COMMOD(None)).needs_sensitive_features

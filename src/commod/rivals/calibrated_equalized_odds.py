@@ -165,7 +165,10 @@ class CalibratedEqualizedOdds(AwareRival):
         kept = rows.in_constraint
         cost = self.cost or self._measured_cost()
         costs = group_costs(
-            *(values[kept] for values in (rows.base.scores, label, rows.group, rows.weight)),
+            rows.base.scores[kept],
+            label[kept],
+            rows.group[kept],
+            rows.weight[kept],
             n_groups=rows.n_groups,
             cost=cost,
         )

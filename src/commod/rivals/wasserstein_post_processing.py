@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from commod._data.parameters import check_choice
 from commod.rivals._abilities import PARITY
 from commod.rivals._rows import DecisionRows, RivalFitRows
-from commod.rivals._solvers.wasserstein import TARGETS, ScoreMap, distances_to_target, score_maps
+from commod.rivals._solvers.wasserstein import (
+    DISTRIBUTIONS,
+    ScoreMap,
+    distances_to_common,
+    score_maps,
+)
 from commod.rivals.base import AwareRival
 from commod.scorecard import on_their_side
 from commod.updates._interface import Decisions
@@ -34,7 +39,7 @@ class WassersteinPostProcessing(AwareRival):
     strength : float, default=1.0
         The share of its way that each score moves, in [0, 1]: the partial repair a. 0 changes
         nothing.
-    target : str, default="barycentre"
+    distribution : str, default="barycentre"
         The common distribution. "barycentre" is the weighted median of the groups' quantile
         functions. With two groups it is the distribution of the larger group: only the smaller
         group moves. "pooled" is the distribution of all scores.
@@ -55,9 +60,9 @@ class WassersteinPostProcessing(AwareRival):
     Attributes
     ----------
     distances_ : ndarray of shape (n_groups,)
-        The Wasserstein-1 distance of each group's base scores from the target. It is the share of
-        the group's decisions that changes at strength 1, as a mean over all thresholds. NaN for a
-        group without weight.
+        The Wasserstein-1 distance of each group's base scores from the common distribution. It is
+        the share of the group's decisions that change at strength 1, as a mean over all thresholds.
+        NaN for a group without weight.
     maps_ : list of ScoreMap
         How far a score of each group moves at strength 1: `shifts` at `scores`, linear in between.
 
@@ -100,7 +105,7 @@ class WassersteinPostProcessing(AwareRival):
         estimator: Any,
         *,
         strength: float = 1.0,
-        target: str = "barycentre",
+        distribution: str = "barycentre",
         n_levels: int = 1000,
         constraints: str = "demographic_parity",
         min_group_size: int = 30,
@@ -110,7 +115,7 @@ class WassersteinPostProcessing(AwareRival):
     ) -> None:
         self.estimator = estimator
         self.strength = strength
-        self.target = target
+        self.distribution = distribution
         self.n_levels = n_levels
         self.constraints = constraints
         self.min_group_size = min_group_size
@@ -120,7 +125,7 @@ class WassersteinPostProcessing(AwareRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice(self.target, "target", TARGETS)
+        check_choice(self.distribution, "distribution", DISTRIBUTIONS)
         check_number(self, "n_levels", low=2, whole=True)
 
     def _learn(self, rows: RivalFitRows) -> None:
@@ -131,8 +136,10 @@ class WassersteinPostProcessing(AwareRival):
         groups = [rows.group == group for group in range(rows.n_groups)]
         scores = [rows.base.scores[group] for group in groups]
         weights = [rows.weight[group] for group in groups]
-        maps = score_maps(scores, weights, target=self.target, n_levels=int(self.n_levels))
-        distances = distances_to_target(scores, weights, target=self.target)
+        maps = score_maps(
+            scores, weights, distribution=self.distribution, n_levels=int(self.n_levels)
+        )
+        distances = distances_to_common(scores, weights, distribution=self.distribution)
         for model in models:
             model.maps_, model.distances_ = maps, distances
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-TARGETS = ("barycentre", "pooled")
+DISTRIBUTIONS = ("barycentre", "pooled")
 ROUNDING = 1e-12  # a cumulative weight this near to one half is one half
 
 
@@ -24,7 +24,8 @@ class Distribution(NamedTuple):
     def of(cls, values: Floats, weight: Floats) -> Distribution:
         """Return the distribution of weighted values; values without weight are left out."""
         distinct, position = np.unique(values[weight > 0], return_inverse=True)
-        total = np.cumsum(np.bincount(position, weight[weight > 0], minlength=len(distinct)))
+        parts = np.bincount(position, weight[weight > 0], minlength=len(distinct))
+        total = np.cumsum(parts.astype(np.float64))
         return cls(distinct, total / total[-1] if len(total) else total)
 
     @property
@@ -38,15 +39,18 @@ class Distribution(NamedTuple):
         return self.values[np.minimum(at, len(self.values) - 1)]
 
     def thinned(self, n_levels: int) -> LinearQuantiles:
-        """Return the mid-ranks of at most about `n_levels` values.
+        """Return the mid-ranks of about `n_levels` values, or of all if there are fewer.
 
-        The first and last value stay, and so does every value with more than 1/n_levels of the
-        weight.
+        Every value with more than 1/n_levels of the weight stays, with its two neighbours: the
+        quantile function is steep beside it. The first and last value stay, too.
         """
-        keep = np.arange(len(self.values))
+        last = len(self.values) - 1
+        keep = np.arange(last + 1)
         if len(keep) > n_levels:
             levels = (np.arange(n_levels) + 0.5) / n_levels
-            keep = np.unique([0, *np.searchsorted(self.upper, levels), len(keep) - 1])
+            heavy = np.flatnonzero(np.diff(self.upper, prepend=0.0) > 1 / n_levels)
+            chosen = np.searchsorted(self.upper, levels), heavy - 1, heavy + 1, [0, last]
+            keep = np.unique(np.clip(np.concatenate(chosen), 0, last))
         return LinearQuantiles(self.values[keep], self.mid_ranks[keep])
 
 
@@ -95,18 +99,18 @@ def weighted_median(values: Floats, weight: Floats) -> Floats:
 
 
 def score_maps(
-    scores: Sequence[Floats], weights: Sequence[Floats], *, target: str, n_levels: int
+    scores: Sequence[Floats], weights: Sequence[Floats], *, distribution: str, n_levels: int
 ) -> list[ScoreMap]:
-    """Return the map of each group's scores to the target, for groups of any size.
+    """Return the map of each group's scores to the common distribution, for groups of any size.
 
-    A score goes to the target's quantile at its mid-rank. Equal scores stay equal. A group without
+    A score goes to the common quantile at its mid-rank. Equal scores stay equal. A group without
     weight does not move.
 
     Examples
     --------
     >>> first, second = np.array([0.2, 0.4, 0.6, 0.8]), np.array([0.1, 0.3])
     >>> maps = score_maps(
-    ...     [first, second], [np.ones(4), np.ones(2)], target="barycentre", n_levels=100
+    ...     [first, second], [np.ones(4), np.ones(2)], distribution="barycentre", n_levels=100
     ... )
     >>> maps[0].moved(first, 1.0), maps[1].moved(second, 1.0)
     (array([0.2, 0.4, 0.6, 0.8]), array([0.3, 0.7]))
@@ -117,33 +121,33 @@ def score_maps(
     counted = [group for group in groups if len(group.values)]
     everyone = Distribution.of(np.concatenate(scores), np.concatenate(weights)).thinned(n_levels)
 
-    def target_at(levels: Floats) -> Floats:
-        if target == "pooled":
+    def common_at(levels: Floats) -> Floats:
+        if distribution == "pooled":
             return everyone.at(levels)
         quantiles = np.stack([group.at(levels) for group in counted])
         return weighted_median(quantiles, group_weights[group_weights > 0])
 
     return [
-        ScoreMap(group.values, target_at(group.levels) - group.values)
+        ScoreMap(group.values, common_at(group.levels) - group.values)
         if len(group.values)
         else ScoreMap(np.zeros(1), np.zeros(1))
         for group in groups
     ]
 
 
-def distances_to_target(
-    scores: Sequence[Floats], weights: Sequence[Floats], *, target: str
+def distances_to_common(
+    scores: Sequence[Floats], weights: Sequence[Floats], *, distribution: str
 ) -> Floats:
-    """Return the Wasserstein-1 distance of each group's scores from the target, shape (g,).
+    """Return the Wasserstein-1 distance of each group from the common distribution, (g,).
 
     It is exact: the integral of |Q_s(u) − Q(u)| over the levels u of the step functions. NaN for a
     group without weight.
 
     Examples
     --------
-    >>> distances_to_target(
+    >>> distances_to_common(
     ...     [np.array([0.2, 0.4, 0.6, 0.8]), np.array([0.1, 0.3])], [np.ones(4), np.ones(2)],
-    ...     target="barycentre",
+    ...     distribution="barycentre",
     ... ).round(3)
     array([0. , 0.3])
     """
@@ -159,7 +163,7 @@ def distances_to_target(
     counted = group_weights > 0
     wanted = (
         everyone.quantiles(middles)
-        if target == "pooled"
+        if distribution == "pooled"
         else weighted_median(quantiles[counted], group_weights[counted])
     )
     return np.asarray(np.abs(quantiles - wanted) @ widths)

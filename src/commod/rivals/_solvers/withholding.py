@@ -50,7 +50,7 @@ def group_costs(
     """
 
     def total(values: Floats) -> Floats:
-        return np.bincount(group, values, minlength=n_groups)
+        return np.bincount(group, values, minlength=n_groups).astype(np.float64)
 
     with np.errstate(invalid="ignore"):
         base_rates = total(weight * label) / total(weight)
