@@ -13,7 +13,7 @@ from commod.rivals._abilities import PARITY
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.wasserstein import (
     DISTRIBUTIONS,
-    ScoreMap,
+    GroupShift,
     distances_to_common,
     score_maps,
 )
@@ -63,7 +63,7 @@ class WassersteinPostProcessing(AwareRival):
         The Wasserstein-1 distance of each group's base scores from the common distribution. It is
         the share of the group's decisions that change at strength 1, as a mean over all thresholds.
         NaN for a group without weight.
-    maps_ : list of ScoreMap
+    maps_ : list of GroupShift
         How far a score of each group moves at strength 1: `shifts` at `scores`, linear in between.
 
     Notes
@@ -98,7 +98,7 @@ class WassersteinPostProcessing(AwareRival):
 
     known_constraints = (PARITY,)
     largest_strength = 1.0
-    maps_: list[ScoreMap]
+    maps_: list[GroupShift]
 
     def __init__(
         self,

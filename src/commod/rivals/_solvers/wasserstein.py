@@ -65,7 +65,7 @@ class LinearQuantiles(NamedTuple):
         return np.interp(levels, self.levels, self.values)
 
 
-class ScoreMap(NamedTuple):
+class GroupShift(NamedTuple):
     """How far the scores of one group move: `shifts` (k,) at `scores` (k,), linear in between."""
 
     scores: Floats
@@ -100,7 +100,7 @@ def weighted_median(values: Floats, weight: Floats) -> Floats:
 
 def score_maps(
     scores: Sequence[Floats], weights: Sequence[Floats], *, distribution: str, n_levels: int
-) -> list[ScoreMap]:
+) -> list[GroupShift]:
     """Return the map of each group's scores to the common distribution, for groups of any size.
 
     A score goes to the common quantile at its mid-rank. Equal scores stay equal. A group without
@@ -128,9 +128,9 @@ def score_maps(
         return weighted_median(quantiles, group_weights[group_weights > 0])
 
     return [
-        ScoreMap(group.values, common_at(group.levels) - group.values)
+        GroupShift(group.values, common_at(group.levels) - group.values)
         if len(group.values)
-        else ScoreMap(np.zeros(1), np.zeros(1))
+        else GroupShift(np.zeros(1), np.zeros(1))
         for group in groups
     ]
 
