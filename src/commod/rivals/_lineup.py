@@ -71,15 +71,30 @@ def lineup(
     >>> list(lineup(ScoreColumn("score")))[:4]
     ['ControlledDebiaser', 'COMMOD', 'AdversarialDebiasing', 'FRAPPE']
     """
-    shared: dict[str, Any] = {
-        "constraints": constraints,
-        "min_group_size": min_group_size,
-        "threshold": threshold,
-        "pos_label": pos_label,
-        "favorable_label": favorable_label,
-    }
+    methods = every_method(
+        estimator,
+        constraints=constraints,
+        min_group_size=min_group_size,
+        threshold=threshold,
+        pos_label=pos_label,
+        favorable_label=favorable_label,
+        random_state=random_state,
+    )
+    reasons = {name: _reason_against(update) for name, update in methods.items()}
+    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+    fitting = {name: update for name, update in methods.items() if name not in left_out}
+    return Lineup(fitting, left_out)
+
+
+def every_method(
+    estimator: Any, *, random_state: Any = None, **shared: Any
+) -> dict[str, BaseUpdate]:
+    """Return all methods, unfitted, by name; also those that do not fit the base model.
+
+    `shared` are the parameters that all updates have; see `lineup`.
+    """
     seeded = {**shared, "random_state": random_state}
-    methods: dict[str, BaseUpdate] = {
+    return {
         "ControlledDebiaser": ControlledDebiaser(estimator, **seeded),
         "COMMOD": COMMOD(estimator, **seeded),
         "AdversarialDebiasing": AdversarialDebiasing(estimator, **seeded),
@@ -93,10 +108,6 @@ def lineup(
         "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
         "ThresholdOptimizer": ThresholdOptimizer(estimator, **seeded),
     }
-    reasons = {name: _reason_against(update) for name, update in methods.items()}
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    fitting = {name: update for name, update in methods.items() if name not in left_out}
-    return Lineup(fitting, left_out)
 
 
 def _reason_against(update: BaseUpdate) -> str | None:
