@@ -195,7 +195,7 @@ class IndividualGroupDebiasing(AwareRival):
         self.biased_share_ = float(np.average(is_biased[others], weights=rows.weight[others]))
         self._largest_bias = float(bias[others].max())
         self.detector_ = None
-        if self.detector is not None and np.ptp(is_biased[others]) > 0:
+        if self.detector is not None and len(np.unique(is_biased[others])) > 1:
             is_logistic = isinstance(self.detector, str)
             self.detector_ = fit_group_model(
                 rows,
