@@ -137,8 +137,12 @@ class IndividualGroupDebiasing(AwareRival):
 
     @property
     def default_strengths(self) -> tuple[float, ...]:
-        """Return 1 − τ from 0 to 1, denser where τ is small: most models have small biases."""
-        return tuple(1 - (1 - i / 30) ** 2 for i in range(31))
+        """Return 1 − τ from 0 to 1, denser where τ is small: most models have small biases.
+
+        A detector is trained for each τ, so the sweep with a detector has half as many values.
+        """
+        n_steps = 30 if self.detector is None else 15
+        return tuple(1 - (1 - i / n_steps) ** 3 for i in range(n_steps + 1))
 
     def _check_base_model(self) -> None:
         reason = "asks the base model for the score of the same person in another group"

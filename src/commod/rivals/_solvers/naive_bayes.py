@@ -94,7 +94,7 @@ class CountPath:
         return int(np.argmin(np.abs(self.difference[: stop + 1] - bound))) if closest else stop
 
 
-class _Group:
+class _SortedGroup:
     """The sorted critical counts of one group, and the weight of its positive decisions."""
 
     def __init__(self, critical: Floats, weight: Floats, counts: Floats) -> None:
@@ -164,7 +164,7 @@ def count_path(
         inside = group == number
         total = counts[:, number].sum() + alpha
         critical = total * expit(cut - log_ratio[inside]) - alpha / 2
-        groups.append(_Group(critical, weight[inside], counts[:, number]))
+        groups.append(_SortedGroup(critical, weight[inside], counts[:, number]))
     high, low = groups[favoured], groups[1 - favoured]
     n_steps, entries, differences = 0, [], []
     is_last = False
@@ -186,7 +186,7 @@ def count_path(
     )
 
 
-def _raise(group: _Group, step: float) -> tuple[int, bool]:
+def _raise(group: _SortedGroup, step: float) -> tuple[int, bool]:
     """Move counts to the positive label until a decision changes; return steps and "is last"."""
     most = _most_steps(group.negative, step)
     if group.n_positive == len(group.critical):
@@ -199,7 +199,7 @@ def _raise(group: _Group, step: float) -> tuple[int, bool]:
     return taken, needed > most
 
 
-def _lower(group: _Group, step: float) -> tuple[int, bool]:
+def _lower(group: _SortedGroup, step: float) -> tuple[int, bool]:
     """Move counts to the negative label until a decision changes; return steps and "is last"."""
     most = _most_steps(group.positive, step)
     gap = group.positive - group.critical[group.n_positive - 1]
