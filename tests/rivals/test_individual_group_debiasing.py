@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from commod import ScoreColumn, compare
+from commod import ScoreColumn, frontier
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.rivals import IndividualGroupDebiasing, check_rival, fit_strengths, lineup
@@ -63,7 +63,7 @@ def test_only_the_first_of_four_rows_flips_at_a_tau_of_one_tenth():
 
 
 @given(seed=st.integers(0, 10**6), strength=st.floats(0, 1), n_groups=st.integers(2, 4))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_every_other_group_is_compared_with_the_privileged_one(seed, strength, n_groups):
     rng = np.random.default_rng(seed)
     names = np.array(list("abcd")[:n_groups])
@@ -93,7 +93,7 @@ def test_decisions_only_rise_along_the_sweep_and_strength_zero_is_neutral():
     rng = np.random.default_rng(0)
     X = people(*rng.random((2, 200)), np.where(rng.random(200) < 0.5, "a", "b"))
     update = IndividualGroupDebiasing(TwoScores(), group_column="s")
-    strengths = update.default_strengths
+    strengths = update.default_strengths[::6]
     updates = fit_strengths(update, strengths, X, sensitive_features=X["s"])
     decided = np.array([u.predict(X, sensitive_features=X["s"]) for u in updates])
     base = TwoScores().predict_proba(X)[:, 1]
@@ -101,6 +101,30 @@ def test_decisions_only_rise_along_the_sweep_and_strength_zero_is_neutral():
     assert (updates[0].predict_proba(X, sensitive_features=X["s"])[:, 1] == base).all()
     assert (np.diff(decided, axis=0) >= 0).all()
     assert decided[-1].sum() > decided[0].sum()
+
+
+def test_a_bias_equal_to_tau_changes_nothing():
+    X = people([0.25, 0.25], [0.75, 0.75], ["a", "b"])
+    assert fitted(X, strength=0.5).change_rate_ == 0
+    assert fitted(X, strength=0.51).change_rate_ == 0.5
+
+
+def test_a_sweep_asks_the_base_model_no_more_than_one_fit():
+    rng = np.random.default_rng(0)
+    X = people(*rng.random((2, 100)), list("ab") * 50)
+
+    class Counted(TwoScores):
+        n_calls = 0
+
+        def predict_proba(self, X):
+            Counted.n_calls += 1
+            return super().predict_proba(X)
+
+    update = IndividualGroupDebiasing(Counted(), group_column="s")
+    update.fit(X, sensitive_features=X["s"])
+    alone, Counted.n_calls = Counted.n_calls, 0
+    fit_strengths(update, [0, 0.5, 0.9, 1], X, sensitive_features=X["s"])
+    assert Counted.n_calls == alone
 
 
 def test_a_model_that_does_not_read_the_group_changes_nothing_and_the_status_says_so():
@@ -327,5 +351,6 @@ def test_the_lineup_has_the_method_where_the_group_column_is_named(data, boosted
     assert "cannot be asked" in scored["IndividualGroupDebiasing"]
     name = "IndividualGroupDebiasing"
     update = lineup(boosted, group_column="race")[name]
-    comparison = compare({name: update}, X, y, sensitive_features=group)
-    assert comparison.frame()["needs_sensitive_features"].any()
+    curve = frontier(update, X, y, sensitive_features=group, grid={"strength": [0, 0.9, 1]})
+    assert curve.needs_sensitive_features
+    assert (curve.frame()["change_rate"] >= curve.frame()["limit"] - 1e-9).all()
