@@ -11,8 +11,10 @@ from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
@@ -44,6 +46,7 @@ def lineup(
     pos_label: Any = None,
     favorable_label: Any = None,
     random_state: Any = None,
+    group_column: str | int | None = None,
 ) -> Lineup:
     """Return the methods that fit a base model and a constraint, unfitted, by name.
 
@@ -57,6 +60,9 @@ def lineup(
         As in every update.
     random_state : int, RandomState or None, default=None
         Seed of the methods that train or draw at random.
+    group_column : str or int, default=None
+        The column of X that holds the group, if the base model reads it. Methods that ask the base
+        model for the score of the same person in another group need it.
 
     Returns
     -------
@@ -104,6 +110,10 @@ def every_method(
         "LPP (aware)": LPP(estimator, aware=True, **shared),
         "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
         "RejectOption": RejectOption(estimator, **shared),
+        "IndividualGroupDebiasing": IndividualGroupDebiasing(
+            estimator, group_column=group_column, **shared
+        ),
+        "ModifiedNaiveBayes": ModifiedNaiveBayes(estimator, **shared),
         "MinimalFlip": MinimalFlip(estimator, **seeded),
         "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
         "ThresholdOptimizer": ThresholdOptimizer(estimator, **seeded),
