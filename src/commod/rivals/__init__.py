@@ -8,6 +8,8 @@ method                       what it does                                  at pr
 `FRAPPE`                     adds a learned term to the base logit         X           fixed
 `LPP`                        linear programme on estimated probabilities   X           fixed
 `LPP` (aware=True)           the same with known groups                    X, group    fixed
+`IndividualGroupDebiasing`   scores people as in the privileged group      X, group    fixed
+`ModifiedNaiveBayes`         trains naive Bayes, moves its class counts    X, group    fixed
 `MultiaccuracyBoost`         corrects errors that auditors find            X           fixed
 `RejectOption`               decides rows near the threshold by group      X, group    fixed
 `ThresholdOptimizer`         Fairlearn's thresholds per group              X, group    randomised
@@ -32,8 +34,10 @@ from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
 from commod.rivals.multiaccuracy_boost import MultiaccuracyBoost
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
@@ -48,7 +52,9 @@ __all__ = [
     "BayesPlugIn",
     "CalibratedEqualizedOdds",
     "DecisionRows",
+    "IndividualGroupDebiasing",
     "MinimalFlip",
+    "ModifiedNaiveBayes",
     "MultiaccuracyBoost",
     "RejectOption",
     "RelaxedThresholdOptimizer",
