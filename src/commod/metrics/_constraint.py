@@ -373,18 +373,25 @@ class Constraint:
 
 ConstraintLike = str | Constraint
 
+# The constraints that every method of the literature is about, by name.
+PARITY = "demographic_parity"
+ODDS = "equalized_odds"
+TRUE_POSITIVES = "true_positive_rate_parity"
+FALSE_POSITIVES = "false_positive_rate_parity"
+ALL_CONSTRAINTS = (PARITY, ODDS, TRUE_POSITIVES, FALSE_POSITIVES)
+
 CONSTRAINTS = {
     constraint.name: constraint
     for constraint in (
-        Constraint("demographic_parity", "P-rule", (SELECTION_RATE,), "ratio"),
+        Constraint(PARITY, "P-rule", (SELECTION_RATE,), "ratio"),
         Constraint(
-            "equalized_odds",
+            ODDS,
             "disparate mistreatment",
             (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE),
             "difference",
         ),
-        Constraint("true_positive_rate_parity", "TPR gap", (TRUE_POSITIVE_RATE,), "difference"),
-        Constraint("false_positive_rate_parity", "FPR gap", (FALSE_POSITIVE_RATE,), "difference"),
+        Constraint(TRUE_POSITIVES, "TPR gap", (TRUE_POSITIVE_RATE,), "difference"),
+        Constraint(FALSE_POSITIVES, "FPR gap", (FALSE_POSITIVE_RATE,), "difference"),
     )
 }
 
