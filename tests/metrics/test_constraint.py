@@ -1,6 +1,5 @@
 """Constraint: values, inequalities and cells agree with brute force; new ones fit in."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
