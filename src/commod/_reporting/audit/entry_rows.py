@@ -225,9 +225,15 @@ def audit(
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
     )
-    evidence = _add_conditions(evidence, everybody, shown_people.n_hidden, X, control_features)
+    within = condition_columns([one.constraint for one in stated_constraints(request)])
+    conditions = read_conditions(within, X, control_features, len(everybody))
+    if conditions:
+        lines = ConditionCounts.of_people(everybody, conditions)
+        evidence = replace(evidence, conditions=lines.without_groups(shown_people.n_hidden > 0))
     cells = SmallCellPoints(_card_lines(explanation), len(people))
-    columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation)
+    digest = DataDigest(everybody)
+    digest.add_strata(conditions)
+    columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation, digest)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
         everybody,
@@ -240,7 +246,7 @@ def audit(
     )
     return make_audit(
         _add_row_figures(evidence, shown_people, columns, segments, explanation, cells),
-        digest=columns.digest,
+        digest=digest.hexdigest(),
         title=title,
         created=created,
         explanation=explanation,
@@ -338,12 +344,11 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 
 @dataclass(frozen=True)
 class _ShownPeople:
-    """The people outside hidden groups, whom figures count, beside everybody.
+    """The people outside hidden groups, whom figures count.
 
     `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group.
     """
 
-    everybody: AuditedPeople
     people: AuditedPeople
     is_shown: NDArray[np.bool_]
     n_hidden: NDArray[np.int64]
@@ -369,18 +374,16 @@ def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeop
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     is_shown = ~np.append(is_hidden, False)[everybody.groups.codes]  # −1: the last entry
     people = everybody if is_shown.all() else everybody.take(is_shown)
-    return _ShownPeople(everybody, people, is_shown, np.where(is_hidden, sizes, 0))
+    return _ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0))
 
 
 @dataclass(frozen=True)
 class _ColumnFacts:
     """What one pass over the raw columns finds.
 
-    `digest` is that of the audited data. `group_columns` determine the group. `areas` says how well
-    each column alone predicts the group.
+    `group_columns` determine the group. `areas` says how well each column alone predicts the group.
     """
 
-    digest: str
     slices: Sequence[Slice]
     group_columns: tuple[str, ...]
     areas: Mapping[str, float]
@@ -399,13 +402,14 @@ def _read_columns(
     constraint: Constraint,
     cells: SmallCellPoints,
     explanation: Explanation | None,
+    digest: DataDigest,
 ) -> _ColumnFacts:
     """Read the raw columns once, one at a time; refuse those whose type is not the update's.
 
-    Only the digest is of everybody.
+    The columns of everybody are added to the `digest`. All else is of the people who are shown.
     """
     known, is_known = shown_people.known, shown_people.is_known
-    digest, counter = DataDigest(shown_people.everybody), SliceCounter(known, constraint)
+    counter = SliceCounter(known, constraint)
     test = ProxyTest(known.groups.codings)
     group_columns: list[str] = []
     areas: dict[str, float] = {}
@@ -423,8 +427,7 @@ def _read_columns(
         if test.determines(column):
             group_columns.append(column.name)
         areas[column.name] = test.predict(column).area
-    slices = counter.slices
-    return _ColumnFacts(digest.hexdigest(), slices, tuple(group_columns), areas, tuple(unread))
+    return _ColumnFacts(counter.slices, tuple(group_columns), areas, tuple(unread))
 
 
 def _read_segments(
@@ -533,15 +536,3 @@ def _strongest_column(
     card = None if explanation is None else explanation.card
     read = {line.column for line in card.lines if line.column in areas} if card else set()
     return max(((name, areas[name]) for name in sorted(read)), key=lambda x: x[1], default=None)
-
-
-def _add_conditions(
-    evidence: Evidence, everybody: AuditedPeople, n_hidden: Any, X: Any, control_features: Any
-) -> Evidence:
-    """Return the evidence with the counts by stratum, where a constraint has a condition."""
-    within = condition_columns([one.constraint for one in stated_constraints(evidence.request)])
-    conditions = read_conditions(within, X, control_features, len(everybody))
-    if not within:
-        return evidence
-    lines = ConditionCounts.of_people(everybody, conditions)
-    return replace(evidence, conditions=lines.without_groups(n_hidden > 0))
