@@ -127,6 +127,11 @@ class Constraint:
         return self.comparison == "ratio"
 
     @property
+    def has_other_ratio(self) -> bool:
+        """Return whether the other label has a ratio of its own: only selection rates have."""
+        return self.is_ratio and not self.needs_labels
+
+    @property
     def higher_is_fairer(self) -> bool:
         """Return whether a target is a floor; otherwise it is a ceiling."""
         return self.comparison in ("ratio", "floor")
