@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
 from commod._data.disclosure import hidden_groups
+from commod._data.groups import Groups
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
@@ -200,10 +201,7 @@ def audit(
     others = {"row_ids": row_ids, "control_features": control_features}
     check_same_rows({**tables, **decisions, **scores, **others})
     defaults = None if explanation is None else explanation.request
-    if explanation is not None:
-        X = explanation.X if X is None else X
-        known = {name: getattr(explanation, name) for name in SCORES}
-        scores = {name: known[name] if s is None else s for name, s in scores.items()}
+    X, scores = _with_explained(explanation, X, scores)
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
@@ -213,6 +211,8 @@ def audit(
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
     shown_people = _without_hidden(everybody, min_group_size)
     people = shown_people.people
+    within = condition_columns([one.constraint for one in stated_constraints(request)])
+    conditions = read_conditions(within, X, control_features, len(everybody))
     evidence = Evidence(
         coding=people.coding,
         counts=people.count(),
@@ -224,15 +224,10 @@ def audit(
         stability=_read_stability(stability),
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
+        conditions=_count_conditions(everybody, conditions, shown_people.n_hidden),
     )
-    within = condition_columns([one.constraint for one in stated_constraints(request)])
-    conditions = read_conditions(within, X, control_features, len(everybody))
-    if conditions:
-        lines = ConditionCounts.of_people(everybody, conditions)
-        evidence = replace(evidence, conditions=lines.without_groups(shown_people.n_hidden > 0))
     cells = SmallCellPoints(_card_lines(explanation), len(people))
-    digest = DataDigest(everybody)
-    digest.add_strata(conditions)
+    digest = DataDigest(everybody, conditions)
     columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation, digest)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
@@ -276,6 +271,17 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
             parameter="level",
         )
     return explanation.level
+
+
+def _with_explained(
+    explanation: Explanation | None, X: Any, scores: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return X and the scores; those that are not given are those of the explanation."""
+    if explanation is None:
+        return X, scores
+    known = {name: getattr(explanation, name) for name in scores}
+    scores = {name: known[name] if s is None else s for name, s in scores.items()}
+    return explanation.X if X is None else X, scores
 
 
 def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
@@ -375,6 +381,15 @@ def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeop
     is_shown = ~np.append(is_hidden, False)[everybody.groups.codes]  # −1: the last entry
     people = everybody if is_shown.all() else everybody.take(is_shown)
     return _ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0))
+
+
+def _count_conditions(
+    everybody: AuditedPeople, conditions: Mapping[str, Groups], n_hidden: NDArray[np.int64]
+) -> ConditionCounts | None:
+    """Return the counts of people outside hidden groups by stratum; None without a condition."""
+    if not conditions:
+        return None
+    return ConditionCounts.of_people(everybody, conditions).without_groups(n_hidden > 0)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Digest:
 class DataDigest(Digest):
     """SHA-256 of the audited rows, one column at a time; the same for every kind of frame."""
 
-    def __init__(self, people: AuditedPeople) -> None:
+    def __init__(self, people: AuditedPeople, conditions: Mapping[str, Groups]) -> None:
         super().__init__()
         self.add_array("decisions", np.stack([people.before, people.after]))
         self.add_array("labels", people.label)
@@ -66,6 +66,7 @@ class DataDigest(Digest):
         self.add_array("group", people.groups.codes.astype(np.int32))
         if people.scores_calibrated is not None:
             self.add_array("scores_calibrated", people.scores_calibrated)
+        self.add_strata(conditions)
 
     def add_column(self, column: Column) -> None:
         """Add one raw column."""
