@@ -88,6 +88,7 @@ def lineup(
         pos_label=pos_label,
         favorable_label=favorable_label,
         random_state=random_state,
+        group_column=group_column,
     )
     reasons = {name: _reason_against(update) for name, update in methods.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
@@ -96,7 +97,7 @@ def lineup(
 
 
 def every_method(
-    estimator: Any, *, random_state: Any = None, **shared: Any
+    estimator: Any, *, random_state: Any = None, group_column: Any = None, **shared: Any
 ) -> dict[str, BaseUpdate]:
     """Return all methods, unfitted, by name; also those that do not fit the base model.
 
