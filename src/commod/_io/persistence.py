@@ -10,7 +10,7 @@ TRUSTED_TYPES = (
     "commod._data.encoding.NumericTerms",
     "commod._record.left_out.LeftOutGroup",
     "commod._record.score_map.ScoreKnot",
-    "commod._record.score_map.GroupShift",
+    "commod._record.score_map.ScoreMap",
     "commod.metrics._constraint.Constraint",
     "commod.metrics._constraint.RateRow",
     "commod.metrics._constraint_text.Within",
