@@ -4,7 +4,9 @@
 method                       what it does                                  at predict  decisions
 ===========================  ============================================  ==========  ==========
 `AdversarialDebiasing`       trains a new model against an adversary       X           fixed
+`FCGP`                       smooths the score over similar people         X           fixed
 `FRAPPE`                     adds a learned term to the base logit         X           fixed
+`LeafRelabelling`            inverts leaves of a decision tree             X           fixed
 `LPP`                        linear programme on estimated probabilities   X           fixed
 `LPP` (aware=True)           the same with known groups                    X, group    fixed
 `RejectOption`               decides rows near the threshold by group      X, group    fixed
@@ -27,7 +29,9 @@ from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.leaf_relabelling import LeafRelabelling
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
 from commod.rivals.reject_option import RejectOption
@@ -35,12 +39,14 @@ from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
 
 __all__ = [
+    "FCGP",
     "FRAPPE",
     "LPP",
     "AdversarialDebiasing",
     "AwareRival",
     "BayesPlugIn",
     "DecisionRows",
+    "LeafRelabelling",
     "MinimalFlip",
     "RejectOption",
     "RelaxedThresholdOptimizer",

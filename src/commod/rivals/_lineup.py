@@ -10,7 +10,9 @@ from commod.exceptions import InputError
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.leaf_relabelling import LeafRelabelling
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
 from commod.rivals.reject_option import RejectOption
@@ -86,6 +88,8 @@ def lineup(
         "FRAPPE": FRAPPE(estimator, **seeded),
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
+        "FCGP": FCGP(estimator, **seeded),
+        "LeafRelabelling": LeafRelabelling(estimator, **shared),
         "LPP (aware)": LPP(estimator, aware=True, **shared),
         "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
         "RejectOption": RejectOption(estimator, **shared),
