@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 VARIANTS = ("labels", "scores")
-MAX_KERNEL_ROWS = 300  # rows that choose the kernel: each trial costs an eigendecomposition
+MAX_KERNEL_ROWS = 200  # rows that choose the kernel: each trial costs an eigendecomposition
 CHUNK_ROWS = 4096  # at a time; the kernel matrix of all rows would be the largest array in memory
 FARTHEST = 1e6  # standardised values are cut here, so that squared distances stay accurate
 
@@ -93,7 +93,7 @@ class FCGP(Rival):
         The chosen noise v; 0.00001 where nothing changes.
     kernel_variance_, kernel_length_ : float
         The kernel variance · exp(−|a − b|² / (2 · length²)), on standardised terms. They maximise
-        the marginal likelihood on at most 300 rows.
+        the marginal likelihood on at most 200 rows.
     n_points_ : int
         Rows that the process was fitted on.
 
