@@ -16,8 +16,9 @@ Mask = NDArray[np.bool_]
 
 MAX_ENUMERATED = 25  # items; above, the halves have too many subsets
 ROUNDING = 1e-12  # a sum of gains may fall short by this much
-SCALE = 1e4  # of the integer programme's constraint: HiGHS allows an error of 1e-6
-MAX_SECONDS = 1.5  # for one integer programme
+SCALE = 1e3  # of the integer programme's constraint: HiGHS allows an error of 1e-6
+MAX_NODES = 1000  # of one integer programme; a limit in nodes gives the same result anywhere
+MAX_SECONDS = 10.0  # of one integer programme, for trees of thousands of leaves
 
 
 class Cover(NamedTuple):
@@ -50,8 +51,8 @@ def greedy_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> Mas
 def cheapest_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> Cover:
     """Return the items of the smallest cost whose gains reach `needed`; of these, the smallest.
 
-    Up to 25 items are enumerated. Above that, HiGHS solves an integer programme; if its time ends,
-    the result may not be optimal.
+    Up to 25 items are enumerated. Above that, HiGHS solves an integer programme; if it reaches
+    its limit, the result may not be optimal.
 
     Examples
     --------
@@ -98,19 +99,28 @@ def _subsets(n_items: int) -> NDArray[np.int8]:
 
 
 def _programmed(gain: Floats, cost: Floats, size: Floats, needed: float) -> Cover:
-    """Return the solution of the integer programme; the greedy one where HiGHS has found none."""
-    # Sizes only break ties: together they count less than a step between two sums of costs. Whole
-    # costs have steps of 1. Other costs have no smallest step, and the tie-break is approximate.
+    """Return the solution of the integer programme; the greedy one where HiGHS has found none.
+
+    Sizes only break ties of the cost, and only approximately: together they count a quarter of a
+    step between two sums of costs. HiGHS stops half a step from its bound. So it proves the
+    smallest cost where costs are whole numbers, with steps of 1; other costs have no smallest step.
+    """
+    greedy = greedy_cover(gain, cost, size, needed)
     step = 1.0 if (cost == np.round(cost)).all() else 1e-3 * cost[cost > 0].min()
-    tie = 0.5 * step / max(size.sum(), 1.0)
+    tie = 0.25 * step / max(size.sum(), 1.0)
     solution = milp(
         cost + tie * size,
         integrality=np.ones(len(gain)),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(SCALE / needed * gain[None], lb=SCALE),
-        options={"time_limit": MAX_SECONDS, "mip_rel_gap": 0.0},
+        options={
+            "mip_rel_gap": 0.5 * step / max(cost @ greedy, step),
+            "node_limit": MAX_NODES,
+            "time_limit": MAX_SECONDS,
+            # With presolving, HiGHS writes many lines of its own to the screen; else very few.
+            "presolve": False,
+        },
     )
-    greedy = greedy_cover(gain, cost, size, needed)
     if solution.x is None:
         return Cover(greedy, False)
     chosen = solution.x > 0.5
