@@ -16,7 +16,7 @@ Mask = NDArray[np.bool_]
 
 MAX_ENUMERATED = 25  # items; above, the halves have too many subsets
 ROUNDING = 1e-12  # a sum of gains may fall short by this much
-SCALE = 1e3  # of the integer programme's constraint: HiGHS allows an error of 1e-6
+SCALE = 30.0  # of the constraint: HiGHS allows an error of 1e-6; larger scales make it print more
 MAX_NODES = 1000  # of one integer programme; a limit in nodes gives the same result anywhere
 MAX_SECONDS = 10.0  # of one integer programme, for trees of thousands of leaves
 
