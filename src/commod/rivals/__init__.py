@@ -5,7 +5,9 @@ method                       what it does                                  at pr
 ===========================  ============================================  ==========  ==========
 `AdversarialDebiasing`       trains a new model against an adversary       X           fixed
 `CalibratedEqualizedOdds`    withholds scores to equalise one error cost   X, group    randomised
+`FCGP`                       smooths the score over similar people         X           fixed
 `FRAPPE`                     adds a learned term to the base logit         X           fixed
+`LeafRelabelling`            inverts leaves of a decision tree             X           fixed
 `LPP`                        linear programme on estimated probabilities   X           fixed
 `LPP` (aware=True)           the same with known groups                    X, group    fixed
 `IndividualGroupDebiasing`   scores people as in the privileged group      X, group    fixed
@@ -33,8 +35,10 @@ from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
+from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
+from commod.rivals.leaf_relabelling import LeafRelabelling
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
 from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
@@ -45,6 +49,7 @@ from commod.rivals.threshold_optimizer import ThresholdOptimizer
 from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 
 __all__ = [
+    "FCGP",
     "FRAPPE",
     "LPP",
     "AdversarialDebiasing",
@@ -53,6 +58,7 @@ __all__ = [
     "CalibratedEqualizedOdds",
     "DecisionRows",
     "IndividualGroupDebiasing",
+    "LeafRelabelling",
     "MinimalFlip",
     "ModifiedNaiveBayes",
     "MultiaccuracyBoost",

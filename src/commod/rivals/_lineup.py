@@ -11,8 +11,10 @@ from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
+from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
+from commod.rivals.leaf_relabelling import LeafRelabelling
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
 from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
@@ -112,6 +114,8 @@ def every_method(
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
         "MultiaccuracyBoost": MultiaccuracyBoost(estimator, **seeded),
+        "FCGP": FCGP(estimator, **seeded),
+        "LeafRelabelling": LeafRelabelling(estimator, **shared),
         "LPP (aware)": LPP(estimator, aware=True, **shared),
         "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
         "CalibratedEqualizedOdds": CalibratedEqualizedOdds(estimator, **seeded),
