@@ -12,6 +12,8 @@ method                       what it does                                  at pr
 `RelaxedThresholdOptimizer`  thresholds per group, equalized odds relaxed  X, group    randomised
 `BayesPlugIn`                Bayes-optimal rule, estimated probabilities   X           fixed
 `BayesPlugIn` (aware=True)   the same with known groups                    X, group    fixed
+`RNF`                        retrains a network's head on neutral pairs    X           fixed
+`WassersteinLogisticRegression`  logistic regression, scores alike by group    X           fixed
 `MinimalFlip`                the fewest changes possible, group by group   X, group    fixed [1]_
 ===========================  ============================================  ==========  ==========
 
