@@ -34,11 +34,14 @@ from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
+from commod.rivals.rnf import RNF
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
+from commod.rivals.wasserstein_logistic_regression import WassersteinLogisticRegression
 
 __all__ = [
     "FRAPPE",
     "LPP",
+    "RNF",
     "AdversarialDebiasing",
     "AwareRival",
     "BayesPlugIn",
@@ -49,6 +52,7 @@ __all__ = [
     "Rival",
     "RivalFitRows",
     "ThresholdOptimizer",
+    "WassersteinLogisticRegression",
     "check_rival",
     "fit_strengths",
     "lineup",

@@ -16,7 +16,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
 Floats = NDArray[np.float64]
-Matrix = Floats | sparse.csr_array | sparse.csr_matrix
 
 ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda x: x,
@@ -49,12 +48,10 @@ def inputs_of_last_step(estimator: Any, X: Any) -> Any:
     return inputs_of_last_step(estimator.steps[-1][1], earlier.transform(X) if earlier else X)
 
 
-def model_inputs(estimator: Any, X: Any) -> Matrix:
+def model_inputs(estimator: Any, X: Any) -> Any:
     """Return the inputs of the last step as numbers, shape (n, d); sparse where it gets them so."""
-    inputs: Matrix = check_array(
-        inputs_of_last_step(estimator, X), accept_sparse="csr", dtype=np.float64
-    )
-    return inputs
+    inputs = inputs_of_last_step(estimator, X)
+    return check_array(inputs, accept_sparse="csr", dtype=np.float64)
 
 
 def hidden_units(estimator: Any, X: Any) -> Floats:
@@ -66,7 +63,7 @@ def hidden_units(estimator: Any, X: Any) -> Floats:
     if isinstance(model, MLPClassifier):
         units = inputs @ model.coefs_[0] + model.intercepts_[0]
         return np.asarray(ACTIVATIONS[model.activation](np.asarray(units)), dtype=np.float64)
-    return inputs.toarray() if sparse.issparse(inputs) else np.asarray(inputs)
+    return np.asarray(inputs.toarray() if sparse.issparse(inputs) else inputs)
 
 
 def is_logistic_regression(estimator: Any) -> bool:

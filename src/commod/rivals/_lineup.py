@@ -15,7 +15,9 @@ from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
+from commod.rivals.rnf import RNF
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
+from commod.rivals.wasserstein_logistic_regression import WassersteinLogisticRegression
 from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
@@ -84,6 +86,8 @@ def lineup(
         "COMMOD": COMMOD(estimator, **seeded),
         "AdversarialDebiasing": AdversarialDebiasing(estimator, **seeded),
         "FRAPPE": FRAPPE(estimator, **seeded),
+        "RNF": RNF(estimator, **seeded),
+        "WassersteinLogisticRegression": WassersteinLogisticRegression(estimator, **shared),
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
         "LPP (aware)": LPP(estimator, aware=True, **shared),

@@ -57,8 +57,8 @@ class WassersteinLogisticRegression(NewModelRival):
         Weight of the penalty. 0 keeps the base model and trains nothing. A tiny strength may change
         decisions: the model is trained on the fit rows, the base model was not. The authors weight
         the log loss by α and the penalty by (1 − α)β: strength = (1 − α)β/α.
-    target : str, default="barycentre"
-        The distribution that groups move to: the "barycentre", which is nearest to all groups, or
+    compared_with : str, default="barycentre"
+        The target of each group's distribution: the "barycentre", which is nearest to all groups, or
         the "pooled" scores of all groups. With two groups the two penalties differ by a factor.
     constraints : str, default="demographic_parity"
         The only constraint that the method knows.
@@ -129,7 +129,7 @@ class WassersteinLogisticRegression(NewModelRival):
         estimator: Any,
         *,
         strength: float = 2.0,
-        target: str = "barycentre",
+        compared_with: str = "barycentre",
         constraints: str = "demographic_parity",
         max_iter: int = 50,
         locked_features: Sequence[str] = (),
@@ -141,7 +141,7 @@ class WassersteinLogisticRegression(NewModelRival):
     ) -> None:
         self.estimator = estimator
         self.strength = strength
-        self.target = target
+        self.compared_with = compared_with
         self.constraints = constraints
         self.max_iter = max_iter
         self.locked_features = locked_features
@@ -154,11 +154,11 @@ class WassersteinLogisticRegression(NewModelRival):
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return 0 and weights of the penalty from a small effect to near parity."""
-        return (0.0, *(2.0 ** (i / 3) for i in range(-9, 13)))
+        return (0.0, 0.25, 0.5, *(2.0 ** (i / 4) for i in range(17)), 32.0, 64.0)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice(self.target, "target", TARGETS)
+        check_choice(self.compared_with, "compared_with", TARGETS)
         for name in ("max_iter", "min_category_size"):
             check_number(self, name, low=1, whole=True)
         if len(self.locked_features) and is_logistic_regression(self.estimator):
@@ -222,7 +222,10 @@ class WassersteinLogisticRegression(NewModelRival):
     def _problem(
         self, matrix: Any, label: NDArray[np.bool_], rows: RivalFitRows
     ) -> WassersteinProblem:
-        weight, n_people = rows.weight, max(float(rows.weight.sum()), float((rows.weight > 0).sum()))
+        weight, n_people = (
+            rows.weight,
+            max(float(rows.weight.sum()), float((rows.weight > 0).sum())),
+        )
         penalty = OWN_RIDGE
         if is_logistic_regression(self.estimator):
             model = last_step(self.estimator)
@@ -237,7 +240,7 @@ class WassersteinLogisticRegression(NewModelRival):
             group=rows.group,
             group_weight=rows.weight,
             ridge=penalty / n_people,
-            target=self.target,
+            target=self.compared_with,
         )
 
     def _start(self, loss: WassersteinLoss) -> Floats:
