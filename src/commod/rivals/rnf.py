@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.parameters import check_choice
+from commod._data.parameters import check_choice, check_number_parameter
 from commod._solvers.problem import (
     MAX_MARGIN,
     HeadProblem,
@@ -215,7 +215,8 @@ class RNF(NewModelRival, TrainedRival):
         check_number(self, "max_steps", low=1, whole=True)
         check_number(self, "temperature", low=1.0, high=LARGEST_WEIGHT)
         check_number(self, "q", low=0.0, high=1.0, include="right")
-        check_number(self, "proxy_share", low=0.0, high=1.0, include="neither")
+        limits: dict[str, Any] = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
+        check_number_parameter(self.proxy_share, "proxy_share", (float, np.floating), **limits)
         if len(self.locked_features) and self._reads_base_layers:
             raise InputError(
                 f"locked_features={list(self.locked_features)!r} cannot be kept: the new head "

@@ -58,8 +58,8 @@ class WassersteinLogisticRegression(NewModelRival):
         decisions: the model is trained on the fit rows, the base model was not. The authors weight
         the log loss by α and the penalty by (1 − α)β: strength = (1 − α)β/α.
     compared_with : str, default="barycentre"
-        The target of each group's distribution: the "barycentre", which is nearest to all groups, or
-        the "pooled" scores of all groups. With two groups the two penalties differ by a factor.
+        The target of each group's distribution: the "barycentre", which is nearest to all groups,
+        or the "pooled" scores of all groups. With two groups the two penalties differ by a factor.
     constraints : str, default="demographic_parity"
         The only constraint that the method knows.
     max_iter : int, default=50
@@ -154,7 +154,7 @@ class WassersteinLogisticRegression(NewModelRival):
     @property
     def default_strengths(self) -> tuple[float, ...]:
         """Return 0 and weights of the penalty from a small effect to near parity."""
-        return (0.0, 0.25, 0.5, *(2.0 ** (i / 4) for i in range(17)), 32.0, 64.0)
+        return (0.0, 0.125, 0.25, 0.5, *(2.0 ** (i / 4) for i in range(17)))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
