@@ -28,6 +28,7 @@ import numpy as np
 import oxonfair_pairs
 import oxonfair_values
 import promises
+import rnf_direction
 import simpson
 import starts
 import unknown_groups
@@ -258,6 +259,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "directions": borderline.directions,
     "promises": promises.promises,
     "rivals": rivals.rivals,
+    "rnf-direction": rnf_direction.rnf_direction,
     "constraints": every_constraint.constraints,
     "pairs": every_constraint.pairs,
     "constraints-test": constraints_on_test_rows.constraints_test,

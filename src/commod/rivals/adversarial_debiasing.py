@@ -120,6 +120,8 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
     """
 
     network_: Network | None
+    needs_labels = True
+    trained_anew = True
 
     def __init__(
         self,
