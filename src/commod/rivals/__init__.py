@@ -1,6 +1,24 @@
 """Other debiasing methods, as updates that `commod.compare` can measure on the same rows.
 
-===============================  ===========================================  ==========  ===
+===============================  ===========================================  ==========  ==========
+method                           what it does                                 at predict  decisions
+===============================  ===========================================  ==========  ==========
+`AdversarialDebiasing`           trains a new model against an adversary      X           fixed
+`FRAPPE`                         adds a learned term to the base logit        X           fixed
+`LPP`                            linear programme on estimated probabilities  X           fixed
+`LPP` (aware=True)               the same with known groups                   X, group    fixed
+`IndividualGroupDebiasing`       scores people as in the privileged group     X, group    fixed
+`ModifiedNaiveBayes`             trains naive Bayes, moves its class counts   X, group    fixed
+`RejectOption`                   decides rows near the threshold by group     X, group    fixed
+`ThresholdOptimizer`             Fairlearn's thresholds per group             X, group    randomised
+`RelaxedThresholdOptimizer`      group thresholds, relaxed equalized odds     X, group    randomised
+`BayesPlugIn`                    Bayes-optimal rule, estimated probabilities  X           fixed
+`BayesPlugIn` (aware=True)       the same with known groups                   X, group    fixed
+`RNF`                            retrains a network's head on neutral pairs   X           fixed
+`WassersteinLogisticRegression`  logistic regression, scores alike by group   X           fixed
+`MinimalFlip`                    the fewest changes possible, group by group  X, group    fixed [1]_
+===============================  ===========================================  ==========  ==========
+
 .. [1] Randomised for ties at a threshold, and for constraints that compare errors.
 
 "at predict" lists the inputs of `predict`; every method sees the groups in `fit`. Every method has
