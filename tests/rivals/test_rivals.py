@@ -53,6 +53,8 @@ def methods(model, **shared):
         if "epochs" in update.get_params():
             update.set_params(**QUICK)
     updates["AdversarialDebiasing"].set_params(hidden=(16,))
+    if "RNF" in updates:  # it knows two of the four constraints
+        updates["RNF"].set_params(hidden=(16, 16))
     return updates
 
 
@@ -125,6 +127,8 @@ def test_the_lineup_is_everything_under_one_contract():
         "AdversarialDebiasing",
         "FRAPPE",
         "LPP",
+        "RNF",
+        "WassersteinLogisticRegression",
         "BayesPlugIn",
         "FCGP",
         "LPP (aware)",

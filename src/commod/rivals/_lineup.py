@@ -21,7 +21,9 @@ from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
 from commod.rivals.multiaccuracy_boost import MultiaccuracyBoost
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
+from commod.rivals.rnf import RNF
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
+from commod.rivals.wasserstein_logistic_regression import WassersteinLogisticRegression
 from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD
@@ -111,6 +113,8 @@ def every_method(
         "COMMOD": COMMOD(estimator, **seeded),
         "AdversarialDebiasing": AdversarialDebiasing(estimator, **seeded),
         "FRAPPE": FRAPPE(estimator, **seeded),
+        "RNF": RNF(estimator, **seeded),
+        "WassersteinLogisticRegression": WassersteinLogisticRegression(estimator, **shared),
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
         "MultiaccuracyBoost": MultiaccuracyBoost(estimator, **seeded),
