@@ -110,7 +110,7 @@ def read_groups(sensitive_features: Any, n_rows: int, unknown: str = "error") ->
 
 
 def _missing_groups(n_missing: int, n_rows: int) -> InputError:
-    text = f"sensitive_features has {n_of(n_missing, 'missing value')} in {n_rows} rows."
+    text = f"sensitive_features has {n_of(n_missing, 'missing value')} in {n_rows:,} rows."
     if n_missing == n_rows:
         return InputError(
             f"{text} No group is known, so no rate can be measured. Pass groups, or probabilities "

@@ -31,6 +31,14 @@ class Immutable:
             f"{type(self).__name__} cannot be changed, as others may use it. Make a new one."
         )
 
+    def __bool__(self) -> bool:
+        # `A and B` would be B alone
+        raise InputError(
+            "A constraint is neither true nor false. Join two of them with A & B, not with 'and'; "
+            "is_met says whether decisions keep one.",
+            parameter="constraints",
+        )
+
     def __delattr__(self, name: str) -> None:
         self.__setattr__(name, None)
 

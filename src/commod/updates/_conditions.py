@@ -70,7 +70,7 @@ def read_condition(X: Any, name: str) -> Coded:
         raise InputError(
             f"Column {shown(name)}, which a constraint is within, has "
             f"{n_of(n_missing, 'missing value')} in {len(column):,} rows. Give them a value of "
-            "their own, e.g. with fillna('unknown'), or drop these rows.",
+            "their own, such as 'unknown', or drop these rows.",
             parameter="constraints",
         )
     return _coded(column)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from commod._text import n_of, shown, verb
+from commod._text import capitalised, n_of, shown, verb
 from commod.updates._compared import Standing
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
@@ -46,7 +46,7 @@ def _both_values(update: Any) -> tuple[dict[str, float], dict[str, float]]:
 
 def _goal(update: Any, one: Standing) -> str:
     metric = replace(update.compared_text(), constraint=one.constraint).metric
-    return f"{metric[0].upper()}{metric[1:]} {one.constraint.sign} {one.bound:g}"
+    return f"{capitalised(metric)} {one.constraint.sign} {one.bound:g}"
 
 
 def strata_texts(update: Any, rows: FitRows) -> Iterator[str]:

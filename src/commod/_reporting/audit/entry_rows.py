@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
-from commod._data.disclosure import hidden_groups
+from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
@@ -224,8 +224,9 @@ def audit(
         stability=_read_stability(stability),
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
+        n_unknown_hidden=shown_people.n_unknown_hidden,
     )
-    evidence = _add_conditions(evidence, everybody, shown_people.n_hidden, X, control_features)
+    evidence = _add_conditions(evidence, everybody, X, control_features)
     cells = SmallCellPoints(_card_lines(explanation), len(people))
     columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
@@ -340,7 +341,8 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 class _ShownPeople:
     """The people outside hidden groups, whom figures count, beside everybody.
 
-    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group.
+    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group; few people
+    of unknown groups are not shown either.
     """
 
     everybody: AuditedPeople
@@ -352,6 +354,11 @@ class _ShownPeople:
     def is_complete(self) -> bool:
         """Return whether nobody is hidden."""
         return bool(self.is_shown.all())
+
+    @property
+    def n_unknown_hidden(self) -> int:
+        """Return how many people of unknown groups are hidden, because they are few."""
+        return int((~self.is_shown & ~self.everybody.groups.is_known).sum())
 
     @cached_property
     def is_known(self) -> NDArray[np.bool_]:
@@ -367,7 +374,8 @@ class _ShownPeople:
 def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeople:
     sizes = everybody.groups.sizes.astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
-    is_shown = ~np.append(is_hidden, False)[everybody.groups.codes]  # −1: the last entry
+    n_unknown = int((~everybody.groups.is_known).sum())
+    is_shown = in_totals(everybody.groups.codes, is_hidden, n_unknown)
     people = everybody if is_shown.all() else everybody.take(is_shown)
     return _ShownPeople(everybody, people, is_shown, np.where(is_hidden, sizes, 0))
 
@@ -536,7 +544,7 @@ def _strongest_column(
 
 
 def _add_conditions(
-    evidence: Evidence, everybody: AuditedPeople, n_hidden: Any, X: Any, control_features: Any
+    evidence: Evidence, everybody: AuditedPeople, X: Any, control_features: Any
 ) -> Evidence:
     """Return the evidence with the counts by stratum, where a constraint has a condition."""
     within = condition_columns([one.constraint for one in stated_constraints(evidence.request)])
@@ -544,4 +552,4 @@ def _add_conditions(
     if not within:
         return evidence
     lines = ConditionCounts.of_people(everybody, conditions)
-    return replace(evidence, conditions=lines.without_groups(n_hidden > 0))
+    return replace(evidence, conditions=lines.shown(evidence.n_hidden, evidence.n_unknown_hidden))
