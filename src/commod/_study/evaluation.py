@@ -146,10 +146,10 @@ class EvaluationRows:
             "n_losses": n_losses,
             "limit": limit / len(self),
             **self._outscoring(after),
-            **self._standing_values(after),
+            **self.standing_values(after),
         }
 
-    def _standing_values(self, after: Decisions) -> dict[str, float]:
+    def standing_values(self, after: Decisions) -> dict[str, float]:
         """Return the metrics of the constraints that stand, by their names."""
         values = self._compared.standing_values(after) if self.standing else ()
         names = (one.constraint.name for one in self.standing)

@@ -61,7 +61,8 @@ def audit(
     y_before: Any,
     y_after: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
+    sensitive_probabilities: Any = None,
     y_true: Any = None,
     scores_before: Any = None,
     scores_after: Any = None,
@@ -96,6 +97,9 @@ def audit(
         Decisions of the base model and of the update, as labels.
     sensitive_features : array-like of shape (n,) or (n, n_sensitive)
         The group of each row. Several columns mean their intersections.
+    sensitive_probabilities : default=None
+        Refused: an audit counts the people of each group. Pass `sensitive_features`, missing where
+        the group is not known, and ``unknown_groups="ignore"``.
     y_true : array-like of shape (n,), default=None
         True labels. Without them, errors are not counted.
     scores_before, scores_after : array-like of shape (n,), default=None
@@ -186,6 +190,7 @@ def audit(
     >>> [check.code for check in result.checks][:3]
     ['CM101', 'CM102', 'CM103']
     """
+    _refuse_probabilities(sensitive_probabilities)
     _check_explanation(explanation)
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
@@ -251,6 +256,17 @@ def audit(
 
 # ---------------------------------------------------------------------------------------------
 # Checking the inputs
+
+
+def _refuse_probabilities(sensitive_probabilities: Any) -> None:
+    if sensitive_probabilities is not None:
+        raise InputError(
+            "sensitive_probabilities cannot be used here: an audit counts the people of each "
+            "group, and probabilities do not say who these people are. Pass sensitive_features, "
+            "None where the group is not known, with unknown_groups='ignore'. The status_ of the "
+            "update has the expected rates.",
+            parameter="sensitive_probabilities",
+        )
 
 
 def _check_explanation(explanation: Any) -> None:
