@@ -87,7 +87,7 @@ def read_groups(sensitive_features: Any, n_rows: int, unknown: str = "error") ->
 
 
 def _check_no_blank(groups: Groups) -> None:
-    values = (v for label in groups.labels for v in (label if groups.parts else (label,)))
+    values = (v for g in groups.labels for v in (g if isinstance(g, tuple) else (g,)))
     blank = next((v for v in values if isinstance(v, str) and not v.strip()), None)
     if blank is not None:
         raise InputError(
