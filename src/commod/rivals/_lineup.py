@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from commod.exceptions import InputError
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
+from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.lpp import LPP
@@ -18,6 +21,20 @@ from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
 
 
+class Lineup(dict[str, BaseUpdate]):
+    """The methods that fit a base model and a constraint, by name.
+
+    Attributes
+    ----------
+    left_out : dict of str to str
+        Why each other method of this library is left out.
+    """
+
+    def __init__(self, methods: Mapping[str, BaseUpdate], left_out: Mapping[str, str]) -> None:
+        super().__init__(methods)
+        self.left_out = dict(left_out)
+
+
 def lineup(
     estimator: Any,
     *,
@@ -27,8 +44,8 @@ def lineup(
     pos_label: Any = None,
     favorable_label: Any = None,
     random_state: Any = None,
-) -> dict[str, BaseUpdate]:
-    """Return every method by name, unfitted, with the same base model and constraint.
+) -> Lineup:
+    """Return the methods that fit a base model and a constraint, unfitted, by name.
 
     Parameters
     ----------
@@ -43,9 +60,9 @@ def lineup(
 
     Returns
     -------
-    dict of str to update
-        Methods that decide from X alone come first. `ThresholdOptimizer` is left out where
-        Fairlearn is not installed.
+    Lineup
+        A dict of str to update. Methods that decide from X alone come first. Its attribute
+        `left_out` names the methods that do not fit, each with the reason.
 
     Examples
     --------
@@ -74,7 +91,23 @@ def lineup(
         "RejectOption": RejectOption(estimator, **shared),
         "MinimalFlip": MinimalFlip(estimator, **seeded),
         "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
+        "ThresholdOptimizer": ThresholdOptimizer(estimator, **seeded),
     }
-    if find_spec("fairlearn") is not None:
-        methods["ThresholdOptimizer"] = ThresholdOptimizer(estimator, **seeded)
-    return methods
+    reasons = {name: _reason_against(update) for name, update in methods.items()}
+    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+    fitting = {name: update for name, update in methods.items() if name not in left_out}
+    return Lineup(fitting, left_out)
+
+
+def _reason_against(update: BaseUpdate) -> str | None:
+    """Return why a method does not fit its base model or constraint; None where it does."""
+    if isinstance(update, ThresholdOptimizer) and find_spec("fairlearn") is None:
+        return "ThresholdOptimizer needs Fairlearn: pip install fairlearn."
+    if not isinstance(update, Rival):
+        return None
+    try:
+        _ = update._constraint
+        update._check_base_model()
+    except InputError as error:
+        return str(error)
+    return None

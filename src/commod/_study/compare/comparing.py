@@ -38,6 +38,7 @@ from commod._study.probable_groups import refuse_probabilities
 from commod._text import n_of
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._requirements import Requirements, read_constraints
+from commod.rivals._lineup import Lineup
 from commod.rivals._rows import DecisionRows, RivalFitRows, check_decisions
 from commod.rivals.base import Rival
 from commod.updates._interface import Decisions, FittedCandidate, RawRows
@@ -159,7 +160,8 @@ def compare(
     if not frontiers:
         raise InputError(f"No method could be fitted: {failures}")
     updates = [name for name, method in named.items() if isinstance(method, BaseUpdate)]
-    return Comparison(frontiers, common.rows, failures, updates)
+    left_out = methods.left_out if isinstance(methods, Lineup) else {}
+    return Comparison(frontiers, common.rows, failures, updates, left_out)
 
 
 def _check_known_groups(methods: Iterable[Any], X: Any, sensitive_features: Any) -> None:
