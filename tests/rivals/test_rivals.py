@@ -116,10 +116,12 @@ def test_the_lineup_is_everything_under_one_contract():
         "LPP (aware)",
         "BayesPlugIn (aware)",
         "RejectOption",
+        "ModifiedNaiveBayes",
         "MinimalFlip",
         "RelaxedThresholdOptimizer",
         "ThresholdOptimizer",
     }
+    assert set(lineup(None).left_out) == {"IndividualGroupDebiasing"}  # it needs group_column
     assert {type(u) for u in lineup(None).values()} >= {COMMOD, ControlledDebiaser}
 
 
@@ -310,6 +312,10 @@ def test_three_groups_and_every_constraint_stay_above_the_limit(name, constraint
     data = make_biased(N, group_shares=(0.5, 0.3, 0.2), bias=1.5, n_categories=3, random_state=2)
     X = with_gaps(data.data).assign(score=data.proba_target)
     update = methods(ScoreColumn("score"), constraints=constraints)[name]
+    if not update.several_groups:
+        with pytest.raises(InputError, match="compares two groups; got 3"):
+            update.fit(X, data.target, sensitive_features=data.sensitive_features)
+        return
     strengths = [0, update.default_strengths[-1]]
     curve = frontier(update, X, data.target, sensitive_features=data.sensitive_features,
                      grid={"strength": strengths})  # fmt: skip
@@ -405,6 +411,7 @@ def test_tags_say_what_predicting_needs(name):
     update = methods(None)[name]
     aware = name.endswith("(aware)") or name in (
         "RejectOption",
+        "ModifiedNaiveBayes",
         "MinimalFlip",
         "RelaxedThresholdOptimizer",
         "ThresholdOptimizer",

@@ -17,30 +17,11 @@ from commod.metrics._constraint import Constraint, constraint_of
 from commod.metrics._constraint_text import FPR, TPR, Comparing, Within, find_form
 from commod.metrics._constraint_words import demand_text
 from commod.metrics._fairness import value_on_rows
+from commod.metrics._immutable import Immutable
 from commod.metrics._measures import MEASURES
 
 Bound = float | EllipsisType | None
 _COMPLEMENTS = {"false negative rate": TPR, "true negative rate": FPR}  # 1 minus the rate
-
-
-class Immutable:
-    """Refuse every change of an attribute after the object is made."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(
-            f"{type(self).__name__} cannot be changed, as others may use it. Make a new one."
-        )
-
-    def __bool__(self) -> bool:
-        # `A and B` would be B alone
-        raise InputError(
-            "A constraint is neither true nor false. Join two of them with A & B, not with 'and'; "
-            "is_met says whether decisions keep one.",
-            parameter="constraints",
-        )
-
-    def __delattr__(self, name: str) -> None:
-        self.__setattr__(name, None)
 
 
 class FairnessConstraint(Immutable):
@@ -393,8 +374,8 @@ class Parity(FairnessConstraint):
         state_bound(self, (_known_measure(measure),), bounds, self.DEFAULT)
 
     def _arguments(self) -> str:
-        name = [] if self.FIXED else [repr(self.constraint.measures[0].name)]
-        return ", ".join([*name, *bound_argument(self, self.constraint.comparison)])
+        bound = bound_argument(self, self.constraint.comparison)
+        return ", ".join([*_measure_argument(self, self.FIXED), *bound])
 
 
 class Minimum(FairnessConstraint):
@@ -420,9 +401,8 @@ class Minimum(FairnessConstraint):
         super().__init__(constraint, bound)
 
     def _arguments(self) -> str:
-        name = [] if self.FIXED else [repr(self.constraint.measures[0].name)]
         bound = [] if self.bound is None else [repr(self.bound)]
-        return ", ".join([*name, *bound])
+        return ", ".join([*_measure_argument(self, self.FIXED), *bound])
 
 
 class Maximum(Minimum):
@@ -476,6 +456,11 @@ def bound_argument(made: FairnessConstraint, name: str) -> list[str]:
         return [f"{name}={made.bound!r}"]
     is_default = made.constraint.comparison == getattr(made, "DEFAULT", None)
     return [] if is_default else [f"{name}=..."]
+
+
+def _measure_argument(made: FairnessConstraint, is_fixed: bool) -> list[str]:
+    """Return the argument that names the measure; none where the class names it."""
+    return [] if is_fixed else [repr(made.constraint.measures[0].name)]
 
 
 def _known_measure(measure: Any) -> str:

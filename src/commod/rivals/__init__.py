@@ -7,6 +7,8 @@ method                       what it does                                  at pr
 `FRAPPE`                     adds a learned term to the base logit         X           fixed
 `LPP`                        linear programme on estimated probabilities   X           fixed
 `LPP` (aware=True)           the same with known groups                    X, group    fixed
+`IndividualGroupDebiasing`   scores people as in the privileged group      X, group    fixed
+`ModifiedNaiveBayes`         trains naive Bayes, moves its class counts    X, group    fixed
 `RejectOption`               decides rows near the threshold by group      X, group    fixed
 `ThresholdOptimizer`         Fairlearn's thresholds per group              X, group    randomised
 `RelaxedThresholdOptimizer`  thresholds per group, equalized odds relaxed  X, group    randomised
@@ -28,8 +30,10 @@ from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
@@ -41,7 +45,9 @@ __all__ = [
     "AwareRival",
     "BayesPlugIn",
     "DecisionRows",
+    "IndividualGroupDebiasing",
     "MinimalFlip",
+    "ModifiedNaiveBayes",
     "RejectOption",
     "RelaxedThresholdOptimizer",
     "Rival",

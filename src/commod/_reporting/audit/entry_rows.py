@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
 from commod._data.disclosure import hidden_groups, in_totals
+from commod._data.groups import Groups
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
@@ -191,7 +192,6 @@ def audit(
     ['CM101', 'CM102', 'CM103']
     """
     _refuse_probabilities(sensitive_probabilities)
-    _check_explanation(explanation)
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     texts = {"rows": rows, "title": title, "created": created}
@@ -205,10 +205,7 @@ def audit(
     others = {"row_ids": row_ids, "control_features": control_features}
     check_same_rows({**tables, **decisions, **scores, **others})
     defaults = None if explanation is None else explanation.request
-    if explanation is not None:
-        X = explanation.X if X is None else X
-        known = {name: getattr(explanation, name) for name in SCORES}
-        scores = {name: known[name] if s is None else s for name, s in scores.items()}
+    X, scores = _with_explained(explanation, X, scores)
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
@@ -218,6 +215,8 @@ def audit(
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
     shown_people = _without_hidden(everybody, min_group_size)
     people = shown_people.people
+    within = condition_columns([one.constraint for one in stated_constraints(request)])
+    conditions = read_conditions(within, X, control_features, len(everybody))
     evidence = Evidence(
         coding=people.coding,
         counts=people.count(),
@@ -230,10 +229,11 @@ def audit(
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
         n_unknown_hidden=shown_people.n_unknown_hidden,
+        conditions=_count_conditions(everybody, conditions, shown_people),
     )
-    evidence = _add_conditions(evidence, everybody, X, control_features)
     cells = SmallCellPoints(_card_lines(explanation), len(people))
-    columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation)
+    digest = DataDigest(everybody, conditions)
+    columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation, digest)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
         everybody,
@@ -246,7 +246,7 @@ def audit(
     )
     return make_audit(
         _add_row_figures(evidence, shown_people, columns, segments, explanation, cells),
-        digest=columns.digest,
+        digest=digest.hexdigest(),
         title=title,
         created=created,
         explanation=explanation,
@@ -278,6 +278,7 @@ def _check_explanation(explanation: Any) -> None:
 
 
 def _read_level(level: float | None, explanation: Explanation | None) -> float:
+    _check_explanation(explanation)
     if explanation is None:
         return 0.95 if level is None else level
     if level is not None and not is_label_in(level, [explanation.level]):
@@ -287,6 +288,17 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
             parameter="level",
         )
     return explanation.level
+
+
+def _with_explained(
+    explanation: Explanation | None, X: Any, scores: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return X and the scores; those that are not given are those of the explanation."""
+    if explanation is None:
+        return X, scores
+    known = {name: getattr(explanation, name) for name in scores}
+    scores = {name: known[name] if s is None else s for name, s in scores.items()}
+    return explanation.X if X is None else X, scores
 
 
 def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
@@ -355,26 +367,21 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 
 @dataclass(frozen=True)
 class _ShownPeople:
-    """The people outside hidden groups, whom figures count, beside everybody.
+    """The people outside hidden groups, whom figures count.
 
-    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group; few people
-    of unknown groups are not shown either.
+    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group, and
+    `n_unknown_hidden` those whose group is not known.
     """
 
-    everybody: AuditedPeople
     people: AuditedPeople
     is_shown: NDArray[np.bool_]
     n_hidden: NDArray[np.int64]
+    n_unknown_hidden: int
 
     @property
     def is_complete(self) -> bool:
         """Return whether nobody is hidden."""
         return bool(self.is_shown.all())
-
-    @property
-    def n_unknown_hidden(self) -> int:
-        """Return how many people of unknown groups are hidden, because they are few."""
-        return int((~self.is_shown & ~self.everybody.groups.is_known).sum())
 
     @cached_property
     def is_known(self) -> NDArray[np.bool_]:
@@ -390,21 +397,30 @@ class _ShownPeople:
 def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeople:
     sizes = everybody.groups.sizes.astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
-    n_unknown = int((~everybody.groups.is_known).sum())
-    is_shown = in_totals(everybody.groups.codes, is_hidden, n_unknown)
+    is_unknown = ~everybody.groups.is_known
+    is_shown = in_totals(everybody.groups.codes, is_hidden, int(is_unknown.sum()))
     people = everybody if is_shown.all() else everybody.take(is_shown)
-    return _ShownPeople(everybody, people, is_shown, np.where(is_hidden, sizes, 0))
+    n_unknown_hidden = int((is_unknown & ~is_shown).sum())
+    return _ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0), n_unknown_hidden)
+
+
+def _count_conditions(
+    everybody: AuditedPeople, conditions: Mapping[str, Groups], shown_people: _ShownPeople
+) -> ConditionCounts | None:
+    """Return the counts of people outside hidden groups by stratum; None without a condition."""
+    if not conditions:
+        return None
+    lines = ConditionCounts.of_people(everybody, conditions)
+    return lines.shown(shown_people.n_hidden, shown_people.n_unknown_hidden)
 
 
 @dataclass(frozen=True)
 class _ColumnFacts:
     """What one pass over the raw columns finds.
 
-    `digest` is that of the audited data. `group_columns` determine the group. `areas` says how well
-    each column alone predicts the group.
+    `group_columns` determine the group. `areas` says how well each column alone predicts the group.
     """
 
-    digest: str
     slices: Sequence[Slice]
     group_columns: tuple[str, ...]
     areas: Mapping[str, float]
@@ -423,13 +439,14 @@ def _read_columns(
     constraint: Constraint,
     cells: SmallCellPoints,
     explanation: Explanation | None,
+    digest: DataDigest,
 ) -> _ColumnFacts:
     """Read the raw columns once, one at a time; refuse those whose type is not the update's.
 
-    Only the digest is of everybody.
+    The columns of everybody are added to the `digest`. All else is of the people who are shown.
     """
     known, is_known = shown_people.known, shown_people.is_known
-    digest, counter = DataDigest(shown_people.everybody), SliceCounter(known, constraint)
+    counter = SliceCounter(known, constraint)
     test = ProxyTest(known.groups.codings)
     group_columns: list[str] = []
     areas: dict[str, float] = {}
@@ -447,8 +464,7 @@ def _read_columns(
         if test.determines(column):
             group_columns.append(column.name)
         areas[column.name] = test.predict(column).area
-    slices = counter.slices
-    return _ColumnFacts(digest.hexdigest(), slices, tuple(group_columns), areas, tuple(unread))
+    return _ColumnFacts(counter.slices, tuple(group_columns), areas, tuple(unread))
 
 
 def _read_segments(
@@ -557,15 +573,3 @@ def _strongest_column(
     card = None if explanation is None else explanation.card
     read = {line.column for line in card.lines if line.column in areas} if card else set()
     return max(((name, areas[name]) for name in sorted(read)), key=lambda x: x[1], default=None)
-
-
-def _add_conditions(
-    evidence: Evidence, everybody: AuditedPeople, X: Any, control_features: Any
-) -> Evidence:
-    """Return the evidence with the counts by stratum, where a constraint has a condition."""
-    within = condition_columns([one.constraint for one in stated_constraints(evidence.request)])
-    conditions = read_conditions(within, X, control_features, len(everybody))
-    if not within:
-        return evidence
-    lines = ConditionCounts.of_people(everybody, conditions)
-    return replace(evidence, conditions=lines.shown(evidence.n_hidden, evidence.n_unknown_hidden))
