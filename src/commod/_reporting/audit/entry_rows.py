@@ -204,8 +204,7 @@ def audit(
     tables = {"X": X, "explanation.X": explained, "sensitive_features": sensitive_features}
     others = {"row_ids": row_ids, "control_features": control_features}
     check_same_rows({**tables, **decisions, **scores, **others})
-    defaults = None if explanation is None else explanation.request
-    X, scores = _with_explained(explanation, X, scores)
+    defaults, X, scores = _with_explained(explanation, X, scores)
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
@@ -292,13 +291,13 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
 
 def _with_explained(
     explanation: Explanation | None, X: Any, scores: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """Return X and the scores; those that are not given are those of the explanation."""
+) -> tuple[Request | None, Any, dict[str, Any]]:
+    """Return the request of the explanation, X and the scores; its own where none are given."""
     if explanation is None:
-        return X, scores
+        return None, X, scores
     known = {name: getattr(explanation, name) for name in scores}
     scores = {name: known[name] if s is None else s for name, s in scores.items()}
-    return explanation.X if X is None else X, scores
+    return explanation.request, explanation.X if X is None else X, scores
 
 
 def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
