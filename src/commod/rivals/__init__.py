@@ -4,6 +4,12 @@
 method                       what it does                                  at predict  decisions
 ===========================  ============================================  ==========  ==========
 `AdversarialDebiasing`       trains a new model against an adversary       X           fixed
+`CFBC`                       one multiplier for equal opportunity          X           fixed
+`CFBC` (aware=True)          the same with known groups                    X, group    fixed
+`FairProjection`             nearest model with equal mean scores          X           fixed
+`FairProjection` (aware)     the same with known groups                    X, group    fixed
+`FairScoreTransformer`       nearest scores with equal means               X           fixed
+`FairScoreTransformer` [2]_  the same with known groups                    X, group    fixed
 `FRAPPE`                     adds a learned term to the base logit         X           fixed
 `LPP`                        linear programme on estimated probabilities   X           fixed
 `LPP` (aware=True)           the same with known groups                    X, group    fixed
@@ -16,6 +22,7 @@ method                       what it does                                  at pr
 ===========================  ============================================  ==========  ==========
 
 .. [1] Randomised for ties at a threshold, and for constraints that compare errors.
+.. [2] With aware=True.
 
 "at predict" lists the inputs of `predict`; every method sees the groups in `fit`. Every method has
 one parameter `strength`; 0 changes nothing.
@@ -27,6 +34,9 @@ from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.cfbc import CFBC
+from commod.rivals.fair_projection import FairProjection
+from commod.rivals.fair_score_transformer import FairScoreTransformer
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
@@ -35,12 +45,15 @@ from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
 
 __all__ = [
+    "CFBC",
     "FRAPPE",
     "LPP",
     "AdversarialDebiasing",
     "AwareRival",
     "BayesPlugIn",
     "DecisionRows",
+    "FairProjection",
+    "FairScoreTransformer",
     "MinimalFlip",
     "RejectOption",
     "RelaxedThresholdOptimizer",

@@ -10,6 +10,9 @@ from commod.exceptions import InputError
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.cfbc import CFBC
+from commod.rivals.fair_projection import FairProjection
+from commod.rivals.fair_score_transformer import FairScoreTransformer
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
@@ -86,8 +89,14 @@ def lineup(
         "FRAPPE": FRAPPE(estimator, **seeded),
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
+        "FairScoreTransformer": FairScoreTransformer(estimator, **shared),
+        "FairProjection": FairProjection(estimator, **shared),
+        "CFBC": CFBC(estimator, **shared),
         "LPP (aware)": LPP(estimator, aware=True, **shared),
         "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
+        "FairScoreTransformer (aware)": FairScoreTransformer(estimator, aware=True, **shared),
+        "FairProjection (aware)": FairProjection(estimator, aware=True, **shared),
+        "CFBC (aware)": CFBC(estimator, aware=True, **shared),
         "RejectOption": RejectOption(estimator, **shared),
         "MinimalFlip": MinimalFlip(estimator, **seeded),
         "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
