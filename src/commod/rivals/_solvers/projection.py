@@ -20,7 +20,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize, nnls
 from scipy.special import expit, logit, xlogy
 
 Floats = NDArray[np.float64]
@@ -29,7 +30,8 @@ Divergence = Literal["kl", "cross_entropy"]
 # A score of 0 or 1 never moves under the Kullback-Leibler divergence, and parity could be out of
 # reach. The authors move every score by 1e-4 instead.
 LEAST_SCORE = 1e-6
-N_ITERATIONS, N_NEWTON = 500, 30
+N_ITERATIONS, N_NEWTON, N_HALVINGS = 500, 50, 30
+RIDGE = 1e-10  # of the second derivatives, relative to their sum
 ACCURACY = 1e-13  # of the means of the scores: far below what any decision can show
 
 
@@ -174,24 +176,36 @@ def best_prices(dual: Dual, start: Floats | None = None) -> tuple[Floats, Floats
 
 
 def _newton(dual: Dual, multipliers: Floats) -> Floats:
-    """Return multipliers after Newton steps on those that are free to move."""
-    _, slope = dual.value_and_slope(multipliers)
-    violation = _violation(multipliers, slope)
+    """Return multipliers after Newton steps that keep them at 0 or above."""
+    value, slope = dual.value_and_slope(multipliers)
     for _ in range(N_NEWTON):
+        violation = _violation(multipliers, slope)
         if violation <= ACCURACY:
             break
-        free = (multipliers > 0) | (slope < 0)
-        curvature = dual.curvature(multipliers)[np.ix_(free, free)]
-        step = np.zeros_like(multipliers)
-        # several multipliers may describe one set of prices: the shortest step is unique
-        step[free] = np.linalg.lstsq(curvature, -slope[free], rcond=1e-13)[0]
-        candidate = np.maximum(multipliers + step, 0.0)
-        _, new_slope = dual.value_and_slope(candidate)
-        new_violation = _violation(candidate, new_slope)
-        if not new_violation < violation:
+        direction = _quadratic_minimum(dual.curvature(multipliers), slope, multipliers)
+        direction -= multipliers
+        for shorter in range(N_HALVINGS):
+            candidate = multipliers + 0.5**shorter * direction
+            new_value, new_slope = dual.value_and_slope(candidate)
+            # close to the optimum, values are equal up to rounding and only slopes tell
+            falls = new_value < value + 1e-4 * 0.5**shorter * (slope @ direction)
+            if falls or _violation(candidate, new_slope) < violation / 2:
+                break
+        else:
             break
-        multipliers, slope, violation = candidate, new_slope, new_violation
+        multipliers, value, slope = candidate, new_value, new_slope
     return multipliers
+
+
+def _quadratic_minimum(curvature: Floats, slope: Floats, at: Floats) -> Floats:
+    """Return the x ≥ 0 with the least ½ (x − at)·curvature·(x − at) + slope·(x − at), shape (K,).
+
+    Several multipliers may describe the same prices. A small ridge makes the minimum unique.
+    """
+    ridge = RIDGE * max(float(np.trace(curvature)), ACCURACY)
+    factor = np.linalg.cholesky(curvature + ridge * np.eye(len(at))).T
+    target = factor @ at - solve_triangular(factor, slope, trans="T")
+    return np.asarray(nnls(factor, target, maxiter=100 * len(at))[0])
 
 
 def _violation(multipliers: Floats, slope: Floats) -> float:
