@@ -341,7 +341,7 @@ def test_an_empty_cell_changes_nothing_and_says_so(method):
     update = method(ScoreColumn("score"), aware=True, constraints="equalized_odds")
     fit(update, scores, groups, groups)
     assert update.change_rate_ == 0
-    assert "no rows with one of the true labels" in update._sentence()
+    assert "no rows with one of the true labels" in update.status_
 
 
 @every_method
