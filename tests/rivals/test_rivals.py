@@ -29,18 +29,13 @@ from commod.rivals import (
     fit_strengths,
     lineup,
 )
+from commod.rivals._abilities import ALL_CONSTRAINTS, ODDS, PARITY
 from commod.rivals._random_draws import random_draws
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 N = 480  # rows, columns and layers as in the tests of the methods that train: one compilation
 QUICK = {"epochs": 4, "batch_size": 128}  # of the methods that train
-CONSTRAINTS = (
-    "demographic_parity",
-    "equalized_odds",
-    "true_positive_rate_parity",
-    "false_positive_rate_parity",
-)
 
 
 def methods(model, **shared):
@@ -54,6 +49,14 @@ def methods(model, **shared):
     return updates
 
 
+def tried(update):
+    """Return the constraints to try: all that a method knows, one for a method that trains."""
+    known = update.known_constraints
+    if not hasattr(update, "epochs"):
+        return known
+    return [ODDS if ODDS in known else known[0]]
+
+
 NAMES = list(methods(None))
 every_method = pytest.mark.parametrize("name", NAMES)
 # Methods that train compile a program for each constraint; their own tests train them all.
@@ -61,9 +64,9 @@ every_constraint = pytest.mark.parametrize(
     ("name", "constraints"),
     [
         (name, constraints)
-        for constraints in CONSTRAINTS
+        for constraints in ALL_CONSTRAINTS
         for name, update in methods(None, constraints=constraints).items()
-        if constraints == "equalized_odds" or not hasattr(update, "epochs")
+        if constraints in tried(update)
     ],
 )
 
@@ -118,11 +121,56 @@ def test_the_lineup_is_everything_under_one_contract():
         "LPP (aware)",
         "BayesPlugIn (aware)",
         "RejectOption",
+        "ModifiedNaiveBayes",
         "MinimalFlip",
         "RelaxedThresholdOptimizer",
         "ThresholdOptimizer",
     }
+    assert set(lineup(None).left_out) == {
+        "CFBC",  # it knows true positive rates only
+        "CFBC (aware)",
+        "IndividualGroupDebiasing",  # it needs group_column
+    }
     assert {type(u) for u in lineup(None).values()} >= {COMMOD, ControlledDebiaser}
+
+
+class PromoteAll(Rival):
+    """A method for two groups, people without weights, parity and a base model of its own kind."""
+
+    known_constraints = (PARITY,)
+    several_groups = sample_weights = False
+
+    def __init__(self, estimator, *, strength=1.0, constraints=PARITY, min_group_size=30,
+                 threshold=0.5, pos_label=None, favorable_label=None):  # fmt: skip
+        self.estimator, self.strength, self.constraints = estimator, strength, constraints
+        self.min_group_size, self.threshold = min_group_size, threshold
+        self.pos_label, self.favorable_label = pos_label, favorable_label
+
+    def _learn(self, rows):
+        self.promotes_ = self.strength > 0
+
+    def _decide(self, rows):
+        return rows.base.decisions | self.promotes_
+
+
+@pytest.mark.parametrize(
+    ("how", "parameter", "text"),
+    [
+        ({"constraints": ODDS}, "constraints", "knows 'demographic_parity'; got 'equalized_odds'"),
+        ({"sample_weight": np.arange(N)}, "sample_weight", "does not know sample weights"),
+        ({"groups": np.arange(N) % 3}, "sensitive_features", "compares two groups; got 3: 0, 1, 2"),
+    ],
+)
+def test_a_method_refuses_what_it_does_not_know(how, parameter, text, rows):
+    X, y, group = rows
+    update = PromoteAll(ScoreColumn("score"), constraints=how.pop("constraints", PARITY))
+    with pytest.raises(InputError, match=text) as error:
+        fit(update, (X, y, how.pop("groups", group)), **how)
+    assert error.value.parameter == parameter
+
+
+def test_constant_weights_are_no_weights(rows):
+    fit(PromoteAll(ScoreColumn("score")), rows, sample_weight=np.full(N, 2.0))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -273,6 +321,10 @@ def test_three_groups_and_every_constraint_stay_above_the_limit(name, constraint
     data = make_biased(N, group_shares=(0.5, 0.3, 0.2), bias=1.5, n_categories=3, random_state=2)
     X = with_gaps(data.data).assign(score=data.proba_target)
     update = methods(ScoreColumn("score"), constraints=constraints)[name]
+    if not update.several_groups:
+        with pytest.raises(InputError, match="compares two groups; got 3"):
+            update.fit(X, data.target, sensitive_features=data.sensitive_features)
+        return
     strengths = [0, update.default_strengths[-1]]
     curve = frontier(update, X, data.target, sensitive_features=data.sensitive_features,
                      grid={"strength": strengths})  # fmt: skip
@@ -368,6 +420,7 @@ def test_tags_say_what_predicting_needs(name):
     update = methods(None)[name]
     aware = name.endswith("(aware)") or name in (
         "RejectOption",
+        "ModifiedNaiveBayes",
         "MinimalFlip",
         "RelaxedThresholdOptimizer",
         "ThresholdOptimizer",

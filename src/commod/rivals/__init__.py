@@ -13,6 +13,8 @@ method                       what it does                                  at pr
 `FRAPPE`                     adds a learned term to the base logit         X           fixed
 `LPP`                        linear programme on estimated probabilities   X           fixed
 `LPP` (aware=True)           the same with known groups                    X, group    fixed
+`IndividualGroupDebiasing`   scores people as in the privileged group      X, group    fixed
+`ModifiedNaiveBayes`         trains naive Bayes, moves its class counts    X, group    fixed
 `RejectOption`               decides rows near the threshold by group      X, group    fixed
 `ThresholdOptimizer`         Fairlearn's thresholds per group              X, group    randomised
 `RelaxedThresholdOptimizer`  thresholds per group, equalized odds relaxed  X, group    randomised
@@ -38,8 +40,10 @@ from commod.rivals.cfbc import CFBC
 from commod.rivals.fair_projection import FairProjection
 from commod.rivals.fair_score_transformer import FairScoreTransformer
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
@@ -54,7 +58,9 @@ __all__ = [
     "DecisionRows",
     "FairProjection",
     "FairScoreTransformer",
+    "IndividualGroupDebiasing",
     "MinimalFlip",
+    "ModifiedNaiveBayes",
     "RejectOption",
     "RelaxedThresholdOptimizer",
     "Rival",

@@ -14,8 +14,10 @@ from commod.rivals.cfbc import CFBC
 from commod.rivals.fair_projection import FairProjection
 from commod.rivals.fair_score_transformer import FairScoreTransformer
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
@@ -47,6 +49,7 @@ def lineup(
     pos_label: Any = None,
     favorable_label: Any = None,
     random_state: Any = None,
+    group_column: str | int | None = None,
 ) -> Lineup:
     """Return the methods that fit a base model and a constraint, unfitted, by name.
 
@@ -60,6 +63,9 @@ def lineup(
         As in every update.
     random_state : int, RandomState or None, default=None
         Seed of the methods that train or draw at random.
+    group_column : str or int, default=None
+        The column of X that holds the group, if the base model reads it. Methods that ask the base
+        model for the score of the same person in another group need it.
 
     Returns
     -------
@@ -74,15 +80,31 @@ def lineup(
     >>> list(lineup(ScoreColumn("score")))[:4]
     ['ControlledDebiaser', 'COMMOD', 'AdversarialDebiasing', 'FRAPPE']
     """
-    shared: dict[str, Any] = {
-        "constraints": constraints,
-        "min_group_size": min_group_size,
-        "threshold": threshold,
-        "pos_label": pos_label,
-        "favorable_label": favorable_label,
-    }
+    methods = every_method(
+        estimator,
+        constraints=constraints,
+        min_group_size=min_group_size,
+        threshold=threshold,
+        pos_label=pos_label,
+        favorable_label=favorable_label,
+        random_state=random_state,
+        group_column=group_column,
+    )
+    reasons = {name: _reason_against(update) for name, update in methods.items()}
+    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+    fitting = {name: update for name, update in methods.items() if name not in left_out}
+    return Lineup(fitting, left_out)
+
+
+def every_method(
+    estimator: Any, *, random_state: Any = None, group_column: Any = None, **shared: Any
+) -> dict[str, BaseUpdate]:
+    """Return all methods, unfitted, by name; also those that do not fit the base model.
+
+    `shared` are the parameters that all updates have; see `lineup`.
+    """
     seeded = {**shared, "random_state": random_state}
-    methods: dict[str, BaseUpdate] = {
+    return {
         "ControlledDebiaser": ControlledDebiaser(estimator, **seeded),
         "COMMOD": COMMOD(estimator, **seeded),
         "AdversarialDebiasing": AdversarialDebiasing(estimator, **seeded),
@@ -98,14 +120,14 @@ def lineup(
         "FairProjection (aware)": FairProjection(estimator, aware=True, **shared),
         "CFBC (aware)": CFBC(estimator, aware=True, **shared),
         "RejectOption": RejectOption(estimator, **shared),
+        "IndividualGroupDebiasing": IndividualGroupDebiasing(
+            estimator, group_column=group_column, **shared
+        ),
+        "ModifiedNaiveBayes": ModifiedNaiveBayes(estimator, **shared),
         "MinimalFlip": MinimalFlip(estimator, **seeded),
         "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
         "ThresholdOptimizer": ThresholdOptimizer(estimator, **seeded),
     }
-    reasons = {name: _reason_against(update) for name, update in methods.items()}
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    fitting = {name: update for name, update in methods.items() if name not in left_out}
-    return Lineup(fitting, left_out)
 
 
 def _reason_against(update: BaseUpdate) -> str | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from commod.rivals._half import at_half
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions, ReadRows
 
+T = TypeVar("T")
 ROUNDING = 1e-9  # sums of probabilities may leave [0, 1] by this much
 
 
@@ -59,6 +60,16 @@ class DecisionRows(ReadRows):
         A rule that compares probabilities with one half reads these instead of `base.scores`.
         """
         return at_half(self.base.scores, self.base.threshold)
+
+    def computed_once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return `compute()`, or its earlier result for this key: a sweep decides on the same rows.
+
+        Only one base model may use these rows, so the key need not name it.
+        """
+        computed = vars(self).setdefault("_computed", {})  # as cached_property does
+        if key not in computed:
+            computed[key] = compute()
+        return cast(T, computed[key])
 
     @property
     def group_index(self) -> NDArray[np.intp]:

@@ -122,6 +122,8 @@ class AdversarialDebiasing(TrainedRival):
     """
 
     network_: Network | None
+    needs_labels = True
+    trained_anew = True
 
     def __init__(
         self,

@@ -29,7 +29,12 @@ from commod._data.groups import sensitive_names
 from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
-from commod.rivals._abilities import ALL_CONSTRAINTS, check_constraint, check_fit_rows
+from commod.rivals._abilities import (
+    ALL_CONSTRAINTS,
+    check_constraint,
+    check_groups,
+    check_weights,
+)
 from commod.rivals._random_draws import random_draws, seed_from
 from commod.rivals._rows import (
     DecisionRows,
@@ -110,7 +115,7 @@ class Rival(BaseUpdate):
         """Return the constraint; refuse any that rivals would compute as if it were another one."""
         asked = super()._requirements
         check_no_bounds(asked, type(self).__name__, "strength")
-        check_constraint(asked, self)
+        check_constraint(asked, type(self).__name__, self.known_constraints)
         return asked
 
     # -- what a rival must define ---------------------------------------------------------------
@@ -428,7 +433,10 @@ def _fit_together(
     if not first.needs_sensitive_features:
         warn_about_group_columns(fit_rows, first.locked_features)
     rows = rival_fit_rows(X, fit_rows)
-    check_fit_rows(rows, first)
+    if not first.several_groups:
+        check_groups(rows, type(first).__name__)
+    if not first.sample_weights:
+        check_weights(rows, type(first).__name__)
     kinds: dict[str, Kind] = {column.name: column.kind for column in fit_rows.columns}
     types = {column.name: tuple(sorted(column.types)) for column in fit_rows.columns}
     for model in models:

@@ -328,11 +328,9 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self.n_rows_ = int(counted.sum())
         self.change_rate_ = (gains + losses) / self.n_rows_
         self.n_gains_, self.n_losses_ = gains, losses
-        self.base_fairness_ = rows.fairness(self._constraint, before)
-        self.fairness_ = rows.fairness(self._constraint, positive)
         store_values(self, rows, positive)
         self._other_ratio = None
-        if self._constraint.is_ratio:
+        if self._constraint.has_other_ratio:
             others = (
                 np.subtract(1.0, decisions, dtype=np.float64) for decisions in (before, positive)
             )
