@@ -30,6 +30,7 @@ import oxonfair_pairs
 import oxonfair_values
 import promises
 import rival_speed
+import rnf_direction
 import simpson
 import starts
 import unknown_groups
@@ -262,6 +263,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "rivals": rivals.rivals,
     "hostile-rivals": hostile_rivals.hostile_rivals,
     "rival-speed": rival_speed.rival_speed,
+    "rnf-direction": rnf_direction.rnf_direction,
     "constraints": every_constraint.constraints,
     "pairs": every_constraint.pairs,
     "constraints-test": constraints_on_test_rows.constraints_test,

@@ -39,9 +39,9 @@ class HostileTable:
 
     @property
     def numbers(self) -> pd.DataFrame:
-        """Return the numeric columns without gaps, for a base model of scikit-learn."""
+        """Return the numeric columns without gaps and the rounded score, for a decision tree."""
         columns = self.X.drop(columns=SCORE).select_dtypes("number").fillna(0.0)
-        return columns.clip(-1e30, 1e30)
+        return columns.clip(-1e30, 1e30).assign(rounded=self.X[SCORE].round(1))
 
 
 class GroupReader(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -32,7 +32,11 @@ from commod.rivals import (
 from commod.rivals._abilities import ALL_CONSTRAINTS, ODDS, PARITY
 from commod.rivals._random_draws import random_draws
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = [
+    pytest.mark.usefixtures("quick_compilation"),
+    # CalibratedEqualizedOdds often cannot make the costs equal
+    pytest.mark.filterwarnings("ignore:.*by withholding:commod.exceptions.TargetWarning"),
+]
 
 N = 480  # rows, columns and layers as in the tests of the methods that train: one compilation
 QUICK = {"epochs": 4, "batch_size": 128}  # of the methods that train
@@ -41,11 +45,16 @@ QUICK = {"epochs": 4, "batch_size": 128}  # of the methods that train
 def methods(model, **shared):
     """Return every rival by name; those that train do so for a few epochs."""
     updates = lineup(model, random_state=0, **shared)
+    if "constraints" not in shared:  # a method that does not know parity has one that it knows
+        for constraints in ALL_CONSTRAINTS[1:]:
+            updates = lineup(model, random_state=0, constraints=constraints, **shared) | updates
     updates = {name: update for name, update in updates.items() if isinstance(update, Rival)}
     for update in updates.values():
         if "epochs" in update.get_params():
             update.set_params(**QUICK)
     updates["AdversarialDebiasing"].set_params(hidden=(16,))
+    if "RNF" in updates:  # it knows two of the four constraints
+        updates["RNF"].set_params(hidden=(16, 16))
     return updates
 
 
@@ -59,14 +68,19 @@ def tried(update):
 
 NAMES = list(methods(None))
 every_method = pytest.mark.parametrize("name", NAMES)
+# MultiaccuracyBoost corrects errors: parity need not improve.
+AIMS_AT_PARITY = [
+    name for name in methods(None, constraints=PARITY) if name != "MultiaccuracyBoost"
+]
+NO_PARITY = {"CalibratedEqualizedOdds", "CFBC", "CFBC (aware)"}
+SMOOTHING = ("FCGP",)  # these scores are smooth already; its own test has a rough score
 # Methods that train compile a program for each constraint; their own tests train them all.
 every_constraint = pytest.mark.parametrize(
     ("name", "constraints"),
     [
         (name, constraints)
-        for constraints in ALL_CONSTRAINTS
-        for name, update in methods(None, constraints=constraints).items()
-        if constraints in tried(update)
+        for name, update in methods(None).items()
+        for constraints in tried(update)
     ],
 )
 
@@ -113,11 +127,16 @@ def test_the_lineup_is_everything_under_one_contract():
         "AdversarialDebiasing",
         "FRAPPE",
         "LPP",
+        "RNF",
+        "WassersteinLogisticRegression",
         "BayesPlugIn",
+        "CFBC",
+        "CFBC (aware)",
         "FairScoreTransformer",
         "FairScoreTransformer (aware)",
         "FairProjection",
         "FairProjection (aware)",
+        "FCGP",
         "LPP (aware)",
         "BayesPlugIn (aware)",
         "RejectOption",
@@ -125,12 +144,15 @@ def test_the_lineup_is_everything_under_one_contract():
         "MinimalFlip",
         "RelaxedThresholdOptimizer",
         "ThresholdOptimizer",
+        "CalibratedEqualizedOdds",
+        "MultiaccuracyBoost",
+        "WassersteinPostProcessing",
     }
-    assert set(lineup(None).left_out) == {
-        "CFBC",  # it knows true positive rates only
-        "CFBC (aware)",
-        "IndividualGroupDebiasing",  # it needs group_column
-    }
+    left_out = lineup(None).left_out
+    assert set(left_out) == {"IndividualGroupDebiasing", "LeafRelabelling", *NO_PARITY}
+    assert "group_column" in left_out["IndividualGroupDebiasing"]
+    assert "tree" in left_out["LeafRelabelling"]
+    assert all("knows" in left_out[name] for name in NO_PARITY)
     assert {type(u) for u in lineup(None).values()} >= {COMMOD, ControlledDebiaser}
 
 
@@ -224,7 +246,7 @@ def test_a_constraint_that_rivals_do_not_know_is_refused(name, constraints, reas
     assert error.value.parameter == "constraints"
 
 
-@every_method
+@pytest.mark.parametrize("name", AIMS_AT_PARITY)
 def test_parity_by_difference_is_parity(name, rows):
     update = methods(ScoreColumn("score"))[name]
     if hasattr(update, "epochs"):  # their own tests train them
@@ -285,7 +307,7 @@ def test_a_decision_depends_on_its_row_alone(name, rows):
 
 
 @pytest.mark.slow
-@every_method
+@pytest.mark.parametrize("name", [name for name in AIMS_AT_PARITY if name not in SMOOTHING])
 def test_fairness_improves_along_the_sweep(name, rows):
     update = methods(ScoreColumn("score"))[name]
     strengths = update.default_strengths
@@ -424,6 +446,8 @@ def test_tags_say_what_predicting_needs(name):
         "MinimalFlip",
         "RelaxedThresholdOptimizer",
         "ThresholdOptimizer",
+        "CalibratedEqualizedOdds",
+        "WassersteinPostProcessing",
     )
     assert get_tags(update).needs_sensitive_features == aware
     assert not get_tags(COMMOD(None)).needs_sensitive_features

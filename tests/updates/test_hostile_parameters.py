@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 import commod.rivals as rivals
 from commod import (
@@ -93,6 +94,8 @@ def fitted(update, **parameters):
     if "group_column" in own:  # the method asks the base model, which reads this column
         table, kept["group_column"] = X.assign(group=GROUP == "a"), "group"
         base = LogisticRegression().fit(table, Y)
+    if getattr(update, "needs_tree", False):
+        base = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = update(base, **(kept | parameters))

@@ -10,17 +10,24 @@ from commod.exceptions import InputError
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
 from commod.rivals.cfbc import CFBC
 from commod.rivals.fair_projection import FairProjection
 from commod.rivals.fair_score_transformer import FairScoreTransformer
+from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
+from commod.rivals.leaf_relabelling import LeafRelabelling
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
 from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
+from commod.rivals.multiaccuracy_boost import MultiaccuracyBoost
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
+from commod.rivals.rnf import RNF
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
+from commod.rivals.wasserstein_logistic_regression import WassersteinLogisticRegression
+from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
@@ -109,16 +116,22 @@ def every_method(
         "COMMOD": COMMOD(estimator, **seeded),
         "AdversarialDebiasing": AdversarialDebiasing(estimator, **seeded),
         "FRAPPE": FRAPPE(estimator, **seeded),
+        "RNF": RNF(estimator, **seeded),
+        "WassersteinLogisticRegression": WassersteinLogisticRegression(estimator, **shared),
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
         "FairScoreTransformer": FairScoreTransformer(estimator, **shared),
         "FairProjection": FairProjection(estimator, **shared),
         "CFBC": CFBC(estimator, **shared),
+        "MultiaccuracyBoost": MultiaccuracyBoost(estimator, **seeded),
+        "FCGP": FCGP(estimator, **seeded),
+        "LeafRelabelling": LeafRelabelling(estimator, **shared),
         "LPP (aware)": LPP(estimator, aware=True, **shared),
         "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
         "FairScoreTransformer (aware)": FairScoreTransformer(estimator, aware=True, **shared),
         "FairProjection (aware)": FairProjection(estimator, aware=True, **shared),
         "CFBC (aware)": CFBC(estimator, aware=True, **shared),
+        "CalibratedEqualizedOdds": CalibratedEqualizedOdds(estimator, **seeded),
         "RejectOption": RejectOption(estimator, **shared),
         "IndividualGroupDebiasing": IndividualGroupDebiasing(
             estimator, group_column=group_column, **shared
@@ -127,6 +140,7 @@ def every_method(
         "MinimalFlip": MinimalFlip(estimator, **seeded),
         "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
         "ThresholdOptimizer": ThresholdOptimizer(estimator, **seeded),
+        "WassersteinPostProcessing": WassersteinPostProcessing(estimator, **shared),
     }
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from commod.rivals._half import at_half
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions, ReadRows
 
-T = TypeVar("T")
 ROUNDING = 1e-9  # sums of probabilities may leave [0, 1] by this much
 
 
@@ -54,22 +53,26 @@ class DecisionRows(ReadRows):
         return len(self.base.scores)
 
     @cached_property
+    def _remembered(self) -> dict[Hashable, Any]:
+        return {}
+
+    def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return what `compute` gives, computed once for these rows and this key.
+
+        Models that differ in strength share costly work in this way. The key must be an object that
+        these models share: the key keeps it alive as long as the rows.
+        """
+        if key not in self._remembered:
+            self._remembered[key] = compute()
+        return self._remembered[key]
+
+    @cached_property
     def scores_at_half(self) -> NDArray[np.float64]:
         """Return the base scores, shape (n,), shifted on the logit scale to the threshold 0.5.
 
         A rule that compares probabilities with one half reads these instead of `base.scores`.
         """
         return at_half(self.base.scores, self.base.threshold)
-
-    def computed_once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return `compute()`, or its earlier result for this key: a sweep decides on the same rows.
-
-        Only one base model may use these rows, so the key need not name it.
-        """
-        computed = vars(self).setdefault("_computed", {})  # as cached_property does
-        if key not in computed:
-            computed[key] = compute()
-        return cast(T, computed[key])
 
     @property
     def group_index(self) -> NDArray[np.intp]:

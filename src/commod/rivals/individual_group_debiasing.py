@@ -225,7 +225,8 @@ class IndividualGroupDebiasing(AwareRival):
         def ask() -> BaseScores:
             return self._base(with_constant(rows.X, column, value), rows.columns).for_positive
 
-        return rows.computed_once(("if_privileged", column, value), ask)
+        scores: BaseScores = rows.remember(("if_privileged", column, value), ask)
+        return scores
 
     def _bias(self, rows: DecisionRows) -> Floats:
         """Return the individual bias of each row, shape (n,)."""
