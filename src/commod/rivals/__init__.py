@@ -6,6 +6,9 @@ method                           what it does                                 at
 `AdversarialDebiasing`           trains a new model against an adversary      X           fixed
 `BayesPlugIn`                    Bayes-optimal rule, estimated probabilities  X [2]_      fixed
 `CalibratedEqualizedOdds`        withholds scores to equalise one error cost  X, group    randomised
+`CFBC`                           one multiplier for equal opportunity         X [2]_      fixed
+`FairProjection`                 nearest model with equal mean scores         X [2]_      fixed
+`FairScoreTransformer`           nearest scores with equal mean scores        X [2]_      fixed
 `FCGP`                           smooths the score over similar people        X           fixed
 `FRAPPE`                         adds a learned term to the base logit        X           fixed
 `IndividualGroupDebiasing`       scores people as in the privileged group     X, group    fixed
@@ -36,6 +39,9 @@ from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
+from commod.rivals.cfbc import CFBC
+from commod.rivals.fair_projection import FairProjection
+from commod.rivals.fair_score_transformer import FairScoreTransformer
 from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
@@ -52,6 +58,7 @@ from commod.rivals.wasserstein_logistic_regression import WassersteinLogisticReg
 from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 
 __all__ = [
+    "CFBC",
     "FCGP",
     "FRAPPE",
     "LPP",
@@ -61,6 +68,8 @@ __all__ = [
     "BayesPlugIn",
     "CalibratedEqualizedOdds",
     "DecisionRows",
+    "FairProjection",
+    "FairScoreTransformer",
     "IndividualGroupDebiasing",
     "LeafRelabelling",
     "MinimalFlip",

@@ -11,6 +11,9 @@ from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
 from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
+from commod.rivals.cfbc import CFBC
+from commod.rivals.fair_projection import FairProjection
+from commod.rivals.fair_score_transformer import FairScoreTransformer
 from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
 from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
@@ -117,11 +120,17 @@ def every_method(
         "WassersteinLogisticRegression": WassersteinLogisticRegression(estimator, **shared),
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
+        "FairScoreTransformer": FairScoreTransformer(estimator, **shared),
+        "FairProjection": FairProjection(estimator, **shared),
+        "CFBC": CFBC(estimator, **shared),
         "MultiaccuracyBoost": MultiaccuracyBoost(estimator, **seeded),
         "FCGP": FCGP(estimator, **seeded),
         "LeafRelabelling": LeafRelabelling(estimator, **shared),
         "LPP (aware)": LPP(estimator, aware=True, **shared),
         "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
+        "FairScoreTransformer (aware)": FairScoreTransformer(estimator, aware=True, **shared),
+        "FairProjection (aware)": FairProjection(estimator, aware=True, **shared),
+        "CFBC (aware)": CFBC(estimator, aware=True, **shared),
         "CalibratedEqualizedOdds": CalibratedEqualizedOdds(estimator, **seeded),
         "RejectOption": RejectOption(estimator, **shared),
         "IndividualGroupDebiasing": IndividualGroupDebiasing(
