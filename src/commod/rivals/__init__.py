@@ -6,9 +6,9 @@ method                           what it does                                 at
 `AdversarialDebiasing`           trains a new model against an adversary      X           fixed
 `BayesPlugIn`                    Bayes-optimal rule, estimated probabilities  X [2]_      fixed
 `CalibratedEqualizedOdds`        withholds scores to equalise one error cost  X, group    randomised
-`CFBC`                           one multiplier for equal opportunity         X [2]_      fixed
-`FairProjection`                 nearest model with equal mean scores         X [2]_      fixed
-`FairScoreTransformer`           nearest scores with equal mean scores        X [2]_      fixed
+`CFBC`                           one number makes true positive rates equal   X [2]_      fixed
+`FairProjection`                 nearest scores with equal means, by ratio    X [2]_      fixed
+`FairScoreTransformer`           nearest scores with equal means              X [2]_      fixed
 `FCGP`                           smooths the score over similar people        X           fixed
 `FRAPPE`                         adds a learned term to the base logit        X           fixed
 `IndividualGroupDebiasing`       scores people as in the privileged group     X, group    fixed
