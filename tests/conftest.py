@@ -1,6 +1,5 @@
 """Fixtures that several test files share, and which tests are slow."""
 
-import gc
 import json
 import os
 import shutil
@@ -34,17 +33,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
-def pytest_collection_finish(session):
-    """Collect garbage among the objects of the tests alone, and less often.
-
-    Imported libraries and collected tests are millions of objects, and each full collection would
-    look at all of them: a sixth of the time of a test run.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-
-
 def folder_of_the_run(tmp_path_factory):
     """Return the temporary folder that all workers share."""
     folder = tmp_path_factory.getbasetemp()
@@ -52,12 +40,16 @@ def folder_of_the_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_programs(tmp_path_factory):
-    """Keep compiled programs of the tests apart from the user's; all workers share them."""
-    folder = folder_of_the_run(tmp_path_factory)
-    (folder / "programs").mkdir(mode=0o700, exist_ok=True)
+def compiled_programs(pytestconfig):
+    """Keep compiled programs of the tests apart from the user's.
+
+    All workers share them, and so does the next run: a program is named after its text and after
+    everything that the compiler looks at. `pytest --cache-clear` removes them.
+    """
+    folder = pytestconfig.cache.mkdir("programs")
+    folder.chmod(0o700)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COMMOD_CACHE_HOME", str(folder / "programs"))
+        patch.setenv("COMMOD_CACHE_HOME", str(folder))
         yield
 
 

@@ -87,7 +87,7 @@ def _limited_memory(function: Function, v: Floats, n_steps: int, tolerance: floa
 def _descent_direction(gradient: Floats, memory: deque[Pair]) -> Floats:
     """Return minus the gradient in the metric of the last steps (the two loops of L-BFGS).
 
-    Vectors are short, so `dot` is used: `@` gives the same number and takes twice as long.
+    Vectors are short, so `dot` is used: `@` gives the same number and takes longer to call.
     """
     direction = -gradient
     if not memory:
