@@ -6,14 +6,13 @@ constraint where ours has a value. Rows have weights, and within strata the wors
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from fairlearn import metrics as fairlearn
+from fairlearn_rates import RATES
 from numpy.typing import NDArray
 from report import show
-from sklearn.metrics import accuracy_score, f1_score, precision_score
 
 from commod.metrics import fairness_value
 from commod.metrics._constraint import get_constraint
@@ -21,16 +20,6 @@ from commod.metrics._constraint_text import FORMS
 
 N_TABLES = 500
 TOLERANCE = 1e-9
-RATES = {
-    "selection rate": fairlearn.selection_rate,
-    "true positive rate": fairlearn.true_positive_rate,
-    "false positive rate": fairlearn.false_positive_rate,
-    "false negative rate": fairlearn.false_negative_rate,
-    "true negative rate": fairlearn.true_negative_rate,
-    "accuracy": accuracy_score,
-    "precision": partial(precision_score, zero_division=0.0),
-    "F1 score": partial(f1_score, zero_division=0.0),
-}
 NAMED = {
     "demographic_parity": fairlearn.demographic_parity_ratio,
     "demographic_parity difference": fairlearn.demographic_parity_difference,

@@ -21,6 +21,7 @@ import every_constraint
 import expected
 import expected_cost
 import expected_odds
+import hostile_rivals
 import known_populations
 import limits
 import new_rows
@@ -28,6 +29,8 @@ import numpy as np
 import oxonfair_pairs
 import oxonfair_values
 import promises
+import rival_speed
+import rnf_direction
 import simpson
 import starts
 import unknown_groups
@@ -258,6 +261,9 @@ FIGURES: dict[str, Callable[[], None]] = {
     "directions": borderline.directions,
     "promises": promises.promises,
     "rivals": rivals.rivals,
+    "hostile-rivals": hostile_rivals.hostile_rivals,
+    "rival-speed": rival_speed.rival_speed,
+    "rnf-direction": rnf_direction.rnf_direction,
     "constraints": every_constraint.constraints,
     "pairs": every_constraint.pairs,
     "constraints-test": constraints_on_test_rows.constraints_test,

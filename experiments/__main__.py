@@ -19,6 +19,7 @@ from experiments import (
     added,
     adult,
     agreement,
+    all_methods,
     architectures,
     base_points,
     concepts,
@@ -56,6 +57,7 @@ EXPERIMENTS: tuple[Any, ...] = (
     agreement,
     post_hoc,
     gains_only,
+    all_methods,
 )
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "paper.md"

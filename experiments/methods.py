@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import Bunch, get_tags
+
 from commod import COMMOD, ControlledDebiaser, frontier
+from commod.rivals import _lineup as rivals
 from commod.rivals import lineup
 from experiments.protocol import FAVORABLE, N_CONCEPTS, Split
 
 LIMIT = "exact limit"
+GROUP_COLUMN = "group"  # for a base model that must read the group
+TREE = {"max_leaf_nodes": 50, "min_samples_leaf": 20, "random_state": 0}
 FEWER = "ControlledDebiaser (31 targets)"
 WEIGHED = "ControlledDebiaser (errors count)"  # 31 targets, an error costs as much as a change
 AS_IN_PAPER = "COMMOD (as in the paper)"  # the other variant, "COMMOD", is this library's default
@@ -53,7 +63,8 @@ def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
     elif method == AS_IN_PAPER:
         update = COMMOD.as_in_the_paper(split.model, random_state=0, **shared)
     else:
-        update = lineup(split.model, random_state=0, **shared)[method]
+        methods = lineup(split.model, random_state=0, group_column=GROUP_COLUMN, **shared)
+        update = methods[method]
     if method in VARIANTS:
         update.set_params(n_concepts=N_CONCEPTS[split.name])
     if "progress" in update.get_params():
@@ -61,6 +72,51 @@ def make(method: str, split: Split, notion: str, **settings: Any) -> Any:
     if len(split.train.y) > MANY_ROWS:
         update.set_params(**FEWER_EPOCHS.get(method, {}))
     return update.set_params(**settings)
+
+
+@cache
+def every_method() -> dict[str, Any]:
+    """Return all methods of this library by name, blind ones first, without a base model.
+
+    They only say what a method needs; `with_own_base` returns one that can be fitted.
+    """
+    methods = rivals.every_method(None).items()
+    return dict(sorted(methods, key=lambda method: get_tags(method[1]).needs_sensitive_features))
+
+
+def makeable(notion: str) -> list[str]:
+    """Return the names of the methods that know a notion of fairness."""
+    methods = every_method().items()
+    return [
+        name for name, update in methods if notion in getattr(update, "known_constraints", [notion])
+    ]
+
+
+def with_own_base(method: str, split: Split, notion: str) -> tuple[Split, Any]:
+    """Return the split with the base model that a method needs, and the unfitted method.
+
+    A method that edits a tree gets a tree. A method whose base model must read the group gets a
+    logistic regression that does. All others get the split's own base model.
+    """
+    tags = get_tags(every_method()[method])
+    if tags.needs_tree:
+        encode = clone(split.model[:-1])
+        tree = make_pipeline(encode, DecisionTreeClassifier(**TREE)).fit(
+            split.train.X, split.train.y
+        )
+        split = replace(split, model=tree)
+    elif tags.needs_group_in_model:
+        split = _with_group(split)
+    return split, make(method, split, notion)
+
+
+def _with_group(split: Split) -> Split:
+    """Return the split with the group as a column and a base model that reads it."""
+    train, test = (
+        Bunch(X=part.X.assign(**{GROUP_COLUMN: part.s.astype(str)}), y=part.y, s=part.s)
+        for part in (split.train, split.test)
+    )
+    return replace(split, model=clone(split.model).fit(train.X, train.y), train=train, test=test)
 
 
 def measured(update: Any, split: Split, grid: dict[str, Any]) -> list[dict[str, Any]]:

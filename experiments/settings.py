@@ -18,14 +18,16 @@ class Settings:
     """Splits, seeds and points of a run.
 
     `splits` maps (table, notion) to a number of splits, 0 to n − 1. `sweeps` maps a method to the
-    arguments of its frontier; a method without an entry has the library's default sweep. `effort`
-    is the share of a full run's seconds that a cell takes.
+    arguments of its frontier; a method without an entry has the library's default sweep. Methods
+    that only the table of all methods has, and that have no entry, have `other_sweep`. `effort` is
+    the share of a full run's seconds that a cell takes.
     """
 
     name: str
     effort: float
     splits: Mapping[tuple[str, str], int]
     sweeps: Mapping[str, Sweep]
+    other_sweep: Sweep
     few_splits: int
     sensitivity_seeds: int
     sensitivity_grid: Mapping[str, tuple[float, ...]]
@@ -34,6 +36,10 @@ class Settings:
     def sweep_of(self, method: str) -> dict[str, Any]:
         """Return the arguments of the method's frontier."""
         return dict(self.sweeps.get(method, {}))
+
+    def sweep_of_other(self, method: str) -> dict[str, Any]:
+        """Return the arguments of the frontier of a method that is in no other table."""
+        return dict(self.sweeps.get(method, self.other_sweep))
 
 
 # Appendix C.2: λ_fair ≤ 10 and λ_ratio ≤ 0.5. Section 6.4 begins at 0.5 and at 0.01.
@@ -54,6 +60,7 @@ FULL = Settings(
         (ADULT, EO): 3,
     },
     sweeps={AS_IN_PAPER: {"grid": PAPERS_GRID}},
+    other_sweep={},
     few_splits=5,
     sensitivity_seeds=20,
     sensitivity_grid={
@@ -87,6 +94,7 @@ QUICK = Settings(
         "LPP (aware)": FEW,
         "RejectOption": FEW,
     },
+    other_sweep=FEW,
     few_splits=1,
     sensitivity_seeds=4,
     sensitivity_grid={"lambda_fair": (0.5, 1.5), "lambda_ratio": (0.01, 0.1)},

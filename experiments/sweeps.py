@@ -10,7 +10,7 @@ import pandas as pd
 from commod import frontier, metrics
 from experiments.methods import AS_IN_PAPER, FEWER, METHODS, WEIGHED, make
 from experiments.paper import DP
-from experiments.protocol import ADULT, make_split, quietly
+from experiments.protocol import ADULT, Split, make_split, quietly
 from experiments.run import Cell, Done
 from experiments.settings import Settings
 
@@ -56,6 +56,11 @@ def compute(
     update = make(method, rows, notion)
     if method in (FEWER, WEIGHED):
         sweep = {"targets": _targets(rows, notion)}
+    return measured_updates(update, rows, sweep)
+
+
+def measured_updates(update: Any, rows: Split, sweep: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one record per update of a sweep: settings and figures on the test rows."""
     with quietly():
         curve = frontier(update, **rows.fit_rows, **rows.test_rows, describe=False, **sweep)
     records = curve.frame().reindex(columns=[*KNOBS, *FIGURES])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from experiments.entries.adult import adult
 from experiments.entries.agreement import agreement
+from experiments.entries.all_methods import all_methods
 from experiments.entries.architectures import architectures
 from experiments.entries.base_points import base_points
 from experiments.entries.concepts import concepts
@@ -39,5 +40,6 @@ ENTRIES: tuple[Callable[[Frames, str], Entry], ...] = (
     post_hoc,
     limits,
     gains_only,
+    all_methods,
     adult,
 )

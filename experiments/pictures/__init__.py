@@ -15,6 +15,7 @@ from PIL import Image
 
 from experiments.frames import read_frames
 from experiments.paper import COMPAS, DP, EO, LAW_SCHOOL
+from experiments.pictures.all_methods import draw_all_methods
 from experiments.pictures.changes import (
     draw_deciding,
     draw_figure_1,
@@ -70,6 +71,7 @@ FIGURES: dict[str, Callable[[Frames], Figure]] = {
     "post_hoc": draw_post_hoc,
     "limits": draw_limits,
     "gains_only": draw_gains_only,
+    "all_methods": draw_all_methods,
 }
 
 

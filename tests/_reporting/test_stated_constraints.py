@@ -109,6 +109,21 @@ def test_an_audit_inside_an_engine_has_the_same_figures(table):
     assert by_frame.limit == by_rows.limit
 
 
+def test_the_digest_of_the_data_knows_the_column_that_people_are_compared_within(table):
+    swapped = table.assign(department=table["department"].replace({"law": "maths", "maths": "law"}))
+    columns = {"before": "old", "after": "new", "sensitive_features": "sex"}
+    request = {"request": {"constraints": WITHIN}}
+    for digest in (
+        lambda rows: audited(rows, WITHIN).provenance.data_digest,
+        lambda rows: audit_frame(rows, **columns, **request).provenance.data_digest,
+    ):
+        assert digest(table) != digest(swapped)
+        assert digest(table) == digest(table.astype({"department": "category"}))
+    assert audited(table, LOOSE).provenance.data_digest == (
+        audited(swapped, LOOSE).provenance.data_digest  # no constraint reads the column
+    )
+
+
 def test_the_target_is_reached_only_if_all_constraints_are_kept(table):
     assert check_of(audited(table, LOOSE & WITHIN), "CM101").state == "passed"
     missed = audited(table, LOOSE & STRICT)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.optimize
 from benchmarks.brute_force import (
     BOTH,
     CASES,
@@ -230,3 +233,17 @@ def test_a_limit_that_is_not_exact_shows_its_lower_bound():
     assert not limit.is_exact
     assert limit.lower_bound > 100
     assert repr(limit).endswith(f"lower_bound={limit.lower_bound})")
+
+
+def test_the_solver_prints_nothing_and_what_others_print_is_kept(capfd, monkeypatch):
+    milp = scipy.optimize.milp
+
+    def noisy(*arguments, **options):
+        ctypes.CDLL(None).puts(b"HighsMipSolverData::transformNewIntegerFeasibleSolution")
+        os.write(1, b"of another thread\n")
+        return milp(*arguments, **options)
+
+    monkeypatch.setattr(scipy.optimize, "milp", noisy)
+    case = random_people("P-rule, equalized odds", np.random.default_rng(0), 400, 2, n_groups=2)
+    exact_limit(replace(case, bounds=(0.9, 0.1), may_raise=True, may_lower=True))
+    assert set(capfd.readouterr().out.splitlines()) == {"of another thread"}

@@ -24,7 +24,7 @@ NAMES = [
     *(f"figure_1_{table}_{notion}" for table in TABLES for notion in SHORT),
     *(f"robustness_{table}_def{i}" for table in TABLES[:2] for i in (2, 3)),
     *("pareto", "pareto_adult", "illustration", "concepts", "locality", "sensitivity"),
-    *("architectures", "agreement", "post_hoc", "limits", "gains_only"),
+    *("architectures", "agreement", "post_hoc", "limits", "gains_only", "all_methods"),
 ]
 # One function draws these for each table and notion: one of each is written.
 ALIKE = {name for name in NAMES if name.startswith(("figure_1_", "robustness_"))}

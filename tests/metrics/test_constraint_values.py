@@ -1,14 +1,13 @@
 """Values of constraints agree with Fairlearn and with sums by hand, within strata and without."""
 
-from functools import partial
 from itertools import cycle
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from benchmarks.fairlearn_rates import RATES
 from fairlearn import metrics as fairlearn
-from sklearn.metrics import accuracy_score, f1_score, precision_score
 
 from commod.constraints import (
     AccuracyParity,
@@ -29,17 +28,6 @@ from commod.metrics import fairness_by_stratum, fairness_value, p_rule
 from commod.metrics._constraint import get_constraint
 from commod.metrics._constraint_text import FORMS
 from commod.metrics._measures import MEASURES
-
-RATES = {
-    "selection rate": fairlearn.selection_rate,
-    "true positive rate": fairlearn.true_positive_rate,
-    "false positive rate": fairlearn.false_positive_rate,
-    "false negative rate": fairlearn.false_negative_rate,
-    "true negative rate": fairlearn.true_negative_rate,
-    "accuracy": accuracy_score,
-    "precision": partial(precision_score, zero_division=0.0),
-    "F1 score": partial(f1_score, zero_division=0.0),
-}
 
 
 def random_table(seed):

@@ -354,7 +354,7 @@ def test_those_nearest_to_the_threshold_change():
 
 def test_people_have_no_weights():
     X, y, group = draw(0)
-    with pytest.raises(InputError, match="counts people"):
+    with pytest.raises(InputError, match="does not know sample weights"):
         MinimalFlip(ScoreColumn("score")).fit(
             X, y, sensitive_features=group, sample_weight=np.arange(len(y))
         )

@@ -8,6 +8,8 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 import commod.rivals as rivals
 from commod import (
@@ -88,10 +90,16 @@ def fitted(update, **parameters):
     quickest = {"epochs": 0, "borderline": 0, "target_on": "fit_rows"}
     defaults = {"min_group_size": 5, "progress": False} | quickest
     kept = {name: value for name, value in defaults.items() if name in own}
+    table, base = X, ScoreColumn("score")
+    if "group_column" in own:  # the method asks the base model, which reads this column
+        table, kept["group_column"] = X.assign(group=GROUP == "a"), "group"
+        base = LogisticRegression().fit(table, Y)
+    if getattr(update, "needs_tree", False):
+        base = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = update(ScoreColumn("score"), **(kept | parameters))
-        return model.fit(X, Y, sensitive_features=GROUP)
+        model = update(base, **(kept | parameters))
+        return model.fit(table, Y, sensitive_features=GROUP)
 
 
 @pytest.mark.slow

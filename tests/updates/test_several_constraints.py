@@ -4,8 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commod import ControlledDebiaser, ScoreColumn, frontier
-from commod.constraints import DemographicParity, EqualizedOdds, Minimum, MinimumRate
+from commod import ControlledDebiaser, ScoreColumn, audit, frontier
+from commod.constraints import (
+    DemographicParity,
+    EqualizedOdds,
+    Minimum,
+    MinimumRate,
+    TruePositiveRateParity,
+)
 from commod.exceptions import InputError, TargetWarning
 from quick_updates import quick_control
 
@@ -47,6 +53,17 @@ def test_every_stratum_keeps_the_bound(people):
     assert value == pytest.approx(update.fairness_)
     assert update.change_rate_ >= update.limit_ > 0
     assert "3 strata are compared" in update.status_
+
+
+def test_only_a_ratio_of_selection_rates_has_a_twin_of_the_other_label(people):
+    X, y, group = people
+    update = fit(people, TruePositiveRateParity(ratio=0.8))
+    assert "TPR ratio of label 1" in update.status_ and "ratio of label 0" not in update.status_
+    before = (X["score"] > 0.5).astype(int)
+    request = {"constraints": TruePositiveRateParity(ratio=0.8)}
+    result = audit(before, update.predict(X), y_true=y, sensitive_features=group, request=request)
+    twins = {metric.metric for metric in result.fairness if metric.other_after is not None}
+    assert twins == {"P-rule"}
 
 
 def test_two_constraints_hold_at_once(people):

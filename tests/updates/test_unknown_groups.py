@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from commod import COMMOD, ControlledDebiaser, audit, audit_frame, metrics
+from commod.constraints import DemographicParity, MinimumRate
 from commod.datasets import make_biased
 from commod.exceptions import InputError
 from commod.updates._unknown_groups import proven_limit
@@ -248,6 +249,22 @@ def test_an_audit_counts_everybody_and_compares_the_known(ignoring, people, part
     assert type(whole).from_json(whole.to_json()) == whole
     with pytest.raises(InputError, match="unknown_groups='ignore'"):
         audit(before, after, sensitive_features=partly_known)
+
+
+def test_constraints_without_an_interval_over_the_unknown_groups_say_so(
+    model, people, partly_known
+):
+    constraints = DemographicParity(ratio=0.7) & MinimumRate(0.3)
+    update = quick_control(model, constraints=constraints, unknown_groups="ignore")
+    update = update.fit(people.data, people.target, sensitive_features=partly_known)
+    why = "lowest selection rate of label 1 could move with the unknown groups is not given"
+    assert why in update.status_
+    rows = model.predict(people.data), update.predict(people.data)
+    groups = {"sensitive_features": partly_known, "unknown_groups": "ignore"}
+    result = audit(*rows, **groups, request={"constraints": constraints})
+    assert why in " ".join(result.not_known)
+    alone = audit(*rows, **groups, request={"constraints": DemographicParity(ratio=0.7)})
+    assert "is not given" not in " ".join(alone.not_known)
 
 
 def test_an_audit_of_a_frame_counts_the_same(ignoring, people, partly_known):

@@ -1,4 +1,4 @@
-"""Read the columns that people are compared within: Fairlearn's control features."""
+"""Read the columns that people are compared within: columns of X, or control features."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from commod._data.codes import check_text, code_array, code_series
+from commod._data.codes import Coded, check_text, code_array, code_series
+from commod._data.columns import read_columns
 from commod._data.groups import Groups, sorted_groups
 from commod._data.labels import check_length, one_dimensional
 from commod._data.tables import from_native
-from commod._text import did_you_mean, list_names, n_of
+from commod._text import did_you_mean, list_names, n_of, shown
 from commod.exceptions import InputError, InputTypeError
 
 UNNAMED = "control_features"  # the name of a column that has none
@@ -72,15 +73,44 @@ def read_stratum_column(
         ) from error
     check_length(coded.codes, place, n_rows)
     check_text((v for v in coded.values if isinstance(v, str)), place, parameter)
-    n_missing = int((coded.codes < 0).sum())
+    refuse_missing(int((coded.codes < 0).sum()), n_rows, place, parameter)
+    return sorted_groups(coded)
+
+
+def read_condition(X: Any, name: str) -> Groups:
+    """Return the strata of the column `name` of X; missing values are refused.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> read_condition(pd.DataFrame({"unit": ["b", "a", "b"]}), "unit").labels
+    ('a', 'b')
+    """
+    columns = {column.name: column for column in read_columns(X, only={name})}
+    if name not in columns:
+        names = list(columns)
+        raise InputError(
+            f"A constraint is within {shown(name)}, but X has no such column (columns: "
+            f"{list_names(names)}).{did_you_mean(name, names)}",
+            parameter="constraints",
+        )
+    column = columns[name]
+    n_missing = int(column.is_missing().sum())
+    refuse_missing(n_missing, len(column), f"Column {shown(name)}", "constraints")
+    if column.kind == "numeric":
+        return sorted_groups(code_array(column.values))
+    return sorted_groups(Coded(column.values, list(column.categories)))
+
+
+def refuse_missing(n_missing: int, n_rows: int, place: str, parameter: str) -> None:
+    """Refuse a column of strata with missing values; `place` names the column."""
     if n_missing:
         raise InputError(
-            f"{place} has {n_of(n_missing, 'missing value')} in {n_rows} rows, and people are "
-            "compared within its values. Drop those rows, or make them a stratum of their own, "
-            "e.g. with fillna('unknown').",
+            f"{place} has {n_of(n_missing, 'missing value')} in {n_rows:,} rows, and people are "
+            "compared within its values. Give them a value of their own, e.g. with "
+            "fillna('unknown'), or drop these rows.",
             parameter=parameter,
         )
-    return sorted_groups(coded)
 
 
 def stratum_column(columns: dict[str, Groups], name: str) -> Groups:

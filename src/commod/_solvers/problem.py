@@ -278,3 +278,33 @@ class DebiasingSchedule(Schedule):
     adversary_hidden: tuple[int, ...]
     adversary_learning_rate: float
     projects_whole: bool
+
+
+# ---------------------------------------------------------------------------------------------
+# RNF
+
+
+@dataclass(frozen=True)
+class LabelProblem(TermArrays):
+    """Rows to train a network of the labels on: `label` and `weight` have one entry per row."""
+
+    label: NDArray[np.float32]
+    weight: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class HeadProblem:
+    """Rows to train the head of a network on; all arrays have one entry per row.
+
+    `units` (n, h) is what the encoder makes of a row. `margin` is that of the teacher, clipped. The
+    partner of a row has the same `label` and another `group`. A row that takes no part in pairs has
+    `pair_weight` 0. `decision` is the base model's, for the history.
+    """
+
+    units: NDArray[np.float32]
+    margin: NDArray[np.float32]
+    label: NDArray[np.float32]
+    group: NDArray[np.int32]
+    pair_weight: NDArray[np.float32]
+    decision: NDArray[np.bool_]
+    temperature: float

@@ -8,12 +8,13 @@ Tables of counts have shape (n_rate_rows, n_groups), one row per rate that is co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commod.metrics._constraint import ConstraintLike, get_constraint
+from commod.metrics._constraint import Constraint, ConstraintLike, get_constraint
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +31,28 @@ class UnknownInterval(NamedTuple):
 
 
 UNDEFINED = UnknownInterval(float("nan"), float("nan"), is_exact=False)
+
+
+def no_interval_text(constraints: Sequence[Constraint], metrics: Sequence[str]) -> str:
+    """Return which stated constraints have no interval over the unknown groups, and why.
+
+    `metrics` are their names; the text is empty where the only constraint has an interval.
+
+    Examples
+    --------
+    >>> no_interval_text([get_constraint("minimum_rate")], ["lowest selection rate"])
+    'How far the lowest selection rate could move with the unknown groups is not given: only the
+    first constraint has such an interval, if it is a ratio or a difference of rates of all people.'
+    """
+    named = zip(constraints, metrics, strict=True)
+    without = [f"the {name}" for i, (one, name) in enumerate(named) if i or not one.is_simple]
+    if not without:
+        return ""
+    return (
+        f"How far {' and '.join(without)} could move with the unknown groups is not given: only "
+        "the first constraint has such an interval, if it is a ratio or a difference of rates of "
+        "all people."
+    )
 
 
 def worst_interval(

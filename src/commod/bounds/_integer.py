@@ -17,6 +17,7 @@ import numpy as np
 
 from commod.bounds._levels import largest_denominator
 from commod.bounds._merged import Bounded, FloatArray, IntArray, MergedProblem, least_positive
+from commod.bounds._quiet import without_debug_lines
 from commod.metrics._comparison import Measures
 
 if TYPE_CHECKING:
@@ -234,13 +235,14 @@ def _solve(
     )
     for presolve in (True, False):
         options = {"time_limit": max(clock.left, 0.05), "node_limit": MOST_NODES}
-        result = milp(
-            is_change,
-            constraints=limits,
-            integrality=is_whole,
-            bounds=Bounds(0, np.r_[problem.n_up, problem.n_down, rows.most]),
-            options={"mip_rel_gap": 0, "presolve": presolve, **options},
-        )
+        with without_debug_lines():
+            result = milp(
+                is_change,
+                constraints=limits,
+                integrality=is_whole,
+                bounds=Bounds(0, np.r_[problem.n_up, problem.n_down, rows.most]),
+                options={"mip_rel_gap": 0, "presolve": presolve, **options},
+            )
         if result.status in (0, 1, 2):
             break
     return _read(result, n_moves)

@@ -13,6 +13,7 @@ import numpy as np
 
 from commod.bounds._counts import CountProblem, solve_fewest_changes
 from commod.bounds._levels import FloatArray, IntArray, largest_denominator
+from commod.bounds._quiet import without_debug_lines
 from commod.exceptions import InputError
 
 MOST_BRANCHES = 20_000
@@ -99,16 +100,17 @@ def _solve(problem: CountProblem, limits: ProgramLimits, budget: int) -> IntArra
     up = (problem.sizes - problem.positives) * problem.may_raise
     down = problem.positives * problem.may_lower
     most = np.concatenate([up.ravel(), down.ravel(), np.full(n_auxiliary, problem.sizes.max())])
-    result = milp(
-        np.concatenate([-is_right, is_right, auxiliary]),
-        constraints=[
-            LinearConstraint(limits.coefficients, limits.low, limits.high),
-            LinearConstraint(np.concatenate([changes, auxiliary])[None, :], -np.inf, budget),
-        ],
-        integrality=np.concatenate([changes, auxiliary + limits.auxiliary_is_whole]),
-        bounds=Bounds(0, most),
-        options={"mip_rel_gap": 0, "node_limit": MOST_BRANCHES},
-    )
+    with without_debug_lines():
+        result = milp(
+            np.concatenate([-is_right, is_right, auxiliary]),
+            constraints=[
+                LinearConstraint(limits.coefficients, limits.low, limits.high),
+                LinearConstraint(np.concatenate([changes, auxiliary])[None, :], -np.inf, budget),
+            ],
+            integrality=np.concatenate([changes, auxiliary + limits.auxiliary_is_whole]),
+            bounds=Bounds(0, most),
+            options={"mip_rel_gap": 0, "node_limit": MOST_BRANCHES},
+        )
     if result.status != 0:
         raise _unproven_error()
     raised, lowered = np.rint(result.x[: len(changes)]).astype(np.int64).reshape(2, 2, -1)

@@ -91,7 +91,8 @@ def _check_methods(names: list[str]) -> None:
     """Refuse unknown methods; call this before any row is read."""
     from commod.rivals import lineup
 
-    known = lineup(None)
+    methods = lineup(None)
+    known = [*methods, *methods.left_out]
     for name in names:
         if name not in known:
             raise InputError(f"--method {name!r} is not known; choose from {', '.join(known)}.")
@@ -101,6 +102,9 @@ def _updates(rows: LoadedRows, names: list[str] | None, **parameters: Any) -> di
     from commod.rivals import lineup
 
     known = lineup(rows.estimator, **parameters)
+    for name in names or ():
+        if name in known.left_out:
+            raise InputError(f"--method {name!r} does not fit: {known.left_out[name]}")
     updates = {name: known[name] for name in names or [n for n in QUICK if n in known]}
     for update in updates.values():
         if "locked_features" in update.get_params():

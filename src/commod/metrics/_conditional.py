@@ -6,8 +6,6 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from commod._data.decisions import GroupedDecisions, read_decisions
 from commod._data.groups import Groups
 from commod._data.strata import UNNAMED, read_control_features, stratum_column
@@ -98,7 +96,7 @@ def _column_of(within: Within, columns: Columns | None) -> Groups:
 def _strata(constraint: Constraint, rows: GroupedDecisions, column: Groups) -> Strata:
     return strata_of(
         constraint,
-        np.asarray(column.codes, dtype=np.intp),
+        column.codes,
         column.labels,
         rows.groups.codes,
         len(rows.groups.labels),

@@ -23,7 +23,6 @@ from commod.metrics._constraint_text import KNOWN_TEXT, Comparing, Form, Within,
 from commod.metrics._constraint_words import condition_text, definition_text, measure_meaning
 from commod.metrics._measures import MEASURES, Measure
 
-FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 
@@ -42,19 +41,6 @@ UNBOUNDED = ("error ratio", "labels per selection")  # measures that may exceed 
 SELECTION_RATE = RateRow("selection rate", None)
 TRUE_POSITIVE_RATE = RateRow("true positive rate", True)
 FALSE_POSITIVE_RATE = RateRow("false positive rate", False)
-
-
-class RateInequalities(NamedTuple):
-    """A target as inequalities on rates: matrix @ rates ≤ bound + split·θ, where θ is free.
-
-    `matrix` has shape (m, n_rate_rows · n_groups): rates of the first rate row come first. `bound`
-    and `split` have shape (m,). `split` lets two rate rows share one allowance; it is zero where
-    there is only one.
-    """
-
-    matrix: FloatArray
-    bound: FloatArray
-    split: FloatArray
 
 
 @dataclass(frozen=True)
@@ -139,6 +125,11 @@ class Constraint:
     def is_ratio(self) -> bool:
         """Return whether rates are divided; otherwise they are subtracted."""
         return self.comparison == "ratio"
+
+    @property
+    def has_other_ratio(self) -> bool:
+        """Return whether the other label has a ratio of its own: only selection rates have."""
+        return self.is_ratio and not self.needs_labels
 
     @property
     def higher_is_fairer(self) -> bool:
@@ -344,47 +335,28 @@ class Constraint:
             return min(rates[0]) / highest if highest else None
         return sum((max(row) - min(row) for row in rates), Fraction(0))
 
-    # -- the target as inequalities ------------------------------------------------------------
-
-    def inequalities(self, target: float, n_groups: int) -> RateInequalities:
-        """Return the target as linear inequalities on the rates.
-
-        There is one per rate row and ordered pair of groups. Two rate rows get half of the target
-        each, and θ moves allowance between them.
-
-        Examples
-        --------
-        >>> inequalities = get_constraint("demographic_parity").inequalities(0.8, 2)
-        >>> inequalities.matrix.tolist(), inequalities.bound.tolist()
-        ([[-1.0, 0.8], [0.8, -1.0]], [0.0, 0.0])
-        """
-        n_rows = len(self.rate_rows)
-        pairs = [(i, j) for i in range(n_groups) for j in range(n_groups) if i != j]
-        matrix = np.zeros((n_rows * len(pairs), n_rows * n_groups))
-        for row in range(n_rows):
-            for k, (low, high) in enumerate(pairs):
-                at = row * len(pairs) + k
-                matrix[at, row * n_groups + high] = target if self.is_ratio else 1.0
-                matrix[at, row * n_groups + low] = -1.0
-        bound = np.full(len(matrix), 0.0 if self.is_ratio else target / n_rows)
-        split = np.repeat((1.0, -1.0) if n_rows == 2 else np.zeros(n_rows), len(pairs))
-        return RateInequalities(matrix, bound, split)
-
 
 ConstraintLike = str | Constraint
+
+# The constraints that every method of the literature is about, by name.
+PARITY = "demographic_parity"
+ODDS = "equalized_odds"
+TRUE_POSITIVES = "true_positive_rate_parity"
+FALSE_POSITIVES = "false_positive_rate_parity"
+ALL_CONSTRAINTS = (PARITY, ODDS, TRUE_POSITIVES, FALSE_POSITIVES)
 
 CONSTRAINTS = {
     constraint.name: constraint
     for constraint in (
-        Constraint("demographic_parity", "P-rule", (SELECTION_RATE,), "ratio"),
+        Constraint(PARITY, "P-rule", (SELECTION_RATE,), "ratio"),
         Constraint(
-            "equalized_odds",
+            ODDS,
             "disparate mistreatment",
             (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE),
             "difference",
         ),
-        Constraint("true_positive_rate_parity", "TPR gap", (TRUE_POSITIVE_RATE,), "difference"),
-        Constraint("false_positive_rate_parity", "FPR gap", (FALSE_POSITIVE_RATE,), "difference"),
+        Constraint(TRUE_POSITIVES, "TPR gap", (TRUE_POSITIVE_RATE,), "difference"),
+        Constraint(FALSE_POSITIVES, "FPR gap", (FALSE_POSITIVE_RATE,), "difference"),
     )
 }
 

@@ -313,12 +313,8 @@ def fairness_value(
     >>> fairness_value("minimum_rate", None, [1, 0, 1, 1], sensitive_features=groups)
     0.5
     """
-    constraint = get_constraint(constraints)
-    y_true = y_true if constraint.needs_labels else None
-    rows, columns = read_rows(
-        y_true, y_pred, sensitive_features, pos_label, sample_weight, control_features
-    )
-    return value_on_rows(within_columns(constraint, columns), rows, columns)
+    people = (sensitive_features, pos_label, sample_weight, control_features)
+    return value_on_rows(*_read_constraint(constraints, y_true, y_pred, *people))
 
 
 def fairness_by_stratum(
@@ -360,12 +356,17 @@ def fairness_by_stratum(
     ... )
     {'day': 0.5, 'night': 0.0}
     """
+    people = (sensitive_features, pos_label, sample_weight, control_features)
+    return values_by_stratum(*_read_constraint(constraints, y_true, y_pred, *people))
+
+
+def _read_constraint(
+    constraints: ConstraintLike, y_true: Any, y_pred: Any, *people: Any
+) -> tuple[Constraint, GroupedDecisions, Columns | None]:
+    """Return the constraint with its condition, the checked rows and the control features."""
     constraint = get_constraint(constraints)
-    y_true = y_true if constraint.needs_labels else None
-    rows, columns = read_rows(
-        y_true, y_pred, sensitive_features, pos_label, sample_weight, control_features
-    )
-    return values_by_stratum(within_columns(constraint, columns), rows, columns)
+    rows, columns = read_rows(y_true if constraint.needs_labels else None, y_pred, *people)
+    return within_columns(constraint, columns), rows, columns
 
 
 def value_on_rows(

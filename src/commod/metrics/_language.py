@@ -385,8 +385,8 @@ class Parity(FairnessConstraint):
         state_bound(self, (_known_measure(measure),), bounds, self.DEFAULT)
 
     def _arguments(self) -> str:
-        name = [] if self.FIXED else [repr(self.constraint.measures[0].name)]
-        return ", ".join([*name, *bound_argument(self, self.constraint.comparison)])
+        bound = bound_argument(self, self.constraint.comparison)
+        return ", ".join([*_measure_argument(self, self.FIXED), *bound])
 
 
 class Minimum(FairnessConstraint):
@@ -412,9 +412,8 @@ class Minimum(FairnessConstraint):
         super().__init__(constraint, bound)
 
     def _arguments(self) -> str:
-        name = [] if self.FIXED else [repr(self.constraint.measures[0].name)]
         bound = [] if self.bound is None else [repr(self.bound)]
-        return ", ".join([*name, *bound])
+        return ", ".join([*_measure_argument(self, self.FIXED), *bound])
 
 
 class Maximum(Minimum):
@@ -468,6 +467,11 @@ def bound_argument(made: FairnessConstraint, name: str) -> list[str]:
         return [f"{name}={made.bound!r}"]
     is_default = made.constraint.comparison == getattr(made, "DEFAULT", None)
     return [] if is_default else [f"{name}=..."]
+
+
+def _measure_argument(made: FairnessConstraint, is_fixed: bool) -> list[str]:
+    """Return the argument that names the measure; none where the class names it."""
+    return [] if is_fixed else [repr(made.constraint.measures[0].name)]
 
 
 def _known_measure(measure: Any) -> str:

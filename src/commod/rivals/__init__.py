@@ -1,21 +1,29 @@
 """Other debiasing methods, as updates that `commod.compare` can measure on the same rows.
 
-===========================  ============================================  ==========  ==========
-method                       what it does                                  at predict  decisions
-===========================  ============================================  ==========  ==========
-`AdversarialDebiasing`       trains a new model against an adversary       X           fixed
-`FRAPPE`                     adds a learned term to the base logit         X           fixed
-`LPP`                        linear programme on estimated probabilities   X           fixed
-`LPP` (aware=True)           the same with known groups                    X, group    fixed
-`RejectOption`               decides rows near the threshold by group      X, group    fixed
-`ThresholdOptimizer`         Fairlearn's thresholds per group              X, group    randomised
-`RelaxedThresholdOptimizer`  thresholds per group, equalized odds relaxed  X, group    randomised
-`BayesPlugIn`                Bayes-optimal rule, estimated probabilities   X           fixed
-`BayesPlugIn` (aware=True)   the same with known groups                    X, group    fixed
-`MinimalFlip`                the fewest changes possible, group by group   X, group    fixed [1]_
-===========================  ============================================  ==========  ==========
+===============================  ===========================================  ==========  ==========
+method                           what it does                                 at predict  decisions
+===============================  ===========================================  ==========  ==========
+`AdversarialDebiasing`           trains a new model against an adversary      X           fixed
+`BayesPlugIn`                    Bayes-optimal rule, estimated probabilities  X [2]_      fixed
+`CalibratedEqualizedOdds`        withholds scores to equalise one error cost  X, group    randomised
+`FCGP`                           smooths the score over similar people        X           fixed
+`FRAPPE`                         adds a learned term to the base logit        X           fixed
+`IndividualGroupDebiasing`       scores people as in the privileged group     X, group    fixed
+`LeafRelabelling`                inverts leaves of a decision tree            X           fixed
+`LPP`                            linear programme on estimated probabilities  X [2]_      fixed
+`MinimalFlip`                    the fewest changes possible, group by group  X, group    fixed [1]_
+`ModifiedNaiveBayes`             trains naive Bayes, moves its class counts   X, group    fixed
+`MultiaccuracyBoost`             corrects errors that auditors find           X           fixed
+`RejectOption`                   decides rows near the threshold by group     X, group    fixed
+`RelaxedThresholdOptimizer`      group thresholds, relaxed equalized odds     X, group    randomised
+`RNF`                            retrains a network's head on neutral pairs   X           fixed
+`ThresholdOptimizer`             Fairlearn's thresholds per group             X, group    randomised
+`WassersteinLogisticRegression`  logistic regression, scores alike by group   X           fixed
+`WassersteinPostProcessing`      gives all groups one distribution of scores  X, group    fixed
+===============================  ===========================================  ==========  ==========
 
 .. [1] Randomised for ties at a threshold, and for constraints that compare errors.
+.. [2] With `aware=True`: X and the group.
 
 "at predict" lists the inputs of `predict`; every method sees the groups in `fit`. Every method has
 one parameter `strength`; 0 changes nothing.
@@ -27,26 +35,44 @@ from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import AwareRival, Rival, fit_strengths
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
+from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
+from commod.rivals.leaf_relabelling import LeafRelabelling
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
+from commod.rivals.multiaccuracy_boost import MultiaccuracyBoost
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
+from commod.rivals.rnf import RNF
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
+from commod.rivals.wasserstein_logistic_regression import WassersteinLogisticRegression
+from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 
 __all__ = [
+    "FCGP",
     "FRAPPE",
     "LPP",
+    "RNF",
     "AdversarialDebiasing",
     "AwareRival",
     "BayesPlugIn",
+    "CalibratedEqualizedOdds",
     "DecisionRows",
+    "IndividualGroupDebiasing",
+    "LeafRelabelling",
     "MinimalFlip",
+    "ModifiedNaiveBayes",
+    "MultiaccuracyBoost",
     "RejectOption",
     "RelaxedThresholdOptimizer",
     "Rival",
     "RivalFitRows",
     "ThresholdOptimizer",
+    "WassersteinLogisticRegression",
+    "WassersteinPostProcessing",
     "check_rival",
     "fit_strengths",
     "lineup",

@@ -61,6 +61,7 @@ class CustomGroupModel:
 
     model: Any
     classes: Codes
+    name: str = "group_model"  # of the parameter
 
     def probabilities(self, rows: DecisionRows) -> Floats:
         """Return the probability of each class, shape (K, n)."""
@@ -68,7 +69,7 @@ class CustomGroupModel:
         shape = (len(rows), len(self.classes))
         if proba.shape != shape or not ((proba >= 0) & (proba <= 1)).all():
             raise InputError(
-                f"predict_proba of group_model={self.model!r} gave shape {proba.shape}, values "
+                f"predict_proba of {self.name}={self.model!r} gave shape {proba.shape}, values "
                 f"from {proba.min():.4g} to {proba.max():.4g}; expected probabilities of shape "
                 f"{shape}. Pass a classifier that gives one probability for each class."
             )
@@ -85,33 +86,37 @@ def fit_group_model(
     group_model: Any = None,
     min_category_size: int = MIN_CATEGORY_SIZE,
     locked: Collection[str] = (),
+    name: str = "group_model",
 ) -> GroupModel:
     """Return a model of the class `codes` (n,) of each row.
 
-    Rows with code −1 or weight 0 are left out. `group_model` is an unfitted classifier of the user;
-    None means a logistic regression, which does not read the `locked` columns.
+    Rows with code −1 or weight 0 are left out. `group_model` is an unfitted classifier of the user,
+    passed as the parameter `name`; None means a logistic regression, which does not read the
+    `locked` columns.
     """
     used = (codes >= 0) & (rows.weight > 0)
     codes, weight = codes[used], rows.weight[used]
     if group_model is not None:
         X = rows.X if used.all() else _safe_indexing(rows.X, np.flatnonzero(used))
-        return _fit_custom(group_model, X, codes, weight)
+        return _fit_custom(group_model, X, codes, weight, name)
     columns = rows.columns if used.all() else [column.take(used) for column in rows.columns]
     return _fit_logistic(columns, codes, weight, min_category_size, locked)
 
 
-def _fit_custom(group_model: Any, X: Any, codes: Codes, weight: Floats) -> CustomGroupModel:
+def _fit_custom(
+    group_model: Any, X: Any, codes: Codes, weight: Floats, name: str
+) -> CustomGroupModel:
     weighted = has_fit_parameter(group_model, "sample_weight") and bool((weight != 1).any())
     model = clone(group_model).fit(X, codes, **({"sample_weight": weight} if weighted else {}))
     classes = np.asarray(model.classes_)
     if not np.isin(classes, codes).all():
         raise InputError(
-            f"group_model={group_model!r} knows the classes {classes.tolist()[:6]}, but was to "
-            f"learn the groups, numbered {np.unique(codes).tolist()[:6]}. Pass a classifier that "
+            f"{name}={group_model!r} knows the classes {classes.tolist()[:6]}, but was to "
+            f"learn the classes {np.unique(codes).tolist()[:6]}. Pass a classifier that "
             "is not fitted; commod clones and fits it.",
-            parameter="group_model",
+            parameter=name,
         )
-    return CustomGroupModel(model, classes.astype(np.intp))
+    return CustomGroupModel(model, classes.astype(np.intp), name)
 
 
 def _fit_logistic(

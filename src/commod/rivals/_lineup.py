@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from commod.exceptions import InputError
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
+from commod.rivals.base import Rival
 from commod.rivals.bayes_plug_in import BayesPlugIn
+from commod.rivals.calibrated_equalized_odds import CalibratedEqualizedOdds
+from commod.rivals.fcgp import FCGP
 from commod.rivals.frappe import FRAPPE
+from commod.rivals.individual_group_debiasing import IndividualGroupDebiasing
+from commod.rivals.leaf_relabelling import LeafRelabelling
 from commod.rivals.lpp import LPP
 from commod.rivals.minimal_flip import MinimalFlip
+from commod.rivals.modified_naive_bayes import ModifiedNaiveBayes
+from commod.rivals.multiaccuracy_boost import MultiaccuracyBoost
 from commod.rivals.reject_option import RejectOption
 from commod.rivals.relaxed_thresholds import RelaxedThresholdOptimizer
+from commod.rivals.rnf import RNF
 from commod.rivals.threshold_optimizer import ThresholdOptimizer
+from commod.rivals.wasserstein_logistic_regression import WassersteinLogisticRegression
+from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
+
+
+class Lineup(dict[str, BaseUpdate]):
+    """The methods that fit a base model and a constraint, by name.
+
+    Attributes
+    ----------
+    left_out : dict of str to str
+        Why each other method of this library is left out.
+    """
+
+    def __init__(self, methods: Mapping[str, BaseUpdate], left_out: Mapping[str, str]) -> None:
+        super().__init__(methods)
+        self.left_out = dict(left_out)
 
 
 def lineup(
@@ -27,8 +53,9 @@ def lineup(
     pos_label: Any = None,
     favorable_label: Any = None,
     random_state: Any = None,
-) -> dict[str, BaseUpdate]:
-    """Return every method by name, unfitted, with the same base model and constraint.
+    group_column: str | int | None = None,
+) -> Lineup:
+    """Return the methods that fit a base model and a constraint, unfitted, by name.
 
     Parameters
     ----------
@@ -40,12 +67,15 @@ def lineup(
         As in every update.
     random_state : int, RandomState or None, default=None
         Seed of the methods that train or draw at random.
+    group_column : str or int, default=None
+        The column of X that holds the group, if the base model reads it. Methods that ask the base
+        model for the score of the same person in another group need it.
 
     Returns
     -------
-    dict of str to update
-        Methods that decide from X alone come first. `ThresholdOptimizer` is left out where
-        Fairlearn is not installed.
+    Lineup
+        A dict of str to update. Methods that decide from X alone come first. Its attribute
+        `left_out` names the methods that do not fit, each with the reason.
 
     Examples
     --------
@@ -54,27 +84,66 @@ def lineup(
     >>> list(lineup(ScoreColumn("score")))[:4]
     ['ControlledDebiaser', 'COMMOD', 'AdversarialDebiasing', 'FRAPPE']
     """
-    shared: dict[str, Any] = {
-        "constraints": constraints,
-        "min_group_size": min_group_size,
-        "threshold": threshold,
-        "pos_label": pos_label,
-        "favorable_label": favorable_label,
-    }
+    methods = every_method(
+        estimator,
+        constraints=constraints,
+        min_group_size=min_group_size,
+        threshold=threshold,
+        pos_label=pos_label,
+        favorable_label=favorable_label,
+        random_state=random_state,
+        group_column=group_column,
+    )
+    reasons = {name: _reason_against(update) for name, update in methods.items()}
+    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+    fitting = {name: update for name, update in methods.items() if name not in left_out}
+    return Lineup(fitting, left_out)
+
+
+def every_method(
+    estimator: Any, *, random_state: Any = None, group_column: Any = None, **shared: Any
+) -> dict[str, BaseUpdate]:
+    """Return all methods, unfitted, by name; also those that do not fit the base model.
+
+    `shared` are the parameters that all updates have; see `lineup`.
+    """
     seeded = {**shared, "random_state": random_state}
-    methods: dict[str, BaseUpdate] = {
+    return {
         "ControlledDebiaser": ControlledDebiaser(estimator, **seeded),
         "COMMOD": COMMOD(estimator, **seeded),
         "AdversarialDebiasing": AdversarialDebiasing(estimator, **seeded),
         "FRAPPE": FRAPPE(estimator, **seeded),
+        "RNF": RNF(estimator, **seeded),
+        "WassersteinLogisticRegression": WassersteinLogisticRegression(estimator, **shared),
         "LPP": LPP(estimator, **shared),
         "BayesPlugIn": BayesPlugIn(estimator, **shared),
+        "MultiaccuracyBoost": MultiaccuracyBoost(estimator, **seeded),
+        "FCGP": FCGP(estimator, **seeded),
+        "LeafRelabelling": LeafRelabelling(estimator, **shared),
         "LPP (aware)": LPP(estimator, aware=True, **shared),
         "BayesPlugIn (aware)": BayesPlugIn(estimator, aware=True, **shared),
+        "CalibratedEqualizedOdds": CalibratedEqualizedOdds(estimator, **seeded),
         "RejectOption": RejectOption(estimator, **shared),
+        "IndividualGroupDebiasing": IndividualGroupDebiasing(
+            estimator, group_column=group_column, **shared
+        ),
+        "ModifiedNaiveBayes": ModifiedNaiveBayes(estimator, **shared),
         "MinimalFlip": MinimalFlip(estimator, **seeded),
         "RelaxedThresholdOptimizer": RelaxedThresholdOptimizer(estimator, **seeded),
+        "ThresholdOptimizer": ThresholdOptimizer(estimator, **seeded),
+        "WassersteinPostProcessing": WassersteinPostProcessing(estimator, **shared),
     }
-    if find_spec("fairlearn") is not None:
-        methods["ThresholdOptimizer"] = ThresholdOptimizer(estimator, **seeded)
-    return methods
+
+
+def _reason_against(update: BaseUpdate) -> str | None:
+    """Return why a method does not fit its base model or constraint; None where it does."""
+    if isinstance(update, ThresholdOptimizer) and find_spec("fairlearn") is None:
+        return "ThresholdOptimizer needs Fairlearn: pip install fairlearn."
+    if not isinstance(update, Rival):
+        return None
+    try:
+        _ = update._constraint
+        update._check_base_model()
+    except InputError as error:
+        return str(error)
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,6 +51,20 @@ class DecisionRows(ReadRows):
 
     def __len__(self) -> int:
         return len(self.base.scores)
+
+    @cached_property
+    def _remembered(self) -> dict[Hashable, Any]:
+        return {}
+
+    def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return what `compute` gives, computed once for these rows and this key.
+
+        Models that differ in strength share costly work in this way. The key must be an object that
+        these models share: the key keeps it alive as long as the rows.
+        """
+        if key not in self._remembered:
+            self._remembered[key] = compute()
+        return self._remembered[key]
 
     @cached_property
     def scores_at_half(self) -> NDArray[np.float64]:

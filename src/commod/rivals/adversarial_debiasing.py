@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,11 +12,10 @@ from scipy.special import expit, logit
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_choice
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
-from commod.exceptions import InputError, TrainingWarning
 from commod.metrics._constraint import Constraint
+from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows
 from commod.rivals._trained import TrainedRival, TrainingTable
-from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
 from commod.updates._network import Network
 from commod.updates._progress import progress_bar
@@ -27,7 +25,7 @@ from commod.updates.base import LARGEST_WEIGHT, check_number
 PROJECTIONS = ("whole", "tensor")
 
 
-class AdversarialDebiasing(TrainedRival):
+class AdversarialDebiasing(NewModelRival, TrainedRival):
     """Train a new model of the labels against an adversary that reads its score.
 
     The predictor's weights move along ∇L_P − proj(∇L_P onto ∇L_A) − strength · ∇L_A. L_P is the
@@ -122,6 +120,8 @@ class AdversarialDebiasing(TrainedRival):
     """
 
     network_: Network | None
+    needs_labels = True
+    trained_anew = True
 
     def __init__(
         self,
@@ -181,17 +181,6 @@ class AdversarialDebiasing(TrainedRival):
         check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
         check_choice(self.projection, "projection", PROJECTIONS)
 
-    def _read_fit_rows(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
-    ) -> FitRows:
-        if y is None:
-            raise InputError(
-                "This estimator requires y to be passed, but the target y is None: "
-                "AdversarialDebiasing trains a new model of the labels. Pass y, or use a method "
-                "that does not need y, such as FRAPPE."
-            )
-        return super()._read_fit_rows(X, y, sensitive_features, sample_weight)
-
     # -- learning -------------------------------------------------------------------------------
 
     def _train(self, models: Sequence[Self], table: TrainingTable) -> TrainedLayers:
@@ -221,16 +210,9 @@ class AdversarialDebiasing(TrainedRival):
     def _keep_base(self, table: TrainingTable) -> None:
         self.network_ = None
 
-    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
-        super()._store_outcome(rows, positive)
-        if self.network_ is not None and (positive.all() or not positive.any()):
-            label = self._labels_of(np.asarray(positive[:1], dtype=bool)).tolist()[0]
-            note = (
-                f"At strength={self.strength:g} training ended with one decision for all rows, "
-                f"{label!r}. Lower the strength or the learning rate, or try another random_state."
-            )
-            self.status_ = f"{note} {self.status_}"
-            warnings.warn(note, TrainingWarning, stacklevel=4)
+    @property
+    def _has_new_model(self) -> bool:
+        return self.network_ is not None
 
     # -- deciding -------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from commod._data.columns import Column, Kind, as_fitted, read_columns
@@ -27,6 +29,12 @@ from commod._data.groups import sensitive_names
 from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
+from commod.rivals._abilities import (
+    ALL_CONSTRAINTS,
+    check_constraint,
+    check_groups,
+    check_weights,
+)
 from commod.rivals._random_draws import random_draws, seed_from
 from commod.rivals._rows import (
     DecisionRows,
@@ -46,14 +54,11 @@ from commod.updates._interface import (
     Sweep,
     read_grid,
 )
+from commod.updates._tags import UpdateTags
 from commod.updates._without_target import check_no_bounds
-from commod.updates.base import (
-    LARGEST_WEIGHT,
-    BaseUpdate,
-    ChangedDecisions,
-    UpdateTags,
-    check_number,
-)
+from commod.updates.base import LARGEST_WEIGHT, BaseUpdate, ChangedDecisions, check_number
+
+OWN_TAGS = tuple(field.name for field in fields(UpdateTags) if field not in fields(Tags))
 
 
 class Rival(BaseUpdate):
@@ -67,6 +72,13 @@ class Rival(BaseUpdate):
         Whether `predict` takes the sensitive features.
     randomised : bool
         Whether random draws decide some rows; `decision_proba` then lies between 0 and 1.
+    known_constraints : tuple of str
+        The constraints that the method knows, by ratio or difference; all others are refused.
+    several_groups, sample_weights : bool
+        Whether the method knows more than two groups, and sample weights; otherwise `fit` refuses
+        them.
+    needs_labels, needs_tree, needs_network, needs_group_in_model, trained_anew : bool
+        Further tags, see `UpdateTags`.
 
     Examples
     --------
@@ -85,6 +97,14 @@ class Rival(BaseUpdate):
     strength: float
     needs_sensitive_features: bool = False
     randomised: bool = False
+    known_constraints: ClassVar[tuple[str, ...]] = ALL_CONSTRAINTS
+    several_groups: ClassVar[bool] = True
+    sample_weights: ClassVar[bool] = True
+    needs_labels: ClassVar[bool] = False
+    needs_tree: ClassVar[bool] = False
+    needs_network: ClassVar[bool] = False
+    needs_group_in_model: ClassVar[bool] = False
+    trained_anew: ClassVar[bool] = False
     largest_strength: ClassVar[float] = LARGEST_WEIGHT
     locked_features: Sequence[str] = ()
     random_state: Any = None
@@ -95,15 +115,7 @@ class Rival(BaseUpdate):
         """Return the constraint; refuse any that rivals would compute as if it were another one."""
         asked = super()._requirements
         check_no_bounds(asked, type(self).__name__, "strength")
-        if len(asked.parts) > 1 or not asked.constraints[0].is_simple:
-            what = "one constraint" if len(asked.parts) > 1 else "rates of all people"
-            names = " and ".join(constraint.name for constraint in asked.constraints)
-            raise InputError(
-                f"{type(self).__name__} compares {what} by ratio or difference; got {names!r}. Use "
-                "ControlledDebiaser for any constraint, or COMMOD for parity within a column and "
-                "for several parities at once.",
-                parameter="constraints",
-            )
+        check_constraint(asked, type(self).__name__, self.known_constraints)
         return asked
 
     # -- what a rival must define ---------------------------------------------------------------
@@ -123,9 +135,16 @@ class Rival(BaseUpdate):
         """Return the sweep of `strength` for `frontier` and `compare`: 0 to 1 in 30 steps."""
         return tuple(i / 30 for i in range(31))
 
+    def _check_base_model(self) -> None:
+        """Raise an error where the method cannot work with the base model, before any work.
+
+        `lineup` leaves the method out then, and names this reason.
+        """
+
     def _check_parameters(self) -> None:
         """Raise an error for parameters out of range, before any work."""
         super()._check_parameters()
+        self._check_base_model()
         check_number(self, "strength", low=0.0, high=self.largest_strength)
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
@@ -266,8 +285,8 @@ class Rival(BaseUpdate):
 
     def __sklearn_tags__(self) -> UpdateTags:
         tags = super().__sklearn_tags__()
-        tags.needs_sensitive_features = bool(self.needs_sensitive_features)
-        tags.randomised = bool(self.randomised)
+        for name in OWN_TAGS:
+            setattr(tags, name, bool(getattr(self, name)))
         return tags
 
     def _sentence(self) -> str:
@@ -414,6 +433,10 @@ def _fit_together(
     if not first.needs_sensitive_features:
         warn_about_group_columns(fit_rows, first.locked_features)
     rows = rival_fit_rows(X, fit_rows)
+    if not first.several_groups:
+        check_groups(rows, type(first).__name__)
+    if not first.sample_weights:
+        check_weights(rows, type(first).__name__)
     kinds: dict[str, Kind] = {column.name: column.kind for column in fit_rows.columns}
     types = {column.name: tuple(sorted(column.types)) for column in fit_rows.columns}
     for model in models:

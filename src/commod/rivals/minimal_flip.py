@@ -80,6 +80,7 @@ class MinimalFlip(AwareRival):
     """
 
     largest_strength = 1.0
+    sample_weights = False
 
     def __init__(
         self,
@@ -120,10 +121,6 @@ class MinimalFlip(AwareRival):
         return bool(((probabilities > 0) & (probabilities < 1)).any())
 
     def _learn(self, rows: RivalFitRows) -> None:
-        if np.ptp(rows.weight) > 0:
-            raise InputError(
-                "MinimalFlip counts people, so sample_weight has no meaning here. Leave it out."
-            )
         self.cuts_ = np.full(rows.n_groups, rows.base.threshold)
         self.probabilities_ = np.tile([0.0, 1.0], (rows.n_groups, 1))
         base = rows.fairness(self._constraint, rows.base.decisions)

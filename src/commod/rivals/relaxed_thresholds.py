@@ -81,6 +81,7 @@ class RelaxedThresholdOptimizer(AwareRival):
     """
 
     largest_strength = 1.0
+    needs_labels = True
     randomised = True
 
     def __init__(

@@ -77,6 +77,8 @@ class ThresholdOptimizer(AwareRival):
     """
 
     largest_strength = 1.0
+    needs_labels = True
+    sample_weights = False
     randomised = True
 
     def __init__(
@@ -131,8 +133,6 @@ class ThresholdOptimizer(AwareRival):
 
     def _learn(self, rows: RivalFitRows) -> None:
         labels = rows.needed_labels("ThresholdOptimizer maximises accuracy")
-        if np.ptp(rows.weight) > 0:
-            raise InputError("Fairlearn's ThresholdOptimizer takes no sample_weight. Leave it out.")
         for group, name in enumerate(rows.group_labels):
             if len(np.unique(labels[rows.group == group])) < 2:
                 raise InputError(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +47,6 @@ def _obstacle(constraint: Constraint) -> str:
         if measure.needs_labels and measure.label is None and measure != MEASURES["accuracy"]:
             return f"no adversary is known for its {measure.name}"
     return ""
-
-
-def other_figures(update: Any, rows: FitRows, decisions: NDArray[np.bool_]) -> Iterator[str]:
-    """Yield the figures of all constraints but the first, on the fit rows, in sentences."""
-    for constraint, _ in update._standing:
-        before = rows.fairness(constraint, rows.base.decisions)
-        after = rows.fairness(constraint, decisions)
-        metric = replace(update.compared_text(), constraint=constraint).metric
-        yield f"Beside it, {metric} {before:.3f} → {after:.3f}."
 
 
 def adversary_of(

@@ -36,6 +36,10 @@ class Standing(NamedTuple):
         """Return whether a value of the metric keeps the bound; False for NaN."""
         return bool(self.constraint.is_met(value, self.bound))
 
+    def loosened(self, value: float) -> Standing:
+        """Return the constraint with a bound that the value keeps: the value, if it misses it."""
+        return self if self.is_met(value) or np.isnan(value) else self._replace(bound=value)
+
 
 def all_kept(standing: Sequence[Standing], values: Sequence[float]) -> bool:
     """Return whether each value keeps the bound of its constraint."""
@@ -115,11 +119,15 @@ class ComparedCells:
         return np.rint(self.table.totals(np.ones(len(self.weight)))).astype(np.int64)
 
     @cached_property
+    def weights(self) -> Floats:
+        """Return the weight of the rows in each cell, (R, G)."""
+        return self.table.totals(self.weight)
+
+    @cached_property
     def by_rates(self) -> list[list[GroupComparison]]:
         """Return the comparisons of each constraint as functions of the weighted rates, (A,)."""
-        weights = self.table.totals(self.weight)
         return [
-            [one.per_rate(weights.ravel()) for one in self.table.comparisons(i, weights)]
+            [one.per_rate(self.weights.ravel()) for one in self.table.comparisons(i, self.weights)]
             for i in range(len(self.table.constraints))
         ]
 
@@ -146,21 +154,18 @@ class ComparedCells:
         return self._values(decisions, range(1, len(self.table.constraints)))
 
     def _values(self, decisions: Mask | Floats, numbers: Iterable[int]) -> tuple[float, ...]:
-        weights = self.table.totals(self.weight)
-        rates = self.table.totals(self.weight * decisions) / np.where(weights > 0, weights, 1.0)
+        weights = np.where(self.weights > 0, self.weights, 1.0)
+        rates = self.table.totals(self.weight * decisions) / weights
         return tuple(
             worst_value(self.table.constraints[i], self.by_rates[i], rates.ravel()) for i in numbers
         )
 
     def loosened(self, decisions: Mask | Floats) -> ComparedCells:
         """Return the same cells; a bound that decisions (n,) miss becomes what they reach."""
+        standing = map(Standing, self.table.constraints[1:], self.bounds)
         values = self.standing_values(decisions)
-        constraints = self.table.constraints[1:]
-        bounds = [
-            bound if constraint.is_met(value, bound) or np.isnan(value) else value
-            for constraint, value, bound in zip(constraints, values, self.bounds, strict=True)
-        ]
-        return replace(self, bounds=tuple(bounds))
+        loosened = (one.loosened(value) for one, value in zip(standing, values, strict=True))
+        return replace(self, bounds=tuple(one.bound for one in loosened))
 
     @cached_property
     def is_compared(self) -> Mask:

@@ -1,4 +1,4 @@
-"""Read the columns of X that constraints are conditional on."""
+"""Give fit rows the strata of constraints that are conditional on a column of X."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import Coded, code_array
-from commod._data.columns import Column, read_columns
-from commod._text import did_you_mean, list_names, n_of, shown
-from commod.exceptions import InputError
+from commod._data.strata import read_condition
 from commod.metrics._cells import Strata, strata_of
 from commod.metrics._constraint import Constraint
 from commod.updates._fit_rows import FitRows
@@ -46,37 +43,8 @@ def read_strata(
     for constraint in constraints:
         if constraint.within is None:
             continue
-        coded = read_condition(X, constraint.within.column)
-        codes = coded.codes.astype(np.intp)
+        column = read_condition(X, constraint.within.column)
         strata[constraint] = strata_of(
-            constraint, codes, coded.values, group, n_groups, label, is_counted
+            constraint, column.codes, column.labels, group, n_groups, label, is_counted
         )
     return strata
-
-
-def read_condition(X: Any, name: str) -> Coded:
-    """Return the values of a column of X; missing values are refused."""
-    columns = {column.name: column for column in read_columns(X, only={name})}
-    names = list(columns)
-    if name not in columns:
-        raise InputError(
-            f"A constraint is within {shown(name)}, but X has no such column (columns: "
-            f"{list_names(names)}).{did_you_mean(name, names)}",
-            parameter="constraints",
-        )
-    column = columns[name]
-    n_missing = int(column.is_missing().sum())
-    if n_missing:
-        raise InputError(
-            f"Column {shown(name)}, which a constraint is within, has "
-            f"{n_of(n_missing, 'missing value')} in {len(column):,} rows. Give them a value of "
-            "their own, e.g. with fillna('unknown'), or drop these rows.",
-            parameter="constraints",
-        )
-    return _coded(column)
-
-
-def _coded(column: Column) -> Coded:
-    if column.kind == "numeric":
-        return code_array(column.values)
-    return Coded(column.values, list(column.categories))

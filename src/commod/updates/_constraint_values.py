@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from commod._text import n_of, shown, verb
@@ -13,24 +12,29 @@ from commod.updates._interface import Decisions
 
 
 def store_values(update: Any, rows: FitRows, decisions: Decisions) -> None:
-    """Store the metric of each stated constraint by its name, before and after."""
-    constraints = update._requirements.constraints
+    """Store the metric of each stated constraint by its name, before and after.
+
+    The fairness of an update is that of the first constraint.
+    """
+    constraints = update.stated().constraints
     before = rows.base.decisions
     update.base_values_ = {one.name: rows.fairness(one, before) for one in constraints}
     update.values_ = {one.name: rows.fairness(one, decisions) for one in constraints}
+    first = constraints[0].name
+    update.base_fairness_, update.fairness_ = update.base_values_[first], update.values_[first]
 
 
 def store_expected_values(update: Any, fairness: float, standing: tuple[float, ...]) -> None:
     """Store what is expected of each stated constraint on new people; NaN where not known."""
-    names = [one.name for one in update._requirements.constraints]
+    names = [one.name for one in update.stated().constraints]
     others = standing or (float("nan"),) * (len(names) - 1)
     update.expected_values_ = dict(zip(names, (fairness, *others), strict=True))
 
 
 def standing_texts(update: Any, rows: str) -> Iterator[str]:
     """Yield for each constraint that stands whether it is kept on `rows` and on new people."""
-    for one in update._standing:
-        before, after = (values[one.constraint.name] for values in _both_values(update))
+    for one in update.standing():
+        before, after = (v[one.constraint.name] for v in (update.base_values_, update.values_))
         is_kept = "holds" if one.is_met(after) else "does not hold"
         text = f"{_goal(update, one)} {is_kept} on the {rows}: {before:.3f} → {after:.3f}"
         expected = update.expected_values_[one.constraint.name]
@@ -40,18 +44,22 @@ def standing_texts(update: Any, rows: str) -> Iterator[str]:
         yield f"{text}."
 
 
-def _both_values(update: Any) -> tuple[dict[str, float], dict[str, float]]:
-    return update.base_values_, update.values_
-
-
 def _goal(update: Any, one: Standing) -> str:
-    metric = replace(update.compared_text(), constraint=one.constraint).metric
+    metric = update.compared_text().metric_of(one.constraint)
     return f"{metric[0].upper()}{metric[1:]} {one.constraint.sign} {one.bound:g}"
+
+
+def other_texts(update: Any) -> Iterator[str]:
+    """Yield the metrics of all constraints but the first, which have no bound."""
+    for constraint in update.stated().constraints[1:]:
+        before, after = (v[constraint.name] for v in (update.base_values_, update.values_))
+        metric = update.compared_text().metric_of(constraint)
+        yield f"Beside it, {metric} {before:.3f} → {after:.3f}."
 
 
 def strata_texts(update: Any, rows: FitRows) -> Iterator[str]:
     """Yield how many strata each condition compares, and how many are left out."""
-    for constraint in update._requirements.constraints:
+    for constraint in update.stated().constraints:
         if constraint.within is None:
             continue
         strata, within = rows.strata_of(constraint), constraint.within

@@ -140,10 +140,6 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
     if problem.is_weighted or not fairness > 0:
         return ChangeCosts(unknown, cost, unknown)
     is_slow = problem.cells.shape[0] > 1 and len(changed) > MAX_COSTED_ROWS
-    if problem.standing:  # the same fairness: a bound that is missed is the value reached
-        bounds = problem.compared.loosened(decisions).bounds
-        loosened = (one._replace(bound=b) for one, b in zip(problem.standing, bounds, strict=True))
-        problem = problem.with_standing(tuple(loosened))
     limits = proven_limit(problem, fairness), unknown if is_slow else problem.cost_limit(fairness)
     limit, cost_limit = (unknown if np.isinf(value) else value for value in limits)
     return ChangeCosts(limit, cost, cost_limit)

@@ -34,7 +34,11 @@ class ComparedText:
     @property
     def metric(self) -> str:
         """Return the metric with the label that it counts."""
-        return self.constraint.metric_of(label_text(None, self.label))
+        return self.metric_of(self.constraint)
+
+    def metric_of(self, constraint: Constraint) -> str:
+        """Return the metric of another constraint with the label that it counts."""
+        return constraint.metric_of(label_text(None, self.label))
 
     @property
     def other_metric(self) -> str:

@@ -48,13 +48,21 @@ class Network:
             output[chunk] = self._apply(terms.take(chunk))
         return output
 
-    def _apply(self, terms: TermTable) -> NDArray[np.float64]:
-        (matrix, bias), *later = self.layers
+    def hidden_units(self, columns: Sequence[Column]) -> NDArray[np.float64]:
+        """Return the units of the first hidden layer for each row, shape (n, units)."""
+        return np.maximum(self._first_layer(self.encoding.encode(columns)), 0.0)
+
+    def _first_layer(self, terms: TermTable) -> NDArray[np.float64]:
+        matrix, bias = self.layers[0]
         x = bias + terms.numeric @ matrix[terms.numeric_terms]
         table = np.vstack([matrix, np.zeros(matrix.shape[1])])  # code d is no term
         for codes in terms.codes.T:
             x += table[codes]
-        for matrix, bias in later:
+        return np.asarray(x)
+
+    def _apply(self, terms: TermTable) -> NDArray[np.float64]:
+        x = self._first_layer(terms)
+        for matrix, bias in self.layers[1:]:
             x = np.maximum(x, 0.0) @ matrix + bias
         return x[:, 0]
 

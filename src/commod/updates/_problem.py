@@ -126,8 +126,18 @@ class FitProblem:
         problem = self.with_direction(self.may_raise, self.may_lower, standing=standing)
         bounds = tuple(one.bound for one in standing)
         problem.__dict__["compared"] = replace(self.compared, bounds=bounds)
-        problem.__dict__.pop("_known_limits")
         return problem
+
+    def loosened(self, values: Sequence[float]) -> FitProblem:
+        """Return the problem where a bound that stands and is missed becomes the value reached.
+
+        `values` are those of the constraints that stand. Limits are then those of the same
+        fairness.
+        """
+        if all_kept(self.standing, values):
+            return self
+        pairs = zip(self.standing, values, strict=True)
+        return self.with_standing(tuple(one.loosened(value) for one, value in pairs))
 
     # -- counts and inequalities -------------------------------------------------------------------
 
@@ -209,7 +219,7 @@ class FitProblem:
 
         For several constraints, a search needs a rough answer only.
         """
-        question = (target, may_raise, may_lower, is_rough)
+        question = (target, self.compared.bounds, may_raise, may_lower, is_rough)
         if question not in self._known_limits:
             sizes, positives = self.counts(self.rows.base.decisions)
             n_raisable, n_lowerable = self._n_changeable
@@ -233,7 +243,7 @@ class FitProblem:
         return self._known_limits[question]
 
     @cached_property
-    def _known_limits(self) -> dict[tuple[float, bool, bool, bool], KnownLimit | None]:
+    def _known_limits(self) -> dict[tuple[Any, ...], KnownLimit | None]:
         """Return the answers of `_limit` so far: a search asks the same several times."""
         return {}
 

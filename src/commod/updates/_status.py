@@ -77,8 +77,9 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
     if problem.is_weighted:
         yield "With sample weights the limit is not given, because it counts people."
         return
+    same = same_fairness(update, problem)
     if update.limit_ >= 0 and update.change_rate_:
-        is_exact = is_exact_limit(problem, update.fairness_)
+        is_exact = is_exact_limit(same, update.fairness_)
         fewest = update.fewest_change_rate_
         if problem.rows.probabilities is None:  # the limit counts changes of known people only
             fewest *= update.n_known_ / len(problem.rows)
@@ -87,8 +88,7 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         yield from known_limit_texts(update)
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     if problem.standing:
-        values = [update.values_[one.constraint.name] for one in problem.standing]
-        is_missed |= not all_kept(problem.standing, values)
+        is_missed |= not all_kept(problem.standing, _standing_values(update, problem))
         goal = "The set of all bounds"
     if is_missed and not update._is_budget and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
@@ -96,7 +96,20 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         yield missed_text(goal, limit, update.direction, problem.caps, knowing_method(problem))
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
         raise_only = update._raising_is_a_gain()
-        yield gains_text(proven_limit(problem, update.fairness_, raise_only=raise_only))
+        yield gains_text(proven_limit(same, update.fairness_, raise_only=raise_only))
+
+
+def same_fairness(update: Any, problem: FitProblem) -> FitProblem:
+    """Return the problem whose limit is that of the fairness which the update reaches.
+
+    It has the direction that the user states. A bound that stands and is missed is what is reached.
+    """
+    asked = problem.with_direction(*update._moves(update.fitted_param("direction")))
+    return asked.loosened(_standing_values(update, problem))
+
+
+def _standing_values(update: Any, problem: FitProblem) -> list[float]:
+    return [update.values_[one.constraint.name] for one in problem.standing]
 
 
 def target_text(goal: str, reached: bool, groups: str = "", change_rate: float = 0.0) -> str:

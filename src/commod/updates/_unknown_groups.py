@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from commod._solvers.search.rates import Cells
 from commod._statistics.unknown_groups import (
     UNDEFINED,
     UnknownInterval,
     calibrated_interval,
+    no_interval_text,
     worst_interval,
 )
 from commod._text import n_of
@@ -70,17 +72,11 @@ def _worst(problem: FitProblem, decisions: Mask) -> UnknownInterval:
         known_elsewhere = known & (rows.probabilities.max(axis=1) < 0.5)  # of a group left out
         group = np.where(known & ~known_elsewhere, group, -1)
         may_be_elsewhere |= bool((rows.probabilities[~known] == 0).any())
-    somewhere = np.where(known, -1, 0)
-
-    def totals(at: NDArray[np.intp], of: int, values: Floats) -> Floats:
-        cells = constraint.cells(at, of, rows.label)
-        n_cells = len(constraint.rate_rows) * of
-        sums = np.bincount(cells + 1, values, minlength=n_cells + 1)[1:]
-        return np.asarray(sums, dtype=np.float64).reshape(-1, of)
-
+    cells = Cells.of(constraint, group, n_groups, rows.label)
+    of_unknown = Cells.of(constraint, np.where(known, -1, 0), 1, rows.label)
     weights = rows.weight, rows.weight * decisions
-    counts = [totals(group, n_groups, values) for values in weights]
-    unknown = [totals(somewhere, 1, values)[:, 0] for values in weights]
+    counts = [cells.totals(values) for values in weights]
+    unknown = [of_unknown.totals(values)[:, 0] for values in weights]
     return worst_interval(constraint, *counts, *unknown, may_be_elsewhere=may_be_elsewhere)
 
 
@@ -153,6 +149,10 @@ def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
         yield (
             f"Whatever the unknown groups are, it lies between {low:.3f} and {high:.3f}, {which}."
         )
+    constraints = update.stated().constraints
+    names = [update.compared_text().metric_of(one) for one in constraints]
+    if text := no_interval_text(constraints, names):
+        yield text
 
 
 def knowing_method(problem: FitProblem) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from commod._data.base_model import (
@@ -71,6 +71,7 @@ from commod.updates._notebook import (
 from commod.updates._params_of_fit import ParamsOfFit
 from commod.updates._saving import SavedWithoutNames
 from commod.updates._stated import further_constraints
+from commod.updates._tags import UpdateTags
 from commod.updates._whom import outscoring_figures, outscoring_sentences
 
 READING_ATTRIBUTES = (
@@ -123,14 +124,6 @@ class ChangedDecisions:
     def rate(self) -> float:
         """Return the share of decisions that change, in [0, 1]."""
         return self.n_changes / len(self.gain)
-
-
-@dataclass(slots=True)
-class UpdateTags(Tags):  # type: ignore[misc]
-    """scikit-learn's tags, and two of what an update needs to decide on new rows."""
-
-    needs_sensitive_features: bool = False
-    randomised: bool = False
 
 
 class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -335,11 +328,9 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         self.n_rows_ = int(counted.sum())
         self.change_rate_ = (gains + losses) / self.n_rows_
         self.n_gains_, self.n_losses_ = gains, losses
-        self.base_fairness_ = rows.fairness(self._constraint, before)
-        self.fairness_ = rows.fairness(self._constraint, positive)
         store_values(self, rows, positive)
         self._other_ratio = None
-        if self._constraint.is_ratio:
+        if self._constraint.has_other_ratio:
             others = (
                 np.subtract(1.0, decisions, dtype=np.float64) for decisions in (before, positive)
             )

@@ -27,8 +27,9 @@ from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
 from commod.patch import Patch
 from commod.scorecard import new_decisions
-from commod.updates._adversaries import check_trainable, other_figures
+from commod.updates._adversaries import check_trainable
 from commod.updates._compared import Standing
+from commod.updates._constraint_values import other_texts
 from commod.updates._fit_rows import FitRows
 from commod.updates._fit_together import fit_together
 from commod.updates._interface import FittedCandidate, Grid, RawRows, Sweep, check_grid
@@ -426,13 +427,12 @@ class COMMOD(RatioUpdate):
         self.n_iter_ = trained.epochs_done
         ratio = self._ratio_function().evaluate(terms)
         self._store_calibration(rows, ratio)
-        decisions = new_decisions(rows.base, ratio)
-        self._store_outcome(rows, decisions)
+        self._store_outcome(rows, new_decisions(rows.base, ratio))
         if self.scorecard_ is not None:
             n_people = terms.n_people(rows.weight)
             few_people = few_people_sentences(n_people, self.scorecard_.points)
             self.status_ = " ".join((self.status_, *few_people))
-        self.status_ = " ".join((self.status_, *other_figures(self, rows, decisions)))
+        self.status_ = " ".join((self.status_, *other_texts(self)))
         is_known = not np.isnan(self.base_fairness_)
         if self.n_iter_ and not self.change_rate_ and self.lambda_fair and is_known:
             self.status_ += (

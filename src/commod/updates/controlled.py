@@ -509,8 +509,7 @@ class ControlledDebiaser(RatioUpdate):
             level = float(self.confidence or 0.95)
             counts = problem.counts(decisions)
             self.fairness_interval_ = metric_interval(problem, counts, level)
-        asked = problem.with_direction(*self._moves(self.fitted_param("direction")))
-        costs = whom_costs(asked, decisions, self.fairness_)
+        costs = whom_costs(status.same_fairness(self, problem), decisions, self.fairness_)
         self.limit_, self.cost_, self.cost_limit_ = costs
         store_unknown(self, problem, decisions)
         self.fewest_change_rate_ = float(fitted.outcome.fewest)

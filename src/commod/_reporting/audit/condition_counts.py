@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.groups import Groups, sorted_groups
-from commod._data.strata import read_control_features, stratum_column
+from commod._data.groups import Groups
+from commod._data.strata import read_condition, read_control_features, stratum_column
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.people import AuditedPeople
 from commod.exceptions import InputError
 from commod.metrics._constraint import Constraint
-from commod.updates._conditions import read_condition
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -108,4 +107,4 @@ def read_conditions(
             f"Pass it as control_features=data[{names[0]!r}], or among the columns of X.",
             parameter="control_features",
         )
-    return {name: sorted_groups(read_condition(X, name)) for name in names}
+    return {name: read_condition(X, name) for name in names}

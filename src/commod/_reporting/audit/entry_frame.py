@@ -104,8 +104,9 @@ def audit_frame(
         intervals include the largest error that the bins can make. Figures that need rows are None
         or empty: areas under the curve of all people, calibration, rank correlation, `outscoring`,
         segments, scorecard, subgroups within columns, and the `ledger`. `provenance.data_digest` is
-        the digest of the counts by group, true label and decisions, and of the lowest and highest
-        scores. It is the same in every engine, but differs from that of `commod.audit`.
+        the digest of the counts by group, true label, decisions and columns that constraints are
+        within, and of the lowest and highest scores. It is the same in every engine, but differs
+        from that of `commod.audit`.
 
     Notes
     -----
@@ -161,5 +162,6 @@ def audit_frame(
     )
     evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
     evidence = replace(evidence, conditions=count_conditions(frame, roles, evidence))
-    digest = digest_counts(counted.coding, evidence.everybody, summary.score_ranges)
+    counts = evidence.everybody, summary.score_ranges, evidence.conditions
+    digest = digest_counts(counted.coding, *counts)
     return make_audit(evidence, digest=digest, title=title, created=created)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
 from commod._data.disclosure import hidden_groups
+from commod._data.groups import Groups
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
@@ -200,10 +201,7 @@ def audit(
     others = {"row_ids": row_ids, "control_features": control_features}
     check_same_rows({**tables, **decisions, **scores, **others})
     defaults = None if explanation is None else explanation.request
-    if explanation is not None:
-        X = explanation.X if X is None else X
-        known = {name: getattr(explanation, name) for name in SCORES}
-        scores = {name: known[name] if s is None else s for name, s in scores.items()}
+    X, scores = _with_explained(explanation, X, scores)
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
@@ -213,6 +211,8 @@ def audit(
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
     shown_people = _without_hidden(everybody, min_group_size)
     people = shown_people.people
+    within = condition_columns([one.constraint for one in stated_constraints(request)])
+    conditions = read_conditions(within, X, control_features, len(everybody))
     evidence = Evidence(
         coding=people.coding,
         counts=people.count(),
@@ -224,10 +224,11 @@ def audit(
         stability=_read_stability(stability),
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
+        conditions=_count_conditions(everybody, conditions, shown_people.n_hidden),
     )
-    evidence = _add_conditions(evidence, everybody, shown_people.n_hidden, X, control_features)
     cells = SmallCellPoints(_card_lines(explanation), len(people))
-    columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation)
+    digest = DataDigest(everybody, conditions)
+    columns = _read_columns(shown_people, X, evidence.constraint, cells, explanation, digest)
     segments, segment_of = _read_segments(shown_people, X, explanation, level, columns.near_copies)
     ledger = make_ledger(
         everybody,
@@ -240,7 +241,7 @@ def audit(
     )
     return make_audit(
         _add_row_figures(evidence, shown_people, columns, segments, explanation, cells),
-        digest=columns.digest,
+        digest=digest.hexdigest(),
         title=title,
         created=created,
         explanation=explanation,
@@ -270,6 +271,17 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
             parameter="level",
         )
     return explanation.level
+
+
+def _with_explained(
+    explanation: Explanation | None, X: Any, scores: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return X and the scores; those that are not given are those of the explanation."""
+    if explanation is None:
+        return X, scores
+    known = {name: getattr(explanation, name) for name in scores}
+    scores = {name: known[name] if s is None else s for name, s in scores.items()}
+    return explanation.X if X is None else X, scores
 
 
 def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
@@ -338,12 +350,11 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 
 @dataclass(frozen=True)
 class _ShownPeople:
-    """The people outside hidden groups, whom figures count, beside everybody.
+    """The people outside hidden groups, whom figures count.
 
     `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group.
     """
 
-    everybody: AuditedPeople
     people: AuditedPeople
     is_shown: NDArray[np.bool_]
     n_hidden: NDArray[np.int64]
@@ -369,18 +380,25 @@ def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeop
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
     is_shown = ~np.append(is_hidden, False)[everybody.groups.codes]  # −1: the last entry
     people = everybody if is_shown.all() else everybody.take(is_shown)
-    return _ShownPeople(everybody, people, is_shown, np.where(is_hidden, sizes, 0))
+    return _ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0))
+
+
+def _count_conditions(
+    everybody: AuditedPeople, conditions: Mapping[str, Groups], n_hidden: NDArray[np.int64]
+) -> ConditionCounts | None:
+    """Return the counts of people outside hidden groups by stratum; None without a condition."""
+    if not conditions:
+        return None
+    return ConditionCounts.of_people(everybody, conditions).without_groups(n_hidden > 0)
 
 
 @dataclass(frozen=True)
 class _ColumnFacts:
     """What one pass over the raw columns finds.
 
-    `digest` is that of the audited data. `group_columns` determine the group. `areas` says how well
-    each column alone predicts the group.
+    `group_columns` determine the group. `areas` says how well each column alone predicts the group.
     """
 
-    digest: str
     slices: Sequence[Slice]
     group_columns: tuple[str, ...]
     areas: Mapping[str, float]
@@ -399,13 +417,14 @@ def _read_columns(
     constraint: Constraint,
     cells: SmallCellPoints,
     explanation: Explanation | None,
+    digest: DataDigest,
 ) -> _ColumnFacts:
     """Read the raw columns once, one at a time; refuse those whose type is not the update's.
 
-    Only the digest is of everybody.
+    The columns of everybody are added to the `digest`. All else is of the people who are shown.
     """
     known, is_known = shown_people.known, shown_people.is_known
-    digest, counter = DataDigest(shown_people.everybody), SliceCounter(known, constraint)
+    counter = SliceCounter(known, constraint)
     test = ProxyTest(known.groups.codings)
     group_columns: list[str] = []
     areas: dict[str, float] = {}
@@ -423,8 +442,7 @@ def _read_columns(
         if test.determines(column):
             group_columns.append(column.name)
         areas[column.name] = test.predict(column).area
-    slices = counter.slices
-    return _ColumnFacts(digest.hexdigest(), slices, tuple(group_columns), areas, tuple(unread))
+    return _ColumnFacts(counter.slices, tuple(group_columns), areas, tuple(unread))
 
 
 def _read_segments(
@@ -533,15 +551,3 @@ def _strongest_column(
     card = None if explanation is None else explanation.card
     read = {line.column for line in card.lines if line.column in areas} if card else set()
     return max(((name, areas[name]) for name in sorted(read)), key=lambda x: x[1], default=None)
-
-
-def _add_conditions(
-    evidence: Evidence, everybody: AuditedPeople, n_hidden: Any, X: Any, control_features: Any
-) -> Evidence:
-    """Return the evidence with the counts by stratum, where a constraint has a condition."""
-    within = condition_columns([one.constraint for one in stated_constraints(evidence.request)])
-    conditions = read_conditions(within, X, control_features, len(everybody))
-    if not within:
-        return evidence
-    lines = ConditionCounts.of_people(everybody, conditions)
-    return replace(evidence, conditions=lines.without_groups(n_hidden > 0))

@@ -8,14 +8,13 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from commod._data.strata import read_stratum_column
+from commod._data.strata import read_stratum_column, refuse_missing
 from commod._reporting.audit.condition_counts import ConditionCounts, condition_columns
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import SCORES, is_group, select_roles
 from commod._reporting.audit.frame_counts import MAX_CELLS, fetch, numbers, objects, of_decided
 from commod._reporting.audit.people import read_people
 from commod._reporting.audit.stated import stated_constraints
-from commod._text import n_of
 from commod.exceptions import InputError
 
 
@@ -46,13 +45,7 @@ def count_conditions(
     n = numbers(table, "n")
     for role, name in within.items():
         n_missing = int(n[[value is None for value in table[role]]].sum())
-        if n_missing:
-            raise InputError(
-                f"Column {name!r}, which a constraint is within, has "
-                f"{n_of(n_missing, 'missing value')}. Give them a value of their own, e.g. with "
-                "fill_null('unknown'), or drop these rows.",
-                parameter="request",
-            )
+        refuse_missing(n_missing, int(n.sum()), f"Column {name!r}", "request")
     columns = {
         str(name): read_stratum_column(objects(table[role]), len(n), str(name), "request")
         for role, name in within.items()

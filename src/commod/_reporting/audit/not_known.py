@@ -5,6 +5,7 @@ from __future__ import annotations
 from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.sentences import why_undefined
+from commod._statistics.unknown_groups import no_interval_text
 from commod._text import list_names, n_of, verb
 
 
@@ -53,11 +54,14 @@ def _left_out(evidence: Evidence) -> list[str]:
 def _unknown_groups(evidence: Evidence) -> list[str]:
     if evidence.unknown is None:
         return []
-    return [
+    text = (
         f"The group of {n_of(evidence.unknown.n, 'person')} is not known. Changes and accuracy "
         "count them. Rates, comparisons and the limit do not, and hold for everybody only if "
         "people of unknown groups fare as those of known groups do."
-    ]
+    )
+    constraints = [one.constraint for one in evidence.stated.stated]
+    metrics = [metric.name for metric in evidence.stated_metrics]
+    return [text, *filter(None, [no_interval_text(constraints, metrics)])]
 
 
 def _not_given(evidence: Evidence) -> list[str]:

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import Column
+from commod._data.groups import Groups
 from commod._record import Provenance
 from commod._reporting.audit.coding import Coding
+from commod._reporting.audit.condition_counts import ConditionCounts
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import Ledger
@@ -44,11 +46,17 @@ class Digest:
         """Add texts under a name."""
         self._hash.update(json.dumps([name, *parts]).encode())
 
+    def add_strata(self, columns: Mapping[str, Groups]) -> None:
+        """Add the columns that constraints are within; nothing without any."""
+        for name, column in columns.items():
+            self.add_text("within", [name, *map(repr, column.labels)])
+            self.add_array("", column.codes.astype(np.int32))
+
 
 class DataDigest(Digest):
     """SHA-256 of the audited rows, one column at a time; the same for every kind of frame."""
 
-    def __init__(self, people: AuditedPeople) -> None:
+    def __init__(self, people: AuditedPeople, conditions: Mapping[str, Groups]) -> None:
         super().__init__()
         self.add_array("decisions", np.stack([people.before, people.after]))
         self.add_array("labels", people.label)
@@ -56,6 +64,9 @@ class DataDigest(Digest):
         self.add_array("scores_after", people.scores_after)
         self.add_text("groups", people.coding.group_names)
         self.add_array("group", people.groups.codes.astype(np.int32))
+        if people.scores_calibrated is not None:
+            self.add_array("scores_calibrated", people.scores_calibrated)
+        self.add_strata(conditions)
 
     def add_column(self, column: Column) -> None:
         """Add one raw column."""
@@ -78,18 +89,28 @@ class DataDigest(Digest):
 
 
 def digest_counts(
-    coding: Coding, counts: DecisionCounts, score_ranges: Mapping[str, tuple[float, float]]
+    coding: Coding,
+    counts: DecisionCounts,
+    score_ranges: Mapping[str, tuple[float, float]],
+    conditions: ConditionCounts | None,
 ) -> str:
     """Return the SHA-256 of group names, and of people by group, true label and decisions.
 
     `score_ranges` are the lowest and highest of the given scores, by parameter name. Sums of
     scores are left out, because engines add in different orders and round differently.
+    `conditions` count people by the columns that constraints are within.
     """
     digest = Digest()
     digest.add_text("groups", coding.group_names)
     digest.add_array("people", counts.cells)
     for name, (low, high) in score_ranges.items():
         digest.add_text(name, [(low + 0.0).hex(), (high + 0.0).hex()])  # −0 becomes 0
+    if conditions is not None:
+        digest.add_strata(conditions.columns)
+        digest.add_array("group", conditions.group.astype(np.int32))
+        digest.add_array("labels", conditions.label)
+        digest.add_array("decisions", np.stack([conditions.before, conditions.after]))
+        digest.add_array("n", conditions.n)
     return digest.hexdigest()
 
 

@@ -85,26 +85,26 @@ def _fairness(
 ) -> Estimate:
     if not counts.is_comparable(constraint):
         return UNDEFINED
-    table = counts.table(constraint, after)
-    value = constraint.value_from_counts(*table)
-    low, high = fairness_interval(constraint, *table, level)
-    return Estimate(
-        None if value is None else float(value), finite_or_none(low), finite_or_none(high)
-    )
+    return _estimate(constraint, *counts.table(constraint, after), level)
 
 
 def _other_ratio(
     counts: DecisionCounts, constraint: Constraint, after: bool, other: str, level: float
 ) -> Estimate | None:
-    """Return the ratio of the rates of the other label; None for a gap, which has no such twin."""
-    if not (constraint.is_simple and constraint.is_ratio) or not other:
+    """Return the P-rule of the other label; None for other metrics, which have no such twin."""
+    if not (constraint.is_simple and constraint.has_other_ratio) or not other:
         return None
     if not counts.is_comparable(constraint):
         return UNDEFINED
     sizes, positives = counts.table(constraint, after)
-    table = sizes, sizes - positives
-    value = constraint.value_from_counts(*table)
-    low, high = fairness_interval(constraint, *table, level)
+    return _estimate(constraint, sizes, sizes - positives, level)
+
+
+def _estimate(
+    constraint: Constraint, sizes: NDArray[np.int64], positives: NDArray[np.int64], level: float
+) -> Estimate:
+    value = constraint.value_from_counts(sizes, positives)
+    low, high = fairness_interval(constraint, sizes, positives, level)
     return Estimate(
         None if value is None else float(value), finite_or_none(low), finite_or_none(high)
     )

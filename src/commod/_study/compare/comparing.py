@@ -34,6 +34,7 @@ from commod._study.evaluation import (
 from commod._study.frontier import Frontier, Point, frontier
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._requirements import Requirements, read_constraints
+from commod.rivals._lineup import Lineup
 from commod.rivals._rows import DecisionRows, RivalFitRows, check_decisions
 from commod.rivals.base import Rival
 from commod.updates._interface import Decisions, FittedCandidate, RawRows
@@ -146,7 +147,8 @@ def compare(
     if not frontiers:
         raise InputError(f"No method could be fitted: {failures}")
     updates = [name for name, method in named.items() if isinstance(method, BaseUpdate)]
-    return Comparison(frontiers, common.rows, failures, updates)
+    left_out = methods.left_out if isinstance(methods, Lineup) else {}
+    return Comparison(frontiers, common.rows, failures, updates, left_out)
 
 
 def _named(methods: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class Comparison:
         The base model's figures on the same rows.
     failures : dict of str to str
         The error of each method that could not be fitted.
+    left_out : dict of str to str
+        Why `commod.rivals.lineup` left a method out; empty for methods that the user chose.
 
     Examples
     --------
@@ -64,9 +66,11 @@ class Comparison:
         rows: EvaluationRows,
         failures: Mapping[str, str],
         updates: Collection[str],
+        left_out: Mapping[str, str] | None = None,
     ) -> None:
         self.frontiers = dict(frontiers)
         self.failures = dict(failures)
+        self.left_out = dict(left_out or {})
         self._updates = frozenset(updates)
         self.constraints = rows.constraint.name
         self.base_fairness = rows.fairness(rows.before)
@@ -80,6 +84,8 @@ class Comparison:
             f"{self._rows.name_with_left_out(self._rows_word)}\n"
             f"{self.changes_needed().to_string(float_format='{:.3f}'.format, na_rep='-')}"
         )
+        for name, reason in (self.failures | self.left_out).items():
+            text += f"\n{name} is left out: {reason}"
         return visible(text, keep="\n")
 
     def _repr_html_(self) -> str:
@@ -92,6 +98,9 @@ class Comparison:
         if self.failures:
             failed = list(self.failures.items())
             tables.append(("Methods that could not be fitted", ("method", "error"), failed))
+        if self.left_out:
+            others = list(self.left_out.items())
+            tables.append(("Methods that are left out", ("method", "reason"), others))
         return snippet(f"Comparison of {n_of(len(self.frontiers), 'method')}", sentences, tables)
 
     def _notebook_table(self) -> Table:

@@ -100,11 +100,11 @@ def _curvature_root(design: Design, share: Floats, penalty: Floats, spread: floa
             share @ design.numeric**2, design.gradient(share)[design.numeric.shape[1] :]
         )
         return _Root(np.sqrt(spread * np.append(squares, 1.0) + penalty)[:, None], True)
-    curvature = spread * _mean_products(design, share) + np.diag(penalty)
+    curvature = spread * mean_products(design, share) + np.diag(penalty)
     return _Root(np.asarray(cholesky(curvature)), False)
 
 
-def _mean_products(design: Design, share: Floats) -> Floats:
+def mean_products(design: Design, share: Floats) -> Floats:
     """Return the mean product of every two columns, a column of ones last; (d + 1, d + 1)."""
     is_dense = np.append(np.arange(design.width) < design.numeric.shape[1], True)
     dense = share[:, None] * np.column_stack([design.numeric, np.ones(len(design))])

@@ -1,0 +1,317 @@
+"""Naive Bayes with modified class counts (Calders and Verwer 2010): a new model by group."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.encoding import Encoding, TermTable, learn_encoding
+from commod._data.parameters import check_choice
+from commod.exceptions import TrainingWarning
+from commod.rivals._abilities import PARITY
+from commod.rivals._group_column import find_group
+from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._solvers.naive_bayes import (
+    CountPath,
+    attribute_tables,
+    count_path,
+    log_probabilities,
+)
+from commod.rivals.base import AwareRival
+from commod.updates._fit_rows import FitRows
+from commod.updates._interface import Decisions
+from commod.updates.base import LARGEST_WEIGHT, check_number
+
+Floats = NDArray[np.float64]
+VARIANTS = ("2NB", "MNB")
+KEPT = ("closest", "last")
+
+
+class ModifiedNaiveBayes(AwareRival):
+    """Train a naive Bayes model by group, and move its class counts until the rates are equal.
+
+    The model decides by log odds: log N(1, s) − log N(0, s) + Σ log P(x_j | 1) − log P(x_j | 0).
+    N(y, s) counts the rows with label y in group s. While the favoured group has a higher positive
+    rate, a step changes these counts:
+
+    - If the model accepts fewer rows than there are positive labels, delta · N(0, favoured) moves
+      from the negative to the positive labels of the other group.
+    - Otherwise, delta · N(1, other) moves from the positive to the negative labels of the favoured
+      group.
+
+    The base model's scores are not used. So decisions differ from the base model's for two reasons:
+    fairness, and a training of its own.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model, to which the decisions are compared.
+    strength : float, default=1.0
+        Share of the base model's difference between the groups' positive rates to remove, in
+        [0, 1]. The steps end at (1 − strength) times this difference; 1 is the published loop. 0
+        keeps the base model and trains nothing. A tiny strength already changes decisions: the
+        model is new.
+    variant : str, default="2NB"
+        "2NB" has tables P(x_j | y, s) for each group, "MNB" has tables P(x_j | y) for all rows.
+    keep : str, default="closest"
+        Which step to keep: the "last" one, as published, or the one whose difference is "closest"
+        to the one asked for. The last step may go far beyond it.
+    privileged : label, default=None
+        The favoured group, a value of `sensitive_features`. None: the group with the higher
+        positive rate under the naive Bayes model. If the other group has the higher rate, no count
+        moves.
+    delta : float, default=0.01
+        Share of a count that one step moves.
+    alpha : float, default=1.0
+        alpha / 2 is added to each count of the prior.
+    beta : float, default=1.0
+        beta / v is added to each count in the table of a column with v values.
+    n_bins : int, default=10
+        Bins of a numeric column: naive Bayes reads discrete values.
+    locked_features : collection of str, default=()
+        Columns the new model must not read.
+    min_category_size : int, default=20
+        Fit rows that a category or a bin needs; rarer categories count as unseen.
+    constraints : str, default="demographic_parity"
+        The only constraint that the method knows.
+    min_group_size : int, default=30
+        Fit rows that a group needs; smaller groups keep their base decisions.
+    threshold : float, default=0.5
+        The decision is score > threshold, for the base model and the new one. The new model's score
+        estimates P(Y = 1 | x, s) and is not shifted. So the threshold has the same meaning for both
+        models only where the base score is calibrated.
+    pos_label : label, default=None
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
+
+    Attributes
+    ----------
+    privileged_ : label
+        The favoured group.
+    counts_ : ndarray of shape (2, 2)
+        N(y, s) after the steps, labels in rows and groups in columns.
+    tables_ : ndarray of shape (2, n_tables, n_terms)
+        The smoothed counts of each label, group and term; "MNB" has one table for both groups.
+    encoding_ : Encoding or None
+        The terms: categories and bins of each column. None where the base model is kept.
+    n_iter_ : int
+        Number of steps.
+    difference_ : float
+        The difference between the rates of the fit rows after the steps, favoured minus other.
+
+    Notes
+    -----
+    The published loop never ends where a step moves nothing, because no row has that label and
+    group; here it stops. It may also end with one decision for all rows: a warning then says so.
+    The third model of the paper, with a latent variable, is not part of this class.
+
+    References
+    ----------
+    Calders, Verwer: "Three naive Bayes approaches for discrimination-free classification", Data
+    Mining and Knowledge Discovery 21, 2010.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import ModifiedNaiveBayes
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = make_biased(800, random_state=0)
+    >>> model = LogisticRegression().fit(data.data, data.target)
+    >>> groups = data.sensitive_features
+    >>> update = ModifiedNaiveBayes(model).fit(data.data, data.target, sensitive_features=groups)
+    >>> bool(update.fairness_ > update.base_fairness_)
+    True
+    """
+
+    known_constraints = (PARITY,)
+    several_groups = False
+    needs_labels = True
+    trained_anew = True
+    largest_strength = 1.0
+    encoding_: Encoding | None
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        strength: float = 1.0,
+        variant: str = "2NB",
+        keep: str = "closest",
+        privileged: Any = None,
+        delta: float = 0.01,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        n_bins: int = 10,
+        locked_features: Sequence[str] = (),
+        min_category_size: int = MIN_CATEGORY_SIZE,
+        constraints: str = "demographic_parity",
+        min_group_size: int = 30,
+        threshold: float = 0.5,
+        pos_label: Any = None,
+        favorable_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.strength = strength
+        self.variant = variant
+        self.keep = keep
+        self.privileged = privileged
+        self.delta = delta
+        self.alpha = alpha
+        self.beta = beta
+        self.n_bins = n_bins
+        self.locked_features = locked_features
+        self.min_category_size = min_category_size
+        self.constraints = constraints
+        self.min_group_size = min_group_size
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.favorable_label = favorable_label
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice(self.variant, "variant", VARIANTS)
+        check_choice(self.keep, "keep", KEPT)
+        check_number(self, "delta", low=0.0, high=1.0, include="right")
+        for name in ("alpha", "beta"):
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
+        check_number(self, "n_bins", low=2, whole=True)
+        check_number(self, "min_category_size", low=1, whole=True)
+
+    # -- learning -------------------------------------------------------------------------------
+
+    def _learn(self, rows: RivalFitRows) -> None:
+        self._learn_all([self], rows)
+
+    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
+        """Train one model and follow its counts once; each strength is one point of this path."""
+        label = rows.needed_labels(
+            "ModifiedNaiveBayes trains a new model of the labels",
+            ", or use a method that does not need y, such as MinimalFlip",
+        )
+        for model in models:
+            model.encoding_, model.n_iter_, model._is_reached = None, 0, True
+        edited = [model for model in models if model.strength > 0]
+        if not edited:
+            return
+        encoding = learn_encoding(
+            rows.columns,
+            rows.weight,
+            min_category_size=self.min_category_size,
+            locked=self.locked_features,
+            numeric="bins",
+            n_bins=self.n_bins,
+        )
+        terms = encoding.encode(rows.columns)
+        counts, tables = self._count(rows, terms, label)
+        path, favoured = self._path(rows, terms, counts, tables)
+        rates = rows.rates(self._constraint, rows.base.decisions)[0]
+        for model in edited:
+            bound = (1 - float(model.strength)) * float(np.ptp(rates))
+            kept = path.entry(bound, closest=self.keep == "closest")
+            model._is_reached = bool((path.difference <= bound).any())
+            model.encoding_, model.tables_ = encoding, tables
+            model.privileged_ = rows.group_labels[favoured]
+            model.counts_ = path.counts[kept]
+            model.n_iter_ = int(path.n_steps[kept])
+            model.difference_ = float(path.difference[kept])
+
+    def _count(
+        self, rows: RivalFitRows, terms: TermTable, label: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
+        """Return the counts N(y, s), shape (2, 2), and the tables, shape (2, n_tables, d)."""
+        used = rows.is_counted
+        group, weight = rows.group[used], rows.weight[used]
+        n_groups = rows.n_groups
+        cells = label[used] * n_groups + group
+        counts: Floats = np.bincount(cells, weight, minlength=2 * n_groups).astype(np.float64)
+        by_group = self.variant == "2NB"
+        n_tables = n_groups if by_group else 1
+        tables = attribute_tables(
+            terms.codes[used],
+            terms.code_terms,
+            terms.n_terms,
+            cells if by_group else label[used].astype(np.intp),
+            2 * n_tables,
+            weight,
+            float(self.beta),
+        )
+        return counts.reshape(2, n_groups), tables.reshape(2, n_tables, terms.n_terms)
+
+    def _path(
+        self, rows: RivalFitRows, terms: TermTable, counts: Floats, tables: Floats
+    ) -> tuple[CountPath, int]:
+        """Return the path of the counts, and the number of the favoured group."""
+        used = rows.is_counted
+        log_ratio = _log_ratio(tables, terms, rows.group_index)
+        odds = log_ratio + _prior(counts, self.alpha)[rows.group_index]
+        own = rows.rates(self._constraint, expit(odds) > rows.base.threshold)[0]
+        favoured = int(np.argmax(own))
+        if self.privileged is not None:
+            favoured = find_group(self.privileged, rows.group_labels)
+        path = count_path(
+            log_ratio[used],
+            rows.group[used],
+            rows.weight[used],
+            counts,
+            favoured=favoured,
+            delta=float(self.delta),
+            alpha=float(self.alpha),
+            cut=float(logit(rows.base.threshold)),
+        )
+        return path, favoured
+
+    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
+        super()._store_outcome(rows, positive)
+        if self.encoding_ is not None and (positive.all() or not positive.any()):
+            label = self._labels_of(np.asarray(positive[:1], dtype=bool)).tolist()[0]
+            note = (
+                f"At strength={self.strength:g} the steps ended with one decision for all rows, "
+                f"{label!r}. Lower the strength or delta, or try the other variant."
+            )
+            self.status_ = f"{note} {self.status_}"
+            warnings.warn(note, TrainingWarning, stacklevel=4)
+
+    def _sentence(self) -> str:
+        text = super()._sentence()
+        if not self._is_reached:
+            text += " The steps ended before the rates were close enough: no count could move."
+        elif self.encoding_ is not None and self.n_iter_ == 0:
+            text += " No count moved: the decisions are those of plain naive Bayes."
+        return text
+
+    # -- deciding -------------------------------------------------------------------------------
+
+    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
+        return self._own_scores(rows) > rows.base.threshold
+
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
+        return self._own_scores(rows)
+
+    def _own_scores(self, rows: DecisionRows) -> Floats:
+        """Return P(Y = 1 | x, s), shape (n,); the base score of a row whose group is unknown."""
+        if self.encoding_ is None:
+            return rows.base.scores
+        assert rows.group is not None
+        terms = self.encoding_.encode(rows.columns)
+        odds = _log_ratio(self.tables_, terms, rows.group_index)
+        odds += _prior(self.counts_, self.fitted_param("alpha"))[rows.group_index]
+        return np.where(rows.group >= 0, expit(odds), rows.base.scores)
+
+
+def _prior(counts: Floats, alpha: float) -> Floats:
+    """Return log N(1, s) − log N(0, s) of the smoothed counts, shape (n_groups,)."""
+    return np.asarray(np.log(counts[1] + alpha / 2) - np.log(counts[0] + alpha / 2))
+
+
+def _log_ratio(tables: Floats, terms: TermTable, group: NDArray[np.intp]) -> Floats:
+    """Return Σ log P(x_j | 1) − log P(x_j | 0) of each row, shape (n,)."""
+    negative, positive = (log_probabilities(table, terms.code_terms) for table in tables)
+    totals = [terms.total(points, 0.0) for points in positive - negative]
+    return totals[0] if len(totals) == 1 else np.choose(group, totals)

@@ -1,0 +1,286 @@
+"""MultiaccuracyBoost (Kim, Ghorbani and Zou 2019): correct errors that an auditor can find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.encoding import Encoding, learn_encoding
+from commod._data.parameters import check_choice
+from commod._solvers.search.design import Design
+from commod._text import n_of
+from commod.rivals._rows import DecisionRows, RivalFitRows
+from commod.rivals._solvers.multiaccuracy import AuditedRows, BoostingPath, boost
+from commod.rivals.base import Rival
+from commod.scorecard import margins, on_their_side
+from commod.updates._interface import Decisions
+from commod.updates.base import LARGEST_WEIGHT, check_number
+
+Floats = NDArray[np.float64]
+KEPT_ROUNDS = ("best", "last")
+
+
+class MultiaccuracyBoost(Rival):
+    """Correct the scores until no auditor finds people for whom they are wrong on average.
+
+    An auditor is a ridge regression of the score's errors on the columns. Three sets of rows are
+    audited: those with a negative base decision, those with a positive one, and all. Each round
+    subtracts the auditor h that finds most: logit q ← logit q − learning_rate · h(x), in its set.
+    The new score is a sum of points per column, one table for each base decision.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or ScoreColumn
+        The base model. It is never refitted.
+    strength : float, default=1.0
+        The share of `max_iter` rounds that may be done, in [0, 1]: the authors' T is strength ·
+        max_iter, rounded. 0 changes nothing.
+    max_iter : int, default=100
+        The largest number of rounds.
+    alpha : float, default=1e-4
+        Boosting stops where no auditor's correlation exceeds alpha. The correlation is the mean of
+        h(x) · (score − label) over the held-out rows of a set.
+    learning_rate : float, default=0.1
+        The step of a round, η in the paper.
+    ridge : float, default=1.0
+        The penalty of the auditors, per row, as in scikit-learn's `Ridge(alpha=ridge)`.
+    validation_fraction : float, default=0.3
+        Share of the rows that are held out from the auditors, to measure their correlation and the
+        accuracy of each round. 0 measures both on the rows that the auditors learn from.
+    keep : str, default="best"
+        "best" keeps the round with the best accuracy on held-out rows, the earliest of equals.
+        "last" keeps the last round, the one that passes the audit if boosting stops by itself.
+    constraints : str, default="demographic_parity"
+        The metric that measures the result: any of the four names. The method does not aim at any
+        of them, and none has to improve. It needs y for all of them.
+    locked_features : sequence of str, default=()
+        Columns that the auditors must not read; the base model still gets them.
+    min_category_size : int, default=20
+        Fit rows that a category needs to become a term; rarer categories count as unseen.
+    min_group_size : int, default=30
+        Fit rows that a group needs to be part of the metric. The method itself reads no group.
+    threshold : float, default=0.5
+        The base decision is score > threshold. The score is read as P(Y = 1 | x) and is not
+        shifted.
+    pos_label : label, default=None
+        The label whose rates count. If None, `favorable_label`, or else `classes_[1]`.
+    favorable_label : label, default=None
+        The label that is good for the person; `pos_label` if None. It only names gains and losses.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out split.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        The number of rounds that the new score has.
+    correlations_ : ndarray of shape (3,)
+        The last audit: the largest correlation found among rows with a negative base decision, with
+        a positive one, and among all. −inf for a set without rows.
+    audit_passed_ : bool
+        Whether the last audit found no correlation above alpha. With `keep="best"`, the kept round
+        can be an earlier one.
+    accuracies_ : ndarray of shape (n_rounds + 1,)
+        The accuracy on held-out rows before the first round and after each round.
+    points_ : ndarray of shape (2, d)
+        The points of each term, for rows with a negative (0) and a positive (1) base decision.
+    intercepts_ : ndarray of shape (2,)
+        What is added to the logit before any points.
+    term_names_ : list of str
+        Names of the d terms.
+
+    Notes
+    -----
+    The residual is the derivative of the cross-entropy, −1/q or 1/(1 − q), as a straight line where
+    q is within 0.1 of the wrong end. The authors' notebook loses the sign of positive labels, takes
+    the first set above alpha, and ends after the first round on all rows. This class has the sign,
+    takes the set with the largest correlation, as the paper does, and goes on.
+
+    Sample weights count in the regressions, the correlations and the accuracy. To audit the
+    sensitive feature itself, it must be a column of X.
+
+    References
+    ----------
+    Kim, Ghorbani, Zou: "Multiaccuracy: Black-Box Post-Processing for Fairness in Classification",
+    AIES 2019.
+
+    Examples
+    --------
+    >>> from commod import ScoreColumn
+    >>> from commod.datasets import make_biased
+    >>> from commod.rivals import MultiaccuracyBoost
+    >>> data = make_biased(800, random_state=0)
+    >>> table = data.data.assign(score=data.proba_target**3)  # scores that are too low
+    >>> update = MultiaccuracyBoost(ScoreColumn("score"), random_state=0)
+    >>> update = update.fit(table, data.target, sensitive_features=data.sensitive_features)
+    >>> bool(update.accuracy_ > update.base_accuracy_)
+    True
+    >>> update.points_.shape == (2, len(update.term_names_))
+    True
+    """
+
+    needs_labels = True
+    largest_strength = 1.0
+    _encoding: Encoding
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        strength: float = 1.0,
+        max_iter: int = 100,
+        alpha: float = 1e-4,
+        learning_rate: float = 0.1,
+        ridge: float = 1.0,
+        validation_fraction: float = 0.3,
+        keep: str = "best",
+        constraints: str = "demographic_parity",
+        locked_features: Sequence[str] = (),
+        min_category_size: int = MIN_CATEGORY_SIZE,
+        min_group_size: int = 30,
+        threshold: float = 0.5,
+        pos_label: Any = None,
+        favorable_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.strength = strength
+        self.max_iter = max_iter
+        self.alpha = alpha
+        self.learning_rate = learning_rate
+        self.ridge = ridge
+        self.validation_fraction = validation_fraction
+        self.keep = keep
+        self.constraints = constraints
+        self.locked_features = locked_features
+        self.min_category_size = min_category_size
+        self.min_group_size = min_group_size
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.favorable_label = favorable_label
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice(self.keep, "keep", KEPT_ROUNDS)
+        check_number(self, "max_iter", low=0, whole=True)
+        check_number(self, "min_category_size", low=1, whole=True)
+        check_number(self, "alpha", low=0.0, high=LARGEST_WEIGHT)
+        check_number(self, "validation_fraction", low=0.0, high=0.9)
+        for name in ("learning_rate", "ridge"):
+            check_number(self, name, low=0.0, high=LARGEST_WEIGHT, include="right")
+
+    @property
+    def _most_rounds(self) -> int:
+        """Return T, the number of rounds that the strength allows."""
+        return round(float(self.strength) * int(self.max_iter))
+
+    # -- learning -------------------------------------------------------------------------------
+
+    def _learn(self, rows: RivalFitRows) -> None:
+        self._learn_all([self], rows)
+
+    def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
+        """Boost once, as long as the strongest model needs; the others keep fewer rounds."""
+        label = rows.needed_labels("MultiaccuracyBoost corrects errors")
+        used = rows.weight > 0
+        weight = rows.weight[used]
+        columns = [column.take(used) for column in rows.columns]
+        encoding = learn_encoding(
+            columns,
+            weight,
+            min_category_size=int(self.min_category_size),
+            locked=self.locked_features,
+        )
+        terms = encoding.encode(columns)
+        mean, scale = terms.moments(weight)
+        # categories stay 0 or 1: standardising them would penalise rare categories less
+        is_number = np.isin(np.arange(encoding.n_terms), terms.numeric_terms)
+        mean, scale = np.where(is_number, mean, 0.0), np.where(is_number, scale, 1.0)
+        trains, is_held_out = _split(len(weight), float(self.validation_fraction), self._draw_seed)
+        audited = AuditedRows(
+            design=Design.of(terms, mean, scale),
+            margin=margins(rows.base.scores[used], rows.base.threshold),
+            log_odds=float(logit(rows.base.threshold)),
+            positive=rows.base.decisions[used],
+            label=label[used],
+            weight=weight,
+            trains=trains,
+            is_held_out=is_held_out,
+        )
+        path = boost(
+            audited,
+            n_rounds=max(model._most_rounds for model in models),
+            ridge=float(self.ridge),
+            learning_rate=float(self.learning_rate),
+            alpha=float(self.alpha),
+        )
+        for model in models:
+            model._encoding, model.term_names_ = encoding, encoding.term_names
+            model._store_rounds(path, audited.design.terms, mean, scale)
+
+    def _store_rounds(
+        self, path: BoostingPath, terms: NDArray[np.intp], mean: Floats, scale: Floats
+    ) -> None:
+        """Store the first rounds of the path as points on raw columns."""
+        n_rounds = min(self._most_rounds, len(path.rounds))
+        self.accuracies_ = np.array(path.accuracies[: n_rounds + 1])
+        self.correlations_ = path.correlations[n_rounds]
+        self.audit_passed_ = not bool((self.correlations_ > self.alpha).any())
+        self.n_iter_ = path.best_round(n_rounds) if self.keep == "best" else n_rounds
+        self.points_, self.intercepts_ = np.zeros((2, len(mean))), np.zeros(2)
+        for positive in (False, True):
+            weights, intercept = path.total(self.n_iter_, positive, len(terms))
+            step = -float(self.learning_rate)
+            self.points_[int(positive), terms] = step * weights / scale[terms]
+            start = step * intercept - self.points_[int(positive)] @ mean
+            self.intercepts_[int(positive)] = start
+
+    def _sentence(self) -> str:
+        n_tried = len(self.accuracies_) - 1
+        audit = "passes" if self.audit_passed_ else "does not pass"
+        text = f"{super()._sentence()} The last of {n_of(n_tried, 'round')} {audit} the audit."
+        if n_tried > self.n_iter_:
+            text += f" The best held-out accuracy is that of {n_of(self.n_iter_, 'round')}."
+        return text
+
+    # -- deciding -------------------------------------------------------------------------------
+
+    def _new_scores(self, rows: DecisionRows) -> Floats:
+        """Return the new score of each row, shape (n,); bit for bit the base score if unmoved."""
+        if not (self.points_.any() or self.intercepts_.any()):
+            return rows.base.scores
+        terms = self._encoding.encode(rows.columns)
+        rejected, accepted = (
+            terms.total(points, float(start))
+            for points, start in zip(self.points_, self.intercepts_, strict=True)
+        )
+        added = np.where(rows.base.decisions, accepted, rejected)
+        margin = margins(rows.base.scores, rows.base.threshold) + added
+        edited = expit(margin + logit(rows.base.threshold))
+        return np.where(added == 0, rows.base.scores, edited)
+
+    def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
+        scores = self._new_scores(rows)
+        is_same = scores == rows.base.scores
+        return np.where(is_same, rows.base.decisions, scores > rows.base.threshold)
+
+    def _scores(self, rows: DecisionRows, positive: Decisions) -> Floats:
+        """Return the new scores, on the side of the threshold that their decision has."""
+        return on_their_side(self._new_scores(rows), positive.astype(np.bool_), rows.base.threshold)
+
+
+def _split(
+    n_rows: int, held_out_share: float, seed: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which rows train and which are held out; all rows are both if one part is empty."""
+    n_held_out = round(held_out_share * n_rows)
+    if not 0 < n_held_out < n_rows:
+        return np.ones(n_rows, dtype=bool), np.ones(n_rows, dtype=bool)
+    is_held_out = np.zeros(n_rows, dtype=bool)
+    is_held_out[np.random.default_rng(seed).permutation(n_rows)[:n_held_out]] = True
+    return ~is_held_out, is_held_out
