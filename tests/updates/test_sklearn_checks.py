@@ -16,7 +16,7 @@ from commod import COMMOD, ControlledDebiaser
 from commod.exceptions import CommodWarning
 from commod.rivals import FRAPPE, LPP
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
+pytestmark = pytest.mark.slow
 
 
 class SelfMade:
