@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from hostile_tables import GROUP, GROUP_METHOD, REFUSED, TREE_METHOD, hostile_table, trouble_of
+from hostile_tables import REFUSED, hostile_table, trouble_of
 from parallel import in_parallel, seeds
 from report import show
 
-from commod import ScoreColumn
-from commod.rivals import Rival, lineup
+from commod.rivals import Rival
+from commod.rivals._lineup import every_method
 
 N_TABLES, N_TRAINED = 300, 30  # the second for methods that train networks with JAX
 SHAPES = ((120, 3), (160, 3), (200, 5))  # one compilation each
@@ -41,11 +41,13 @@ def hostile_rivals() -> None:
 
 def rival_names() -> tuple[list[str], list[str]]:
     """Return the rivals that train with JAX, and all other rivals; `ONLY` restricts both."""
-    methods = lineup(ScoreColumn("score"), group_column=GROUP)
     only = os.environ.get("ONLY", "").split(",")
-    rivals = {name: update for name, update in methods.items() if isinstance(update, Rival)}
-    names = [name for name in (*rivals, TREE_METHOD, GROUP_METHOD) if only == [""] or name in only]
-    trained = [name for name in names if hasattr(rivals.get(name), "batch_size")]
+    names = [
+        name
+        for name, update in every_method(None).items()
+        if isinstance(update, Rival) and (only == [""] or name in only)
+    ]
+    trained = [name for name in names if hasattr(every_method(None)[name], "batch_size")]
     return trained, [name for name in names if name not in trained]
 
 

@@ -17,7 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from commod import ScoreColumn, frontier
 from commod.exceptions import CommodWarning, InputError
-from commod.rivals import Rival, lineup
+from commod.rivals import Rival
+from commod.rivals._lineup import every_method
 
 Floats = NDArray[np.float64]
 GROUP = "group"
@@ -39,9 +40,9 @@ class HostileTable:
 
     @property
     def numbers(self) -> pd.DataFrame:
-        """Return the numeric columns without gaps, for a base model of scikit-learn."""
+        """Return the numeric columns without gaps and the rounded score, for a decision tree."""
         columns = self.X.drop(columns=SCORE).select_dtypes("number").fillna(0.0)
-        return columns.clip(-1e30, 1e30)
+        return columns.clip(-1e30, 1e30).assign(rounded=self.X[SCORE].round(1))
 
 
 class GroupReader(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -163,7 +164,7 @@ def trouble_of(name: str, table: HostileTable, **settings: Any) -> str | None:
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", CommodWarning)
             shared = {"min_group_size": 3, "threshold": threshold, "random_state": 0}
-            update = lineup(model, **shared, group_column=GROUP)[name]
+            update: Any = every_method(model, **shared, group_column=GROUP)[name]
             known = update.known_constraints
             update.set_params(constraints=known[len(X) % len(known)], **settings)
             _try(update, X, table)

@@ -52,6 +52,7 @@ def published(rows, how):
             y_true="y",
             scores_before="score_before",
             scores_after="score_after",
+            unknown_groups="ignore",
             created="now",
         )
     else:
@@ -63,6 +64,7 @@ def published(rows, how):
             scores_before=rows["score_before"],
             scores_after=rows["score_after"],
             X=rows[["x", "town"]],
+            unknown_groups="ignore",
             created="now",
         )
     plain = result.to_dict()
@@ -96,6 +98,27 @@ def test_an_audit_does_not_depend_on_people_in_hidden_groups(seed, n_tiny, more_
     for name in ("score_before", "score_after", "x"):
         others.loc[is_hidden, name] = random.rand(is_hidden.sum())
     assert rounded(published(rows, how)[1]) == rounded(published(others, how)[1])
+
+
+@pytest.mark.parametrize("how", ["rows", "frame"])
+def test_few_people_of_unknown_groups_are_in_no_figure(how):
+    rows = rows_of(0, 3)
+    is_tiny = rows["group"] == "tiny"
+    rows["group"] = rows["group"].where(~is_tiny, None)
+    others = rows.copy()
+    for name in ("before", "after", "y"):
+        others.loc[is_tiny, name] = 1 - others.loc[is_tiny, name]
+    result, plain = published(rows, how)
+    assert rounded(plain) == rounded(published(others, how)[1])
+    assert result.n == result.changes.n == 59
+    assert result.unknown_groups.n_unknown == 3 and result.unknown_groups.low_after is None
+    assert any("The group of 3 people is not known" in text for text in result.answer)
+    assert any("in no figure and no total" in text for text in result.not_known)
+    assert result.provenance.ledger_lines in (None, 0)
+
+    rows["group"] = rows["group"].where(rows["group"] != "c", None)  # seven more: no secret
+    result, _ = published(rows, how)
+    assert result.n == 62 and result.unknown_groups.n_unknown == 10
 
 
 @pytest.mark.parametrize("how", ["rows", "frame"])

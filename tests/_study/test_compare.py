@@ -423,3 +423,16 @@ def test_groups_left_out_are_counted(rows, model):
         found = run([MinimalFlip(model)], (X, y, groups))
     note = "1 group (10 rows) left out of the fairness figures: too few fit rows"
     assert note in repr(found) and note in found._repr_html_()
+
+
+def test_changes_needed_count_updates_that_keep_all_constraints():
+    data = make_biased(300, random_state=0)
+    model = LogisticRegression().fit(data.data, data.target)
+    update = quick_control(model, constraints="demographic parity >= 0.8 and minimum rate >= 0.5")
+    found = compare([update], data.data, data.target, sensitive_features=data.sensitive_features)
+    figures = found.frontiers["ControlledDebiaser"].frame()
+    needed = found.changes_needed([0.1])[0.1]  # the base model reaches it, but not the other bound
+    assert found.base_fairness > 0.1
+    is_kept = figures["minimum_rate"] >= 0.5
+    assert needed.iloc[0] == figures[is_kept]["change_rate"].min()
+    assert needed.iloc[0] >= needed["exact limit"] > 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pandas as pd
 import pytest
 
@@ -46,12 +48,29 @@ def test_options_that_contradict_each_other_are_refused(told, message):
         _ = ConstraintOptions(**told).requirements
 
 
-def test_one_command_compares_one_constraint():
-    several = ConstraintOptions(constraint=["demographic parity >= 0.8 and minimum rate >= 0.3"])
-    with pytest.raises(InputError, match="takes one at a time"):
-        several.one("compare")
-    one = ConstraintOptions(constraint=["demographic parity difference <= 0.1"])
-    assert one.one("compare") == ("demographic_parity difference", 0.1)
+def test_compare_gives_several_constraints_to_every_method(folder, call, monkeypatch):
+    pytest.importorskip("duckdb")
+
+    class Compared:
+        failures: ClassVar = {}
+
+        def __init__(self, updates, *_):
+            self.constraints = {name: update.constraints for name, update in updates.items()}
+            compared.append(self)
+
+        def changes_needed(self, levels):
+            columns = pd.Index(["needs group", *levels], name="lowest selection rate")
+            return pd.DataFrame([[False, 0.1]], index=["ControlledDebiaser"], columns=columns)
+
+    compared = []
+    monkeypatch.setattr("commod.cli.compare._compare", Compared)
+    told = ("compare", "train.csv", *FIT[:6], "--method", "ControlledDebiaser")
+    both = ("--constraint", "minimum rate >= 0.3", "--constraint", "p-rule >= 0.6")
+    code, out, err = call(*told, *both)
+    assert code == 0, err
+    stated = MinimumRate(0.3) & DemographicParity(ratio=0.6)
+    assert compared[0].constraints == {"ControlledDebiaser": stated}
+    assert "Only updates that also keep demographic parity >= 0.6 are counted." in out + err
 
 
 def test_a_condition_goes_into_the_patch(folder, call):
@@ -97,3 +116,19 @@ def test_check_and_audit_measure_all_constraints_of_a_patch(folder, call):
         code, out, err = call(*told, "--constraint", "minimum rate >= 0.99")
         assert code == 1, err
         assert "is not kept" in out
+
+
+def test_debias_keeps_people_of_unknown_groups_on_request(folder, call):
+    pytest.importorskip("duckdb")
+    table = pd.read_csv("train.csv").head(900)
+    table.loc[::3, "race"] = None
+    table.to_csv("partly.csv", index=False)
+    told = ("debias", "partly.csv", *FIT, "--target-on", "fit_rows", "--at-least", "0.7")
+    code, _, err = call(*told)
+    assert code == 2 and "--unknown-groups ignore" in err
+    studies = ("--report", "partly.html", "--refits", "2", "--group-names", "black=B")
+    code, out, err = call(*told, "--unknown-groups", "ignore", *studies)
+    assert code == 0, err
+    assert "The group of 300 rows is not known" in out
+    assert "fairness rests on 600 people of known groups" in out
+    assert "rests on the 600 known rows" in Patch.load("p.json").content.reached.in_words

@@ -334,3 +334,15 @@ def test_bounds_beside_target_are_refused(written, target, parameter, message):
 def test_wrong_json_is_refused(data):
     with pytest.raises(InputError):
         constraint_from_json(data)
+
+
+def test_a_constraint_is_neither_true_nor_false():
+    one, other = DemographicParity(ratio=0.8), MinimumRate(0.3)
+    for both in (lambda: one and other, lambda: (one & other) or one, lambda: not one):
+        with pytest.raises(InputError, match="Join two of them with A & B"):
+            both()
+
+
+def test_a_decimal_comma_is_named():
+    with pytest.raises(InputError, match="a decimal has a point, not a comma"):
+        parse_constraint("demographic parity >= 0,8")

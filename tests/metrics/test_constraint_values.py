@@ -309,3 +309,14 @@ def test_an_undefined_value_meets_nothing():
     assert MinimumTruePositiveRate(0).is_met([1, 1, 1, 1], [0, 0, 1, 1], **people)
     with pytest.raises(InputError, match="has no bound"):
         Parity("accuracy").is_met([1, 1, 1, 1], [0, 0, 1, 1], **people)
+
+
+def test_a_condition_reads_its_own_column_and_no_other():
+    within = DemographicParity(ratio=0.8).within("unit", min_rows=1)
+    people = {"sensitive_features": list("abab"), "control_features": None}
+    columns = {"unit": [1, 1, 2, 2], "income": [1.0, None, 2.0, None]}
+    assert within.value(None, [1, 1, 1, 0], **people | {"control_features": columns}) == 0
+    for other in ({"band": [1, 1, 1, 1]}, pd.Series([1, 1, 1, 1], name="band")):
+        with pytest.raises(InputError, match="no column 'unit'; it has band"):
+            within.value(None, [1, 1, 1, 0], **people | {"control_features": other})
+    assert within.value(None, [1, 1, 1, 0], **people | {"control_features": [1, 1, 1, 1]}) == 0.5

@@ -7,10 +7,22 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from commod import COMMOD, ControlledDebiaser, audit, audit_frame, metrics
-from commod.constraints import DemographicParity, MinimumRate
+from commod import (
+    COMMOD,
+    ControlledDebiaser,
+    ScoreColumn,
+    audit,
+    audit_frame,
+    compare,
+    frontier,
+    metrics,
+    stability,
+)
+from commod.constraints import DemographicParity, MinimumRate, MinimumTruePositiveRate
 from commod.datasets import make_biased
 from commod.exceptions import InputError
+from commod.rivals import LPP
+from commod.updates._expectation_text import smallest_cell_text
 from commod.updates._unknown_groups import proven_limit
 from quick_updates import quick_control
 
@@ -290,3 +302,101 @@ def test_an_audit_of_a_frame_counts_the_same(ignoring, people, partly_known):
     assert counted.changes == whole.changes
     assert counted.unknown_groups == whole.unknown_groups
     assert [group.n for group in counted.groups] == [group.n for group in whole.groups]
+
+
+# -- found by trying -------------------------------------------------------------------------------
+
+
+def test_few_rows_of_unknown_groups_are_in_no_total(model, people):
+    groups = people.sensitive_features.astype(object).copy()
+    groups[:3] = None
+    update = quick_control(model, unknown_groups="ignore")
+    update.fit(people.data, people.target, sensitive_features=groups)
+    decisions = update.predict(people.data)
+    changed = decisions[3:] != model.predict(people.data[3:])
+    assert update.n_rows_ == len(groups) - 3
+    assert update.n_gains_ + update.n_losses_ == changed.sum()
+    assert update.accuracy_ == np.mean(decisions[3:] == people.target[3:])
+    assert np.isnan(update.unknown_interval_["worst_case"]).all()
+    assert "The group of 3 rows is not known. No figure and no total" in update.status_
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_empty_texts_are_not_taken_for_a_group(model, people, blank):
+    groups = people.sensitive_features.astype(object).copy()
+    groups[:100] = blank
+    update = quick_control(model, unknown_groups="ignore")
+    with pytest.raises(InputError, match="Replace such texts by None"):
+        update.fit(people.data, people.target, sensitive_features=groups)
+
+
+def test_a_patch_is_verified_where_groups_are_partly_known(ignoring, people, partly_known):
+    assert ignoring.to_patch().verify(people.data, partly_known).passed
+
+
+def test_refits_keep_rows_of_unknown_groups(ignoring, people, partly_known):
+    found = stability(
+        ignoring, people.data, people.target, sensitive_features=partly_known, n_refits=2
+    )
+    assert len(found.frame()) > 0
+
+
+def test_compare_says_why_it_refuses_unknown_groups(model, people, partly_known):
+    methods = [quick_control(model, unknown_groups="ignore"), LPP(model)]
+    with pytest.raises(InputError, match="or use commod"):
+        compare(methods, people.data, people.target, sensitive_features=partly_known)
+
+
+def test_a_frontier_of_probabilities_is_measured_on_known_people(model, people):
+    names = sorted(set(people.sensitive_features))
+    given = {"sensitive_probabilities": pd.DataFrame(people.proba_sensitive, columns=names)}
+    new = make_biased(1200, random_state=2)
+    measured = {"X_eval": new.data, "y_eval": new.target}
+    known = {"sensitive_features_eval": new.sensitive_features}
+    update = quick_control(model, target=0.8)
+    curve = frontier(
+        update, people.data, people.target, targets=[0.8], **given, **measured, **known
+    )
+    fitted = curve.select(target=curve.frame()["fairness"].max())
+    alone = quick_control(model, target=0.8).fit(people.data, people.target, **given)
+    assert fitted.base_fairness_ == alone.base_fairness_
+    decisions = fitted.predict(new.data)
+    value = metrics.p_rule(None, decisions, sensitive_features=new.sensitive_features)
+    assert curve.frame()["fairness"].max() == value
+    with pytest.raises(InputError, match="as X_eval, y_eval and sensitive_features_eval"):
+        frontier(update, people.data, people.target, **given)
+    with pytest.raises(InputError, match="LPP needs the group of each person"):
+        frontier(LPP(model), people.data, people.target, **given, **measured, **known)
+
+
+def test_other_studies_refuse_probabilities_with_a_way_out(model, people):
+    given = {"sensitive_probabilities": people.proba_sensitive}
+    update, rows = quick_control(model), (people.data, people.target)
+    with pytest.raises(InputError, match=r"Use commod\.frontier for ControlledDebiaser alone"):
+        compare([update], *rows, **given)
+    with pytest.raises(InputError, match="unknown_groups='ignore'"):
+        stability(update, *rows, **given)
+    with pytest.raises(InputError, match="unknown_groups='ignore'"):
+        audit(people.target, people.target, **given)
+
+
+def test_the_smallest_cell_is_one_that_a_constraint_compares(model, people):
+    X = pd.DataFrame(people.data).add_prefix("x")
+    X["score"] = model.predict_proba(people.data)[:, 1]
+    X["unit"] = np.where(np.arange(len(X)) % 10, "large", "small")
+    X["band"] = np.where(np.arange(len(X)) % 9, "wide", "narrow")
+    constraint = DemographicParity(ratio=0.1).within("unit", min_rows=20)
+    constraint &= MinimumTruePositiveRate(0.1).within("band", min_rows=10)
+    update = quick_control(ScoreColumn("score"), constraints=constraint)
+    problem = update._prepare(X, people.target, people.sensitive_features, None, None)
+    groups, label = people.sensitive_features, people.target == 1
+    sizes = [
+        ((X["unit"] == unit) & (groups == group)).sum()
+        for unit, group in itertools.product(("small", "large"), set(groups))
+    ] + [
+        ((X["band"] == band) & (groups == group) & label).sum()
+        for band, group in itertools.product(("narrow", "wide"), set(groups))
+    ]
+    text = smallest_cell_text(problem).named
+    assert f"has {min(sizes)} rows" in text
+    assert ("unit" in text) != ("band" in text)

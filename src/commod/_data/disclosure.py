@@ -9,7 +9,8 @@ The rates of a group with fewer than FEWEST_DESCRIBED people are not shown: they
 decision of a single person. If these people were in the totals, anybody could compute the hidden
 figures: the total minus the groups that are shown. So they are in no total either. A fit and an
 audit hide the same groups; otherwise the difference between their totals would reveal them. An
-audit depends on the number of these people only, and on nothing else about them.
+audit depends on the number of these people only, and on nothing else about them. The same holds for
+people whose group is not known, where they are so few.
 """
 
 from __future__ import annotations
@@ -39,3 +40,21 @@ def hidden_groups(sizes: NDArray[np.integer], is_compared: NDArray[np.bool_]) ->
     """
     hidden = (sizes < FEWEST_DESCRIBED) & ~is_compared
     return np.zeros_like(hidden) if hidden.all() else hidden
+
+
+def in_totals(
+    codes: NDArray[np.integer], is_hidden: NDArray[np.bool_], n_unknown: int
+) -> NDArray[np.bool_]:
+    """Return which rows count in totals, shape (n,): neither hidden groups nor few unknown people.
+
+    `codes` (n,) number the groups; −1 is an unknown one. `is_hidden` (n_groups,) comes from
+    `hidden_groups`. `n_unknown` people have no known group; the rows may be counts of people.
+
+    Examples
+    --------
+    >>> codes, is_hidden = np.array([0, 1, -1]), np.array([False, True])
+    >>> in_totals(codes, is_hidden, 7).tolist(), in_totals(codes, is_hidden, 1).tolist()
+    ([True, False, True], [True, False, False])
+    """
+    hides_unknown = 0 < n_unknown < FEWEST_DESCRIBED
+    return np.asarray(~np.append(is_hidden, hides_unknown)[codes])  # −1 is the last entry

@@ -77,8 +77,28 @@ def read_groups(sensitive_features: Any, n_rows: int, unknown: str = "error") ->
 
     Only groups that occur are listed, in sorted order. A label is the value itself, or a tuple of
     values for several columns. Missing values are refused. With `unknown` "ignore", a row that
-    misses one of its values has the code −1. Groups that are read already are returned as they are.
+    misses one of its values has the code −1, and empty texts are refused: it is not clear whether
+    they mean "missing". Groups that are read already are returned as they are.
     """
+    groups = read_groups_or_unknown(sensitive_features, n_rows, unknown)
+    if unknown == "ignore":
+        _check_no_blank(groups)
+    return groups
+
+
+def _check_no_blank(groups: Groups) -> None:
+    values = (v for g in groups.labels for v in (g if isinstance(g, tuple) else (g,)))
+    blank = next((v for v in values if isinstance(v, str) and not v.strip()), None)
+    if blank is not None:
+        raise InputError(
+            f"sensitive_features has the group {blank!r}, and unknown_groups='ignore' keeps only "
+            "None, NaN and NA without a group. Replace such texts by None, or give them a name.",
+            parameter="sensitive_features",
+        )
+
+
+def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = "ignore") -> Groups:
+    """Return the sensitive group of each row, −1 where it is missing and `unknown` is "ignore"."""
     if isinstance(sensitive_features, Groups):
         is_stated = sensitive_features.probabilities is not None
         name = "sensitive_probabilities" if is_stated else "sensitive_features"
@@ -110,7 +130,7 @@ def read_groups(sensitive_features: Any, n_rows: int, unknown: str = "error") ->
 
 
 def _missing_groups(n_missing: int, n_rows: int) -> InputError:
-    text = f"sensitive_features has {n_of(n_missing, 'missing value')} in {n_rows} rows."
+    text = f"sensitive_features has {n_of(n_missing, 'missing value')} in {n_rows:,} rows."
     if n_missing == n_rows:
         return InputError(
             f"{text} No group is known, so no rate can be measured. Pass groups, or probabilities "

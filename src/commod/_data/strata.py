@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -18,16 +19,50 @@ from commod.exceptions import InputError, InputTypeError
 UNNAMED = "control_features"  # the name of a column that has none
 
 
-def read_control_features(control_features: Any, n_rows: int) -> dict[str, Groups]:
-    """Return the strata of each column of `control_features` by its name.
+@dataclass(frozen=True)
+class ControlFeatures:
+    """Columns that people may be compared within, by name. A column is read where it is needed."""
+
+    values: dict[str, Any]
+    n_rows: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns; that of a column without a name is UNNAMED."""
+        return tuple(self.values)
+
+    def strata(self, name: str) -> Groups:
+        """Return the stratum of each row in the column `name`.
+
+        A column without a name is taken for it.
+
+        Examples
+        --------
+        >>> columns = read_control_features({"unit": ["a", "b"], "band": [1, None]}, 2)
+        >>> columns.strata("unit").labels
+        ('a', 'b')
+        >>> columns.strata("units")
+        Traceback (most recent call last):
+        commod.exceptions.InputError: control_features has no column 'units'; it has unit, band. Did
+        you mean 'unit'?
+        """
+        known = UNNAMED if self.names == (UNNAMED,) else name
+        if known not in self.values:
+            raise InputError(
+                f"control_features has no column {name!r}; it has {list_names(self.names)}."
+                f"{did_you_mean(name, self.names)}",
+                parameter="control_features",
+            )
+        return read_stratum_column(self.values[known], self.n_rows, known)
+
+
+def read_control_features(control_features: Any, n_rows: int) -> ControlFeatures:
+    """Return the columns of `control_features`.
 
     A column is a series, an array (n,), an array (n, 1), or one of a frame or a dict. A column
     without a name is called "control_features".
     """
-    return {
-        name: read_stratum_column(values, n_rows, name)
-        for name, values in _columns(control_features).items()
-    }
+    return ControlFeatures(_columns(control_features), n_rows)
 
 
 def _columns(control_features: Any) -> dict[str, Any]:
@@ -107,31 +142,7 @@ def refuse_missing(n_missing: int, n_rows: int, place: str, parameter: str) -> N
     if n_missing:
         raise InputError(
             f"{place} has {n_of(n_missing, 'missing value')} in {n_rows:,} rows, and people are "
-            "compared within its values. Give them a value of their own, e.g. with "
-            "fillna('unknown'), or drop these rows.",
+            "compared within its values. Give them a value of their own, such as 'unknown', or "
+            "drop these rows.",
             parameter=parameter,
         )
-
-
-def stratum_column(columns: dict[str, Groups], name: str) -> Groups:
-    """Return the strata of the column `name`; where there is one column, it is that one.
-
-    Examples
-    --------
-    >>> columns = read_control_features({"unit": ["a", "b"], "band": [1, 1]}, 2)
-    >>> stratum_column(columns, "unit").labels
-    ('a', 'b')
-    >>> stratum_column(columns, "units")
-    Traceback (most recent call last):
-    commod.exceptions.InputError: control_features has no column 'units'; it has unit, band. Did you
-    mean 'unit'?
-    """
-    if name in columns:
-        return columns[name]
-    if len(columns) == 1:
-        return next(iter(columns.values()))
-    raise InputError(
-        f"control_features has no column {name!r}; it has {list_names(list(columns))}."
-        f"{did_you_mean(name, columns)}",
-        parameter="control_features",
-    )

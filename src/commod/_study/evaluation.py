@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from commod._data.base_model import BaseScores
 from commod._data.codes import plain
-from commod._data.disclosure import FEWEST_DESCRIBED
+from commod._data.disclosure import FEWEST_DESCRIBED, in_totals
 from commod._data.groups import read_groups
 from commod._data.labels import check_length, distinct_labels, read_labels
 from commod._data.tables import check_same_rows, n_rows_of
@@ -146,10 +146,10 @@ class EvaluationRows:
             "n_losses": n_losses,
             "limit": limit / len(self),
             **self._outscoring(after),
-            **self._standing_values(after),
+            **self.standing_values(after),
         }
 
-    def _standing_values(self, after: Decisions) -> dict[str, float]:
+    def standing_values(self, after: Decisions) -> dict[str, float]:
         """Return the metrics of the constraints that stand, by their names."""
         values = self._compared.standing_values(after) if self.standing else ()
         names = (one.constraint.name for one in self.standing)
@@ -336,6 +336,7 @@ def read_evaluation_rows(
     position = {label: i for i, label in enumerate(compared)}
     numbers = np.array([position.get(label, -1) for label in groups.labels], dtype=np.intp)
     is_hidden = (numbers < 0) & (groups.sizes < FEWEST_DESCRIBED)
+    counted = in_totals(groups.codes, is_hidden, int((~groups.is_known).sum()))
     group, label = np.append(numbers, -1)[groups.codes], _read_true_labels(update, rows.y, n)
     constraints = update.stated().constraints
     return EvaluationRows(
@@ -346,7 +347,7 @@ def read_evaluation_rows(
         n_groups=len(compared),
         gain_raises=bool(update.favorable_label_ == update.pos_label_),
         n_groups_left_out=int((numbers < 0).sum()),
-        in_totals=~np.append(is_hidden, False)[groups.codes] if is_hidden.any() else EVERYBODY,
+        in_totals=EVERYBODY if counted.all() else counted,
         outcome=label_text(None, plain(update.pos_label_)),
         scores=base.for_positive.scores,
         standing=update.standing(),

@@ -16,6 +16,7 @@ from commod._text.outscoring import has_interval, outscoring_text, true_shares_t
 from commod._text.phrases import (
     MAX_CHANGED,
     at_bound,
+    capitalised,
     codes_text,
     distinct,
     distinct_pair,
@@ -35,6 +36,7 @@ __all__ = [
     "NOT_KNOWN",
     "Table",
     "at_bound",
+    "capitalised",
     "codes_text",
     "count",
     "did_you_mean",

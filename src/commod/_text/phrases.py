@@ -27,6 +27,17 @@ def plural(n: float, noun: str) -> str:
     return noun if n == 1 else _IRREGULAR.get(noun, f"{noun}s")
 
 
+def capitalised(sentence: str) -> str:
+    """Return a sentence with a capital first letter; all other letters stay.
+
+    Examples
+    --------
+    >>> capitalised("lowest TPR of label 1")
+    'Lowest TPR of label 1'
+    """
+    return sentence[:1].upper() + sentence[1:]
+
+
 def n_of(n: float, noun: str) -> str:
     """Return a number of things.
 

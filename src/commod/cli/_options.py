@@ -54,6 +54,7 @@ CONSTRAINT_TEXT_SETTINGS: dict[str, Any] = {
     "false_positive_rate_parity, minimum_rate and more. Without a bound, state --at-least or "
     "--at-most. Can be repeated: all hold at once. \\[default: demographic_parity]",
 }
+UNKNOWN_GROUPS_HELP = "People whose group is missing: error, or ignore (no group has them)."
 Files = Annotated[
     list[str],
     typer.Argument(help="CSV, TSV or Parquet files, or a pattern in quotes. Text may be .gz."),
@@ -278,15 +279,14 @@ class ConstraintOptions(TargetOptions):
             )
         return stated
 
-    def one(self, command: str) -> tuple[str, float | None]:
-        """Return the name of the constraint and its bound; refuse several constraints."""
+    def constraints_and_target(self) -> dict[str, Any]:
+        """Return the parameters `constraints` and `target`; several constraints state bounds."""
+        from commod.constraints import AllOf
+
         parts = self.requirements.parts
         if len(parts) > 1:
-            raise InputError(
-                f"--constraint states {len(parts)} constraints, and commod {command} takes one at "
-                f"a time. Run it once for each: {parts[0].text!r}."
-            )
-        return parts[0].constraint.name, parts[0].bound
+            return {"constraints": AllOf(parts), "target": None}
+        return {"constraints": parts[0].constraint.name, "target": parts[0].bound}
 
     def labels(self, known: list[Any], default: Any = None) -> dict[str, Any]:
         """Return `pos_label` and `favorable_label`, out of `known`.

@@ -73,7 +73,7 @@ class LoadedRows:
     def with_group_names(self, names: NameOptions) -> LoadedRows:
         """Return the rows with the groups under the names that the user gives them."""
         frame = self.groups.to_frame() if isinstance(self.groups, pd.Series) else self.groups
-        known = {name: frame[name].unique().tolist() for name in frame}
+        known = {name: frame[name].dropna().unique().tolist() for name in frame}
         given = names.groups(known)
         if given is None:
             return self
@@ -119,6 +119,11 @@ class TableReader:
     def cost(self) -> str | None:
         """Return the column of the cost of changes, if the command has an option for it."""
         return getattr(self.columns, "change_cost", None)
+
+    @property
+    def keeps_unknown(self) -> bool:
+        """Return whether rows without a group are kept."""
+        return getattr(self.columns, "unknown_groups", "error") == "ignore"
 
     def read(self) -> LoadedRows:
         """Return the rows; everything is checked before it is used."""
@@ -233,6 +238,8 @@ class TableReader:
         if self.identifier is not None:
             frame.index = _row_identifiers(frame[self.identifier])
         known = [*people, *filter(None, [self.model.score_column, self.cost])]
+        if self.keeps_unknown:
+            known = [name for name in known if name not in self.columns.sensitive]
         if self.columns.drop_missing:
             frame = self._drop_incomplete(frame, known)
         for name in known:
@@ -241,9 +248,15 @@ class TableReader:
                 raise InputError(
                     f"Column {name!r} is missing in {n_missing:,} of {len(frame):,} rows, but "
                     "labels, groups, scores and costs must be known. Fill it in, or drop such rows "
-                    "with --drop-missing."
+                    f"with --drop-missing.{self._way_to_keep(name)}"
                 )
         return frame
+
+    def _way_to_keep(self, name: str) -> str:
+        """Return how to keep rows without a group, where the command can."""
+        if name not in self.columns.sensitive or not hasattr(self.columns, "unknown_groups"):
+            return ""
+        return " To keep people of unknown groups, pass --unknown-groups ignore."
 
     def _drop_incomplete(self, frame: pd.DataFrame, known: Sequence[str]) -> pd.DataFrame:
         kept = frame[list(known)].notna().all(axis=1)
@@ -318,15 +331,16 @@ def check_test_size(test_size: float) -> None:
 def check_group_not_determined(rows: LoadedRows) -> None:
     """Refuse a column that determines the group: the patch would hold the sensitive feature."""
     from commod._data.columns import iter_columns
-    from commod._data.groups import read_groups
+    from commod._data.groups import read_groups_or_unknown
     from commod._data.proxies import ProxyTest
 
-    test = ProxyTest(read_groups(rows.groups, len(rows)).codings)
+    groups = read_groups_or_unknown(rows.groups, len(rows))
+    test = ProxyTest(groups.take(groups.is_known).codings)
     score = getattr(rows.estimator, "name", None)
     for column in iter_columns(rows.X, skip=rows.locked):
         if column.name in rows.locked or column.name == score:
             continue
-        if test.determines(column):
+        if test.determines(column.take(groups.is_known)):
             raise InputError(
                 f"Column {column.name!r} determines the sensitive group, so a patch that reads it "
                 f"would hold the sensitive feature. Leave it out: --ignore {column.name!r}."

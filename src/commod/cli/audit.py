@@ -41,9 +41,7 @@ class AuditColumns(options.PeopleOptions):
     score_is_for: str | None = option(
         None, help="Label that high scores predict. \\[default: the larger label]"
     )
-    unknown_groups: str = option(
-        "error", help="People whose group is missing: error, or ignore (no group has them)."
-    )
+    unknown_groups: str = option("error", help=options.UNKNOWN_GROUPS_HELP)
 
     @property
     def parameters(self) -> dict[str, str | None]:

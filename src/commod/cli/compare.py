@@ -57,30 +57,33 @@ def command(
     from commod.cli import _rows
 
     printer = Printer(output)
-    name, target = constraint.one("compare")
+    stated = constraint.requirements
+    constraints = constraint.constraints_and_target()["constraints"]
     _rows.check_test_size(test_size)
     _check_methods(method or [])
     written = [(output.out, (".csv",)), (output.picture, PICTURES)]
     check_outputs(written, output.force, inputs=[*files, model.model])
-    conditions = constraint.requirements.columns
-    rows = _rows.TableReader(files, columns, model, table, printer, conditions).read()
+    rows = _rows.TableReader(files, columns, model, table, printer, stated.columns).read()
     fit_rows, test_rows = rows.split(test_size, seed)
     updates = _updates(
         rows,
         method,
-        constraints=name,
+        constraints=constraints,
         threshold=model.threshold,
         random_state=seed,
         **constraint.labels(rows.labels),
     )
     is_held_out = bool(test_size)
     comparison = _compare(updates, fit_rows, test_rows if is_held_out else None, printer)
-    needed = comparison.changes_needed(None if target is None else [target])
+    needed = comparison.changes_needed(None if stated.bounds[0] is None else [stated.bounds[0]])
     _print(printer, needed, f"{len(test_rows):,} {'rows held out' if is_held_out else 'fit rows'}")
+    if standing := [part.text for part in stated.parts[1:]]:
+        printer.note(f"Only updates that also keep {' and '.join(standing)} are counted.")
     _write(comparison, output, printer)
     printer.json(
         {
             "metric": needed.columns.name,
+            "standing": [part.text for part in stated.parts[1:]],
             "changes_needed": _records(needed),
             "failures": comparison.failures,
         }

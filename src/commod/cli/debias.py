@@ -47,6 +47,7 @@ class DebiasColumns(options.ColumnOptions):
         "feature. \\[default: the distance of the score from the threshold]",
         is_column=True,
     )
+    unknown_groups: str = option("error", help=options.UNKNOWN_GROUPS_HELP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +96,6 @@ class DebiasConstraint(options.ConstraintOptions):
             "direction": self.direction,
             "confidence": self.confidence,
         }
-
-    def constraints_and_target(self) -> dict[str, Any]:
-        """Return the parameters `constraints` and `target`; several constraints state bounds."""
-        from commod.constraints import AllOf
-
-        parts = self.requirements.parts
-        if len(parts) > 1:
-            return {"constraints": AllOf(parts), "target": None}
-        return {"constraints": parts[0].constraint.name, "target": parts[0].bound}
 
     @property
     def direction(self) -> str:
@@ -208,6 +200,7 @@ def command(
         fit_rows_are_new=model.fit_rows_are_new,
         **search.parameters(),
         min_group_size=min_group_size,
+        unknown_groups=columns.unknown_groups,
         random_state=seed,
         **parameters,
         **constraint.labels(rows.labels),
@@ -287,6 +280,7 @@ def _audit(
             rows=_rows_text(update, held_out),
             title=f"What the update changes in {', '.join(rows.files[:3])}",
             min_group_size=update.min_group_size,
+            unknown_groups=update.unknown_groups,
         )
 
 

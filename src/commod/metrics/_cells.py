@@ -88,12 +88,14 @@ def _check_strata(constraint: Constraint, is_kept: BoolArray, smallest: NDArray[
     n_kept = int(is_kept.sum())
     needed = "every group" if within.over == "average" else n_of(constraint.min_groups, "group")
     if not n_kept:
+        which = "second largest" if constraint.min_groups > 1 else "largest"
+        most = f"the {which} group of a stratum has"
         second = np.sort(smallest, axis=1)[:, -min(constraint.min_groups, smallest.shape[1])]
         raise InputError(
             f"within={within.column!r} leaves nothing to compare: none of its "
             f"{n_of(len(is_kept), 'stratum')} has {needed} with at least "
-            f"min_rows={within.min_rows} rows that count (the largest stratum has "
-            f"{int(second.max())}). Merge values of the column, or lower min_rows.",
+            f"min_rows={within.min_rows} rows that count; {most} "
+            f"{int(second.max()):,} at most. Merge values of the column, or lower min_rows.",
             parameter="constraints",
         )
     if n_kept > MAX_STRATA:

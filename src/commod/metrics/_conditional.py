@@ -8,14 +8,12 @@ from typing import Any
 
 from commod._data.decisions import GroupedDecisions, read_decisions
 from commod._data.groups import Groups
-from commod._data.strata import UNNAMED, read_control_features, stratum_column
+from commod._data.strata import UNNAMED, ControlFeatures, read_control_features
 from commod._data.tables import check_same_rows
 from commod.exceptions import InputError
 from commod.metrics._cells import CellTable, Strata, strata_of, worst_value
 from commod.metrics._constraint import Constraint, missing_labels
 from commod.metrics._constraint_text import Within
-
-Columns = dict[str, Groups]
 
 
 def read_rows(
@@ -25,7 +23,7 @@ def read_rows(
     pos_label: Any,
     sample_weight: Any = None,
     control_features: Any = None,
-) -> tuple[GroupedDecisions, Columns | None]:
+) -> tuple[GroupedDecisions, ControlFeatures | None]:
     """Return checked decisions, and the control features by name; None where there are none."""
     rows = read_decisions(y_true, y_pred, sensitive_features, pos_label, sample_weight)
     if control_features is None:
@@ -35,7 +33,7 @@ def read_rows(
 
 
 def strata_on_rows(
-    constraint: Constraint, rows: GroupedDecisions, columns: Columns | None
+    constraint: Constraint, rows: GroupedDecisions, columns: ControlFeatures | None
 ) -> Strata | None:
     """Return the strata of a constraint; None where it has no condition."""
     if rows.outcomes is None and constraint.needs_labels:
@@ -46,7 +44,7 @@ def strata_on_rows(
 
 
 def values_by_stratum(
-    constraint: Constraint, rows: GroupedDecisions, columns: Columns | None
+    constraint: Constraint, rows: GroupedDecisions, columns: ControlFeatures | None
 ) -> dict[Hashable, float]:
     """Return the value in each stratum by its label; NaN where too few groups are compared."""
     if rows.outcomes is None and constraint.needs_labels:
@@ -67,30 +65,31 @@ def values_by_stratum(
     return values
 
 
-def within_columns(constraint: Constraint, columns: Columns | None) -> Constraint:
+def within_columns(constraint: Constraint, columns: ControlFeatures | None) -> Constraint:
     """Return the constraint within the one column of control features that is passed.
 
     A constraint that has a condition stays as it is. Every group that occurs in a stratum counts.
     """
     if columns is None or constraint.within is not None:
         return constraint
-    if len(columns) != 1:
+    if len(columns.names) != 1:
         raise InputError(
-            f"control_features has {len(columns)} columns, and a constraint without a condition "
-            "does not say which one is meant. Pass one column. Combine several into one first.",
+            f"control_features has {len(columns.names)} columns, and a constraint without a "
+            "condition does not say which one is meant. Pass one column. Combine several into one "
+            "first.",
             parameter="control_features",
         )
-    return constraint.conditional(Within(next(iter(columns)), min_rows=1))
+    return constraint.conditional(Within(columns.names[0], min_rows=1))
 
 
-def _column_of(within: Within, columns: Columns | None) -> Groups:
-    if not columns:
+def _column_of(within: Within, columns: ControlFeatures | None) -> Groups:
+    if columns is None:
         raise InputError(
             f"The constraint compares people within {within.column!r}, but control_features is "
             f"missing. Pass that column: control_features=data[{within.column!r}].",
             parameter=UNNAMED,
         )
-    return stratum_column(columns, within.column)
+    return columns.strata(within.column)
 
 
 def _strata(constraint: Constraint, rows: GroupedDecisions, column: Groups) -> Strata:

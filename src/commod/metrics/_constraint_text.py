@@ -261,7 +261,9 @@ class _Reader:
         words = []
         while self.tokens and self.tokens[0][0] == "word" and self.tokens[0][1].lower() != "within":
             if _NUMBER.fullmatch(self.tokens[0][1]):
-                raise self._error(f"has a number without a sign. {_EXAMPLE}")
+                raise self._error(
+                    "has a number without a sign; a decimal has a point, not a comma. " + _EXAMPLE
+                )
             words += re.split(r"[_\-\s]+", self._take()[1].lower())
         name = " ".join(_LONG.get(word, word) for word in words if word)
         if name in _SPOKEN:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.decisions import GroupedDecisions, read_decisions
+from commod._data.strata import ControlFeatures
 from commod.metrics._cells import CellTable, Strata
 from commod.metrics._conditional import (
-    Columns,
     read_rows,
     strata_on_rows,
     values_by_stratum,
@@ -362,7 +362,7 @@ def fairness_by_stratum(
 
 def _read_constraint(
     constraints: ConstraintLike, y_true: Any, y_pred: Any, *people: Any
-) -> tuple[Constraint, GroupedDecisions, Columns | None]:
+) -> tuple[Constraint, GroupedDecisions, ControlFeatures | None]:
     """Return the constraint with its condition, the checked rows and the control features."""
     constraint = get_constraint(constraints)
     rows, columns = read_rows(y_true if constraint.needs_labels else None, y_pred, *people)
@@ -370,7 +370,7 @@ def _read_constraint(
 
 
 def value_on_rows(
-    constraint: Constraint, rows: GroupedDecisions, columns: Columns | None = None
+    constraint: Constraint, rows: GroupedDecisions, columns: ControlFeatures | None = None
 ) -> float:
     """Return the value of a constraint on checked rows; `columns` holds the control features."""
     strata = strata_on_rows(constraint, rows, columns)

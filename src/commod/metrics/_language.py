@@ -17,22 +17,11 @@ from commod.metrics._constraint import Constraint, constraint_of
 from commod.metrics._constraint_text import FPR, TPR, Comparing, Within, find_form
 from commod.metrics._constraint_words import demand_text
 from commod.metrics._fairness import value_on_rows
+from commod.metrics._immutable import Immutable
 from commod.metrics._measures import MEASURES
 
 Bound = float | EllipsisType | None
 _COMPLEMENTS = {"false negative rate": TPR, "true negative rate": FPR}  # 1 minus the rate
-
-
-class Immutable:
-    """Refuse every change of an attribute after the object is made."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(
-            f"{type(self).__name__} cannot be changed, as others may use it. Make a new one."
-        )
-
-    def __delattr__(self, name: str) -> None:
-        self.__setattr__(name, None)
 
 
 class FairnessConstraint(Immutable):

@@ -278,7 +278,7 @@ class Patch:
         X : table of shape (n, n_features)
             The fit rows of the update; in other rows a category may be rare.
         sensitive_features : array-like of shape (n,) or (n, n_sensitive)
-            The group of each row.
+            The group of each row. Rows without one are left out of the checks on groups.
         estimator : classifier, default=None
             The base model, to compare its fingerprint.
         """

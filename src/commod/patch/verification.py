@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commod._data.base_model import base_classes, base_scores
 from commod._data.columns import Column, iter_columns
 from commod._data.disclosure import MIN_CATEGORY_SIZE
-from commod._data.groups import Groups, read_groups
+from commod._data.groups import Groups, read_groups_or_unknown
 from commod._data.proxies import ProxyTest
 from commod._data.tables import check_same_rows, n_rows_of
 from commod._statistics.score_map import ramp_ends
@@ -64,8 +64,11 @@ def verify_against(
     """Check that a patch fits the data and holds nothing that it must not hold."""
     check_same_rows({"X": X, "sensitive_features": sensitive_features})
     read = {column.name: column for column in iter_columns(X, unread=[])}
-    groups = read_groups(sensitive_features, n_rows_of(X))
+    # nobody knows how columns go together with unknown groups
+    groups = read_groups_or_unknown(sensitive_features, n_rows_of(X))
+    known, is_known = groups.take(groups.is_known), groups.is_known
     columns = {name: c for name, c in read.items() if name != content.base.score}
+    of_known = {name: column.take(is_known) for name, column in columns.items()}
     checked = [
         "no value of the sensitive features",
         f"no value, bin or long number that fewer than {MIN_CATEGORY_SIZE} people share",
@@ -74,9 +77,9 @@ def verify_against(
     ]
     problems = [
         *_columns(content, columns),
-        *_group_values(content, columns, groups),
+        *_group_values(content, of_known, known),
         *_own_values(content, columns),
-        *_determining_columns(content, columns, groups),
+        *_determining_columns(content, of_known, known),
         *_own_scores(content),
     ]
     if estimator is not None:

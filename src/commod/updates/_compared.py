@@ -170,11 +170,19 @@ class ComparedCells:
     @cached_property
     def is_compared(self) -> Mask:
         """Return the cells that a comparison depends on, (R, G)."""
-        used = np.zeros(self.table.shape, dtype=bool)
-        for one, _ in self.required(0.0, by_counts=True):
-            for table in one.tables:
-                used.flat[table.cells] = True
-        return used
+        return np.any(self.compared_by_each, axis=0)
+
+    @cached_property
+    def compared_by_each(self) -> list[Mask]:
+        """Return the cells that the comparisons of each constraint depend on, (R, G) each."""
+        masks = []
+        for comparisons in self.by_counts:
+            used = np.zeros(self.table.shape, dtype=bool)
+            for one in comparisons:
+                for table in one.tables:
+                    used.flat[table.cells] = True
+            masks.append(used)
+        return masks
 
     @cached_property
     def n_counted(self) -> Counts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from commod._text import n_of, shown, verb
+from commod._text import capitalised, n_of, shown, verb
 from commod.updates._compared import Standing
 from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
@@ -46,7 +46,7 @@ def standing_texts(update: Any, rows: str) -> Iterator[str]:
 
 def _goal(update: Any, one: Standing) -> str:
     metric = update.compared_text().metric_of(one.constraint)
-    return f"{metric[0].upper()}{metric[1:]} {one.constraint.sign} {one.bound:g}"
+    return f"{capitalised(metric)} {one.constraint.sign} {one.bound:g}"
 
 
 def other_texts(update: Any) -> Iterator[str]:

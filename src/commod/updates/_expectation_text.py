@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._text import most_change_text, n_of, shown
+from commod.metrics._constraint import Constraint
 from commod.updates._constraint_values import store_expected_values
 from commod.updates._expectation import Expectation, strictest_target
 from commod.updates._fitted_update import FittedUpdate
@@ -134,26 +136,39 @@ def _smallest_cell(problem: FitProblem) -> str:
 
 
 def smallest_cell_text(problem: FitProblem) -> GroupText:
-    """Return the size of the smallest cell in words; files get it without the name of the group."""
-    sizes = problem.compared.sizes
-    cell = int(np.where(problem.compared.is_compared, sizes, np.iinfo(np.int64).max).argmin())
-    size = f"has {n_of(int(sizes.flat[cell]), 'row')}"
-    name = _cell_name(problem, cell)
-    return GroupText(f"the smallest cell, {name}, {size}", f"the smallest cell {size}")
+    """Return the size of the smallest cell in words; files get it without the name of the group.
+
+    A cell is a group in a stratum of one constraint, with the true label where that counts.
+    """
+    size, name = min(_compared_cells(problem), key=lambda cell: cell[0])
+    few = f"fewer than {FEWEST_DESCRIBED} rows" if size < FEWEST_DESCRIBED else n_of(size, "row")
+    return GroupText(f"the smallest cell, {name}, has {few}", f"the smallest cell has {few}")
 
 
-def _cell_name(problem: FitProblem, cell: int) -> str:
-    """Return a cell in words: its group and, where it counts, its true label and strata."""
-    table = problem.compared.table
-    row, group = np.unravel_index(cell, table.shape)
+def _compared_cells(problem: FitProblem) -> Iterator[tuple[int, str]]:
+    """Yield the size of each cell that a constraint compares, and the cell in words."""
+    compared, table = problem.compared, problem.compared.table
+    for constraint, rows, used in zip(
+        table.constraints, table.rows, compared.compared_by_each, strict=True
+    ):
+        label = np.where(constraint.needs_labels, rows.label, -1)
+        keys = np.stack([rows.stratum, label], axis=1)
+        for stratum, value in np.unique(keys, axis=0).tolist():
+            lines = (keys == (stratum, value)).all(axis=1)
+            sizes = (compared.sizes * used)[lines].sum(axis=0)
+            for group in np.flatnonzero(used[lines].any(axis=0)).tolist():
+                yield int(sizes[group]), _cell_name(problem, constraint, group, stratum, value)
+
+
+def _cell_name(
+    problem: FitProblem, constraint: Constraint, group: int, stratum: int, label: int
+) -> str:
+    """Return a cell in words: its group and, where it counts, its stratum and true label."""
     compared = np.flatnonzero(problem.rows.is_large_group)
     name = f"group {shown(problem.rows.group_names[compared[group]])}"
-    for constraint, rows in zip(table.constraints, table.rows, strict=True):
-        stratum = int(rows.stratum[row])
-        if constraint.within is not None and stratum >= 0:
-            value = problem.rows.strata_of(constraint).labels[stratum]
-            name = f"{name} with {constraint.within.column} {shown(value)}"
-    label = int(table.rows[0].label[row])
+    if constraint.within is not None:
+        value = problem.rows.strata_of(constraint).labels[stratum]
+        name = f"{name} with {constraint.within.column} {shown(value)}"
     if label < 0:
         return name
     return f"{name} with a {'positive' if label else 'negative'} true label"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.disclosure import FEWEST_DESCRIBED, hidden_groups
+from commod._data.disclosure import FEWEST_DESCRIBED, hidden_groups, in_totals
 from commod._record import LeftOutGroup
 from commod._text import (
     MAX_LISTED_GROUPS,
@@ -59,13 +59,15 @@ def groups_left_out(rows: FitRows, positive: Decisions) -> tuple[LeftOutGroup, .
 def rows_in_totals(rows: FitRows) -> NDArray[np.bool_]:
     """Return which rows count in totals, shape (n,): all but those of hidden groups.
 
-    An audit hides the same groups. If the totals of a patch held their people, the difference
-    between the two would reveal the decisions and the true labels of these people.
+    Fewer than five people whose group is not known are hidden, too. An audit hides the same people.
+    If the totals of a patch held them, the difference between the two would reveal their decisions
+    and true labels.
     """
     if rows.probabilities is not None:
         return np.ones(len(rows), dtype=bool)  # it is not known who belongs to a hidden group
     is_hidden = hidden_groups(_sizes(rows), _is_covered(rows))
-    return ~np.append(is_hidden, False)[rows.groups.codes]  # −1 points at the last entry
+    n_unknown = int((~rows.groups.is_known & (rows.weight > 0)).sum())
+    return in_totals(rows.groups.codes, is_hidden, n_unknown)
 
 
 def _sizes(rows: FitRows) -> NDArray[np.intp]:
@@ -135,7 +137,7 @@ def left_out_text(
     """
     if not groups:
         return GroupText("", "")
-    n_hidden = int((~rows_in_totals(rows)).sum())
+    n_hidden = int((~rows_in_totals(rows) & rows.groups.is_known).sum())
     hidden = ""
     if n_hidden:
         n_rows = n_of(n_hidden, "row")

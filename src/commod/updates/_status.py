@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._solvers.search.annealing import RESTART_FACTOR
 from commod._solvers.search.rates import Caps
-from commod._text import MAX_CHANGED, most_change_text, n_of, verb
+from commod._text import MAX_CHANGED, capitalised, most_change_text, n_of, verb
 from commod.updates._compared import all_kept
 from commod.updates._constraint_values import standing_texts, strata_texts
 from commod.updates._expectation_text import expectation_texts, round_up
@@ -38,6 +38,13 @@ def sentences(
 
     `problem` has the rows that were measured. `test` is None without `confidence`.
     """
+    for sentence in _sentences(update, problem, fitted, test):
+        yield capitalised(sentence)  # the name of a metric may come first
+
+
+def _sentences(
+    update: Any, problem: FitProblem, fitted: FittedUpdate, test: PromiseTest | None
+) -> Iterator[str]:
     outcome, expectation = fitted.outcome, fitted.expectation
     metric, n_fit_rows = update.compared_text().metric, len(problem.rows)
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"

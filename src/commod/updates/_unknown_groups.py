@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from commod._data.disclosure import FEWEST_DESCRIBED
 from commod._solvers.search.rates import Cells
 from commod._statistics.unknown_groups import (
     UNDEFINED,
@@ -23,6 +24,7 @@ from commod._statistics.unknown_groups import (
     worst_interval,
 )
 from commod._text import n_of
+from commod.updates._fit_rows import FitRows
 from commod.updates._left_out import rows_in_totals
 from commod.updates._probable_cells import ProbableCells
 from commod.updates._problem import FitProblem
@@ -61,11 +63,18 @@ def store_unknown(update: Any, problem: FitProblem, decisions: Mask) -> None:
     }
 
 
+def _hides_unknown(rows: FitRows) -> bool:
+    """Return whether people of unknown groups are so few that no total counts them."""
+    return bool((~rows_in_totals(rows) & ~rows.groups.is_known).any())
+
+
 def _worst(problem: FitProblem, decisions: Mask) -> UnknownInterval:
     """Return between which values the metric lies, whatever the groups of unknown people are."""
     rows, constraint = problem.rows, problem.constraint
     if not constraint.is_simple:
         return UNDEFINED
+    if _hides_unknown(rows):
+        return UNDEFINED  # it would tell their decisions
     known, (group, n_groups) = rows.groups.is_known, rows.large_groups
     may_be_elsewhere = not rows.is_large_group.all()
     if rows.probabilities is not None:
@@ -127,7 +136,12 @@ def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     n_unknown = len(rows) - update.n_known_
     if not n_unknown:
         return
-    if rows.probabilities is None:
+    if _hides_unknown(rows):
+        yield (
+            f"The group of {n_of(n_unknown, 'row')} is not known. No figure and no total counts "
+            f"fewer than {FEWEST_DESCRIBED} such people."
+        )
+    elif rows.probabilities is None:
         yield (
             f"The group of {n_of(n_unknown, 'row')} is not known. The {metric} rests on the "
             f"{update.n_known_:,} known rows; changes, volume and accuracy count all {len(rows):,}."

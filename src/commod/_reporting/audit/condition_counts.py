@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.disclosure import in_totals
 from commod._data.groups import Groups
-from commod._data.strata import read_condition, read_control_features, stratum_column
+from commod._data.strata import read_condition, read_control_features
 from commod._reporting.audit.counts import DecisionCounts
 from commod._reporting.audit.people import AuditedPeople
 from commod.exceptions import InputError
@@ -73,9 +74,17 @@ class ConditionCounts:
             columns={name: replace(c, codes=c.codes[first]) for name, c in columns.items()},
         )
 
-    def without_groups(self, is_hidden: BoolArray) -> ConditionCounts:
-        """Return the lines of people outside hidden groups; `is_hidden` has shape (n_groups,)."""
-        kept = ~np.append(is_hidden, False)[self.group]  # −1: the last entry
+    def shown(
+        self, n_hidden: NDArray[np.int64] | None, n_unknown_hidden: int = 0
+    ) -> ConditionCounts:
+        """Return the lines of people who are not hidden.
+
+        `n_hidden` (n_groups,) counts those of hidden groups, `n_unknown_hidden` those whose group
+        is not known.
+        """
+        if n_hidden is None:
+            return self
+        kept = in_totals(self.group, n_hidden > 0, n_unknown_hidden)
         return ConditionCounts(
             group=self.group[kept],
             label=None if self.label is None else self.label[kept],
@@ -100,7 +109,7 @@ def read_conditions(
         return {}
     if control_features is not None:
         given = read_control_features(control_features, n_rows)
-        return {name: stratum_column(given, name) for name in names}
+        return {name: given.strata(name) for name in names}
     if X is None:
         raise InputError(
             f"The request compares people within {names[0]!r}, and that column is not known here. "

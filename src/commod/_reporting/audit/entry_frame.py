@@ -159,6 +159,7 @@ def audit_frame(
         n_undecided=summary.n_undecided,
         n_hidden=counted.n_hidden,
         unknown=counted.unknown,
+        n_unknown_hidden=counted.n_unknown_hidden,
     )
     evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
     evidence = replace(evidence, conditions=count_conditions(frame, roles, evidence))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
-from commod._data.disclosure import hidden_groups
+from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.groups import Groups
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
@@ -62,7 +62,8 @@ def audit(
     y_before: Any,
     y_after: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
+    sensitive_probabilities: Any = None,
     y_true: Any = None,
     scores_before: Any = None,
     scores_after: Any = None,
@@ -97,6 +98,9 @@ def audit(
         Decisions of the base model and of the update, as labels.
     sensitive_features : array-like of shape (n,) or (n, n_sensitive)
         The group of each row. Several columns mean their intersections.
+    sensitive_probabilities : default=None
+        Refused: an audit counts the people of each group. Pass `sensitive_features`, missing where
+        the group is not known, and ``unknown_groups="ignore"``.
     y_true : array-like of shape (n,), default=None
         True labels. Without them, errors are not counted.
     scores_before, scores_after : array-like of shape (n,), default=None
@@ -187,7 +191,7 @@ def audit(
     >>> [check.code for check in result.checks][:3]
     ['CM101', 'CM102', 'CM103']
     """
-    _check_explanation(explanation)
+    _refuse_probabilities(sensitive_probabilities)
     level = _read_level(level, explanation)
     check_settings(level, min_group_size, min_subgroup_size, unknown_groups)
     texts = {"rows": rows, "title": title, "created": created}
@@ -200,8 +204,7 @@ def audit(
     tables = {"X": X, "explanation.X": explained, "sensitive_features": sensitive_features}
     others = {"row_ids": row_ids, "control_features": control_features}
     check_same_rows({**tables, **decisions, **scores, **others})
-    defaults = None if explanation is None else explanation.request
-    X, scores = _with_explained(explanation, X, scores)
+    defaults, X, scores = _with_explained(explanation, X, scores)
     request = read_request(request, defaults, labels, has_labels=y_true is not None)
     named = request, group_names, unknown_groups
     everybody = read_people(decisions, scores, sensitive_features, *named)
@@ -224,7 +227,8 @@ def audit(
         stability=_read_stability(stability),
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
-        conditions=_count_conditions(everybody, conditions, shown_people.n_hidden),
+        n_unknown_hidden=shown_people.n_unknown_hidden,
+        conditions=_count_conditions(everybody, conditions, shown_people),
     )
     cells = SmallCellPoints(_card_lines(explanation), len(people))
     digest = DataDigest(everybody, conditions)
@@ -253,6 +257,17 @@ def audit(
 # Checking the inputs
 
 
+def _refuse_probabilities(sensitive_probabilities: Any) -> None:
+    if sensitive_probabilities is not None:
+        raise InputError(
+            "sensitive_probabilities cannot be used here: an audit counts the people of each "
+            "group, and probabilities do not say who these people are. Pass sensitive_features, "
+            "None where the group is not known, with unknown_groups='ignore'. The status_ of the "
+            "update has the expected rates.",
+            parameter="sensitive_probabilities",
+        )
+
+
 def _check_explanation(explanation: Any) -> None:
     if explanation is not None and not isinstance(explanation, Explanation):
         raise InputError(
@@ -262,6 +277,7 @@ def _check_explanation(explanation: Any) -> None:
 
 
 def _read_level(level: float | None, explanation: Explanation | None) -> float:
+    _check_explanation(explanation)
     if explanation is None:
         return 0.95 if level is None else level
     if level is not None and not is_label_in(level, [explanation.level]):
@@ -275,13 +291,13 @@ def _read_level(level: float | None, explanation: Explanation | None) -> float:
 
 def _with_explained(
     explanation: Explanation | None, X: Any, scores: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """Return X and the scores; those that are not given are those of the explanation."""
+) -> tuple[Request | None, Any, dict[str, Any]]:
+    """Return the request of the explanation, X and the scores; its own where none are given."""
     if explanation is None:
-        return X, scores
+        return None, X, scores
     known = {name: getattr(explanation, name) for name in scores}
     scores = {name: known[name] if s is None else s for name, s in scores.items()}
-    return explanation.X if X is None else X, scores
+    return explanation.request, explanation.X if X is None else X, scores
 
 
 def _check_explained_rows(people: AuditedPeople, explanation: Explanation | None, X: Any) -> None:
@@ -352,12 +368,14 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 class _ShownPeople:
     """The people outside hidden groups, whom figures count.
 
-    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group.
+    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group, and
+    `n_unknown_hidden` those whose group is not known.
     """
 
     people: AuditedPeople
     is_shown: NDArray[np.bool_]
     n_hidden: NDArray[np.int64]
+    n_unknown_hidden: int
 
     @property
     def is_complete(self) -> bool:
@@ -378,18 +396,21 @@ class _ShownPeople:
 def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeople:
     sizes = everybody.groups.sizes.astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
-    is_shown = ~np.append(is_hidden, False)[everybody.groups.codes]  # −1: the last entry
+    is_unknown = ~everybody.groups.is_known
+    is_shown = in_totals(everybody.groups.codes, is_hidden, int(is_unknown.sum()))
     people = everybody if is_shown.all() else everybody.take(is_shown)
-    return _ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0))
+    n_unknown_hidden = int((is_unknown & ~is_shown).sum())
+    return _ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0), n_unknown_hidden)
 
 
 def _count_conditions(
-    everybody: AuditedPeople, conditions: Mapping[str, Groups], n_hidden: NDArray[np.int64]
+    everybody: AuditedPeople, conditions: Mapping[str, Groups], shown_people: _ShownPeople
 ) -> ConditionCounts | None:
     """Return the counts of people outside hidden groups by stratum; None without a condition."""
     if not conditions:
         return None
-    return ConditionCounts.of_people(everybody, conditions).without_groups(n_hidden > 0)
+    lines = ConditionCounts.of_people(everybody, conditions)
+    return lines.shown(shown_people.n_hidden, shown_people.n_unknown_hidden)
 
 
 @dataclass(frozen=True)

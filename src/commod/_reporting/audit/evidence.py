@@ -43,7 +43,8 @@ class Evidence:
     False where only counts and sums are known. `ranked` are the people of each group by score and
     true label, None where one of these is not known. `expected` is what the fit expects of the same
     request on new people. `conditions` counts people by the columns that constraints are within.
-    `unknown` counts the people whose group is not known: they are in totals and in no group.
+    `unknown` counts the people whose group is not known: they are in totals and in no group. Where
+    they are too few to be described, `n_unknown_hidden` is their number, and no total counts them.
     """
 
     coding: Coding
@@ -75,6 +76,7 @@ class Evidence:
     expected: _record.ExpectedOnNewPeople | None = None
     conditions: ConditionCounts | None = None
     unknown: DecisionCounts | None = None
+    n_unknown_hidden: int = 0
 
     @property
     def n(self) -> int:
@@ -89,6 +91,9 @@ class Evidence:
     @cached_property
     def unknown_groups(self) -> _record.UnknownGroups | None:
         """Return how fair the decisions could be, whatever the unknown groups are."""
+        if self.n_unknown_hidden:
+            ends = (None, None, None, None)
+            return _record.UnknownGroups(self.compared.n, self.n_unknown_hidden, *ends, False)
         if self.unknown is None:
             return None
         is_elsewhere = not self.is_compared.all()

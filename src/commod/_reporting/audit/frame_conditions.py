@@ -55,4 +55,4 @@ def count_conditions(
     # people of unknown groups were refused before, or they are in no comparison
     people = read_people(decisions, {}, groups, evidence.request, None, "ignore")
     lines = ConditionCounts.of_people(people, columns, n.astype(np.int64))
-    return lines if evidence.n_hidden is None else lines.without_groups(evidence.n_hidden > 0)
+    return lines.shown(evidence.n_hidden, evidence.n_unknown_hidden)

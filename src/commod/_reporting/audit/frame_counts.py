@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.codes import plain
-from commod._data.disclosure import hidden_groups
+from commod._data.disclosure import hidden_groups, in_totals
 from commod._record import Agreement, Request
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import DecisionCounts
@@ -198,6 +198,7 @@ class FrameCounts(NamedTuple):
     n_hidden: IntArray
     score_ranges: dict[str, tuple[float, float]]
     unknown: DecisionCounts | None = None
+    n_unknown_hidden: int = 0
 
 
 def count_frame(
@@ -231,8 +232,11 @@ def count_frame(
     n_groups = len(people.groups.labels)
     sizes = np.bincount(people.groups.codes + 1, n, n_groups + 1)[1:].astype(np.int64)
     is_hidden = hidden_groups(sizes, sizes >= min_group_size)
-    if is_hidden.any():
-        shown = ~np.append(is_hidden, False)[people.groups.codes]  # −1: the last entry
+    is_unknown = ~people.groups.is_known
+    n_unknown = int(n[is_unknown].sum())
+    shown = in_totals(people.groups.codes, is_hidden, n_unknown)
+    n_unknown_hidden = int(n[is_unknown & ~shown].sum())
+    if not shown.all():
         people, n = people.take(shown), n[shown]
         table = {name: list(compress(values, shown)) for name, values in table.items()}
     sums = {role: numbers(table, f"{role}_sum") for role in SCORES if role in roles}
@@ -255,7 +259,8 @@ def count_frame(
         if role in roles
     }
     n_hidden, unknown = np.where(is_hidden, sizes, 0), people.count_unknown(n)
-    return FrameCounts(people.coding, people.count(n), scores, n_hidden, ranges, unknown)
+    counts = people.coding, people.count(n), scores, n_hidden, ranges, unknown, n_unknown_hidden
+    return FrameCounts(*counts)
 
 
 def _by_group(

@@ -52,6 +52,11 @@ def _left_out(evidence: Evidence) -> list[str]:
 
 
 def _unknown_groups(evidence: Evidence) -> list[str]:
+    if n := evidence.n_unknown_hidden:
+        return [
+            f"The group of {n_of(n, 'person')} is not known. As there are fewer than "
+            f"{FEWEST_DESCRIBED}, they are in no figure and no total. The ledger has their changes."
+        ]
     if evidence.unknown is None:
         return []
     text = (

@@ -140,5 +140,5 @@ def _ledger_lines(evidence: Evidence, ledger: Ledger | None) -> int | None:
     """Return the number of lines; None where it would tell how many hidden people change."""
     if ledger is None:
         return 0
-    has_hidden = evidence.n_hidden is not None and evidence.n_hidden.any()
-    return None if has_hidden else len(ledger)
+    n_hidden = 0 if evidence.n_hidden is None else int(evidence.n_hidden.sum())
+    return None if n_hidden + evidence.n_unknown_hidden else len(ledger)

@@ -121,8 +121,9 @@ def _as_request(request: Any, defaults: Request) -> Request:
         return request
     if not isinstance(request, Mapping):
         raise InputError(
-            f"request must be a commod.Request or a mapping such as {{'target': 0.8}}; got "
-            f"{type(request).__name__}."
+            "request must be a commod.Request or a mapping, such as {'constraints': 'demographic "
+            f"parity >= 0.8', 'direction': 'gains_only'}}; got {type(request).__name__}.",
+            parameter="request",
         )
     known = [f.name for f in fields(Request)]
     for name, value in request.items():

@@ -107,6 +107,8 @@ def _unknown(evidence: Evidence) -> str:
         f"The group of {n_of(unknown.n_unknown, 'person')} is not known, so fairness rests on "
         f"{n_of(unknown.n_known, 'person')} of known groups."
     )
+    if evidence.n_unknown_hidden:
+        return f"{text} Fewer than {FEWEST_DESCRIBED} people are in no figure and no total."
     if unknown.low_after is None or unknown.high_after is None:
         return text
     low, high = (metric_text(evidence, end) for end in (unknown.low_after, unknown.high_after))

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from commod._data.groups import read_groups
 from commod._data.labels import (
     check_label_parameter,
     check_length,
@@ -22,6 +23,7 @@ from commod._data.labels import (
     read_labels,
 )
 from commod._data.parameters import check_flag, check_number_parameter
+from commod._data.tables import n_rows_of
 from commod._study.compare.comparison import LIMIT_NAMES, Comparison
 from commod._study.each_once import each_warning_once
 from commod._study.evaluation import (
@@ -32,6 +34,8 @@ from commod._study.evaluation import (
     read_evaluation_rows,
 )
 from commod._study.frontier import Frontier, Point, frontier
+from commod._study.probable_groups import refuse_probabilities
+from commod._text import n_of
 from commod.exceptions import DataWarning, InputError
 from commod.metrics._requirements import Requirements, read_constraints
 from commod.rivals._lineup import Lineup
@@ -49,7 +53,8 @@ def compare(
     X: Any,
     y: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
+    sensitive_probabilities: Any = None,
     estimator: Any = None,
     constraints: str | None = None,
     min_group_size: int | None = None,
@@ -71,7 +76,9 @@ def compare(
         `sensitive_features` if its `fit` takes them. `commod.rivals.lineup(model)` returns every
         method of this library.
     X, y, sensitive_features
-        The fit rows, as in an update's `fit`.
+        The fit rows, as in an update's `fit`. The group of every person must be known.
+    sensitive_probabilities : default=None
+        Refused: most methods need the group of each person. `commod.frontier` takes probabilities.
     estimator : fitted classifier or ScoreColumn, default=None
         The base model. Changes are counted against its decisions. Needed only if `methods` has no
         update.
@@ -113,6 +120,11 @@ def compare(
     >>> comparison.changes_needed([0.8, 0.9]).shape
     (4, 3)
     """
+    refuse_probabilities(
+        sensitive_probabilities,
+        "most methods need the group of each person. Use commod.frontier for ControlledDebiaser "
+        "alone, or pass sensitive_features of people whose group is known.",
+    )
     check_flag(progress, "progress", optional=True)
     check_label_parameter(pos_label, "pos_label")
     check_label_parameter(favorable_label, "favorable_label")
@@ -125,6 +137,7 @@ def compare(
         if value is not None:
             check_number_parameter(value, name, kinds)
     named = _named(methods)
+    _check_known_groups(named.values(), X, sensitive_features)
     given = (constraints, min_group_size, threshold, pos_label, favorable_label)
     settings = dict(zip(SHARED_PARAMETERS, given, strict=True))
     reference = _reference(named.values(), estimator, settings)
@@ -149,6 +162,20 @@ def compare(
     updates = [name for name, method in named.items() if isinstance(method, BaseUpdate)]
     left_out = methods.left_out if isinstance(methods, Lineup) else {}
     return Comparison(frontiers, common.rows, failures, updates, left_out)
+
+
+def _check_known_groups(methods: Iterable[Any], X: Any, sensitive_features: Any) -> None:
+    """Refuse people of unknown groups, also where an update allows them: others do not."""
+    if not any(getattr(method, "unknown_groups", "error") == "ignore" for method in methods):
+        return  # the base model refuses them as every update does
+    n_unknown = int((~read_groups(sensitive_features, n_rows_of(X), "ignore").is_known).sum())
+    if n_unknown:
+        raise InputError(
+            f"The group of {n_of(n_unknown, 'row')} is not known, and most methods need every "
+            "group, so compare does not take unknown_groups='ignore'. Drop these rows, or use "
+            "commod.frontier for ControlledDebiaser alone.",
+            parameter="sensitive_features",
+        )
 
 
 def _named(methods: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

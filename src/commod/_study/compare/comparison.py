@@ -168,7 +168,8 @@ class Comparison:
         DataFrame
             One line per method and one column per level: the share of changed decisions. NaN where
             no update of the method reaches the level; 0 where the base model reaches it and the
-            method is an update. The last lines are the exact limit at any accuracy: in whole
+            method is an update. With several constraints, only updates that keep the bounds of the
+            others count. The last lines are the exact limit at any accuracy: in whole
             people and, where a method is randomised, in expectation.
 
         Notes
@@ -255,14 +256,19 @@ class Comparison:
         return max(floors)
 
     def _fewest(self, name: str, level: float, floor: float) -> float:
-        """Return the fewest changes of an update at least as fair as `level`, NaN if none is."""
+        """Return the fewest changes of an update at least as fair as `level`, NaN if none is.
+
+        Only updates that keep the constraints that stand count.
+        """
         frame = self.frontiers[name].frame()
+        is_kept = [self._rows.keeps_standing(line) for line in frame.to_dict("records")]
         names = ["fairness", "accuracy", "change_rate"]
         fairness, accuracy, changes = frame[names].to_numpy(dtype=np.float64).T
         if name in self._updates:  # an update can always be left out
             fairness = np.append(fairness, self.base_fairness)
             accuracy, changes = np.append(accuracy, self.base_accuracy), np.append(changes, 0.0)
-        is_good = self._constraint.is_met(fairness, level)
+            is_kept.append(self._rows.keeps_standing(self._rows.standing_values(self._rows.before)))
+        is_good = self._constraint.is_met(fairness, level) & np.array(is_kept)
         is_good = is_good & ((accuracy >= floor) | (floor == -np.inf))
         return float(changes[is_good].min()) if is_good.any() else float("nan")
 

@@ -18,6 +18,7 @@ from commod._study.evaluation import (
 )
 from commod._study.frontier.curve import Frontier, Point
 from commod._study.frontier.description import PointDescriber
+from commod._study.probable_groups import read_fit_groups
 from commod.updates._check import check_update
 from commod.updates._interface import RawRows
 from commod.updates._stated import set_moving
@@ -29,7 +30,8 @@ def frontier(
     X: Any,
     y: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
+    sensitive_probabilities: Any = None,
     targets: Sequence[float] | None = None,
     grid: Mapping[str, Sequence[float]] | None = None,
     moving: int = 0,
@@ -46,6 +48,10 @@ def frontier(
         The update to fit. The sweep replaces its own target, lambdas or strength.
     X, y, sensitive_features
         The fit rows, as in `update.fit`.
+    sensitive_probabilities : table of shape (n, n_groups), default=None
+        Probabilities of the groups in place of `sensitive_features`, for `ControlledDebiaser`. They
+        need `X_eval` with `sensitive_features_eval`: updates are measured on people whose group is
+        known.
     targets : sequence of float, default=None
         For ControlledDebiaser only: one update for each target, on new people or on the fit rows
         (`target_on`). One computation finds all of them; each search starts from the update of the
@@ -93,7 +99,8 @@ def frontier(
     check_update(update, "frontier", "For other classifiers use compare.")
     check_flag(describe, "describe")
     update = set_moving(update, moving)
-    fit_rows = RawRows(X, y, sensitive_features)
+    given_groups = sensitive_features, sensitive_probabilities
+    fit_rows = RawRows(X, y, read_fit_groups(update, X, *given_groups, X_eval))
     given = RawRows(X_eval, y_eval, sensitive_features_eval)
     eval_rows, rows_word = choose_evaluated(fit_rows, given)
     begin = perf_counter()

@@ -18,6 +18,7 @@ from commod._study.evaluation import (
     compared_groups,
     read_evaluation_rows,
 )
+from commod._study.probable_groups import refuse_probabilities
 from commod._study.stability.resampling import RowSampler
 from commod._study.stability.result import Stability, agreement_of, count_uses
 from commod._text import shown
@@ -36,7 +37,8 @@ def stability(
     X: Any,
     y: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
+    sensitive_probabilities: Any = None,
     X_eval: Any = None,
     y_eval: Any = None,
     sensitive_features_eval: Any = None,
@@ -56,6 +58,8 @@ def stability(
         `Stability.reference_share` says how often refits change the people whom it changes.
     X, y, sensitive_features
         The rows to draw from, as in `update.fit`.
+    sensitive_probabilities : default=None
+        Refused: refits are measured on people whose group is known.
     X_eval : table, default=None
         The people to decide on; the rows of X if None.
     y_eval, sensitive_features_eval : default=None
@@ -117,6 +121,11 @@ def stability(
     >>> stable.n_refits, stable.change_share.shape, bool(0 < stable.agreement <= 1)
     (5, (800,), True)
     """
+    refuse_probabilities(
+        sensitive_probabilities,
+        "refits are measured on people whose group is known. Pass sensitive_features, None where "
+        "the group is not known, and an update with unknown_groups='ignore'.",
+    )
     check_update(update, "stability")
     check_flag(progress, "progress", optional=True)
     _check_n_refits(n_refits)

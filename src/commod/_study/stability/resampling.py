@@ -49,9 +49,11 @@ class RowSampler:
         labels = None if rows.y is None else read_labels(rows.y, "y")
         if labels is not None:
             check_length(labels, "y", n_rows)
-        groups = read_groups(rows.sensitive_features, n_rows)
-        values = np.empty((len(groups.labels), max(1, len(groups.parts))), dtype=object)
-        values[:] = [label if groups.parts else (label,) for label in groups.labels]
+        unknown = getattr(update, "unknown_groups", "error")
+        groups = read_groups(rows.sensitive_features, n_rows, unknown)
+        # the last line, all None, is that of unknown groups, whose code is −1
+        values = np.full((len(groups.labels) + 1, max(1, len(groups.parts))), None, dtype=object)
+        values[:-1] = [label if groups.parts else (label,) for label in groups.labels]
         return cls(
             rows=RawRows(rows.X, labels, rows.sensitive_features),
             group=values[groups.codes] if groups.parts else values[groups.codes, 0],
@@ -97,8 +99,9 @@ def _strata(
     Sizes are rounded up in groups that are part of the constraint, and down in the others. As
     `min_group_size` is lowered by the same share, every refit compares the same groups.
     """
-    is_large = groups.sizes >= min_group_size
-    parts = [groups.codes] if labels is None else [groups.codes, code_array(labels).codes]
+    is_large = np.append(groups.sizes >= min_group_size, False)  # −1, not known: the last entry
+    known = groups.codes + 1
+    parts = [known] if labels is None else [known, code_array(labels).codes]
     codes, _ = joint_codes(parts)
     order = np.argsort(codes, kind="stable")
     strata = []
