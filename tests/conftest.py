@@ -40,12 +40,16 @@ def folder_of_the_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_programs(tmp_path_factory):
-    """Keep compiled programs of the tests apart from the user's; all workers share them."""
-    folder = folder_of_the_run(tmp_path_factory)
-    (folder / "programs").mkdir(mode=0o700, exist_ok=True)
+def compiled_programs(pytestconfig):
+    """Keep compiled programs of the tests apart from the user's.
+
+    All workers share them, and so does the next run: a program is named after its text and after
+    everything that the compiler looks at. `pytest --cache-clear` removes them.
+    """
+    folder = pytestconfig.cache.mkdir("programs")
+    folder.chmod(0o700)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COMMOD_CACHE_HOME", str(folder / "programs"))
+        patch.setenv("COMMOD_CACHE_HOME", str(folder))
         yield
 
 

@@ -579,7 +579,8 @@ def test_what_segments_were_sought_in_is_let_go(model, rows):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [COMMOD, RejectOption, quick_control])
-def test_a_selected_update_is_the_callers_own(model, rows, new, kind):
+def test_a_selected_update_is_the_callers_own(model, rows, new, kind, monkeypatch):
+    monkeypatch.setattr("commod.updates.commod.DEFAULT_GRID", {"lambda_fair": (2.0, 6.0)})
     settings = {"epochs": 30, "random_state": 0} if kind is COMMOD else {}
     curve, same = (trace(kind(model, **settings), rows, new) for _ in range(2))
     picked = curve.select(max_changes=1.0)

@@ -734,9 +734,8 @@ def test_a_wrong_use_is_one_sentence_too(call):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_files_are_written_wherever_words_cannot_be(folder, encoding):
-    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+def test_files_are_written_wherever_words_cannot_be(folder):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}  # which has the fewest letters
     told = ("debias", "train.csv", *FIT, "--at-least", "0.8", "--force")
     done = run_installed(*told, env=environment, encoding="latin-1")
     assert done.returncode == 0 and "P-rule" in done.stdout, done.stderr

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
+import commod
 from commod.cli import _demo_text
 from commod.cli import demo as command
+from commod.datasets import load_compas
 
 
 def parameters(constraints="demographic_parity", **stated):
@@ -63,6 +66,12 @@ def test_the_demo_gives_low_risk_near_the_threshold(demo):
 
 @pytest.mark.slow
 def test_the_demo_takes_other_constraints_targets_and_directions(tmp_path, call, monkeypatch):
+    people = load_compas()
+    few = people.data.sample(1500, random_state=0).index
+    people.update(data=people.data.loc[few], target=people.target[few], race=people.race[few])
+    monkeypatch.setattr("commod.datasets.load_compas", lambda: people)
+    quick = partial(commod.frontier, targets=[0.1, 0.2])
+    monkeypatch.setattr("commod.frontier", quick)
     monkeypatch.setattr(command, "N_REFITS", 2)
     told = ("--constraints", "false_positive_rate_parity", "--direction", "any")
     code, out, err = call("demo", *told, "--output", tmp_path)

@@ -136,8 +136,9 @@ SLOPES_AGREE = 0.35
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraints", CONSTRAINTS)
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize(
+    ("constraints", "seed"), [*((one, 3) for one in CONSTRAINTS), ("demographic_parity", 4)]
+)
 def test_the_multiplier_is_the_slope_of_the_changes_along_the_target(constraints, seed):
     model, people = biased(4000, seed)
     price, slope = price_and_slope(model, people, constraints)
@@ -217,7 +218,7 @@ def test_a_degenerate_update_changes_most_decisions_or_makes_them_alike(before, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_without_a_promise_no_update_is_less_fair_than_the_base_model(seed):
     model, people = biased(140, seed, bias=0.3, group_shares=(0.5, 0.5))
     update = fit(model, people, target=0.97, confidence=0.99, random_state=seed)

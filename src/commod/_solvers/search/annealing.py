@@ -208,9 +208,11 @@ class _SoftObjective:
             by_eta *= np.subtract(1.0, p, out=p)
             by_offset += float(by_eta.sum())
             design.add_to_totals(totals, by_eta, rows)
-        by_w = design.gradient_from(totals) / self.temperature + RIDGE * w
-        by_split = -(force @ inequalities.split)
-        return float(value), np.concatenate([by_w, [by_offset / self.temperature], by_split])
+        gradient = np.empty(len(v))
+        gradient[: len(w)] = design.gradient_from(totals) / self.temperature + RIDGE * w
+        gradient[len(w)] = by_offset / self.temperature
+        gradient[len(w) + 1 :] = -(force @ inequalities.split)
+        return float(value), gradient
 
     def first_multipliers(self, v: Floats) -> Floats:
         """Return multipliers at which a small move of the offset neither gains nor loses.

@@ -54,7 +54,9 @@ class Lookup(NamedTuple):
     def table(self, weights: Floats) -> Floats:
         """Return what each entry adds, from the weights of all categories of the design."""
         if self.matrix is None:
-            return np.append(weights[self.slots], 0.0)
+            table = np.zeros(len(self.slots) + 1)  # faster than np.append
+            table[:-1] = weights[self.slots]
+            return table
         return np.asarray(self.matrix @ weights[self.slots])
 
     @property
