@@ -191,6 +191,13 @@ def test_a_method_refuses_what_it_does_not_know(how, parameter, text, rows):
     assert error.value.parameter == parameter
 
 
+def test_a_changed_score_at_the_threshold_moves_to_its_side(rows):
+    X, y, group = rows
+    X = X.assign(score=np.where(np.arange(N) % 2, 0.5, X["score"]))
+    update = fit(PromoteAll(ScoreColumn("score")), (X, y, group))
+    assert (update.predict_proba(X)[:, 1] > 0.5).all()
+
+
 def test_constant_weights_are_no_weights(rows):
     fit(PromoteAll(ScoreColumn("score")), rows, sample_weight=np.full(N, 2.0))
 

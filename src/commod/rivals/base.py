@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from commod._data.columns import Column, Kind, as_fitted, read_columns
 from commod._data.groups import sensitive_names
 from commod._data.tables import check_same_rows
+from commod._solvers.search.threads import single_blas_thread
 from commod.exceptions import InputError
 from commod.metrics._requirements import Requirements
 from commod.rivals._abilities import (
@@ -161,7 +162,9 @@ class Rival(BaseUpdate):
         if self.randomised:
             return positive.astype(np.float64)
         ratio = np.where(positive == rows.base.decisions, 1.0, -1.0)
-        return edited_scores(rows.base.scores, ratio, rows.base.threshold)
+        edited = edited_scores(rows.base.scores, ratio, rows.base.threshold)
+        # A score at the threshold is its own mirror image.
+        return on_their_side(edited, positive.astype(np.bool_), rows.base.threshold)
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -444,6 +447,7 @@ def _fit_together(
         model._store_groups(rows.group_labels, sensitive_names(sensitive_features))
         model._column_kinds, model._column_types = kinds, types
         model._draw_seed = seed_from(model.random_state)
-    first._learn_all(models, rows)
+    with single_blas_thread:
+        first._learn_all(models, rows)
     for model in models:
         model._store_outcome(fit_rows, model._checked_decisions(rows))

@@ -42,7 +42,7 @@ def greedy_cover(gain: Floats, cost: Floats, size: Floats, needed: float) -> Mas
     free = cost <= 0
     ratio = np.divide(gain, cost, out=np.full(len(gain), np.inf), where=~free)
     order = np.lexsort([size, -ratio])
-    before = np.concatenate([[0.0], np.cumsum(gain[order])[:-1]])
+    before = np.concatenate([[0.0], np.cumsum(gain[order])])[: len(gain)]
     chosen = np.zeros(len(gain), dtype=np.bool_)
     chosen[order[before < needed - ROUNDING]] = True
     return chosen
