@@ -108,11 +108,13 @@ class RejectOption(AwareRival):
     def _learn(self, rows: RivalFitRows) -> None:
         rates = rows.rates(self._constraint, rows.base.decisions).mean(axis=0)
         weights = rows.cells(self._constraint).totals(rows.weight).sum(axis=0)
-        self.raised_ = np.asarray(rates < np.average(rates, weights=weights))
+        self.raised_ = np.zeros(len(rates), dtype=np.bool_)
         self.threshold_, self.margin_ = HALF, float(self.strength)
         if not np.ptp(rates) > 0:  # equal or undefined rates: no group is to be preferred
             self.margin_ = 0.0
-        elif self.search and self.strength > 0:
+            return
+        self.raised_ = np.asarray(rates < np.average(rates, weights=weights))
+        if self.search and self.strength > 0:
             self.threshold_, self.margin_ = self._search(rows)
 
     def _decide(self, rows: DecisionRows) -> NDArray[np.bool_]:
