@@ -38,7 +38,7 @@ def _verdict(part: pd.DataFrame, name: str, notion: str) -> str:
     if free.empty:
         return ""
     reached = free[free["n_reached"] == free["n_splits"]]
-    level = "P-rule 0.8" if notion == DP else "a quarter of the DM"
+    level = f"P-rule {HIGHEST[DP]:g}" if notion == DP else f"{HIGHEST[EO]:g} of the DM"
     text = f"{name}, {level}: {len(reached)} of {len(free)} reach it on every split."
     for needs_group, kind in ((False, "blind"), (True, "aware")):
         best = reached[reached["needs_group"] == needs_group].sort_values("changes").head(1)
@@ -49,10 +49,12 @@ def _verdict(part: pd.DataFrame, name: str, notion: str) -> str:
 
 def _body(results: pd.DataFrame, base: str) -> list[str]:
     body = [
-        picture("all_methods", "Changes that every method needs for a P-rule of 0.8", base),
+        picture(
+            "all_methods", f"Changes that every method needs for a P-rule of {HIGHEST[DP]:g}", base
+        ),
         "Each entry is the smallest share of changed decisions in a method's sweep on the test "
-        "rows, the mean over splits: with any accuracy / with an accuracy at most 0.05 below the "
-        "base model's. A number in brackets counts the splits that reach the level, where not all "
+        "rows, the mean over splits: with any accuracy / with an accuracy at most "
+        f"{results['max_loss'].min():g} below the base model's. A number in brackets counts the splits that reach the level, where not all "
         "do. Blind methods decide from X alone; aware methods also need the group. *Fairest* is "
         "the best value of the whole sweep; for the DM, as a share of the base model's.",
         "LeafRelabelling edits a decision tree with at most 50 leaves. IndividualGroupDebiasing "

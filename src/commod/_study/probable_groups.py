@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.utils.validation import has_fit_parameter
+
 from commod.exceptions import InputError
 from commod.updates._controlled_parameters import given_groups
-from commod.updates.controlled import ControlledDebiaser
 
 NAME = "sensitive_probabilities"
 
@@ -20,7 +21,7 @@ def read_fit_groups(
     """
     if sensitive_probabilities is None:
         return sensitive_features
-    if not isinstance(update, ControlledDebiaser):
+    if not has_fit_parameter(update, NAME):
         raise InputError(
             f"{type(update).__name__} needs the group of each person, not {NAME}. Pass "
             "sensitive_features of people whose group is known, or use ControlledDebiaser.",
