@@ -54,9 +54,10 @@ def _body(results: pd.DataFrame, base: str) -> list[str]:
         ),
         "Each entry is the smallest share of changed decisions in a method's sweep on the test "
         "rows, the mean over splits: with any accuracy / with an accuracy at most "
-        f"{results['max_loss'].min():g} below the base model's. A number in brackets counts the splits that reach the level, where not all "
-        "do. Blind methods decide from X alone; aware methods also need the group. *Fairest* is "
-        "the best value of the whole sweep; for the DM, as a share of the base model's.",
+        f"{results['max_loss'].min():g} below the base model's. A number in brackets counts the "
+        "splits that reach the level, where not all do. Blind methods decide from X alone; aware "
+        "methods also need the group. *Fairest* is the best value of the whole sweep; for the DM, "
+        "as a share of the base model's.",
         "LeafRelabelling edits a decision tree with at most 50 leaves. IndividualGroupDebiasing "
         "edits a logistic regression that reads the group. Their changes are counted against "
         "these base models, so do not compare them with the other lines directly. A method that "
