@@ -177,8 +177,8 @@ def marks(look: Look, face: str | None = None) -> dict[str, Any]:
         "marker": look.marker,
         "markersize": look.size,
         "markerfacecolor": look.color if filled else face,
-        "markeredgecolor": "white" if filled and look.marker != "_" else look.color,
-        "markeredgewidth": 0.5 if filled and look.marker != "_" else look.rim,
+        "markeredgecolor": "white" if filled and look.marker not in "_|" else look.color,
+        "markeredgewidth": 0.5 if filled and look.marker not in "_|" else look.rim,
     }
 
 
