@@ -284,6 +284,17 @@ def test_the_rows_outside_stand_for_all_rows():
     assert decisions == pytest.approx(everybody)  # all rejected people change, outside as inside
 
 
+@pytest.mark.usefixtures("small_samples")
+def test_rows_beyond_the_largest_margin_say_nothing_about_the_others():
+    rows = rows_of(6000)
+    update = ControlledDebiaser(MODEL, progress=False, borderline=0, max_margin=0.2)
+    problem = update._prepare(rows.data, rows.target, rows.sensitive_features, None)
+    outside = OutsideRows.of(fit_target(problem, 0.6))
+    before, near = problem.rows.base.decisions, problem.may_change
+    decisions = outside._expected_decisions(near & ~before, outside.part >= 0)
+    assert decisions == pytest.approx(np.where(near, 1.0, before))
+
+
 # ---------------------------------------------------------------------------------------------
 # What is said
 

@@ -301,6 +301,7 @@ class OutsideRows:
     def _expected_decisions(self, changed: Mask, part: Mask) -> Floats:
         """Return the decisions of all rows, (n,), if their strata change as those of a part do."""
         problem = self.kept.problem
+        part = part & problem.may_change  # rows that may not change say nothing about the others
         n_strata = int(self.stratum.max()) + 1
         n_rows = np.bincount(self.stratum[part], minlength=n_strata)
         n_changed = np.bincount(self.stratum[part], changed[part], minlength=n_strata)
