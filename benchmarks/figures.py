@@ -21,13 +21,17 @@ import every_constraint
 import expected
 import expected_cost
 import expected_odds
+import explore
+import frames
 import hostile_rivals
+import integers
 import known_populations
 import limits
 import new_rows
 import numpy as np
 import oxonfair_pairs
 import oxonfair_values
+import pinned
 import promises
 import rival_speed
 import rnf_direction
@@ -258,7 +262,10 @@ FIGURES: dict[str, Callable[[], None]] = {
     "oxonfair-values": oxonfair_values.oxonfair_values,
     "gains-only": controlled.gains_only,
     "borderline": borderline.borderline,
+    "integers": integers.integers,
     "directions": borderline.directions,
+    "pinned": pinned.pinned,
+    "explore": explore.explore,
     "promises": promises.promises,
     "rivals": rivals.rivals,
     "hostile-rivals": hostile_rivals.hostile_rivals,
@@ -272,6 +279,8 @@ FIGURES: dict[str, Callable[[], None]] = {
     "fairlearn-values": fairlearn_values,
     "limits": limits.limits_by_brute_force,
     "limits-many-rows": limits.limits_on_many_rows,
+    "frame-changes": frames.frame_changes,
+    "frame-seconds": frames.frame_seconds,
 }
 
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from hostile_tables import REFUSED, hostile_table, trouble_of
+from hostile_tables import REFUSED, SHAPES, hostile_table, rival_names, trouble_of
 from parallel import in_parallel, seeds
 from report import show
 
-from commod.rivals import Rival
-from commod.rivals._lineup import every_method
-
 N_TABLES, N_TRAINED = 300, 30  # the second for methods that train networks with JAX
-SHAPES = ((120, 3), (160, 3), (200, 5))  # one compilation each
 QUICK = {"epochs": 3, "batch_size": 64, "progress": False}
 CHUNK = 10
 
 
 def hostile_rivals() -> None:
     """Print the number of tables on which each method went wrong; `ONLY=LPP` takes one method."""
-    trained, others = rival_names()
+    only = os.environ.get("ONLY", "").split(",")
+    trained, others = (
+        [name for name in names if only == [""] or name in only] for names in rival_names()
+    )
     tasks = [(name, first, False) for name in others for first in seeds(N_TABLES)[::CHUNK]]
     tasks += [(name, first, True) for name in trained for first in seeds(N_TRAINED)[::CHUNK]]
     results = in_parallel(_results, tasks)
@@ -37,18 +36,6 @@ def hostile_rivals() -> None:
         show(f"{name}: hostile tables", text, "0 wrong", n_wrong == 0)
         for outcome, n in found.most_common(3):
             print(f"    {n} x {outcome}")
-
-
-def rival_names() -> tuple[list[str], list[str]]:
-    """Return the rivals that train with JAX, and all other rivals; `ONLY` restricts both."""
-    only = os.environ.get("ONLY", "").split(",")
-    names = [
-        name
-        for name, update in every_method(None).items()
-        if isinstance(update, Rival) and (only == [""] or name in only)
-    ]
-    trained = [name for name in names if hasattr(every_method(None)[name], "batch_size")]
-    return trained, [name for name in names if name not in trained]
 
 
 def _results(name: str, first: int, is_trained: bool) -> list[str | None]:

@@ -26,6 +26,14 @@ SCORE = "score"
 TREE_METHOD, GROUP_METHOD = "LeafRelabelling", "IndividualGroupDebiasing"
 REFUSED = "refused"
 N_STRENGTHS = 3  # of the sweep, beside no change
+SHAPES = ((120, 3), (160, 3), (200, 5))  # for networks: one compilation each
+
+
+def rival_names() -> tuple[list[str], list[str]]:
+    """Return the names of the rivals that train with JAX, and of all others."""
+    rivals = {name: u for name, u in every_method(None).items() if isinstance(u, Rival)}
+    trained = [name for name, update in rivals.items() if hasattr(update, "batch_size")]
+    return trained, [name for name in rivals if name not in trained]
 
 
 @dataclass(frozen=True)

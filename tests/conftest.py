@@ -138,6 +138,7 @@ def spark():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pandas newer than it knows, sockets it leaves open
         sql = pytest.importorskip("pyspark.sql", exc_type=ImportError)
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need our packages
         builder = sql.SparkSession.builder.master("local[2]").appName("commod")
         session = builder.config(map=settings).getOrCreate()
         session.sparkContext.setLogLevel("OFF")
@@ -230,3 +231,23 @@ def call(monkeypatch, capsys, pytestconfig):
         return code, said.out, said.err
 
     return run
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start Chromium; skip, or fail where CI requires it, if it is missing."""
+    chromium = shutil.which("chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        sync_playwright = None
+    if chromium is None or sync_playwright is None:
+        lacks = "Chromium" if chromium is None else "Playwright"
+        reason = f"{lacks} is missing: apt-get install chromium, pip install playwright"
+        if os.environ.get("COMMOD_BROWSER") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -11,7 +11,7 @@ from commod.metrics._constraint import CONSTRAINTS
 
 SOURCE = Path(__file__).parents[1] / "src" / "commod"
 FILES = sorted(SOURCE.rglob("*.py"))
-PUBLIC_ENTRY_POINTS = {"audit", "audit_frame", "compare"}  # users pass keywords
+PUBLIC_ENTRY_POINTS = {"audit", "audit_frame", "compare", "edit"}  # users pass keywords
 COMPARISONS = SOURCE / "metrics" / "_constraint.py"
 
 
@@ -54,9 +54,9 @@ def test_functions_have_few_parameters():
     assert {key: n for key, n in numbers.items() if n > 12 and key[1] not in exempt} == {}
 
 
-def test_the_house_has_at_most_20_rooms():
+def test_the_house_has_at_most_21_rooms():
     rooms = [p for p in SOURCE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
-    assert len(rooms) - 1 <= 20  # without __init__.py
+    assert len(rooms) - 1 <= 21  # without __init__.py
 
 
 # ---------------------------------------------------------------------------------------------

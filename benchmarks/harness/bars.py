@@ -12,8 +12,10 @@ from benchmarks.speed.names import (
     audit_of,
     categories_of,
     files_of,
+    lake_of,
     predictions_of,
     rows_of,
+    spark_of,
 )
 from benchmarks.speed.settings import Settings
 
@@ -33,6 +35,7 @@ def figures(settings: Settings) -> list[Figure]:
         *_predict(settings),
         *_audit(settings),
         *_shipping(settings),
+        *_engines(settings),
     ]
 
 
@@ -152,6 +155,12 @@ def _categories(settings: Settings) -> Iterator[Figure]:
                 Value(categories_of(settings.category_rows, least), name),
             )
 
+    for n_levels in settings.spark_categories:
+        where = spark_of(settings.category_rows, n_levels)
+        ours = Value(where, "apply", "over_copy")
+        bar = 3 if n_levels <= 5000 else None
+        yield Figure("categories", f"{where}: apply / copy", ours, bar=bar)
+
 
 def _predict(settings: Settings) -> Iterator[Figure]:
     for kind, n in itertools.product(settings.base_models, settings.predict_rows):
@@ -184,3 +193,37 @@ def _shipping(settings: Settings) -> Iterator[Figure]:
     where = files_of(settings.debias_rows)
     seconds = Value(where, "commod debias")
     yield Figure("shipping", f"{where}: commod debias, seconds", seconds, bar=60)
+
+
+def _engines(settings: Settings) -> Iterator[Figure]:
+    places = [lake_of(n, "DuckDB") for n in settings.lake_rows]
+    for where in (*places, lake_of(settings.spark_rows, "Spark")):
+        fit, scan = Value(where, "fit_frame"), Value(where, "one scan")
+        yield Figure("engines", f"{where}: fit_frame / one scan", fit, scan)
+        # fit / (3 scans + 60 s) is a third of fit / (scan + 20 s)
+        is_largest = where == places[-1]
+        yield Figure(
+            "engines",
+            f"{where}: fit_frame / (3 scans + 60 s)",
+            fit,
+            scan,
+            scale=1 / 3,
+            allowance=20.0,
+            bar=1 if is_largest else None,
+        )
+        held = Value(where, "fit_frame", "process_peak_gb")
+        bar = 4 if is_largest else None
+        yield Figure("engines", f"{where}: fit_frame, GB held by the process", held, bar=bar)
+    yield from _beside_memory(lake_of(settings.lake_rows[0], "DuckDB"))
+    where = lake_of(settings.spark_rows, "Spark")
+    held = Value(where, "fit_frame", "jvm_peak_gb")
+    yield Figure("engines", f"{where}: fit_frame, GB held by the JVM", held)
+
+
+def _beside_memory(where: str) -> Iterator[Figure]:
+    """Yield the figures of a fit where the table is, over those of a fit in memory."""
+    for other in ("fit in memory", "fit in memory, every row"):
+        label = f"{where}: fit_frame / {other}"
+        yield Figure("engines", label, Value(where, "fit_frame"), Value(where, other))
+    changes = (Value(where, name, "changes") for name in ("fit_frame", "fit in memory, every row"))
+    yield Figure("engines", f"{where}: changes of fit_frame / of every row", *changes, bar=1.05)

@@ -15,7 +15,9 @@ HOLDS_BUT = "holds, goal missed"
 
 
 class Figure(NamedTuple):
-    """A figure that is compared with a bar: `scale` x `top` / `bottom`, or `scale` x `top`.
+    """A figure that is compared with a bar: `scale` x `top` / (`bottom` + `allowance`).
+
+    Without `bottom` it is `scale` x `top`.
 
     `sense` is "<=" or ">=". A figure without bar and goal is only reported. A missed goal is
     reported and does not fail a run.
@@ -26,6 +28,7 @@ class Figure(NamedTuple):
     top: Value
     bottom: Value | None = None
     scale: float = 1.0
+    allowance: float = 0.0
     bar: float | None = None
     goal: float | None = None
     sense: str = "<="
@@ -72,7 +75,11 @@ def values_of(figure: Figure, part: dict[str, Any] | None) -> list[float]:
     if figure.bottom is None:
         return [figure.scale * value for value in top.values()]
     bottom = quantities(part, figure.bottom)
-    return [figure.scale * top[turn] / bottom[turn] for turn in top if bottom.get(turn)]
+    return [
+        figure.scale * top[turn] / (bottom[turn] + figure.allowance)
+        for turn in top
+        if bottom.get(turn)
+    ]
 
 
 def verdict_on(figure: Figure, values: Sequence[float]) -> str:

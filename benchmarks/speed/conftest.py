@@ -28,6 +28,7 @@ PACKAGES = {
     "pandas",
     "polars",
     "pyarrow",
+    "pyspark",
     "scikit-learn",
     "scipy",
     "tensorflow",

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 
-def held(field: str) -> int:
-    """Return VmRSS or VmHWM of this process, in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+def held(field: str, process: int | str = "self") -> int:
+    """Return VmRSS or VmHWM of a process, in bytes."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f"This system does not report {field}.")

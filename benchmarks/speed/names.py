@@ -28,3 +28,13 @@ def audit_of(n: int, kind: str) -> str:
 def files_of(n: int) -> str:
     """Return the name of rows in a file."""
     return f"{n:,} rows on disk"
+
+
+def lake_of(n: int, engine: str) -> str:
+    """Return the name of rows in a Parquet file that an engine reads."""
+    return f"{n:,} rows, {engine}"
+
+
+def spark_of(n: int, n_levels: int) -> str:
+    """Return the name of rows that Spark reads and writes, with one column of many categories."""
+    return f"{n:,} rows in Spark, {n_levels:,} categories"

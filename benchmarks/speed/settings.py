@@ -25,6 +25,7 @@ class Settings(NamedTuple):
     text_rows: tuple[int, ...]
     category_rows: int
     categories: tuple[int, ...]
+    spark_categories: tuple[int, ...]
     base_rows: int  # rows that a base model is fitted on
     n_trees: int
     base_models: tuple[str, ...]
@@ -35,6 +36,8 @@ class Settings(NamedTuple):
     fit_rows: int  # rows that an update is fitted on before it predicts, applies or is audited
     apply_rows: int
     debias_rows: int
+    lake_rows: tuple[int, ...]  # rows on disk that DuckDB fits on
+    spark_rows: int
 
 
 FULL = Settings(
@@ -49,6 +52,7 @@ FULL = Settings(
     text_rows=(1_000_000,),
     category_rows=100_000,
     categories=(10, 100, 1000, 5000),
+    spark_categories=(10, 5000, 50_000),
     base_rows=20_000,
     n_trees=200,
     base_models=("LightGBM, frame", "LightGBM, array", "LogisticRegression, frame"),
@@ -59,6 +63,8 @@ FULL = Settings(
     fit_rows=50_000,
     apply_rows=20_000_000,
     debias_rows=1_000_000,
+    lake_rows=(1_000_000, 10_000_000, 100_000_000),
+    spark_rows=10_000_000,
 )
 QUICK = Settings(
     tables=("COMPAS",),  # this table comes with the library
@@ -72,6 +78,7 @@ QUICK = Settings(
     text_rows=(),
     category_rows=5000,
     categories=(50,),
+    spark_categories=(50,),
     base_rows=2000,
     n_trees=20,
     base_models=("LightGBM, frame", "LightGBM, array"),
@@ -82,6 +89,8 @@ QUICK = Settings(
     fit_rows=5000,
     apply_rows=20_000,
     debias_rows=3000,
+    lake_rows=(12_000,),
+    spark_rows=12_000,
 )
 
 

@@ -14,6 +14,7 @@ __version__ = "0.2.0.dev0"
 if TYPE_CHECKING:
     from commod import bounds as bounds
     from commod import datasets as datasets
+    from commod import edit as edit
     from commod import exceptions as exceptions
     from commod import metrics as metrics
     from commod import rivals as rivals
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from commod._displays import ChangeDisplay as ChangeDisplay
     from commod._displays import ConceptDisplay as ConceptDisplay
     from commod._displays import FrontierDisplay as FrontierDisplay
+    from commod._explore import Explorer as Explorer
+    from commod._explore import explore as explore
     from commod._io.persistence import TRUSTED_TYPES as TRUSTED_TYPES
     from commod._record import Audit as Audit
     from commod._record import Request as Request
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from commod._study.compare import compare as compare
     from commod._study.frontier import Frontier as Frontier
     from commod._study.frontier import frontier as frontier
+    from commod._study.frontier import frontier_frame as frontier_frame
     from commod._study.stability import Stability as Stability
     from commod._study.stability import stability as stability
     from commod.patch import Patch as Patch
@@ -52,6 +56,7 @@ _HOMES = {
     "ConceptDisplay": "commod._displays",
     "ControlledDebiaser": "commod.updates",
     "Explanation": "commod._reporting.explain",
+    "Explorer": "commod._explore",
     "Frontier": "commod._study.frontier",
     "FrontierDisplay": "commod._displays",
     "Ledger": "commod._reporting.audit",
@@ -64,12 +69,17 @@ _HOMES = {
     "audit_frame": "commod._reporting.audit",
     "compare": "commod._study.compare",
     "explain": "commod._reporting.explain",
+    "explore": "commod._explore",
     "frontier": "commod._study.frontier",
+    "frontier_frame": "commod._study.frontier",
     "report": "commod._reporting.render",
     "stability": "commod._study.stability",
     "verify_report": "commod._reporting.pair",
 }
-_MODULES = ("bounds", "constraints", "datasets", "exceptions", "metrics", "rivals", "scorecard")
+_MODULES = (
+    *("bounds", "constraints", "datasets", "edit", "exceptions", "metrics", "rivals"),
+    "scorecard",
+)
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 

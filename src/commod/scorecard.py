@@ -126,6 +126,19 @@ class Scorecard:
         names = np.array(self.encoding.term_columns, dtype=object)
         return list(dict.fromkeys(names[self.points != 0]))
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all points are whole numbers and the intercept lies between two."""
+        halves = self.intercept - 0.5, *self.points.tolist()
+        return bool(self.points.any()) and all(float(value).is_integer() for value in halves)
+
+    def _rule(self) -> str:
+        """Return when a decision changes."""
+        if not self.is_whole:
+            return "a decision changes where r < 0"
+        total = math.floor(-self.intercept)
+        return f"a decision changes where the points add up to {total:d} or less"
+
     def in_use(self, *, concepts: bool = False) -> Scorecard:
         """Return a scorecard with the same r that reads only columns with points.
 
@@ -187,7 +200,7 @@ class Scorecard:
         if not self.n_terms_used:
             return snippet("Scorecard", [self._without_points()])
         start = number(self.intercept, 3)
-        rule = f"r = {start} and the points of each term; a decision changes where r < 0."
+        rule = f"r = {start} and the points of each term; {self._rule()}."
         concepts_used = np.flatnonzero(self.contributions).tolist()
         tables = [self._notebook_table(concept) for concept in [None, *concepts_used]]
         return snippet("Scorecard", [rule], tables)
@@ -212,7 +225,7 @@ class Scorecard:
 
     def _table(self, concept: int | None) -> str:
         if concept is None:
-            title = f"r(x) = {self.intercept:+.4g} and points (a decision changes where r < 0)"
+            title = f"r(x) = {self.intercept:+.4g} and points ({self._rule()})"
         else:
             start = self.concept_intercepts[concept]
             weight = self.contributions[concept]
@@ -220,11 +233,17 @@ class Scorecard:
         rows = [(visible(name), points) for name, points in self.rows(concept)]
         width = max((len(name) for name, _ in rows), default=0)
         units = {visible(c.name) for c in self.encoding.columns if isinstance(c, NumericTerms)}
+        are_whole = self.is_whole and all(points.is_integer() for _, points in rows)
+        text = _whole_text if are_whole else _points_text
         lines = [
-            f"  {name:<{width}}  {_points_text(points):>10}{' per unit' if name in units else ''}"
+            f"  {name:<{width}}  {text(points):>10}{' per unit' if name in units else ''}"
             for name, points in rows
         ]
         return "\n".join([title, *lines])
+
+
+def _whole_text(points: float) -> str:
+    return f"{points:+.0f}"
 
 
 def _points_text(points: float) -> str:

@@ -388,9 +388,23 @@ def test_a_folder_named_like_a_partition_adds_no_column(tmp_path):
     assert list(frame_of(str(folder / "t.parquet")).columns) == ["a"]
 
 
+def test_a_folder_stands_for_the_parquet_files_below_it(tmp_path):
+    """Names of folders hold values of a column, as text; files with _ or . in front are no data."""
+    for year in ("2020", "02021"):
+        (tmp_path / f"year={year}").mkdir()
+        pd.DataFrame({"a": [int(year)]}).to_parquet(tmp_path / f"year={year}" / "t.parquet")
+    (tmp_path / "_log").mkdir()
+    pd.DataFrame({"b": [1]}).to_parquet(tmp_path / "_log" / "t.parquet")
+    (tmp_path / ".t.parquet").write_bytes(b"")
+    frame = frame_of(str(tmp_path)).sort_values("a")
+    assert frame.to_dict("list") == {"a": [2020, 2021], "year": ["2020", "02021"]}
+
+
 def test_what_is_no_file_is_refused(tmp_path, put):
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "gone.csv").symlink_to(tmp_path / "nothing")
+    empty = tmp_path / "empty"
+    empty.mkdir()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "s.csv"))
     for path, message in [
@@ -401,7 +415,7 @@ def test_what_is_no_file_is_refused(tmp_path, put):
         ("/dev/null", "pipe, socket or device"),
         (tmp_path / "gone.csv", "points to a file that is gone"),
         (tmp_path, r"is a folder; name its files, such as .*\*\.csv"),
-        (tmp_path.parent, r"is a folder; name its files, such as .*\*\.parquet"),
+        (empty, r"is a folder; name its files, such as .*\*\.parquet"),
         ("s3://bucket/t.csv", "not a local file"),
         (put("x", "t.xlsx"), "Expected .csv, .tsv or .txt"),
     ]:

@@ -26,7 +26,14 @@ from commod._statistics.intervals import share_interval
 from commod._text import points
 from commod.datasets import make_biased
 from commod.exceptions import InputError
-from commod.rivals import BayesPlugIn, MinimalFlip, RejectOption
+from commod.rivals import (
+    BayesPlugIn,
+    FairScoreTransformer,
+    MinimalFlip,
+    ModifiedNaiveBayes,
+    RejectOption,
+    WassersteinPostProcessing,
+)
 from commod.scorecard import Scorecard
 from commod.updates._held_out import split_in_halves
 from quick_updates import quick_control
@@ -264,7 +271,7 @@ def test_an_update_that_changes_nobody_has_an_empty_card(rows, new):
     assert why.reasons([0, 1]) == ["", ""]
     person = why.person(0)
     assert person.contributions == person.kept_by == ()
-    assert "r = 1.00 is not below 0" in person.sentence
+    assert "r = 1 is not below 0" in person.sentence
 
 
 def test_records_go_through_json(why):
@@ -769,7 +776,17 @@ def test_labels_that_name_no_row_or_several(simple, new):
         explain(simple, pl.from_pandas(new)).person(id="a")
 
 
-@pytest.mark.parametrize("kind", [RejectOption, MinimalFlip, BayesPlugIn])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        RejectOption,
+        MinimalFlip,
+        BayesPlugIn,
+        FairScoreTransformer,
+        WassersteinPostProcessing,
+        ModifiedNaiveBayes,
+    ],
+)
 def test_rivals_are_described_by_their_decisions(biased, kind):
     model, X, y, s = biased
     update = kind(model, strength=0.5).fit(X, y, sensitive_features=s)

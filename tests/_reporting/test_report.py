@@ -287,6 +287,13 @@ def test_the_total_scorecard_stands_beside_the_concepts_and_signs_are_told():
     assert "Points below 0 push towards a change" in why
 
 
+def test_the_report_says_where_points_can_be_changed():
+    for rendered in (render_html, render_markdown):
+        sentence = "Points cannot be changed in this file: it has no rows"
+        assert sentence in rendered(FULL)
+        assert sentence not in rendered(replace(FULL, card=None))
+
+
 def test_the_slider_starts_at_what_was_asked_for():
     asked = [replace(FULL, request=replace(FULL.request, target=t)) for t in (0.6, 0.9, None)]
     assert [first_step(one, STEPS) for one in asked] == [0, 6, 3]  # None: the P-rule reached, 0.79

@@ -29,4 +29,6 @@ def write(folder, n=2000):
     decided = people(n, 2)
     decided = decided.assign(old=(decided["f"] > 0.5) * 1, new=(decided["f"] > 0.45) * 1)
     decided.to_csv(folder / "decided.csv", index=False)
+    (folder / "lake").mkdir()
+    people(n, 0).assign(id=range(n)).to_parquet(folder / "lake" / "train.parquet", index=False)
     return folder

@@ -96,6 +96,20 @@ def test_apply_edits_as_the_library_does(folder, call, patch_file):
         assert edited["income"].tolist() == expected["income"].tolist(), "in the same order"
 
 
+def test_apply_writes_the_columns_that_are_named(folder, call, patch_file):
+    told = ("apply", patch_file, "new.csv", "r.parquet", "--score", "f", "--json")
+    code, out, _ = call(*told, "--columns", "commod_r", "--columns", "commod_changed")
+    edited = pd.read_parquet("r.parquet")
+    expected = Patch.load(patch_file).apply(
+        pd.read_csv("new.csv"), score="f", columns=("commod_r", "commod_changed")
+    )
+    assert code == 0 and list(edited.columns) == list(expected.columns)
+    np.testing.assert_allclose(edited["commod_r"], expected["commod_r"], atol=1e-9)
+    assert json.loads(out)["n_changed"] == expected["commod_changed"].sum()
+    code, _, err = call(*told, "--columns", "commod_ratio", "--force")
+    assert code == 2 and "commod_r" in err
+
+
 @pytest.mark.slow
 def test_check_says_whether_a_patch_still_holds(folder, call, patch_file):
     told = (patch_file, "new.csv", "--sensitive", "race", "--score", "f")
@@ -715,7 +729,7 @@ def test_help_loads_nothing_heavy():
 
 
 def test_every_command_has_help_with_examples(call):
-    for name in ("debias", "audit", "apply", "sql", "show", "compare", "check", "demo"):
+    for name in ("debias", "explore", "audit", "apply", "sql", "show", "compare", "check", "demo"):
         code, out, _ = call(name, "--help")
         assert code == 0 and "Examples:" in out
         assert f"$ commod {name}" in out, name

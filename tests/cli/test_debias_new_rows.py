@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from commod.cli import debias
+from commod import ControlledDebiaser
 
 pytest.importorskip("duckdb")
 
@@ -39,11 +39,11 @@ def test_the_user_may_say_whether_the_base_model_has_seen_the_rows(
 ):
     given = {}
 
-    def fit(rows, printer, **parameters):
-        given.update(parameters)
+    def fit(update, *_, **__):
+        given.update(update.get_params(deep=False))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(debias, "_fit", fit)
+    monkeypatch.setattr(ControlledDebiaser, "fit", fit)
     call("debias", "train.csv", *TOLD, *told)
     assert given["fit_rows_are_new"] is said and given["target_on"] == "new_rows"
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from commod import ControlledDebiaser, Patch, ScoreColumn
+from commod.patch.content import term_points_of
 
 pytest.importorskip("duckdb")
 
@@ -28,6 +29,17 @@ def test_the_options_set_the_parameters_of_the_library(folder, call):
     ours = Patch.load("ours.json").content
     assert (ours.ratio, ours.score_edit) == (theirs.ratio, theirs.score_edit)
     assert ours.score_edit == "all"
+
+
+def test_points_may_be_whole_numbers_of_a_few_lines(folder, call):
+    told = ("--points", "integers", "--max-lines", "4", "--target-on", "fit_rows")
+    code, _, err = call("debias", "train.csv", *TOLD, *told, "--out", "whole.json")
+    assert code == 0, err
+    content = Patch.load("whole.json").content
+    assert content.asked.points == "integers"
+    points = [term.points for column in content.ratio.columns for term in term_points_of(column)]
+    assert all(float(value).is_integer() for value in points)
+    assert 1 <= np.count_nonzero(points) <= 4
 
 
 def test_a_column_of_costs_spares_dear_people_and_is_no_feature(folder, call):

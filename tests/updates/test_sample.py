@@ -188,14 +188,26 @@ def test_few_rows_are_searched_whole_and_both_ways_agree(rows):
     assert auto.scorecard_ == every.scorecard_
 
 
+def test_rows_of_small_cells_grow_with_the_sample():
+    cell = np.repeat([0, 1], [95_000, 5_000])
+    decisions = np.arange(100_000) % 2 == 0
+    drawn = []
+    for growth in (1, 4):
+        index, _ = draw_sample(cell, decisions, 12_000, np.random.RandomState(0), growth)
+        drawn.append(np.bincount(cell[index]))
+    assert drawn[0][1] == MIN_CELL_ROWS
+    assert drawn[1][1] == 4 * MIN_CELL_ROWS
+    assert drawn[0][0] == drawn[1][0]
+
+
 @pytest.mark.slow
 def test_a_sample_that_misleads_grows(rows, monkeypatch):
     sizes = []
     draw = _sample.draw_sample
 
-    def misleading(cell, decisions, size, random_state):
+    def misleading(cell, decisions, size, random_state, growth):
         sizes.append(size)
-        index, people = draw(cell, decisions, size, random_state)
+        index, people = draw(cell, decisions, size, random_state, growth)
         if len(sizes) == 1:  # a dozen rows over and over: what is learned from them is chance
             index = index[np.arange(len(index)) % 12]
         return index, people

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Number
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from commod._data.columns import Column
 from commod._data.labels import distinct_labels, is_label_in
-from commod._data.tables import take_rows
+from commod._data.tables import from_native, take_rows
 from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import BaseModelError, BaseModelWarning, InputError, ScoreOrderWarning
 
@@ -64,6 +65,13 @@ class ScoreColumn:
     def name(self) -> str:
         """Return the name of the column in a table that was read by `read_columns`."""
         return self.column if isinstance(self.column, str) else f"x{self.column}"
+
+
+@dataclass(frozen=True, repr=False)
+class ModelScores(ScoreColumn):
+    """A column with the scores of a model, which has the labels `classes_`; None: those of y."""
+
+    classes_: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,7 @@ def score_label(estimator: Any, classes: NDArray[Any]) -> Any:
 def base_classes(estimator: Any, y: NDArray[Any] | None) -> NDArray[Any]:
     """Return the two labels of the base model, in its own order, shape (2,)."""
     if not isinstance(estimator, ScoreColumn):
-        _check_ready(estimator)
+        check_ready(estimator)
     classes = getattr(estimator, "classes_", None)
     source = f"the base model {type(estimator).__name__} decides between"
     if classes is None:
@@ -186,7 +194,8 @@ def _classes_of_labels(y: NDArray[Any] | None) -> NDArray[Any]:
     return np.unique(np.array(labels, dtype=y.dtype))
 
 
-def _check_ready(estimator: Any) -> None:
+def check_ready(estimator: Any) -> None:
+    """Refuse a base model that gives no scores or is not fitted."""
     name = type(estimator).__name__
     if isinstance(estimator, type):
         raise BaseModelError(
@@ -221,14 +230,9 @@ def base_scores(
     """Return the checked scores of the base model; `columns` are the columns of `X`."""
     if isinstance(estimator, ScoreColumn):
         proba = _proba_of_column(estimator, columns)
-    elif hasattr(estimator, "predict_proba"):
-        proba = _proba_of_model(estimator, X)
+        _check_scores(proba[:, 1], estimator)
     else:
-        proba = _proba_of_decision(estimator, X)
-    n_rows = len(columns[0])
-    if len(proba) != n_rows:
-        raise BaseModelError(f"The base model gave {len(proba)} scores for {n_rows} rows.")
-    _check_scores(proba[:, 1], estimator)
+        proba = proba_of_model(estimator, X, len(columns[0]))
     return BaseScores(proba, threshold, bool(score_label(estimator, classes) == pos_label))
 
 
@@ -260,7 +264,48 @@ def _two_columns(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.column_stack([1 - scores, scores])
 
 
-def _proba_of_model(estimator: Any, X: Any) -> NDArray[np.float64]:
+def proba_of_model(estimator: Any, X: Any, n_rows: int) -> NDArray[np.float64]:
+    """Return the checked probabilities that a model gives to the rows of `X`, shape (n_rows, 2).
+
+    A model that knows the names of its columns gets these alone.
+    """
+    X = model_columns(estimator, X)
+    if hasattr(estimator, "predict_proba"):
+        proba = _proba_of_classifier(estimator, X)
+    else:
+        proba = _proba_of_decision(estimator, X)
+    if len(proba) != n_rows:
+        raise BaseModelError(f"The base model gave {len(proba)} scores for {n_rows} rows.")
+    _check_scores(proba[:, 1], estimator)
+    return proba
+
+
+def names_of_model(estimator: Any) -> list[str]:
+    """Return the names of the columns that a model was fitted on; empty where it has none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [] if names is None else [str(name) for name in names]
+
+
+def model_columns(estimator: Any, X: Any) -> Any:
+    """Return the columns of a frame that a model was fitted on; all where it does not say.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X = pd.DataFrame({"age": [30, 40], "town": ["a", "b"]})
+    >>> model_columns(DummyClassifier().fit(X[["age"]], [0, 1]), X).columns.tolist()
+    ['age']
+    """
+    names = names_of_model(estimator)
+    frame = from_native(X, "X") if names else None
+    if not isinstance(frame, nw.DataFrame) or frame.columns == names:
+        return X
+    has_all = set(names) <= set(frame.columns)
+    return frame.select(names).to_native() if has_all else X
+
+
+def _proba_of_classifier(estimator: Any, X: Any) -> NDArray[np.float64]:
     proba = _real_numbers(estimator.predict_proba(X), f"predict_proba of {_name(estimator)}")
     if proba.ndim == 1:  # some wrappers return the score of classes_[1] alone
         proba = _two_columns(proba)
@@ -345,8 +390,8 @@ def warn_about_base_model(
             "not distinguish people, and an update can only invert decisions."
         )
     _warn_about_order(estimator, base, classes, pos_label, label)
-    if not isinstance(estimator, ScoreColumn) and hasattr(estimator, "predict"):
-        _warn_about_own_decisions(estimator, X, base, pos_label)
+    if not isinstance(estimator, ScoreColumn):
+        warn_about_own_decisions(estimator, X, base, pos_label)
     if may_be_seen and (signs := training_signs(base, label)):
         _warn(
             f"The fit rows look like rows the base model was trained on ({signs}). Its scores of "
@@ -382,7 +427,7 @@ def _warn_about_order(
     other = classes[classes != predicted][0]
     stated = f"{predicted!r}" if isinstance(predicted, str) else f"{predicted}"
     opposite = f"{other!r}" if isinstance(other, str) else f"{other}"
-    if isinstance(estimator, ScoreColumn):
+    if isinstance(estimator, ScoreColumn) and not isinstance(estimator, ModelScores):
         way_out = (
             f"pass ScoreColumn({estimator.column!r}, score_is_for={opposite}) (on the command "
             f"line: --score-is-for {other})"
@@ -429,7 +474,7 @@ def _area_under_curve(
     return float(area), float(np.sqrt(max(variance, 0.0) / (n_high * n_low)))
 
 
-def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_label: Any) -> None:
+def warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_label: Any) -> None:
     """Warn if the model's own decisions differ from score > threshold.
 
     Predicting costs as much as scoring. So a large table is compared on a sample first, and on
@@ -437,7 +482,7 @@ def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_labe
     """
 
     def differs(table: Any, decisions: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        given = estimator.predict(table)
+        given = estimator.predict(model_columns(estimator, table))
         try:
             predicted = np.asarray(given)
         except ValueError:  # rows of different lengths
@@ -449,6 +494,8 @@ def _warn_about_own_decisions(estimator: Any, X: Any, base: BaseScores, pos_labe
             )
         return np.asarray((predicted.reshape(-1) == pos_label) != decisions)
 
+    if not hasattr(estimator, "predict"):
+        return
     if len(base.scores) > MOST_COMPARED:
         rows = _comparison_rows(base)
         if not differs(take_rows(X, rows), base.decisions[rows]).any():

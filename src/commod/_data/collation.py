@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, TypeVar
 
 import narwhals as nw
+
+from commod._data.spark_lookup import is_spark, spark_functions
 
 Frame = TypeVar("Frame", nw.LazyFrame[Any], nw.DataFrame[Any] | nw.LazyFrame[Any])
 
@@ -15,8 +16,7 @@ TEXT_TYPES = (nw.String, nw.Categorical, nw.Enum)
 
 def has_collations(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> bool:
     """Return whether a text column of this frame may compare otherwise than byte by byte."""
-    engine = frame.implementation
-    return engine.is_duckdb() or engine.is_pyspark() or engine.is_pyspark_connect()
+    return frame.implementation.is_duckdb() or is_spark(frame)
 
 
 def with_binary_text(frame: Frame, copies: Mapping[str, str]) -> Frame:
@@ -44,7 +44,7 @@ def with_binary_text(frame: Frame, copies: Mapping[str, str]) -> Frame:
             f'CAST({old} AS VARCHAR) COLLATE "binary" AS {new}' for new, old in pairs
         ]
         return nw.from_native(native.project(", ".join(["*", *added])))
-    functions = import_module("pyspark.sql.functions")
+    functions = spark_functions(frame)
     columns = {new: functions.col(quoted(old, "`")) for new, old in copies.items()}
     return nw.from_native(
         native.withColumns({n: functions.collate(c, "UTF8_BINARY") for n, c in columns.items()})

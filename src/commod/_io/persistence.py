@@ -8,6 +8,12 @@ TRUSTED_TYPES = (
     "commod._data.encoding.CategoryTerms",
     "commod._data.encoding.Encoding",
     "commod._data.encoding.NumericTerms",
+    *(
+        f"commod._record.edits.{name}"
+        for name in (
+            *("Cap", "Drop", "EditFigures", "EditRecord", "Lock", "Merge", "Round", "SetPoints"),
+        )
+    ),
     "commod._record.left_out.LeftOutGroup",
     "commod._record.score_map.ScoreKnot",
     "commod._record.score_map.ScoreMap",

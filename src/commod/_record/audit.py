@@ -9,6 +9,7 @@ from typing import Any
 from commod import _text
 from commod._io.strict_json import read_object
 from commod._record.checks import Check, by_importance, verdict_of, with_severities
+from commod._record.edits import EditRecord
 from commod._record.explanation import Card, Estimate, Segments, Value
 from commod._record.outscoring import Outscoring
 from commod._record.plain import ADDED_LATER, from_plain, plain_digest, to_plain
@@ -36,7 +37,8 @@ class Request:
     `favorable_name` and `other_name` are labels in words ("high risk", "low risk"). A high score
     predicts the label `score_is_for`.
     `max_margin` is the largest distance from the threshold at which a decision may change.
-    `score_edit` is "changed_only" or "all": which scores the update edits.
+    `score_edit` is "changed_only" or "all": which scores the update edits. `points` is "integers"
+    where points had to be whole numbers.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Request:
     max_margin: float | None = field(default=None, metadata=ADDED_LATER)
     score_edit: str | None = field(default=None, metadata=ADDED_LATER)
     further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)
+    points: str | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -452,11 +455,15 @@ class Audit:
     expected: ExpectedOnNewPeople | None = field(default=None, metadata=ADDED_LATER)
     roc: RocFigures | None = field(default=None, metadata=ADDED_LATER)
     unknown_groups: UnknownGroups | None = field(default=None, metadata=ADDED_LATER)
+    edits: tuple[EditRecord, ...] = field(default=(), metadata=ADDED_LATER)
     ledger: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain Python objects; of the ledger, only its digest."""
-        return dict(to_plain(self))
+        data = dict(to_plain(self))
+        if not self.edits:  # so an audit without edits has the digest that it always had
+            del data["edits"]
+        return data
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the audit as JSON text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -53,7 +53,8 @@ class EvaluationRows:
     these totals and those of an audit would reveal single people. `outcome` is the label whose
     rates are compared, in words. `scores` (n,) are the base model's scores of that label; None
     where they are not known. They are not pickled: no file may hold columns. `standing` are further
-    constraints that keep their bounds, and `strata` those of constraints with a condition.
+    constraints that keep their bounds, and `strata` those of constraints with a condition. A row is
+    one person, or stands for `people` (n,).
     """
 
     constraints: ConstraintLike
@@ -68,9 +69,15 @@ class EvaluationRows:
     scores: NDArray[np.float64] | None = None
     standing: tuple[Standing, ...] = ()
     strata: Mapping[Constraint, Strata] = field(default_factory=dict)
+    people: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
-        return len(self.before[self.in_totals])
+        return round(float(self._each[self.in_totals].sum()))
+
+    @property
+    def _each(self) -> NDArray[np.float64]:
+        """Return the number of people that each row stands for, shape (n,)."""
+        return np.ones(len(self.before)) if self.people is None else self.people
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "_sides"}
@@ -85,7 +92,7 @@ class EvaluationRows:
         n = self.n_groups_left_out
         if not n:
             return ""
-        n_rows = n_of(int((self.group < 0).sum()), "row")
+        n_rows = n_of(int(self._each[self.group < 0].sum()), "row")
         return f"{n_of(n, 'group')} ({n_rows}) left out of the fairness figures: too few fit rows"
 
     def name_with_left_out(self, rows_word: str) -> str:
@@ -108,7 +115,7 @@ class EvaluationRows:
             return self._compared.value(decisions)
         counted = self.group >= 0
         label = None if self.label is None else self.label[counted]
-        weight = np.ones(int(counted.sum()))
+        weight = self._each[counted]
         group = self.group[counted]
         return fairness_of(
             self.constraints, decisions[counted], label, group, self.n_groups, weight
@@ -119,7 +126,7 @@ class EvaluationRows:
         if self.label is None:
             return float("nan")
         right = 1 - np.abs(decisions - self.label * 1.0)
-        return float(np.mean(right[self.in_totals]))
+        return float(np.average(right[self.in_totals], weights=self._each[self.in_totals]))
 
     def measure(self, after: Decisions, allowed: AllowedChanges = ANY_CHANGE) -> dict[str, float]:
         """Return the figures of an update that decides `after`, among them the limit.
@@ -128,7 +135,9 @@ class EvaluationRows:
         of the two. Then an AssertionError stops the program.
         """
         after = as_decisions(after)
-        raised, lowered = expected_moves(self.before[self.in_totals], after[self.in_totals])
+        people = None if self.people is None else self.people[self.in_totals]
+        counted = self.before[self.in_totals], after[self.in_totals]
+        raised, lowered = expected_moves(*counted, people)
         n_gains, n_losses = (raised, lowered) if self.gain_raises else (lowered, raised)
         n_changes = raised + lowered
         limit = self._limit_of(after, allowed)
@@ -165,8 +174,9 @@ class EvaluationRows:
 
     @cached_property
     def _compared(self) -> ComparedCells:
-        people = (self.strata, self.group, self.n_groups, self.label, np.ones(len(self.group)))
-        return ComparedCells.of_people(self.constraint, self.standing, *people)
+        people = (self.strata, self.group, self.n_groups, self.label, self._each)
+        made = ComparedCells.of_people(self.constraint, self.standing, *people)
+        return replace(made, people=self.people)
 
     def _outscoring(self, after: Decisions) -> dict[str, float]:
         """Return how often those who change score nearer to the other decision, by direction.
@@ -215,7 +225,7 @@ class EvaluationRows:
     @cached_property
     def _counts(self) -> tuple[Counts, Counts]:
         """Return sizes and positives of the cells, before any change."""
-        return count_cells(self._cells, self.before)
+        return count_cells(self._cells, self.before, self.people)
 
     @property
     def _sizes(self) -> Counts:
@@ -235,7 +245,7 @@ class EvaluationRows:
         if after.dtype != np.bool_:
             value = self.fairness(after)
             return value if np.isnan(value) else self._fewest(value, allowed, True)
-        counts = count_cells(self._cells, after.astype(np.bool_))
+        counts = count_cells(self._cells, after.astype(np.bool_), self.people)
         exact = exact_fairness(self.constraints, *counts)
         return float("nan") if exact is None else self._fewest(exact, allowed, False)
 
@@ -250,7 +260,7 @@ class EvaluationRows:
             (one, bound - LOOSER if one.kind in ("ratio", "floor") else bound + LOOSER)
             for one, bound in compared.required(value, by_counts=True)
         ]
-        positives = compared.table.totals(self.before.astype(np.float64)).astype(np.int64)
+        positives = compared.table.totals(self.before * self._each).astype(np.int64)
         best = fewest_changes_of(
             required,
             compared.sizes,

@@ -82,10 +82,12 @@ def percentage_points(value: float | None, digits: int = 1) -> str:
 def points(value: float | None) -> str:
     """Return the points of a scorecard term: a sign and three significant digits.
 
+    A whole number has no decimals.
+
     Examples
     --------
     >>> points(0.61249), points(-0.00412), points(12.0), points(0.0)
-    ('+0.612', '−0.00412', '+12.0', '0')
+    ('+0.612', '−0.00412', '+12', '0')
     >>> points(-3.2e-11)
     '−3.20e−11'
     """
@@ -96,7 +98,7 @@ def points(value: float | None) -> str:
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
     if digits > 9:
         return _minus(f"{value:+.2e}")
-    return _signed(float(value), digits)
+    return _signed(float(value), 0 if float(value).is_integer() else digits)
 
 
 def of_hundred(value: float | None) -> str:

@@ -17,7 +17,7 @@ import typer
 
 from commod import __version__
 from commod._text import json_text, visible
-from commod.cli import apply, audit, check, compare, debias, demo, show, sql, verify
+from commod.cli import apply, audit, check, compare, debias, demo, explore, show, sql, verify
 from commod.cli._signals import INTERRUPTED, ending_on_signals
 from commod.exceptions import CommodError
 
@@ -57,7 +57,7 @@ def _examples(module: ModuleType) -> str:
     return "\n\n".join(["Examples:", *(f"$ {line}" for line in module.EXAMPLES)])
 
 
-for module in (debias, audit, apply, check, show, verify, sql, compare, demo):
+for module in (debias, explore, audit, apply, check, show, verify, sql, compare, demo):
     app.command(module.__name__.rpartition(".")[2], epilog=_examples(module))(module.command)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from commod._io.tables import read_frame
 from commod.cli._command import named_columns
+from commod.cli._engines import EngineOptions, TableSize
 from commod.cli._options import (
     ColumnOptions,
     ModelOptions,
@@ -19,14 +20,20 @@ from commod.cli._options import (
     find_label,
 )
 from commod.cli._printing import Printer
-from commod.cli._tables import check_columns, open_table
+from commod.cli._tables import OpenTable, check_columns, open_table
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod._io.tables import SourceTable
 
 # --ignore keeps the update from a column that another option names as well
-MAY_BE_IGNORED = ({"--ignore", "--sensitive"}, {"--ignore", "--score-column"})
+MAY_BE_IGNORED = (
+    {"--ignore", "--sensitive"},
+    {"--ignore", "--score-column"},
+    {"--ignore", "--key"},
+    {"--id", "--key"},
+)
+MIN_IDENTIFIERS = 100  # rows that a column of identifiers has at least
 READABLE_KINDS = ("text", "integer", "number", "boolean")  # kinds that a scorecard can read
 
 
@@ -125,32 +132,61 @@ class TableReader:
         """Return whether rows without a group are kept."""
         return getattr(self.columns, "unknown_groups", "error") == "ignore"
 
-    def read(self) -> LoadedRows:
-        """Return the rows; everything is checked before it is used."""
-        estimator = self._load_estimator()
-        with open_table(self.files, self.table, self.printer) as table:
+    @property
+    def key(self) -> str | None:
+        """Return the column by whose hash rows are drawn, if the command has an option for it."""
+        return getattr(self.columns, "key", None) or self.identifier
+
+    def open(self, engine: EngineOptions) -> OpenTable:
+        """Return the table with its rows in their files; its columns are checked."""
+        self.check_model()
+        table = open_table(self.files, self.table, self.printer, engine=engine)
+        try:
             self._check_columns(table)
-            features = self._with_conditions(self._feature_columns(estimator, table.names))
-            frame = self._read_frame(table, features)
-        used = list(self._usable_columns(frame, features, table.kinds))
+        except BaseException:
+            table.close()
+            raise
+        return table
+
+    def size(self, table: OpenTable) -> TableSize:
+        """Return the size of the columns that a fit reads."""
+        features = self.columns.features or table.names
+        others = {*self.columns.ignore, self.identifier, self.key}
+        return TableSize.of(table.n_rows, table.kinds, [n for n in features if n not in others])
+
+    def load(self, table: SourceTable) -> LoadedRows:
+        """Return the rows in memory; everything is checked before it is used."""
+        estimator = self.load_estimator()
+        features = self.feature_columns(estimator, table.names)
+        frame = self._read_frame(table, features)
+        used = list(
+            self.usable_columns(
+                features,
+                table.kinds,
+                lambda name: len(frame) >= MIN_IDENTIFIERS and bool(frame[name].is_unique),
+            )
+        )
         groups, label = frame[self.columns.sensitive], self.columns.label
         rows = LoadedRows(
             X=frame[used],
-            y=None if label is None else _with_label_dtype(frame[label]),
+            y=None if label is None else with_label_dtype(frame[label]),
             groups=groups if len(self.columns.sensitive) > 1 else groups.iloc[:, 0],
             estimator=estimator,
-            locked=tuple(name for name in used if self._is_locked(name, table.kinds)),
+            locked=tuple(name for name in used if self.is_locked(name, table.kinds)),
             files=table.files,
             change_cost=None if self.cost is None else frame[self.cost],
         )
-        return rows if self.model.score_is_for is None else self._with_score_label(rows)
+        return replace(rows, estimator=self.with_score_label(rows.estimator, rows.labels))
 
-    def _with_score_label(self, rows: LoadedRows) -> LoadedRows:
-        """Return the rows with a score column that says which label it predicts."""
-        label = find_label("--score-is-for", self.model.score_is_for, rows.labels)
-        return replace(rows, estimator=replace(rows.estimator, score_is_for=label))
+    def with_score_label(self, estimator: Any, labels: list[Any]) -> Any:
+        """Return a score column that says which label it predicts, where the user states it."""
+        if self.model.score_is_for is None:
+            return estimator
+        label = find_label("--score-is-for", self.model.score_is_for, labels)
+        return replace(estimator, score_is_for=label)
 
-    def _load_estimator(self) -> Any:
+    def check_model(self) -> None:
+        """Refuse options that do not say where scores come from."""
         given = self.model
         if (given.model is None) == (given.score_column is None):
             raise InputError(
@@ -162,6 +198,10 @@ class TableReader:
                 "--score-is-for belongs to --score-column: a model knows the labels it scores. "
                 "Leave it out."
             )
+
+    def load_estimator(self) -> Any:
+        """Return the base model, or the column of its scores."""
+        given = self.model
         if given.score_column is not None:
             from commod import ScoreColumn
 
@@ -171,7 +211,7 @@ class TableReader:
         assert given.model is not None
         return load_model(given.model, trust_pickle=given.trust_pickle, trust=given.trust)
 
-    def _check_columns(self, table: SourceTable) -> None:
+    def _check_columns(self, table: OpenTable) -> None:
         """Refuse a column that the table does not have, or that two options name."""
         named = named_columns(self.columns, self.model)
         within = [("--constraint: the column within", name) for name in self.conditions]
@@ -194,8 +234,11 @@ class TableReader:
             return list(MAY_BE_IGNORED)
         return [*MAY_BE_IGNORED, {"--features", "--sensitive"}]
 
-    def _feature_columns(self, estimator: Any, names: Sequence[str]) -> list[str]:
-        """Return the columns to read for the update and the base model."""
+    def feature_columns(self, estimator: Any, names: Sequence[str]) -> list[str]:
+        """Return the columns to read for the update, its constraints and the base model."""
+        return self._with_conditions(self._columns_of_model(estimator, names))
+
+    def _columns_of_model(self, estimator: Any, names: Sequence[str]) -> list[str]:
         needed = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
         missing = [name for name in needed if name not in names]
         if missing:
@@ -208,6 +251,7 @@ class TableReader:
             return needed
         columns, score = self.columns, self.model.score_column
         others = {*columns.sensitive, *columns.ignore, columns.label, self.identifier, self.cost}
+        others |= {self.key}
         chosen = columns.features or [name for name in names if name not in others]
         if score is not None:
             return chosen if score in chosen else [*chosen, score]
@@ -271,10 +315,13 @@ class TableReader:
             )
         return frame[kept]
 
-    def _usable_columns(
-        self, frame: pd.DataFrame, features: Sequence[str], kinds: Any
+    def usable_columns(
+        self, features: Sequence[str], kinds: Any, is_identifier: Callable[[str], bool]
     ) -> Iterator[str]:
-        """Yield the columns without dates and identifiers; a base model keeps all its columns."""
+        """Yield the columns without dates and identifiers; a base model keeps all its columns.
+
+        `is_identifier` says whether a column of whole numbers differs from row to row.
+        """
         for name in features:
             is_chosen, is_readable = name in self.columns.features, kinds[name] in READABLE_KINDS
             is_chosen = is_chosen or name in self.conditions
@@ -285,7 +332,7 @@ class TableReader:
                 if is_chosen:
                     raise InputError(f"{text}. Turn it into a number, such as days since a date.")
                 self.printer.note(f"{text}: left out.")
-            elif kinds[name] == "integer" and len(frame) >= 100 and frame[name].is_unique:
+            elif kinds[name] == "integer" and is_identifier(name):
                 self.printer.note(
                     f"Column {name!r} has a different whole number in every row, as an identifier "
                     "has: left out. If it is one, pass --id; if not, name the columns with "
@@ -294,7 +341,7 @@ class TableReader:
             else:
                 yield name
 
-    def _is_locked(self, name: str, kinds: Any) -> bool:
+    def is_locked(self, name: str, kinds: Any) -> bool:
         """Return whether only the base model may read a column."""
         columns = self.columns
         if (
@@ -313,7 +360,7 @@ def _row_identifiers(column: pd.Series[Any]) -> Any:
     return pd.Index(column, name=column.name)
 
 
-def _with_label_dtype(column: pd.Series[Any]) -> pd.Series[Any]:
+def with_label_dtype(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return labels as int or bool where missing values had made them float or object."""
     if column.dtype == "float64" and column.notna().all() and (column % 1 == 0).all():
         return column.astype("int64")
@@ -328,8 +375,11 @@ def check_test_size(test_size: float) -> None:
         raise InputError(f"--test-size {test_size:g} is no share of the rows: give 0 to below 1.")
 
 
-def check_group_not_determined(rows: LoadedRows) -> None:
-    """Refuse a column that determines the group: the patch would hold the sensitive feature."""
+def check_group_not_determined(rows: LoadedRows, where: str = "") -> None:
+    """Refuse a column that determines the group: the patch would hold the sensitive feature.
+
+    `where` names the rows if they are not all rows.
+    """
     from commod._data.columns import iter_columns
     from commod._data.groups import read_groups_or_unknown
     from commod._data.proxies import ProxyTest
@@ -342,6 +392,7 @@ def check_group_not_determined(rows: LoadedRows) -> None:
             continue
         if test.determines(column.take(groups.is_known)):
             raise InputError(
-                f"Column {column.name!r} determines the sensitive group, so a patch that reads it "
-                f"would hold the sensitive feature. Leave it out: --ignore {column.name!r}."
+                f"Column {column.name!r} determines the sensitive group{where}, so a patch that "
+                "reads it would hold the sensitive feature. Leave it out: --ignore "
+                f"{column.name!r}."
             )

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import narwhals as nw
 
 from commod._io.tables import SourceTable, open_tables
 from commod._text import did_you_mean, list_names, n_of
+from commod.cli._engines import EngineOptions
 from commod.cli._options import NameOptions, PeopleOptions, TableOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Patch
+    from commod._io.tables.spark import SparkTable
+
+OpenTable: TypeAlias = "SourceTable | SparkTable"
+PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
 
 
 def open_table(
-    files: Sequence[str], options: TableOptions, printer: Printer, **hints: Any
-) -> SourceTable:
-    """Return the table in the files; `hints` are further parameters of `open_tables`."""
+    files: Sequence[str],
+    options: TableOptions,
+    printer: Printer,
+    *,
+    engine: EngineOptions | None = None,
+    **hints: Any,
+) -> OpenTable:
+    """Return the table in the files, in Spark if `engine` says so, and else in DuckDB.
+
+    `hints` are further parameters of `open_tables`.
+    """
+    if engine is not None and engine.engine == "spark":
+        return _open_spark(files, options, printer, engine.spark_master)
     with printer.progress("reading") as progress:
         return open_tables(
             files,
@@ -30,6 +45,35 @@ def open_table(
             progress=progress,
             **hints,
         )
+
+
+def open_local(
+    files: Sequence[str], options: TableOptions, printer: Printer, **hints: Any
+) -> SourceTable:
+    """Return the table in the files, in DuckDB; see `open_table`."""
+    table = open_table(files, options, printer, **hints)
+    assert isinstance(table, SourceTable)
+    return table
+
+
+def _open_spark(
+    files: Sequence[str], options: TableOptions, printer: Printer, master: str | None
+) -> OpenTable:
+    from commod._io.tables.spark import open_spark
+
+    given = {
+        "--type": options.types,
+        "--delimiter": options.delimiter,
+        "--encoding": options.encoding,
+    }
+    for name, value in given.items():
+        if value:
+            raise InputError(
+                f"{name} does not go with --engine spark: Spark takes the types of the Parquet "
+                "files. Write the column in the type that you mean, or pass --engine duckdb."
+            )
+    with printer.spinner("starting Spark"):
+        return open_spark(files, master)
 
 
 def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> dict[str, str]:
@@ -53,7 +97,7 @@ def patch_column_kinds(patch: Patch, score: str, label: str | None = None) -> di
     return kinds
 
 
-def check_columns(table: SourceTable, columns: Iterable[tuple[str, str]]) -> None:
+def check_columns(table: OpenTable, columns: Iterable[tuple[str, str]]) -> None:
     """Refuse a column that the table does not have; `columns` come from `named_columns`."""
     for option, name in columns:
         if name not in table.names:
@@ -63,7 +107,7 @@ def check_columns(table: SourceTable, columns: Iterable[tuple[str, str]]) -> Non
 
 
 def group_values(
-    table: SourceTable, columns: Sequence[str], names: NameOptions
+    table: OpenTable, columns: Sequence[str], names: NameOptions
 ) -> dict[str, list[Any]]:
     """Return the values of each sensitive column; no values where the user names no group."""
     if not names.group_names:
@@ -74,13 +118,13 @@ def group_values(
 
 
 def complete_rows(
-    table: SourceTable,
+    table: OpenTable,
     people: PeopleOptions,
     printer: Printer,
     decisions: Sequence[str] = (),
     *,
     keep_unknown: bool = False,
-) -> SourceTable:
+) -> OpenTable:
     """Return the rows whose group and label are known, and at least one of whose `decisions` is.
 
     Rows without any decision are left out with a note. Rows without a group or label are left out
@@ -104,7 +148,21 @@ def complete_rows(
     return table.with_relation(frame.to_native())
 
 
-def note_unscored_rows(table: SourceTable, score: str, printer: Printer) -> None:
+def with_decisions(patch: Patch, frame: Any, score: str) -> Any:
+    """Return the frame with the base decision, and the decision and score after the patch.
+
+    The names of the new columns begin with `PREFIX`.
+    """
+    labels = patch.content.labels
+    edited: Any = nw.from_native(patch.apply(frame, score, prefix=PREFIX))
+    after, changed = nw.col(PREFIX + "decision"), nw.col(PREFIX + "changed")
+    is_positive = after == labels.positive
+    other = nw.when(is_positive).then(nw.lit(labels.negative)).otherwise(nw.lit(labels.positive))
+    before = nw.when(changed).then(other).otherwise(after)
+    return edited.with_columns(before.alias(PREFIX + "before")).to_native()
+
+
+def note_unscored_rows(table: OpenTable, score: str, printer: Printer) -> None:
     """Print how many rows have no score: an audit leaves them out."""
     frame: Any = nw.from_native(table.relation)
     if score not in frame.collect_schema().names():  # the patch refuses it in its own words

@@ -9,11 +9,12 @@ import typer
 
 from commod.cli import _options as options
 from commod.cli._command import named_columns, option, with_options
+from commod.cli._engines import EngineChoice, EngineOptions, TableSize
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds, write_report
 
 if TYPE_CHECKING:
     from commod import Audit
-    from commod._io.tables import SourceTable
+    from commod.cli._tables import OpenTable
 
 EXAMPLES = (
     "commod audit decisions.csv --before old --after new --sensitive race --label y",
@@ -21,6 +22,9 @@ EXAMPLES = (
     "--at-least 0.8 --counts-only --report report.html",
     "commod audit decisions.csv --before old --after new --sensitive race --at-least 0.8 --strict",
 )
+
+
+WHAT = "counted the people; figures that need single rows are not in the audit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +65,7 @@ def command(
     columns: AuditColumns,
     constraint: options.ConstraintOptions,
     table: options.TableOptions,
+    engine: EngineOptions,
     names: options.NameOptions,
     output: options.ReportOptions,
     min_group_size: options.MinGroupSize = 30,
@@ -68,7 +73,7 @@ def command(
         bool,
         typer.Option(
             "--counts-only",
-            help="Count in DuckDB, for tables larger than memory. No segments; AUC of bins only.",
+            help="Count in the engine, as for a large table. No segments; AUC of bins only.",
         ),
     ] = False,
     strict: Annotated[
@@ -85,9 +90,10 @@ def command(
     from commod.cli import _tables
 
     printer = Printer(output)
+    engine.check()
     requirements = constraint.requirements
     check_outputs([(output.report, options.REPORTS)], output.force, inputs=files)
-    source = _tables.open_table(files, table, printer)
+    source = _tables.open_table(files, table, printer, engine=engine)
     with source, printer.library_call(), printer.spinner("auditing"):
         decisions = [columns.before, columns.after]
         within = [("--constraint: the column within", name) for name in requirements.columns]
@@ -106,7 +112,10 @@ def command(
             "unknown_groups": columns.unknown_groups,
             "rows": f"rows of {', '.join(source.files[:3])}",
         }
-        measure = _audit_in_duckdb if counts_only else _audit_in_memory
+        choice = EngineChoice("duckdb", "") if counts_only else _choose(engine, source)
+        if not counts_only and (text := choice.text(WHAT)):
+            printer.note(text)
+        measure = _audit_in_memory if choice.in_memory else _audit_in_engine
         audit = measure(kept, columns, parameters)
     print_audit(printer, audit)
     write_report(printer, audit, output.report)
@@ -120,7 +129,12 @@ def command(
         raise typer.Exit(1)
 
 
-def _decision_labels(table: SourceTable, columns: list[str]) -> list[Any]:
+def _choose(engine: EngineOptions, table: OpenTable) -> EngineChoice:
+    """Return where the table is audited; in memory, all its columns are read."""
+    return engine.choose(TableSize.of(table.n_rows, table.kinds, table.names))
+
+
+def _decision_labels(table: OpenTable, columns: list[str]) -> list[Any]:
     """Return a few different values of the columns of decisions, sorted."""
     import narwhals as nw
 
@@ -131,21 +145,18 @@ def _decision_labels(table: SourceTable, columns: list[str]) -> list[Any]:
     return sorted(labels, key=lambda value: (str(type(value)), value))
 
 
-def _audit_in_duckdb(
-    table: SourceTable, columns: AuditColumns, parameters: dict[str, Any]
-) -> Audit:
+def _audit_in_engine(table: OpenTable, columns: AuditColumns, parameters: dict[str, Any]) -> Audit:
     import commod
 
     named: dict[str, Any] = {**columns.parameters, **parameters}
     return commod.audit_frame(table.relation, sensitive_features=columns.sensitive, **named)
 
 
-def _audit_in_memory(
-    table: SourceTable, columns: AuditColumns, parameters: dict[str, Any]
-) -> Audit:
+def _audit_in_memory(table: OpenTable, columns: AuditColumns, parameters: dict[str, Any]) -> Audit:
     import commod
-    from commod._io.tables import read_frame
+    from commod._io.tables import SourceTable, read_frame
 
+    assert isinstance(table, SourceTable)
     frame, sensitive = read_frame(table), columns.sensitive
     named = {name: column for name, column in columns.parameters.items() if column is not None}
     values: dict[str, Any] = {name: frame[column] for name, column in named.items()}

@@ -9,6 +9,7 @@ import typer
 from commod._text import at_bound, most_change_text, number
 from commod.cli import _options as options
 from commod.cli._command import named_columns, with_options
+from commod.cli._engines import EngineOptions
 from commod.cli._printing import Printer, changes_most, print_audit, write_report
 from commod.exceptions import InputError
 
@@ -30,7 +31,6 @@ VERDICTS: dict[str, Verdict] = {  # by the state of a check
 }
 
 NOT_ENOUGH_EVIDENCE = 3  # exit code
-PREFIX = "_commod_check_"  # a table with the columns of `commod apply` can be checked too
 
 
 @with_options
@@ -41,6 +41,7 @@ def command(
     people: options.PeopleOptions,
     bound: options.TargetOptions,
     table: options.TableOptions,
+    engine: EngineOptions,
     names: options.NameOptions,
     output: options.ReportOptions,
     max_changes: Annotated[
@@ -60,6 +61,9 @@ def command(
     from commod.cli import _tables
 
     printer = Printer(output)
+    engine.check()
+    if engine.engine == "memory":
+        raise InputError("--engine memory: check counts rows where they are. Leave it out.")
     loaded = Patch.load(patch, scores.sha256)
     request = loaded.content.asked
     target = bound.target(request.constraints)
@@ -69,7 +73,7 @@ def command(
     check_outputs([(output.report, options.REPORTS)], output.force, inputs=[*files, patch])
     score = scores.score_column(loaded)
     kinds = _tables.patch_column_kinds(loaded, score, people.label)
-    source = _tables.open_table(files, table, printer, expected=kinds)
+    source = _tables.open_table(files, table, printer, engine=engine, expected=kinds)
     with source, printer.library_call(), printer.spinner("checking"):
         within = [("the column within", name) for name in _conditions(loaded)]
         _tables.check_columns(source, [*named_columns(people), *within])
@@ -120,19 +124,13 @@ def _conditions(patch: Patch) -> tuple[str, ...]:
 def _audit(
     patch: Patch, relation: Any, score: str, target: float | None, **parameters: Any
 ) -> Audit:
-    """Return the audit of the patch, counted in DuckDB."""
-    import narwhals as nw
-
+    """Return the audit of the patch, counted in the engine of the relation."""
     from commod import audit_frame
+    from commod.cli._tables import PREFIX, with_decisions
 
     content, labels = patch.content, patch.content.labels
-    edited: Any = nw.from_native(patch.apply(relation, score, prefix=PREFIX))
-    after, changed = nw.col(PREFIX + "decision"), nw.col(PREFIX + "changed")
-    is_positive = after == labels.positive
-    other = nw.when(is_positive).then(nw.lit(labels.negative)).otherwise(nw.lit(labels.positive))
-    before = nw.when(changed).then(other).otherwise(after)
     return audit_frame(
-        edited.with_columns(before.alias(PREFIX + "before")).to_native(),
+        with_decisions(patch, relation, score),
         before=PREFIX + "before",
         after=PREFIX + "decision",
         scores_before=score,

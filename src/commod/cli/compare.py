@@ -10,6 +10,7 @@ import typer
 
 from commod.cli import _options as options
 from commod.cli._command import option, with_options
+from commod.cli._engines import EngineOptions
 from commod.cli._printing import Printer
 from commod.exceptions import InputError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from commod import Comparison
-    from commod.cli._rows import LoadedRows
+    from commod.cli._rows import LoadedRows, TableReader
 
 EXAMPLES = (
     "commod compare train.csv --label y --sensitive race --score-column f",
@@ -37,13 +38,26 @@ class CompareOutput(options.FileOptions):
     picture: Path | None = option(None, help="File for a picture (.png, .svg or .pdf).")
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompareColumns(options.ColumnOptions):
+    """Which columns the methods read, and by which one rows are drawn."""
+
+    key: str | None = option(
+        None,
+        help="Column of whole numbers or text that differs from row to row. It is no feature. Rows "
+        "of a large table are drawn by its hash. \\[default: the number of the row]",
+        is_column=True,
+    )
+
+
 @with_options
 def command(
     files: options.Files,
-    columns: options.ColumnOptions,
+    columns: CompareColumns,
     model: options.ModelOptions,
     constraint: options.ConstraintOptions,
     table: options.TableOptions,
+    engine: EngineOptions,
     output: CompareOutput,
     method: Annotated[
         list[str] | None,
@@ -52,7 +66,10 @@ def command(
     test_size: options.TestSize = 0.3,
     seed: options.Seed = 0,
 ) -> None:
-    """Print how many decisions each method changes for the same fairness, and the exact limit."""
+    """Print how many decisions each method changes for the same fairness, and the exact limit.
+
+    Methods need rows in memory. A large table is compared on a random sample of its rows.
+    """
     from commod._io.tables import check_outputs
     from commod.cli import _rows
 
@@ -61,9 +78,11 @@ def command(
     constraints = constraint.constraints_and_target()["constraints"]
     _rows.check_test_size(test_size)
     _check_methods(method or [])
+    engine.check()
     written = [(output.out, (".csv",)), (output.picture, PICTURES)]
     check_outputs(written, output.force, inputs=[*files, model.model])
-    rows = _rows.TableReader(files, columns, model, table, printer, stated.columns).read()
+    reader = _rows.TableReader(files, columns, model, table, printer, stated.columns)
+    rows = _read(reader, engine, seed)
     fit_rows, test_rows = rows.split(test_size, seed)
     updates = _updates(
         rows,
@@ -88,6 +107,26 @@ def command(
             "failures": comparison.failures,
         }
     )
+
+
+def _read(reader: TableReader, engine: EngineOptions, seed: int) -> LoadedRows:
+    """Return the rows of a table; a sample of a large one."""
+    from commod._io.tables import SourceTable
+    from commod.cli._frame_rows import read_in_engine
+
+    with reader.open(engine) as table:
+        choice = engine.choose(reader.size(table))
+        if choice.in_memory:
+            assert isinstance(table, SourceTable)
+            return reader.load(table)
+        with reader.printer.spinner("drawing rows"):
+            in_engine = read_in_engine(reader, table, options.NameOptions())
+            rows = in_engine.sample(seed)
+    drawn = f"drew {len(rows):,} of {in_engine.n_rows:,} rows"
+    reader.printer.note(
+        choice.text(f"{drawn}, and all figures and the limit are those of these rows")
+    )
+    return rows
 
 
 def _check_methods(names: list[str]) -> None:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from commod._text import codes_text, most_change_text
 from commod.cli import _options as options
-from commod.cli._command import option, with_options
+from commod.cli._command import with_options
+from commod.cli._debias_job import (
+    DebiasColumns,
+    DebiasConstraint,
+    DebiasModel,
+    DebiasOutput,
+    Fitted,
+    Job,
+    SearchOptions,
+    rows_text,
+    title_of,
+)
+from commod.cli._engines import EngineOptions
 from commod.cli._printing import Printer, changes_most, print_audit, target_holds
-from commod.cli._studies import Studies, StudyOptions, make_studies
+from commod.cli._studies import Studies, make_studies
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
     from commod import Audit, ControlledDebiaser, Patch
-    from commod.cli._rows import LoadedRows
+    from commod.cli._rows import LoadedRows, TableReader
 
 EXAMPLES = (
     "commod debias train.csv --label y --sensitive race --score-column f --at-least 0.8",
@@ -28,132 +38,14 @@ EXAMPLES = (
     "'demographic parity >= 0.8 within department' --constraint 'minimum rate >= 0.3'",
     "commod debias train.csv --label y --sensitive sex --score-column f --gains-only "
     "--favorable 0 --test-size 0.3",
+    "commod debias 'lake/*.parquet' --label y --sensitive race --score-column f --at-least 0.8 "
+    "--key id --engine duckdb",
 )
 
-
-@dataclass(frozen=True, kw_only=True)
-class DebiasColumns(options.ColumnOptions):
-    """Which columns the fit reads, and which one names the rows."""
-
-    identifier: str | None = option(
-        None,
-        "--id",
-        help="Column that names a row in the ledger. It is no feature.",
-        is_column=True,
-    )
-    change_cost: str | None = option(
-        None,
-        help="Column of the cost of changing each decision, such as an expected loss. It is no "
-        "feature. \\[default: the distance of the score from the threshold]",
-        is_column=True,
-    )
-    unknown_groups: str = option("error", help=options.UNKNOWN_GROUPS_HELP)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DebiasModel(options.ModelOptions):
-    """The base model, and whether it has seen the rows."""
-
-    fit_rows_are_new: bool | None = option(
-        None,
-        "--fit-rows-are-new/--fit-rows-are-seen",
-        help="Whether the rows are new to the base model. \\[default: judged from its accuracy]",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DebiasConstraint(options.ConstraintOptions):
-    """What the update must reach, and the caps that it must keep."""
-
-    max_changes: float | None = option(None, help="Cap on the share of decisions that change.")
-    max_accuracy_loss: float | None = option(None, help="Cap on the loss of accuracy.")
-    max_volume_change: float | None = option(
-        None, help="Cap on the change of the overall positive rate."
-    )
-    max_margin: float | None = option(
-        None, help="No decision changes whose score is further than this from the threshold."
-    )
-    target_on: str = option(
-        "new_rows",
-        help="new_rows: the target is expected to hold on new people. fit_rows: it holds on the "
-        "rows of the table.",
-    )
-    gains_only: bool = option(False, help="Nobody loses the favourable outcome.")
-    losses_only: bool = option(False, help="Nobody gains the favourable outcome.")
-    confidence: float | None = option(
-        None, help="Promise the target for new people with this confidence, such as 0.95."
-    )
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of `ControlledDebiaser` that these options set, without labels."""
-        return {
-            **self.constraints_and_target(),
-            "target_on": self.target_on,
-            "max_changes": self.max_changes,
-            "max_accuracy_loss": self.max_accuracy_loss,
-            "max_volume_change": self.max_volume_change,
-            "max_margin": self.max_margin,
-            "direction": self.direction,
-            "confidence": self.confidence,
-        }
-
-    @property
-    def direction(self) -> str:
-        """Return the parameter `direction`; refuse both options at once."""
-        if self.gains_only and self.losses_only:
-            raise InputError("--gains-only and --losses-only exclude each other; pass one.")
-        return "gains_only" if self.gains_only else "losses_only" if self.losses_only else "any"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """How to search for the update."""
-
-    PANEL: ClassVar[str] = "Search"
-
-    sparsity: float = option(
-        0.14, help="Extra changes, as a share, that may be spent on a shorter scorecard."
-    )
-    borderline: float = option(
-        0.1,
-        help="Extra changes, as a share, that may be spent on people nearer to the threshold, or "
-        "on cheaper changes (--change-cost).",
-    )
-    no_reads_score: bool = option(
-        False,
-        help="Let the update read columns of the table only, not the distance of the score from "
-        "the threshold.",
-        sets=("reads_score",),
-    )
-    score_edit: str = option(
-        "changed_only",
-        help="changed_only: scores stay where decisions stay. all: edit every score, as in the "
-        "paper.",
-    )
-    all_rows: bool = option(False, help="Search on all rows, even where a sample would do.")
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of `ControlledDebiaser` that these options set."""
-        return {
-            "sparsity": self.sparsity,
-            "borderline": self.borderline,
-            "reads_score": not self.no_reads_score,
-            "score_edit": self.score_edit,
-            "sample": "all" if self.all_rows else "auto",
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class DebiasOutput(StudyOptions):
-    """The files to write."""
-
-    out: Path = option(Path("patch.json"), help="File for the patch (.json).")
-    ledger: Path | None = option(None, help="File for the change ledger (.csv).")
-
-    @property
-    def files(self) -> dict[str, Path | None]:
-        """Return the files by the name that the JSON object gives them."""
-        return {"patch": self.out, "report": self.report, "ledger": self.ledger}
+IN_ENGINE = (
+    "counts all rows where they are, and a sample is searched for the direction "
+    "(see the page More than one machine)"
+)
 
 
 @with_options
@@ -164,6 +56,7 @@ def command(
     constraint: DebiasConstraint,
     search: SearchOptions,
     table: options.TableOptions,
+    engine: EngineOptions,
     names: options.NameOptions,
     output: DebiasOutput,
     min_group_size: options.MinGroupSize = 30,
@@ -180,51 +73,70 @@ def command(
     from commod.cli import _rows
 
     printer = Printer(output)
-    parameters = constraint.parameters()
+    sizes = min_group_size, test_size, seed
+    job = Job(columns, model, constraint, search, names, output, printer, *sizes)
+    constraint.parameters()
     _rows.check_test_size(test_size)
     output.check_studies()
     _check_cost(columns, output)
+    engine.check(job.needs())
     endings = ((".json",), options.REPORTS, (".csv",))
     outputs = zip(output.files.values(), endings, strict=True)
     check_outputs(outputs, output.force, inputs=[*files, model.model])
     conditions = constraint.requirements.columns
     reader = _rows.TableReader(files, columns, model, table, printer, conditions)
-    rows = reader.read().with_group_names(names)
-    _rows.check_group_not_determined(rows)
-    label_names = names.labels(rows.labels)
-    fit_rows, test_rows = rows.split(test_size, seed)
-    update = _fit(
-        fit_rows,
-        printer,
-        threshold=model.threshold,
-        fit_rows_are_new=model.fit_rows_are_new,
-        **search.parameters(),
-        min_group_size=min_group_size,
-        unknown_groups=columns.unknown_groups,
-        random_state=seed,
-        **parameters,
-        **constraint.labels(rows.labels),
-    )
-    patch, audit, studies = update.to_patch(), None, Studies(None, None)
-    if output.report is not None or output.ledger is not None or test_size:
-        held_out = test_rows if test_size else None
-        studies = make_studies(update, fit_rows, held_out, output, printer, seed)
-        audit = _audit(update, patch, fit_rows, held_out, printer, studies, label_names)
-        patch = patch.with_audit(audit)
+    fitted = _read_and_fit(job, reader, engine)
     # before anything is printed: the reader of a pipe may be gone
-    _write(patch, audit, output, studies)
-    for problem in patch.verify(fit_rows.X, fit_rows.groups).problems:
+    _write(fitted.patch, fitted.audit, output, fitted.studies)
+    for problem in fitted.problems:
         printer.warn(problem)
-    _print(update, audit, patch, output, printer)
-    if codes := update.possible_codes_:
-        printer.note(codes_text(codes, f"pass --type {shlex.quote(f'{codes[0]}=text')}"))
-    is_met = bool(update.reached_) and update.promised_ is not False
-    is_met = is_met and not most_change_text(update.change_rate_)
-    if audit is not None and test_size:
-        is_met = is_met and target_holds(audit) is not False and not changes_most(audit)
-    printer.json(_summary(update, patch, audit, output, is_met))
+    is_met = _print(fitted, job)
+    printer.json(_summary(fitted, output, is_met))
     if not is_met:
         raise typer.Exit(1)
+
+
+def _read_and_fit(job: Job, reader: TableReader, engine: EngineOptions) -> Fitted:
+    """Return the update, fitted in memory or where the rows are."""
+    from commod._io.tables import SourceTable
+
+    with reader.open(engine) as table:
+        choice = engine.choose(reader.size(table), job.needs())
+        if text := choice.text(IN_ENGINE):
+            job.printer.note(text)
+        if not choice.in_memory:
+            from commod.cli._debias_frame import fit_in_engine
+
+            return fit_in_engine(job, reader, table)
+        assert isinstance(table, SourceTable)
+        rows = reader.load(table)
+    return _fit_in_memory(job, rows)
+
+
+def _fit_in_memory(job: Job, rows: LoadedRows) -> Fitted:
+    from commod.cli import _rows
+
+    printer, output = job.printer, job.output
+    rows = rows.with_group_names(job.names)
+    _rows.check_group_not_determined(rows)
+    label_names = job.names.labels(rows.labels)
+    fit_rows, test_rows = rows.split(job.test_size, job.seed)
+    task = f"looking for the fewest changes ({len(fit_rows):,} rows)"
+    with printer.library_call(), printer.spinner(task):
+        update = job.update(fit_rows).fit(
+            fit_rows.X,
+            fit_rows.y,
+            sensitive_features=fit_rows.groups,
+            change_cost=fit_rows.change_cost,
+        )
+    patch, audit, studies = update.to_patch(), None, Studies(None, None)
+    if job.wants_audit:
+        held_out = test_rows if job.test_size else None
+        studies = make_studies(update, fit_rows, held_out, output, printer, job.seed)
+        audit = _audit(update, fit_rows, held_out, printer, studies, label_names)
+        patch = patch.with_audit(audit)
+    problems = patch.verify(fit_rows.X, fit_rows.groups).problems
+    return Fitted(update, patch, audit, studies, problems)
 
 
 def _check_cost(columns: DebiasColumns, output: DebiasOutput) -> None:
@@ -237,25 +149,8 @@ def _check_cost(columns: DebiasColumns, output: DebiasOutput) -> None:
             )
 
 
-def _fit(rows: LoadedRows, printer: Printer, **parameters: Any) -> ControlledDebiaser:
-    from commod import ControlledDebiaser
-
-    update = ControlledDebiaser(
-        rows.estimator,
-        locked_features=rows.locked,
-        progress=printer.library_progress,
-        **parameters,
-    )
-    task = f"looking for the fewest changes ({len(rows):,} rows)"
-    with printer.library_call(), printer.spinner(task):
-        return update.fit(
-            rows.X, rows.y, sensitive_features=rows.groups, change_cost=rows.change_cost
-        )
-
-
 def _audit(
     update: ControlledDebiaser,
-    patch: Patch,
     fit_rows: LoadedRows,
     held_out: LoadedRows | None,
     printer: Printer,
@@ -277,20 +172,11 @@ def _audit(
             explanation=explanation,
             stability=studies.stability,
             label_names=label_names,
-            rows=_rows_text(update, held_out),
-            title=f"What the update changes in {', '.join(rows.files[:3])}",
+            rows=rows_text(update, is_held_out=held_out is not None),
+            title=title_of(rows.files),
             min_group_size=update.min_group_size,
             unknown_groups=update.unknown_groups,
         )
-
-
-def _rows_text(update: ControlledDebiaser, held_out: LoadedRows | None) -> str:
-    """Return what the report calls the audited rows."""
-    if held_out is not None:
-        return "rows held out"
-    if update.confidence is not None:
-        return "rows given to the fit, half of them to test the promise"
-    return "rows the update was fitted on"
 
 
 def _write(patch: Patch, audit: Audit | None, output: DebiasOutput, studies: Studies) -> None:
@@ -305,13 +191,10 @@ def _write(patch: Patch, audit: Audit | None, output: DebiasOutput, studies: Stu
         patch.save(output.out)  # last: a patch file means that the other files exist too
 
 
-def _print(
-    update: ControlledDebiaser,
-    audit: Audit | None,
-    patch: Patch,
-    output: DebiasOutput,
-    printer: Printer,
-) -> None:
+def _print(fitted: Fitted, job: Job) -> bool:
+    """Print the result; return whether the target is met."""
+    update, patch, audit = fitted.update, fitted.patch, fitted.audit
+    printer, output = job.printer, job.output
     printer.sentence(update.status_, bold=True)
     if audit is not None:
         print_audit(printer, audit)
@@ -325,18 +208,20 @@ def _print(
         printer.sentence(f"Ledger of {changes}: {output.ledger}")
     if output.report is not None:
         printer.sentence(f"Report: {output.report}")
+    if codes := update.possible_codes_:
+        printer.note(codes_text(codes, f"pass --type {shlex.quote(f'{codes[0]}=text')}"))
+    is_met = bool(update.reached_) and update.promised_ is not False
+    is_met = is_met and not most_change_text(update.change_rate_)
+    if audit is not None and job.test_size:
+        is_met = is_met and target_holds(audit) is not False and not changes_most(audit)
+    return is_met
 
 
-def _summary(
-    update: ControlledDebiaser,
-    patch: Patch,
-    audit: Audit | None,
-    output: DebiasOutput,
-    is_met: bool,
-) -> dict[str, Any]:
+def _summary(fitted: Fitted, output: DebiasOutput, is_met: bool) -> dict[str, Any]:
     from commod._record import to_plain
     from commod._reporting.explain.expected import expected_of
 
+    update, patch, audit = fitted.update, fitted.patch, fitted.audit
     return {
         "constraint_met": is_met,
         "status": update.status_,

@@ -6,10 +6,12 @@ import datetime
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 from commod._data.columns import LARGEST
 from commod._record import Value
+from commod._text import shorten
 from commod.exceptions import InputError
 from commod.metrics._constraint import get_constraint
 from commod.patch.calibration_check import check_calibration
@@ -22,7 +24,10 @@ from commod.patch.content import (
     Content,
     DistanceBinColumn,
     NumberColumn,
+    Ratio,
     TermPoints,
+    before_last_edit,
+    figures_of_edit,
     term_points_of,
 )
 from commod.patch.figures_check import ROUNDING, check_figures
@@ -53,6 +58,8 @@ def check_content(content: Content) -> None:
             _check_term(column.name, term, ratio.concept_weights)
     check_figures(content)
     check_calibration(content)
+    if content.history:
+        check_history(content)
 
 
 def _check_base(content: Content) -> None:
@@ -83,6 +90,16 @@ def _kind(label: Value) -> str:
     return "number" if type(label) in (int, float) else type(label).__name__
 
 
+def _check_whole(ratio: Ratio) -> None:
+    """Refuse points that are no whole numbers where the request asks for such points."""
+    points = [term.points for column in ratio.columns for term in term_points_of(column)]
+    if not all(float(value).is_integer() for value in (ratio.intercept - 0.5, *points)):
+        raise InputError(
+            "The patch says that points are whole numbers, but they are not, or its intercept does "
+            "not lie halfway between two. Save the update again."
+        )
+
+
 def _check_asked(content: Content) -> None:
     asked, ratio = content.asked, content.ratio
     check_constraints(content)
@@ -100,6 +117,8 @@ def _check_asked(content: Content) -> None:
             f"The patch has direction {asked.direction!r}, but its gate has may_raise = "
             f"{ratio.may_raise} and may_lower = {ratio.may_lower}."
         )
+    if asked.points is not None:
+        _check_whole(ratio)
     for name in ("max_changes", "max_accuracy_loss", "max_volume_change", "confidence"):
         _check_share(f"asked.{name}", getattr(asked, name))
 
@@ -227,3 +246,26 @@ def _check_numbers(name: str, numbers: Iterable[float]) -> None:
                 f"{name!r} in the patch holds {repr(number)[:24]}; expected a number "
                 f"within ±{LARGEST:g}."
             )
+
+
+def check_history(content: Content) -> None:
+    """Refuse a history whose versions contradict themselves, or its own figures."""
+    reached = content.reached
+    while content.history:
+        record = content.history[-1].record
+        try:
+            datetime.datetime.fromisoformat(record.when)
+        except ValueError as error:
+            raise InputError(
+                f"The patch was edited at {record.when[:40]!r}, which is not a date."
+            ) from error
+        content = before_last_edit(content)
+        check_content(replace(content, history=()))
+        pairs = (("before", record.before, content.reached), ("after", record.after, reached))
+        for name, figures, stated in pairs:
+            if figures != figures_of_edit(stated):
+                raise InputError(
+                    f"The history of the patch says that figures {name} an edit are "
+                    f"{shorten(str(figures))}, but the version {name} it has others."
+                )
+        reached = content.reached

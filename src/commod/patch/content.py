@@ -7,7 +7,7 @@ which of them earlier versions lack; they are None in a patch that was loaded fr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from commod._data.encoding import (
     Encoding,
     NumericTerms,
 )
-from commod._record import FurtherConstraint, ScoreMap, Value
+from commod._record import EditFigures, EditRecord, FurtherConstraint, ScoreMap, Value
 from commod._record.plain import ADDED_LATER
 from commod.scorecard import DISTANCE_COLUMN, MARGIN_COLUMN, Scorecard
 
@@ -199,6 +199,7 @@ class PatchRequest:
     """The request behind the update; None for a part that was not requested.
 
     `constraints` is the name of the first constraint, with its condition, and `target` its bound.
+    `points` is "integers" where points had to be whole numbers.
     """
 
     constraints: str
@@ -209,6 +210,7 @@ class PatchRequest:
     max_volume_change: float | None
     confidence: float | None
     further: tuple[FurtherConstraint, ...] = field(default=(), metadata=ADDED_LATER)
+    points: Literal["integers"] | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
@@ -265,13 +267,35 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class EarlierVersion:
+    """The parts of a patch that an edit by hand may change, as they were before the edit."""
+
+    base: Base
+    asked: PatchRequest
+    reached: Reached
+    seen: Seen
+    ratio: Ratio
+    left_out: LeftOut | None
+    calibration: ScoreMap | None
+
+
+@dataclass(frozen=True)
+class PatchEdit:
+    """One edit by hand, and the version of the patch before it."""
+
+    record: EditRecord
+    earlier: EarlierVersion
+
+
+@dataclass(frozen=True)
 class Content:
     """The content of a patch. A file adds the digest of this content.
 
     `audit` is the digest of the audit that belongs to the patch. `versions` are those of Python and
     of packages. Both are None where not known, and so is `left_out`. `score_edit` says which scores
     the patch edits: those of changed decisions only, or all. `calibration` maps edited scores to
-    calibrated probabilities; None where true labels were not known.
+    calibrated probabilities; None where true labels were not known. `history` has the edits by
+    hand, oldest first.
     """
 
     schema: str
@@ -289,6 +313,30 @@ class Content:
     versions: dict[str, str] | None = None
     score_edit: Literal["changed_only", "all"] = field(default="all", metadata=ADDED_LATER)
     calibration: ScoreMap | None = field(default=None, metadata=ADDED_LATER)
+    history: tuple[PatchEdit, ...] = field(default=(), metadata=ADDED_LATER)
+
+
+def editable_parts(content: Content) -> EarlierVersion:
+    """Return the parts of a content that an edit by hand may change."""
+    names = [part.name for part in fields(EarlierVersion)]
+    return EarlierVersion(**{name: getattr(content, name) for name in names})
+
+
+def figures_of_edit(reached: Reached) -> EditFigures:
+    """Return the figures of a version as the history of edits states them."""
+    return EditFigures(
+        reached.fairness_after,
+        reached.change_rate,
+        reached.n_gains,
+        reached.n_losses,
+        reached.target_met,
+    )
+
+
+def before_last_edit(content: Content) -> Content:
+    """Return the content of the patch before its last edit; it belongs to no audit."""
+    *history, last = content.history
+    return replace(content, **vars(last.earlier), history=tuple(history), audit=None)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from commod._record import FurtherConstraint, Value
+from commod._record import FurtherConstraint, Value, record_words
 from commod._text import label_text, n_of, number, plain, visible
 from commod.metrics._constraint import get_constraint
 from commod.patch.calibration_text import calibration_differences, calibration_lines
@@ -172,6 +172,8 @@ def _asked_text(content: Content) -> list[str]:
         for name, value in vars(asked).items()
         if isinstance(value, float) and name != "target"
     ]
+    if asked.points is not None:
+        limits.append("points in whole numbers")
     goal = "no target" if asked.target is None else f"at {sign} {asked.target:g}"
     conditions = "; ".join([goal, f"direction {asked.direction.replace('_', ' ')}", *limits])
     counted = label_text(None, content.labels.compared)
@@ -201,7 +203,15 @@ def _origin_text(content: Content) -> list[str]:
         lines.append(f"Left out of the constraint, because they are small: {groups} with {people}.")
     if content.audit is not None:
         lines.append(f"Audit (SHA-256): {content.audit}")
-    return lines
+    return [*_history_text(content), *lines]
+
+
+def _history_text(content: Content) -> list[str]:
+    """Return the edits by hand in words, oldest first."""
+    if not content.history:
+        return []
+    edits = [f"  {record_words(edit.record)}" for edit in content.history]
+    return [f"Edited by hand ({n_of(len(edits), 'edit')}):", *edits]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -241,6 +251,7 @@ def _origin_differences(one: Content, other: Content) -> Iterator[str]:
         "digest of the scores on the fit rows", one.base.scores_digest, other.base.scores_digest
     )
     yield from _change("digest of the audit", one.audit, other.audit)
+    yield from _change("edits by hand", *_histories(one, other))
     for name in ("n_groups", "n_people"):
         counts = (getattr(content.left_out, name, None) for content in (one, other))
         yield from _change(f"left out: {name.replace('n_', 'number of ')}", *counts)
@@ -249,6 +260,12 @@ def _origin_differences(one: Content, other: Content) -> Iterator[str]:
         yield from _change(f"version of {plain(name)}", *(known.get(name) for known in versions))
     if (one.versions is None) != (other.versions is None) and not any(versions):
         yield "Only one of the patches says that it knows its versions."
+
+
+def _histories(*contents: Content) -> Iterator[str | None]:
+    """Yield the edits of each content in words; None without edits."""
+    for content in contents:
+        yield "; ".join(record_words(edit.record) for edit in content.history) or None
 
 
 def _ratio_differences(one: Content, other: Content) -> Iterator[str]:

@@ -52,8 +52,8 @@ class WorkColumns:
         self.score, self.distance, self.odds, self.margin = self._take(
             "score", "distance", "odds", "margin"
         )
-        self.ratio, self.exponent, self.decided, self.edited = self._take(
-            "ratio", "exponent", "decided", "edited"
+        self.ratio, self.exponent, self.changed, self.decided, self.edited = self._take(
+            "ratio", "exponent", "changed", "decided", "edited"
         )
 
     def _take(self, *names: str) -> list[str]:
@@ -244,17 +244,17 @@ def changed(content: Content, work: WorkColumns) -> nw.Expr:
     return (moved & ~score.is_null()).fill_null(False)
 
 
-def decided(content: Content, work: WorkColumns, prefix: str) -> nw.Expr:
+def decided(content: Content, work: WorkColumns) -> nw.Expr:
     """Return the new decision; False where there is no score."""
     base = (nw.col(work.score) > content.base.threshold).fill_null(False)
-    return nw.when(nw.col(prefix + "changed")).then(~base).otherwise(base)
+    return nw.when(nw.col(work.changed)).then(~base).otherwise(base)
 
 
-def with_edited_score(table: Frame, content: Content, work: WorkColumns, prefix: str) -> Frame:
+def with_edited_score(table: Frame, content: Content, work: WorkColumns) -> Frame:
     """Add the edited score before it is moved to its side; the base score where the ratio is 1."""
     if content.score_edit == "changed_only":
         crossed = _crossed(content, nw.col(work.score))
-        edited = nw.when(nw.col(prefix + "changed")).then(crossed).otherwise(nw.col(work.score))
+        edited = nw.when(nw.col(work.changed)).then(crossed).otherwise(nw.col(work.score))
         return table.with_columns(edited.alias(work.edited))
     score, ratio, exponent = (nw.col(n) for n in (work.score, work.ratio, work.exponent))
     table = table.with_columns((ratio * nw.col(work.margin)).alias(work.exponent))
@@ -325,13 +325,18 @@ def _label_type(content: Content) -> Any:
     return nw.String if kinds == {str} else nw.Float64
 
 
-def direction(content: Content, work: WorkColumns, prefix: str) -> nw.Expr:
+def direction(content: Content, work: WorkColumns) -> nw.Expr:
     """Return "gain", "loss" or "kept", NULL where there is no score."""
     raising_is_gain = content.labels.favorable == content.labels.positive
     up, down = ("gain", "loss") if raising_is_gain else ("loss", "gain")
     moved = nw.when(nw.col(work.decided)).then(nw.lit(up)).otherwise(nw.lit(down))
-    named = nw.when(nw.col(prefix + "changed")).then(moved).otherwise(nw.lit("kept"))
+    named = nw.when(nw.col(work.changed)).then(moved).otherwise(nw.lit("kept"))
     return nw.when(~nw.col(work.score).is_null()).then(named)
+
+
+def known_ratio(work: WorkColumns) -> nw.Expr:
+    """Return the ratio, NULL where there is no score."""
+    return nw.when(~nw.col(work.score).is_null()).then(nw.col(work.ratio))
 
 
 def restore_label_type(table: Frame, decision: str, content: Content) -> Frame:

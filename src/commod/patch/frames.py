@@ -10,7 +10,7 @@ import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
 from commod._data.parameters import check_flag
-from commod._text import list_names
+from commod._text import did_you_mean, list_names, shown
 from commod.exceptions import InputError, InputTypeError
 from commod.patch import expressions as rule
 from commod.patch.content import (
@@ -26,7 +26,8 @@ from commod.patch.sources import OBJECT_TYPES, Frame, category_points_of
 MAY_BE_EMPTY = (nw.Float32, nw.Float64, nw.String, nw.Boolean)  # types of columns without values
 MAX_LISTED = 8  # columns in a message
 ADDED_COLUMNS = ("score", "decision", "changed", "direction")
-CALIBRATED = "calibrated"  # one more column, on request
+CALIBRATED, RATIO = "calibrated", "r"
+ON_REQUEST = (CALIBRATED, RATIO)  # further columns
 
 
 @dataclass(frozen=True)
@@ -74,40 +75,90 @@ def check_calibrated(content: Content, calibrated: Any) -> bool:
     return bool(calibrated)
 
 
-def apply_to(
-    content: Content, frame: Any, score: str, prefix: str, calibrated: bool = False
-) -> Any:
-    """Return the frame with edited score, decision, whether it changed, and direction.
+def added_columns(content: Content, prefix: str, calibrated: bool, columns: Any) -> list[str]:
+    """Return which columns `apply_to` adds, without their prefix and in their order.
 
-    With `calibrated`, the calibrated probability is the last column.
+    `columns` are names with the prefix, or None. With `calibrated`, the probability is among them.
     """
+    if columns is None:
+        chosen = list(ADDED_COLUMNS)
+    else:
+        known = [prefix + name for name in (*ADDED_COLUMNS, *ON_REQUEST)]
+        chosen = [_known_name(name, known)[len(prefix) :] for name in _listed(columns)]
+        twice = next((name for i, name in enumerate(chosen) if name in chosen[:i]), None)
+        if twice is not None:
+            raise InputError(
+                f"columns names {prefix + twice!r} twice; name each column once.",
+                parameter="columns",
+            )
+    if check_calibrated(content, calibrated) and CALIBRATED not in chosen:
+        chosen.append(CALIBRATED)
+    if CALIBRATED in chosen:
+        check_calibrated(content, True)
+    return chosen
+
+
+def _listed(columns: Any) -> list[Any]:
+    listed = [columns] if isinstance(columns, str) else columns
+    if not isinstance(listed, list | tuple) or not listed:
+        raise InputError(
+            f"columns={shown(columns)} must be a list of names of new columns, at least one; None "
+            "adds the usual four.",
+            parameter="columns",
+        )
+    return list(listed)
+
+
+def _known_name(name: Any, known: Sequence[str]) -> str:
+    if name in known:
+        return str(name)
+    raise InputError(
+        f"columns: a patch adds no column {shown(name)} (it can add: {list_names(known)})."
+        f"{did_you_mean(name, known)}",
+        parameter="columns",
+    )
+
+
+def apply_to(content: Content, frame: Any, score: str, prefix: str, chosen: Sequence[str]) -> Any:
+    """Return the frame with the columns that `added_columns` returned."""
     table = from_frame(_named_by_text(frame))
     schema = schema_of(table)
     check_columns(content, schema, score, is_eager=isinstance(table, nw.DataFrame))
-    added = [prefix + name for name in (*ADDED_COLUMNS, *[CALIBRATED] * calibrated)]
+    added = [prefix + name for name in chosen]
     _check_free(schema, added)
-    work = rule.WorkColumns(list(schema))
+    work = rule.WorkColumns([*schema, *added])
     table = rule.with_score(table, schema, score, work)
     table = rule.with_margin(table, content, work)
     table = rule.with_ratio(table, schema, content, work)
     table = table.with_columns(rule.gated(content, work).alias(work.ratio))
-    table = table.with_columns(rule.changed(content, work).alias(prefix + "changed"))
-    table = table.with_columns(rule.decided(content, work, prefix).alias(work.decided))
-    table = rule.with_edited_score(table, content, work, prefix)
-    table = table.with_columns(
-        rule.on_side_of_decision(content, work).alias(prefix + "score"),
-        rule.label(content, work).alias(prefix + "decision"),
-        rule.direction(content, work, prefix).alias(prefix + "direction"),
-    )
-    if calibrated:
-        probability = rule.calibrated(content, prefix + "score")
-        table = table.with_columns(probability.alias(prefix + CALIBRATED))
-    native = rule.restore_label_type(
-        table.select(*schema, *added), prefix + "decision", content
-    ).to_native()
+    table = _with_decisions(table, content, work, prefix, chosen)
+    table = table.select(*schema, *added)
+    if "decision" in chosen:
+        table = rule.restore_label_type(table, prefix + "decision", content)
+    native = table.to_native()
     if _has_other_names(frame):
         native.columns = [*frame.columns, *added]
     return native
+
+
+def _with_decisions(
+    table: Frame, content: Content, work: rule.WorkColumns, prefix: str, chosen: Sequence[str]
+) -> Frame:
+    """Add the chosen columns to a table with r, and compute only what they need."""
+    made: dict[str, Any] = {RATIO: rule.known_ratio(work)}
+    if any(name != RATIO for name in chosen):
+        table = table.with_columns(rule.changed(content, work).alias(work.changed))
+        table = table.with_columns(rule.decided(content, work).alias(work.decided))
+        made["changed"] = nw.col(work.changed)
+        made["decision"] = rule.label(content, work)
+        made["direction"] = rule.direction(content, work)
+    if "score" in chosen or CALIBRATED in chosen:
+        table = rule.with_edited_score(table, content, work)
+        made["score"] = rule.on_side_of_decision(content, work)
+    if CALIBRATED in chosen:
+        table = table.with_columns(made["score"].alias(work.edited))
+        made |= {"score": nw.col(work.edited), CALIBRATED: rule.calibrated(content, work.edited)}
+    return table.with_columns(*(made[name].alias(prefix + name) for name in chosen))
 
 
 def _has_other_names(frame: Any) -> bool:
@@ -127,14 +178,13 @@ def revert_from(frame: Any, prefix: str) -> Any:
     """Return the frame without the columns that `apply_to` added."""
     table = from_frame(frame)
     names = set(table.collect_schema())
-    ours = [prefix + name for name in ADDED_COLUMNS]
-    absent = [name for name in ours if name not in names]
-    if absent:
+    ours = [prefix + name for name in (*ADDED_COLUMNS, *ON_REQUEST)]
+    present = [name for name in ours if name in names]
+    if not present:
         raise InputError(
-            f"The frame has no column {absent[0]!r}: no patch was applied with prefix={prefix!r}."
+            f"The frame has no column {ours[0]!r}: no patch was applied with prefix={prefix!r}."
         )
-    on_request = [name for name in (prefix + CALIBRATED,) if name in names]
-    return table.drop(*ours, *on_request).to_native()
+    return table.drop(*present).to_native()
 
 
 def count_changes(frame: Any, prefix: str) -> PatchCounts:
@@ -144,7 +194,7 @@ def count_changes(frame: Any, prefix: str) -> PatchCounts:
     if prefix + "direction" not in names:
         raise InputError(
             f"The frame has no column {prefix + 'direction'!r}: apply the patch first, with "
-            f"prefix={prefix!r}."
+            f"prefix={prefix!r}, and name this column if you pass columns=."
         )
     direction = nw.col(prefix + "direction")
     counted = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -12,15 +13,16 @@ from typing import Any
 from commod._data.codes import check_text
 from commod._data.parameters import check_flag
 from commod._io.files import write_whole
-from commod._record import Audit, Shipped, from_plain, to_plain
+from commod._record import Audit, EditRecord, Shipped, from_plain, to_plain
 from commod._text import list_names, plain, shown
 from commod.exceptions import InputError
 from commod.patch.checking import check_content
-from commod.patch.content import Content, scorecard_of
+from commod.patch.content import Content, before_last_edit, scorecard_of
 from commod.patch.description import differences, page_text
 from commod.patch.file import content_digest, from_bytes, read_bytes, to_bytes
 from commod.patch.frames import (
     PatchCounts,
+    added_columns,
     apply_to,
     check_calibrated,
     count_changes,
@@ -120,6 +122,22 @@ class Patch:
         """Return the SHA-256 of the content, which does not depend on the layout of a file."""
         return content_digest(self.content)
 
+    # -- edits by hand ----------------------------------------------------------------------------
+
+    @property
+    def history(self) -> tuple[EditRecord, ...]:
+        """Return the edits by hand, oldest first; see `ControlledDebiaser.edit`."""
+        return tuple(edit.record for edit in self.content.history)
+
+    def undo(self) -> Patch:
+        """Return the patch before its last edit, with the points and figures that it had.
+
+        The audit of the edited patch does not belong to it, so it carries none.
+        """
+        if not self.content.history:
+            raise InputError("undo has nothing to undo: this patch was not edited.")
+        return Patch(before_last_edit(self.content))
+
     # -- signing ----------------------------------------------------------------------------------
 
     def with_audit(self, audit: Audit) -> Patch:
@@ -164,7 +182,13 @@ class Patch:
         return scorecard_of(self.content.ratio)
 
     def apply(
-        self, frame: Any, score: str = "score", *, prefix: str = PREFIX, calibrated: bool = False
+        self,
+        frame: Any,
+        score: str = "score",
+        *,
+        prefix: str = PREFIX,
+        calibrated: bool = False,
+        columns: Sequence[str] | None = None,
     ) -> Any:
         """Return the frame with the edited score and decision next to the base score.
 
@@ -179,6 +203,10 @@ class Patch:
         calibrated : bool, default=False
             Whether to add `commod_calibrated`, too: the edited score as a calibrated probability
             of the positive label. `update.calibrated_proba` returns the same numbers.
+        columns : sequence of str, default=None
+            Names of the columns to add, with their prefix and in this order. They are the four
+            below, `commod_calibrated` and `commod_r`. Only what they need is computed. None means
+            the four. With `calibrated=True`, `commod_calibrated` comes last if it is not named.
 
         Returns
         -------
@@ -186,7 +214,10 @@ class Patch:
             With `commod_score`, the edited score; `commod_decision`, a label; `commod_changed`,
             whether it differs from the base decision; `commod_direction`: "gain", "loss" or "kept".
             A score that is missing or outside [0, 1] gives NULL for score, decision and direction,
-            False for changed, and NULL for the calibrated probability.
+            False for changed, and NULL for the calibrated probability and for r.
+
+            `commod_r` is the ratio that `update.ratio` returns. It is 1 where the patch forbids a
+            change in that direction.
 
         Notes
         -----
@@ -195,8 +226,8 @@ class Patch:
         """
         _check_text("score", score)
         _check_text("prefix", prefix)
-        calibrated = check_calibrated(self.content, calibrated)
-        return apply_to(self.content, frame, score, prefix, calibrated)
+        chosen = added_columns(self.content, prefix, calibrated, columns)
+        return apply_to(self.content, frame, score, prefix, chosen)
 
     def revert(self, frame: Any, *, prefix: str = PREFIX) -> Any:
         """Return the frame without the columns that `apply` added."""

@@ -31,7 +31,13 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 # Fields that a file has only where they say something: files from before 0.2 lack them.
-LEFT_OUT_IF_EMPTY = (("labels", "counted"), ("asked", "further"), ("reached", "further"))
+LEFT_OUT_IF_EMPTY = (
+    ("labels", "counted"),
+    ("asked", "further"),
+    ("asked", "points"),
+    ("reached", "further"),
+)
+HISTORY = "history"  # edits by hand; a patch without edits has no such field
 
 
 def version_of(schema: Any) -> int:
@@ -82,6 +88,8 @@ def as_version(plain: dict[str, Any], version: int, absent: Collection[str] = ()
     for part, name in LEFT_OUT_IF_EMPTY:
         if changed[part].get(name) in (None, []):
             changed[part] = {key: value for key, value in changed[part].items() if key != name}
+    if not changed.get(HISTORY):
+        changed.pop(HISTORY, None)
     return changed
 
 

@@ -86,10 +86,13 @@ def contradictions(content: Content, audit: Audit) -> Iterator[Difference]:
         pairs.append(("direction", asked.direction, request.direction))
     if request.threshold is not None:
         pairs.append(("threshold", content.base.threshold, request.threshold))
-    if request.score_edit is not None:
-        pairs.append(("score_edit", content.score_edit, request.score_edit))
-    if request.max_margin is not None:
-        pairs.append(("max_margin", content.ratio.max_margin, request.max_margin))
+    own_forms = {
+        "score_edit": content.score_edit,
+        "points": asked.points,
+        "max_margin": content.ratio.max_margin,
+    }
+    forms = ((name, own, getattr(request, name)) for name, own in own_forms.items())
+    pairs += [form for form in forms if form[2] is not None]
     stated = ((name, getattr(request, name)) for name in CAPS)
     pairs += [(name, getattr(asked, name), cap) for name, cap in stated if cap is not None]
     for name, ours, theirs in pairs:

@@ -17,6 +17,7 @@ from commod._data.collation import TEXT_TYPES, has_collations, quoted, with_bina
 from commod._data.columns import Column as RawColumn
 from commod._data.columns import read_columns, type_of
 from commod._data.encoding import Encoding, matching_column
+from commod._data.spark_lookup import SparkLookup, is_spark, with_looked_up
 from commod._data.tables import FreeNames
 from commod._record import Value
 from commod.patch.content import (
@@ -58,8 +59,9 @@ def with_sources(
     """Return the table with the prepared columns, and their names."""
     sources = Sources()
     series: list[nw.Series[Any]] = []
-    looked_up: dict[str, CategoryColumn] = {}
-    is_collated = has_collations(table)
+    looked_up: dict[str, CategoryColumn] = {}  # in DuckDB
+    lookups: dict[str, SparkLookup] = {}
+    is_collated, in_spark = has_collations(table), is_spark(table)
     for i, column in enumerate(columns):
         if isinstance(column, ColumnOfScore):
             continue
@@ -69,6 +71,10 @@ def with_sources(
             name = names.take(f"_commod_column_{i}")
             series.append(as_series(table, name, _read_values(table, column)))
             (sources.points if is_category else sources.numbers)[column.name] = name
+        elif isinstance(column, CategoryColumn) and in_spark and _has_many(column, dtype):
+            name = names.take(f"_commod_column_{i}")
+            lookups[name] = _spark_lookup(column, dtype)
+            sources.points[column.name] = name
         elif isinstance(column, CategoryColumn) and is_collated and dtype in TEXT_TYPES:
             name = names.take(f"_commod_column_{i}")
             if table.implementation.is_duckdb() and _can_be_looked_up(column, dtype):
@@ -78,7 +84,7 @@ def with_sources(
                 sources.texts[column.name] = name
     table = table.with_columns(*series) if series else table
     table = with_binary_text(table, {new: old for old, new in sources.texts.items()})
-    return _with_looked_up(table, looked_up), sources
+    return _with_looked_up(with_looked_up(table, lookups), looked_up), sources
 
 
 def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, float]]:
@@ -95,13 +101,24 @@ def category_points_of(column: CategoryColumn, dtype: Any) -> list[tuple[Value, 
 
 
 # ---------------------------------------------------------------------------------------------
-# Many categories in DuckDB
+# Many categories in Spark and DuckDB
+
+
+def _has_many(column: CategoryColumn, dtype: Any) -> bool:
+    return len(category_points_of(column, dtype)) > MAX_BRANCHES
+
+
+def _spark_lookup(column: CategoryColumn, dtype: Any) -> SparkLookup:
+    keys = category_points_of(column, dtype)
+    points = {float(k) if dtype.is_numeric() else str(k): p for k, p in keys}
+    missing = 0.0 if column.missing is None else column.missing.points
+    return SparkLookup(column.name, points, unknown=0.0, missing=missing)
 
 
 def _can_be_looked_up(column: CategoryColumn, dtype: Any) -> bool:
     keys = category_points_of(column, dtype)
-    is_text = dtype == nw.String and not any("\x00" in str(key) for key, _ in keys)
-    return is_text and len(keys) > MAX_BRANCHES
+    has_nul = any("\x00" in str(key) for key, _ in keys)
+    return dtype == nw.String and not has_nul and _has_many(column, dtype)
 
 
 def _with_looked_up(table: Frame, columns: dict[str, CategoryColumn]) -> Frame:

@@ -24,6 +24,7 @@ from commod.patch.content import (
     ColumnOfScore,
     Content,
     NumberColumn,
+    before_last_edit,
 )
 from commod.patch.fingerprint import columns_digest, model_digest, scores_digest
 from commod.scorecard import crossing_ends
@@ -59,9 +60,18 @@ class Verification:
 
 
 def verify_against(
-    content: Content, X: Any, sensitive_features: Any, estimator: Any
+    content: Content,
+    X: Any,
+    sensitive_features: Any,
+    estimator: Any,
+    *,
+    rows_are_sample: bool = False,
 ) -> Verification:
-    """Check that a patch fits the data and holds nothing that it must not hold."""
+    """Check that a patch fits the data and holds nothing that it must not hold.
+
+    If `rows_are_sample`, nothing is said about values that few people share: a sample of the fit
+    rows does not count them.
+    """
     check_same_rows({"X": X, "sensitive_features": sensitive_features})
     read = {column.name: column for column in iter_columns(X, unread=[])}
     # nobody knows how columns go together with unknown groups
@@ -71,17 +81,23 @@ def verify_against(
     of_known = {name: column.take(is_known) for name, column in columns.items()}
     checked = [
         "no value of the sensitive features",
-        f"no value, bin or long number that fewer than {MIN_CATEGORY_SIZE} people share",
+        *[f"no value, bin or long number that fewer than {MIN_CATEGORY_SIZE} people share"]
+        * (not rows_are_sample),
         "no column that determines the group or nearly does",
         "the columns of the fit rows",
     ]
-    problems = [
-        *_columns(content, columns),
-        *_group_values(content, of_known, known),
-        *_own_values(content, columns),
-        *_determining_columns(content, of_known, known),
-        *_own_scores(content),
-    ]
+    problems = [*_columns(content, columns)]
+    versions = [content]
+    while versions[-1].history:  # the versions before edits by hand are in the file, too
+        versions.append(before_last_edit(versions[-1]))
+    for version in versions:
+        found = (
+            *_group_values(version, of_known, known),
+            *([] if rows_are_sample else _own_values(version, columns)),
+            *_determining_columns(version, of_known, known),
+            *_own_scores(version),
+        )
+        problems += [problem for problem in found if problem not in problems]
     if estimator is not None:
         checked.append("the base model of the fit")
         problems += _model(content, estimator, X, list(read.values()))
@@ -114,6 +130,7 @@ def _group_values(content: Content, columns: Mapping[str, Column], groups: Group
                     "sensitive features."
                 )
     texts = [*vars(content.reached).values(), *vars(content.base).values(), content.method]
+    texts += [text for edit in content.history for text in (edit.record.by, edit.record.note)]
     text = " ".join(part for part in texts if isinstance(part, str))
     for name in sorted(names):
         if len(name) > 2 and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod.exceptions import InputError
 from commod.rivals._group_model import GroupModel, fit_group_model
 from commod.rivals._rows import DecisionRows, RivalFitRows
@@ -44,13 +45,37 @@ class GroupProbabilityRival(AwareRival):
     - If `aware` is True, the group is known. Otherwise a group model predicts it.
     """
 
-    aware: bool
-    group_model: Any
-    min_category_size: int
     group_model_: GroupModel | None
     multipliers_: Floats
     shares_: Floats
     largest_strength = 1.0
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        strength: float = 1.0,
+        aware: bool = False,
+        group_model: Any = None,
+        constraints: str = "demographic_parity",
+        locked_features: Sequence[str] = (),
+        min_category_size: int = MIN_CATEGORY_SIZE,
+        min_group_size: int = 30,
+        threshold: float = 0.5,
+        pos_label: Any = None,
+        favorable_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.strength = strength
+        self.aware = aware
+        self.group_model = group_model
+        self.constraints = constraints
+        self.locked_features = locked_features
+        self.min_category_size = min_category_size
+        self.min_group_size = min_group_size
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.favorable_label = favorable_label
 
     @property
     def needs_sensitive_features(self) -> bool:  # type: ignore[override]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod.rivals._group_probabilities import GroupProbabilityRival
 from commod.rivals._half import HALF, from_half
 from commod.rivals._rows import DecisionRows, RivalFitRows
@@ -40,33 +39,6 @@ class ProjectionRival(GroupProbabilityRival):
     """
 
     tolerance_: float
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        aware: bool = False,
-        group_model: Any = None,
-        constraints: str = "demographic_parity",
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.aware = aware
-        self.group_model = group_model
-        self.constraints = constraints
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
 
     @property
     @abstractmethod

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from commod._data.parameters import check_choice
 from commod.exceptions import InputError
 from commod.rivals._abilities import PARITY
+from commod.rivals._base_layers import inputs_of_last_step, last_step
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.cover import Cover, cheapest_cover, greedy_cover
 from commod.rivals.base import Rival
@@ -130,7 +130,7 @@ class LeafRelabelling(Rival):
 
     def _check_base_model(self) -> None:
         model = self.estimator
-        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        last = last_step(model)
         if not isinstance(last, DecisionTreeClassifier):
             ends = f" that ends with {type(last).__name__}" if last is not model else ""
             raise InputError(
@@ -188,7 +188,9 @@ class LeafRelabelling(Rival):
     def _leaves(self, rows: DecisionRows) -> Leaves:
         """Return the leaf of each row, shape (n,)."""
         model = self.estimator_
-        return np.asarray(rows.remember(model, lambda: _leaves_of(model, rows.X)))
+        tree = last_step(model)
+        leaves = rows.remember(model, lambda: tree.apply(inputs_of_last_step(model, rows.X)))
+        return np.asarray(leaves, dtype=np.intp)
 
     def _sentence(self) -> str:
         text = super()._sentence()
@@ -245,11 +247,3 @@ def leaf_effects(
         cost = np.maximum(np.bincount(index, signed, len(leaf)), 0.0)
     gain = np.where(positive, difference, -difference)
     return LeafEffects(leaf, gain, cost, n_rows, float(rates[favoured] - rates[1 - favoured]))
-
-
-def _leaves_of(model: Any, X: Any) -> Leaves:
-    """Return the leaf of each row of X, shape (n,), in the tree that ends the base model."""
-    if not isinstance(model, Pipeline):
-        return np.asarray(model.apply(X), dtype=np.intp)
-    inputs = model[:-1].transform(X) if len(model.steps) > 1 else X
-    return np.asarray(model.steps[-1][1].apply(inputs), dtype=np.intp)

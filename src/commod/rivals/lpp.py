@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod.rivals._plug_in import PlugInRival
 from commod.rivals._rows import RivalFitRows
 from commod.rivals._solvers.plug_in import LinearProgramme, best_multipliers
@@ -89,33 +88,6 @@ class LPP(PlugInRival):
     """
 
     tolerance_: float
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        strength: float = 1.0,
-        aware: bool = False,
-        group_model: Any = None,
-        constraints: str = "demographic_parity",
-        locked_features: Sequence[str] = (),
-        min_category_size: int = MIN_CATEGORY_SIZE,
-        min_group_size: int = 30,
-        threshold: float = 0.5,
-        pos_label: Any = None,
-        favorable_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.strength = strength
-        self.aware = aware
-        self.group_model = group_model
-        self.constraints = constraints
-        self.locked_features = locked_features
-        self.min_category_size = min_category_size
-        self.min_group_size = min_group_size
-        self.threshold = threshold
-        self.pos_label = pos_label
-        self.favorable_label = favorable_label
 
     def _choose_multipliers(
         self, models: Sequence[Self], rows: RivalFitRows, programme: LinearProgramme

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,9 +12,9 @@ from scipy.special import expit, logit
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.encoding import Encoding, TermTable, learn_encoding
 from commod._data.parameters import check_choice
-from commod.exceptions import TrainingWarning
 from commod.rivals._abilities import PARITY
 from commod.rivals._group_column import find_group
+from commod.rivals._new_model import NewModelRival
 from commod.rivals._rows import DecisionRows, RivalFitRows
 from commod.rivals._solvers.naive_bayes import (
     CountPath,
@@ -24,7 +23,6 @@ from commod.rivals._solvers.naive_bayes import (
     log_probabilities,
 )
 from commod.rivals.base import AwareRival
-from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
 from commod.updates.base import LARGEST_WEIGHT, check_number
 
@@ -33,7 +31,7 @@ VARIANTS = ("2NB", "MNB")
 KEPT = ("closest", "last")
 
 
-class ModifiedNaiveBayes(AwareRival):
+class ModifiedNaiveBayes(NewModelRival, AwareRival):
     """Train a naive Bayes model by group, and move its class counts until the rates are equal.
 
     The model decides by log odds: log N(1, s) − log N(0, s) + Σ log P(x_j | 1) − log P(x_j | 0).
@@ -132,8 +130,6 @@ class ModifiedNaiveBayes(AwareRival):
 
     known_constraints = (PARITY,)
     several_groups = False
-    needs_labels = True
-    trained_anew = True
     largest_strength = 1.0
     encoding_: Encoding | None
 
@@ -191,10 +187,7 @@ class ModifiedNaiveBayes(AwareRival):
 
     def _learn_all(self, models: Sequence[Self], rows: RivalFitRows) -> None:
         """Train one model and follow its counts once; each strength is one point of this path."""
-        label = rows.needed_labels(
-            "ModifiedNaiveBayes trains a new model of the labels",
-            ", or use a method that does not need y, such as MinimalFlip",
-        )
+        assert rows.label is not None
         for model in models:
             model.encoding_, model.n_iter_, model._is_reached = None, 0, True
         edited = [model for model in models if model.strength > 0]
@@ -209,7 +202,7 @@ class ModifiedNaiveBayes(AwareRival):
             n_bins=self.n_bins,
         )
         terms = encoding.encode(rows.columns)
-        counts, tables = self._count(rows, terms, label)
+        counts, tables = self._count(rows, terms, rows.label)
         path, favoured = self._path(rows, terms, counts, tables)
         rates = rows.rates(self._constraint, rows.base.decisions)[0]
         for model in edited:
@@ -267,16 +260,12 @@ class ModifiedNaiveBayes(AwareRival):
         )
         return path, favoured
 
-    def _store_outcome(self, rows: FitRows, positive: Decisions) -> None:
-        super()._store_outcome(rows, positive)
-        if self.encoding_ is not None and (positive.all() or not positive.any()):
-            label = self._labels_of(np.asarray(positive[:1], dtype=bool)).tolist()[0]
-            note = (
-                f"At strength={self.strength:g} the steps ended with one decision for all rows, "
-                f"{label!r}. Lower the strength or delta, or try the other variant."
-            )
-            self.status_ = f"{note} {self.status_}"
-            warnings.warn(note, TrainingWarning, stacklevel=4)
+    @property
+    def _has_new_model(self) -> bool:
+        return self.encoding_ is not None
+
+    def _way_out_of_collapse(self) -> str:
+        return "Lower the strength or delta, or try the other variant."
 
     def _sentence(self) -> str:
         text = super()._sentence()

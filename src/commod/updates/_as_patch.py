@@ -21,9 +21,11 @@ from commod.patch.content import (
     FurtherReached,
     Labels,
     LeftOut,
+    PatchEdit,
     PatchRequest,
     Reached,
     Seen,
+    editable_parts,
     ratio_of,
 )
 from commod.patch.fingerprint import columns_digest, model_digest
@@ -71,8 +73,18 @@ def patch_of(update: Any, allowed: AllowedChanges) -> Patch:
             calibration=update.calibration_,
             left_out=_left_out(update),
             versions=versions,
+            history=_history(update),
         )
     )
+
+
+def _history(update: Any) -> tuple[PatchEdit, ...]:
+    """Return the edits by hand, each with the version of the patch before it."""
+    records = getattr(update, "edits_", ())
+    if not records:
+        return ()
+    earlier = update.undo().to_patch().content
+    return (*earlier.history, PatchEdit(records[-1], editable_parts(earlier)))
 
 
 def _seen(update: Any) -> Seen:
@@ -146,6 +158,7 @@ def _asked(update: Any) -> PatchRequest:
         direction=update.fitted_param("direction", "any"),
         **{name: _known(update.fitted_param(name)) for name in limits},
         further=further_constraints(update._requirements),
+        points="integers" if update.fitted_param("points", "free") == "integers" else None,
     )
 
 

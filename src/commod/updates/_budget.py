@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,29 +13,36 @@ from commod.updates._gates import KeptUpdate, fit_target
 from commod.updates._problem import FitProblem
 from commod.updates._search import SearchOutcome, StoppedBy, changed_rows
 
+Fit = Callable[[FitProblem, float], KeptUpdate]
+
 # Changes beyond those that a budget needs for parity up to one decision: a share, or a few rows.
 MORE_CHANGES_TO_PARITY, MORE_ROWS_TO_PARITY = 0.05, 5
 
 
-def fit_budget(problem: FitProblem) -> KeptUpdate:
+def fit_budget(problem: FitProblem, fit: Fit = fit_target) -> KeptUpdate:
     """Return the fairest update within the cap on changes; parity needs no further changes.
 
     1. Search for parity up to about one decision of the smallest group (`parity_value`).
     2. If that is reached, spend up to 5 % more changes, within the budget, on rates that are still
        more equal.
+
+    `fit` returns the update for a target.
     """
-    kept = fit_target(problem, parity_value(problem))
-    problem, outcome = kept.problem, kept.outcome
-    n_changed = int(changed_rows(problem, outcome).sum())
+    kept = fit(problem, parity_value(problem))
+    return kept._replace(outcome=spent_budget(kept.problem, kept.outcome))
+
+
+def spent_budget(problem: FitProblem, outcome: SearchOutcome) -> SearchOutcome:
+    """Return an update for `parity_value` with what is left of the budget spent on more parity."""
+    n_changed = problem.rows.count(changed_rows(problem, outcome))
     if outcome.violation > 0:
-        reason = _why_not_parity(problem, outcome, n_changed)
-        return kept._replace(outcome=replace(outcome, stopped_by=reason))
+        return replace(outcome, stopped_by=_why_not_parity(problem, outcome, n_changed))
     if n_changed:
         n_allowed = n_changed + max(MORE_ROWS_TO_PARITY, int(MORE_CHANGES_TO_PARITY * n_changed))
-        most = min(n_allowed / len(problem.rows), float(problem.caps.changes or 0.0))
+        most = min(n_allowed / problem.rows.n_people, float(problem.caps.changes or 0.0))
         fairest = _offset_within(problem, outcome, replace(problem.caps, changes=most))
-        outcome = replace(outcome, offset=fairest.offset + outcome.mean_total)
-    return kept._replace(outcome=replace(outcome, stopped_by="parity"))
+        outcome = outcome.moved(fairest.offset)
+    return replace(outcome, stopped_by="parity")
 
 
 def parity_value(problem: FitProblem) -> float:
@@ -58,7 +66,7 @@ def parity_value(problem: FitProblem) -> float:
 def _why_not_parity(problem: FitProblem, outcome: SearchOutcome, n_changed: int) -> StoppedBy:
     """Return "budget" if more changes would help, "columns" if no fairer update was found."""
     cap = float(problem.caps.changes or 0.0)
-    is_spent = n_changed + 1 > cap * len(problem.rows)
+    is_spent = n_changed + 1 > cap * problem.rows.n_people
     freed = _offset_within(problem, outcome, replace(problem.caps, changes=None))
     kept = _offset_within(problem, outcome, problem.caps)
     return "budget" if is_spent or freed.violation < kept.violation else "columns"

@@ -71,6 +71,7 @@ class ComparedCells:
     table: CellTable
     bounds: tuple[float, ...]
     weight: Floats
+    people: Floats | None = None
 
     @classmethod
     def of(
@@ -80,7 +81,8 @@ class ComparedCells:
         group, n_groups = rows.large_groups
         people = (rows.strata, group, n_groups, rows.label, rows.weight)
         made = cls.of_people(constraint, standing, *people)
-        return replace(made, table=replace(made.table, probabilities=rows.probabilities))
+        table = replace(made.table, probabilities=rows.probabilities)
+        return replace(made, table=table, people=rows.people)
 
     @classmethod
     def of_people(
@@ -115,8 +117,9 @@ class ComparedCells:
 
     @cached_property
     def sizes(self) -> Counts:
-        """Return the number of rows in each cell, (R, G)."""
-        return np.rint(self.table.totals(np.ones(len(self.weight)))).astype(np.int64)
+        """Return the number of people in each cell, (R, G)."""
+        people = np.ones(len(self.weight)) if self.people is None else self.people
+        return np.rint(self.table.totals(people)).astype(np.int64)
 
     @cached_property
     def weights(self) -> Floats:

@@ -23,7 +23,8 @@ def with_strata(rows: FitRows, constraints: Sequence[Constraint], X: Any) -> Fit
     if all(constraint.within is None for constraint in constraints):
         return rows
     group, n_groups = rows.large_groups
-    strata = read_strata(constraints, X, group, n_groups, rows.label, rows.weight > 0)
+    people = None if rows.people is None else np.rint(rows.people).astype(np.intp)
+    strata = read_strata(constraints, X, group, n_groups, rows.label, rows.weight > 0, people)
     return replace(rows, strata=strata)
 
 
@@ -34,10 +35,12 @@ def read_strata(
     n_groups: int,
     label: Mask | None,
     is_counted: Mask | None = None,
+    n_people: Codes | None = None,
 ) -> dict[Constraint, Strata]:
     """Return the strata of each constraint that has a condition.
 
-    `group` (n,) is −1 for people whom no constraint counts.
+    `group` (n,) is −1 for people whom no constraint counts. A row stands for one person, or for
+    `n_people` (n,).
     """
     strata = {}
     for constraint in constraints:
@@ -45,6 +48,6 @@ def read_strata(
             continue
         column = read_condition(X, constraint.within.column)
         strata[constraint] = strata_of(
-            constraint, column.codes, column.labels, group, n_groups, label, is_counted
+            constraint, column.codes, column.labels, group, n_groups, label, is_counted, n_people
         )
     return strata

@@ -66,7 +66,7 @@ def strata_texts(update: Any, rows: FitRows) -> Iterator[str]:
         text = f"Within {shown(within.column)}, {n_of(len(strata.labels), 'stratum')}"
         yield f"{text} {verb(len(strata.labels), 'be')} compared."
         if strata.n_left_out:
-            n_rows = int((strata.codes < 0).sum())
+            n_rows = rows.count(strata.codes < 0)
             yield (
                 f"{n_of(strata.n_left_out, 'stratum')} ({n_of(n_rows, 'row')}) "
                 f"{verb(strata.n_left_out, 'be')} left out: too few groups have "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from commod._data.groups import UNKNOWN_GROUPS
 from commod._data.parameters import check_choice, check_flag
 from commod._data.tables import check_same_rows
 from commod._data.weights import check_costs
+from commod._record import Request
 from commod.bounds._tables import DIRECTIONS
 from commod.exceptions import InputError
 from commod.scorecard import SCORE_EDITS
@@ -20,6 +22,7 @@ from commod.updates.base import check_number
 
 CHOICES = {
     "numeric": ("auto", "unit", "bins"),
+    "points": ("free", "integers"),
     "direction": DIRECTIONS,
     "sample": ("auto", "all"),
     "score_edit": SCORE_EDITS,
@@ -46,6 +49,7 @@ def check_controlled_parameters(update: Any) -> None:
         check_choice(getattr(update, name), name, known)
     check_flag(update.fit_rows_are_new, "fit_rows_are_new", optional=True)
     _check_confidence(update)
+    _check_lines(update)
     if update.monotone is not None and not isinstance(update.monotone, Mapping):
         raise InputError(
             f"monotone={update.monotone!r} must map columns to 1 or -1, such as "
@@ -79,6 +83,52 @@ def _check_confidence(update: Any) -> None:
             "denominators and several constraints. Leave confidence out; expected_values_ says "
             "what is expected on new people.",
             parameter="confidence",
+        )
+
+
+def _check_lines(update: Any) -> None:
+    """Check `max_lines`, and refuse parameters that whole-number points cannot serve."""
+    if update.max_lines is not None:
+        check_number(update, "max_lines", low=1, whole=True)
+    if update.points == "free":
+        return
+    if update.numeric == "unit":
+        raise InputError(
+            "points='integers' needs numbers in bins, but numeric='unit' asks for points per unit, "
+            "which nobody can add up without multiplying. Leave numeric at 'auto', or use "
+            "points='free'.",
+            parameter="numeric",
+        )
+    if update.score_edit == "all":
+        raise InputError(
+            "score_edit='all' multiplies scores by r, and with points='integers' r is a number of "
+            "points. Use score_edit='changed_only', or points='free'.",
+            parameter="score_edit",
+        )
+    if update.confidence is not None:
+        raise InputError(
+            "confidence tests a path of updates, and points='integers' fits a single one. Leave "
+            "confidence out; expected_fairness_ says what is expected on new people.",
+            parameter="confidence",
+        )
+
+
+def refuse_whole_points(update: Any, task: str) -> None:
+    """Refuse whole-number points for a task that fits updates with free points only."""
+    if update.points == "integers":
+        raise InputError(
+            f"{task} fits updates with free points, but points='integers'. Use points='free' "
+            "here, and fit the target that you choose with points='integers'.",
+            parameter="points",
+        )
+
+
+def check_no_weighted_promise(update: Any, sample_weight: Any) -> None:
+    """Raise InputError for `confidence` with sample weights."""
+    if update.confidence is not None and sample_weight is not None:
+        raise InputError(
+            "confidence and sample_weight cannot be used together: the promise counts "
+            "independent people, and a weighted rate has another error. Leave one out."
         )
 
 
@@ -120,3 +170,15 @@ def read_change_cost(X: Any, change_cost: Any, n_rows: int) -> NDArray[np.float6
         return None
     check_same_rows({"X": X, "change_cost": change_cost})
     return check_costs(change_cost, n_rows)
+
+
+def controlled_request(update: Any, request: Request) -> Request:
+    """Return the request with what the user asked of a `ControlledDebiaser`."""
+    names = ("max_changes", "max_accuracy_loss", "max_volume_change", "max_margin", "confidence")
+    asked: dict[str, Any] = {name: update.fitted_param(name) for name in names}
+    asked = {name: value if value is None else float(value) for name, value in asked.items()}
+    asked["target"] = None if update._is_budget else float(update.target_)
+    for name in ("score_edit", "direction"):
+        asked[name] = update.fitted_param(name)
+    is_whole = update.fitted_param("points", "free") == "integers"
+    return replace(request, points="integers" if is_whole else None, **asked)

@@ -47,8 +47,11 @@ def fit_problem(
     distance = distances(rows.base.scores, rows.base.threshold)
     columns = list(rows.columns)
     spends = bool(update.borderline)
-    if spends and update.reads_score:
+    has_line = update.points == "free" and update.max_lines != 1  # a line for the distance
+    if spends and update.reads_score and has_line:
         columns = with_score_columns(columns, [Column(DISTANCE_COLUMN, "numeric", distance)])
+    # whole numbers keep bins in order; a given encoding is that of a fitted scorecard
+    keeps_bins = update.points == "integers" and (numeric == "bins" or encoding is not None)
     if encoding is None:
         encoding = learn_encoding(
             columns,
@@ -59,7 +62,8 @@ def fit_problem(
             per_unit=(DISTANCE_COLUMN,),
         )
     monotone = dict(update.monotone or {})
-    check_monotone(monotone, encoding, [c.name for c in rows.columns])
+    names = [column.name for column in rows.columns]
+    check_monotone(monotone, encoding, names, bins_allowed=keeps_bins)
     may_raise, may_lower = update._may_move()
     problem = FitProblem(
         rows=rows,
@@ -81,6 +85,7 @@ def fit_problem(
         borderline=float(update.borderline),
         change_cost=_cost(rows, distance) if spends else None,
         cost_is_distance=rows.change_cost is None,
+        max_lines=update.max_lines if update.points == "free" else None,
     )
     problem.check_cells()
     return problem
@@ -136,7 +141,8 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
     changed = decisions != problem.rows.base.decisions
     cost = unknown
     if problem.change_cost is not None:
-        cost = float(problem.change_cost[changed].sum()) / len(changed)
+        costs = problem.change_cost * problem.rows.each
+        cost = float(costs[changed].sum()) / problem.rows.n_people
     if problem.is_weighted or not fairness > 0:
         return ChangeCosts(unknown, cost, unknown)
     is_slow = problem.cells.shape[0] > 1 and len(changed) > MAX_COSTED_ROWS
@@ -146,9 +152,15 @@ def whom_costs(problem: FitProblem, decisions: NDArray[np.bool_], fairness: floa
 
 
 def metric_interval(
-    problem: FitProblem, counts: tuple[NDArray[np.int64], NDArray[np.int64]], level: float
+    problem: FitProblem, decisions: NDArray[np.bool_], level: float
 ) -> tuple[float, float]:
-    """Return the interval of the metric for people like the rows, from sizes and positives."""
+    """Return the interval of the metric of decisions (n,) for people like the rows.
+
+    NaN with weights, and where only probabilities of the groups are known.
+    """
+    if problem.is_weighted or problem.rows.probabilities is not None:
+        return float("nan"), float("nan")
+    counts = problem.counts(decisions)
     if problem.constraint.is_simple and not problem.standing:
         return fairness_interval(problem.constraint, *counts, level)
     sizes, positives = (part.astype(np.float64) for part in counts)

@@ -83,8 +83,9 @@ def measure(
     constraint: Constraint, rows: FitRows, decisions: Mask | Floats
 ) -> tuple[float, float, float]:
     """Return fairness, share of changes and accuracy of decisions on rows with a weight."""
-    changed = change_shares(rows.base.decisions, decisions)[rows.weight > 0]
-    return rows.fairness(constraint, decisions), float(changed.mean()), rows.accuracy(decisions)
+    changed = change_shares(rows.base.decisions, decisions)
+    share = np.average(changed, weights=rows.each * (rows.weight > 0))
+    return rows.fairness(constraint, decisions), float(share), rows.accuracy(decisions)
 
 
 def expected_on(problem: FitProblem, decisions: Mask | Floats) -> list[float]:
@@ -93,7 +94,7 @@ def expected_on(problem: FitProblem, decisions: Mask | Floats) -> list[float]:
     The first one is that of the constraint that moves; the others stand.
     """
     cells, weight, compared = problem.cells, problem.rows.weight, problem.compared
-    totals, squares = cells.totals(weight), cells.totals(weight**2)
+    totals, squares = cells.totals(weight), cells.totals(problem.rows.square_weight)
     positives = cells.totals(weight * decisions)
     is_empty = totals <= 0
     rates = positives / np.where(is_empty, 1.0, totals)
@@ -131,7 +132,8 @@ class Folds:
     fold: Codes
 
     @cached_property
-    def _searches(self) -> list[RepeatedUpdate]:
+    def searches(self) -> list[RepeatedUpdate]:
+        """Return the repeated search of each fold."""
         problem, found = self.kept.problem, self.kept.found
         searches = []
         for number in range(N_FOLDS):
@@ -149,13 +151,13 @@ class Folds:
     def directions_each(self, target: float, shrinkages: Sequence[float]) -> list[FoldDirections]:
         """Return the directions that these searches find for a target, for each shrinkage."""
         with single_blas_thread:
-            outcomes = [search.outcomes(target, shrinkages) for search in self._searches]
+            outcomes = [search.outcomes(target, shrinkages) for search in self.searches]
         return [self._new_to_folds(some) for some in zip(*outcomes, strict=True)]
 
     def initial_directions(self, target: float) -> FoldDirections:
         """Return the initial directions of these searches, on all columns."""
         with single_blas_thread:
-            outcomes = [search.initial_outcome(target) for search in self._searches]
+            outcomes = [search.initial_outcome(target) for search in self.searches]
         return self._new_to_folds(outcomes)
 
     def _new_to_folds(self, outcomes: Sequence[SearchOutcome]) -> FoldDirections:
@@ -163,7 +165,7 @@ class Folds:
         parts = []
         for number, outcome in enumerate(outcomes):
             held_out = np.flatnonzero(self.fold == number)
-            inner = self._searches[number].sample.problem
+            inner = self.searches[number].sample.problem
             eta = problem.terms.take(held_out).total(outcome.points, 0.0)
             known = inner.terms.total(outcome.points, 0.0)
             parts.append(FoldDirection(inner, outcome, known, held_out, eta))
@@ -185,7 +187,8 @@ class FoldDirection(NamedTuple):
 
     def known_share(self, offset: float) -> float:
         """Return the share of the rows outside the fold that change with an offset."""
-        return float(((self.known_eta + offset > 0) & self.problem.may_change).mean())
+        changed = (self.known_eta + offset > 0) & self.problem.may_change
+        return self.problem.rows.count(changed) / self.problem.rows.n_people
 
     def offset(self, target: float, extra: float) -> float:
         """Return the offset for a target, determined on the rows outside the fold.
@@ -280,7 +283,7 @@ class OutsideRows:
         return cls(kept, stratum.astype(np.intp), part) if is_enough.all() else None
 
     def __len__(self) -> int:
-        return int((self.part >= 0).sum())
+        return self.kept.problem.rows.count(self.part >= 0)
 
     def figures(self, target: float) -> ExpectedFigures:
         """Return the figures for an internal target: the same direction with another offset."""
@@ -303,17 +306,22 @@ class OutsideRows:
         problem = self.kept.problem
         part = part & problem.may_change  # rows that may not change say nothing about the others
         n_strata = int(self.stratum.max()) + 1
-        n_rows = np.bincount(self.stratum[part], minlength=n_strata)
-        n_changed = np.bincount(self.stratum[part], changed[part], minlength=n_strata)
+        each = problem.rows.each[part]
+        n_rows = np.bincount(self.stratum[part], each, minlength=n_strata)
+        n_changed = np.bincount(self.stratum[part], each * changed[part], minlength=n_strata)
         share = (n_changed / np.maximum(n_rows, 1))[self.stratum] * problem.may_change
         return np.asarray(np.where(problem.rows.base.decisions, 1 - share, share))
 
 
 def with_target(kept: KeptUpdate, target: float) -> KeptUpdate:
     """Return the update with the same points, and the exact offset for another target."""
-    problem, outcome = kept.problem, kept.outcome
-    inequalities = problem.inequalities(target, problem.effects)
+    return kept._replace(outcome=outcome_at(kept.problem, kept.outcome, target))
+
+
+def outcome_at(problem: FitProblem, outcome: SearchOutcome, target: float) -> SearchOutcome:
+    """Return the outcome with the same points, and the exact offset for a target."""
+    effects = problem.effects if outcome.weights.any() else problem.effects.of_nobody()
+    inequalities = problem.inequalities(target, effects)
     eta = problem.terms.total(outcome.points, 0.0)
-    moved = best_offset(problem.effects, inequalities, eta, outcome.weights)
-    offset = moved.offset + outcome.mean_total
-    return kept._replace(outcome=replace(outcome, offset=offset, violation=moved.violation))
+    moved = best_offset(effects, inequalities, eta, outcome.weights)
+    return replace(outcome.moved(moved.offset), violation=moved.violation)

@@ -41,6 +41,7 @@ class Expectation:
       where folds were.
     - `has_tried_all`: whether all internal targets were tried. Otherwise, folds changed different
       people at the next one.
+    - `is_carried`: whether the part that is lost on new people is that of a search before an edit.
     """
 
     internal_target: float
@@ -48,6 +49,7 @@ class Expectation:
     is_reached: bool
     n_outside: int | None = None
     has_tried_all: bool = True
+    is_carried: bool = False
 
     @classmethod
     def unknown(cls, target: float) -> Expectation:

@@ -74,6 +74,12 @@ def figures_texts(problem: FitProblem, expectation: Expectation) -> Iterator[str
         n_rows = f"the {expectation.n_outside:,} rows outside the search sample"
         source = f"{N_FOLDS} parts of {n_rows}, which it was measured on"
     worse = "fall below" if problem.constraint.higher_is_fairer else "lie above"
+    if expectation.is_carried:
+        source = "the parts that the search before the edit was measured on"
+        yield (
+            "Edited points fit these rows no better than searched ones, so new people are expected "
+            "to lose as much as with the update before the edit."
+        )
     yield (
         f"About half of all samples {worse} an expectation. Over {source}, the standard "
         f"deviation is {figures.spread.fairness:.3f}."
@@ -84,9 +90,11 @@ def missing_texts(
     problem: FitProblem, target: float, fit_value: float, expectation: Expectation
 ) -> Iterator[str]:
     """Yield why a target is not expected, the smallest cell, and how many rows would help."""
-    constraint, n_rows = problem.constraint, len(problem.rows)
+    constraint, n_rows = problem.constraint, problem.rows.n_people
     if not constraint.is_met(fit_value, target):
         return  # it is not reached on the fit rows either
+    if expectation.is_carried:
+        return  # stricter targets were not tried
     if not expectation.has_tried_all:
         yield (
             f"With {n_rows:,} rows, stricter targets on the fit rows change different people from "

@@ -37,6 +37,9 @@ class FitRows:
     A row whose group is not known is not `in_constraint`; its code is −1. Where users state
     probabilities of the groups, all rows are in the constraint, and rates are expectations.
     `kept_groups` (n_groups,) are then the groups that are large enough.
+
+    A row may stand for several people: `people` (n,) is how many. `weight` and `squares` are then
+    the sums of their weights, and of the squares of their weights. None: every row is one person.
     """
 
     columns: list[Column]
@@ -49,9 +52,40 @@ class FitRows:
     change_cost: NDArray[np.float64] | None = None
     strata: Mapping[Constraint, Strata] = field(default_factory=dict)
     kept_groups: NDArray[np.bool_] | None = None
+    people: NDArray[np.float64] | None = None
+    squares: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
+
+    @property
+    def n_people(self) -> int:
+        """Return how many people all rows stand for."""
+        return len(self) if self.people is None else int(np.rint(self.people.sum()))
+
+    def count(self, rows: NDArray[np.bool_]) -> int:
+        """Return how many people some rows (n,) stand for."""
+        return int(rows.sum() if self.people is None else np.rint(self.people[rows].sum()))
+
+    def count_groups(self) -> NDArray[np.intp]:
+        """Return how many people with a weight each group has, shape (n_groups,)."""
+        if self.people is None:
+            return self.groups.count(self.weight > 0)
+        counted = self.groups.is_known & (self.weight > 0)
+        sizes = np.bincount(
+            self.groups.codes[counted], self.people[counted], len(self.groups.labels)
+        )
+        return np.rint(sizes).astype(np.intp)
+
+    @property
+    def each(self) -> NDArray[np.float64]:
+        """Return how many people each row stands for, shape (n,)."""
+        return np.ones(len(self)) if self.people is None else self.people
+
+    @property
+    def square_weight(self) -> NDArray[np.float64]:
+        """Return the sum of the squared weights of the people of each row, shape (n,)."""
+        return self.weight**2 / self.each if self.squares is None else self.squares
 
     def fairness(self, constraints: ConstraintLike, decisions: Decisions) -> float:
         """Return the metric of `constraints` over the groups that are large enough."""
@@ -122,14 +156,19 @@ class FitRows:
 
 
 def rows_of_large_groups(
-    groups: Groups, weight: NDArray[np.float64], min_group_size: int, names: Sequence[str]
+    groups: Groups,
+    weight: NDArray[np.float64],
+    min_group_size: int,
+    names: Sequence[str],
+    sizes: NDArray[np.intp] | None = None,
 ) -> NDArray[np.bool_]:
     """Return which rows belong to a group with enough rows of positive weight, shape (n,).
 
     Smaller groups are left out of the constraint, with a warning. `names` are those of the groups.
     A row without a group belongs to none. With probabilities, every row belongs to some group.
+    `sizes` (n_groups,) are given where a row stands for several people.
     """
-    sizes = groups.count(weight > 0)
+    sizes = groups.count(weight > 0) if sizes is None else sizes
     is_large = sizes >= min_group_size
     if is_large.sum() < 2:
         counts = [f"{shown(g)}: {n}" for g, n in zip(groups.labels, sizes.tolist(), strict=True)]
@@ -172,7 +211,7 @@ def check_both_decisions(
     `labels` are the negative and the positive label.
     """
     counted = rows.in_constraint & (rows.weight > 0)
-    n_rows, n_positive = int(counted.sum()), int(rows.base.decisions[counted].sum())
+    n_rows, n_positive = rows.count(counted), rows.count(counted & rows.base.decisions)
     for is_positive, n in ((False, n_rows - n_positive), (True, n_positive)):
         if n >= FEWEST_DECISIONS or n >= SMALLEST_SHARE * n_rows:
             continue

@@ -80,7 +80,7 @@ def _kept(gate: GatedUpdate, n_fewest: int | None, target: float) -> KeptUpdate:
     sample, solution, outcome, _ = gate.found
     n_fewest = gate.n_changed if n_fewest is None else n_fewest
     n_by_all_columns = _n_changed_by_all_columns(gate.found, target)
-    fewest = min(n_fewest, n_by_all_columns) / len(sample.problem.rows)
+    fewest = min(n_fewest, n_by_all_columns) / sample.problem.rows.n_people
     recipe = Recipe.of(sample.task, solution)
     outcome = replace(outcome, fewest=fewest)
     return KeptUpdate(sample.problem, outcome, gate.found, recipe, n_fewest)
@@ -130,7 +130,7 @@ def _search_gates(problem: FitProblem, target: float) -> list[GatedUpdate]:
             one.may_lower,
             # Every direction draws the same sample as a fit with this direction alone would.
             random_state=deepcopy(problem.random_state),
-            known_share=best.n_changed / len(problem.rows) if best and is_reached else np.inf,
+            known_share=best.n_changed / problem.rows.n_people if best and is_reached else np.inf,
         )
         starts = [gate.found.outcome.weights for gate in gates]
         found = search_target(one, target, starts)
@@ -145,7 +145,7 @@ def _cannot_win(gated: FitProblem, target: float, best: GatedUpdate | None) -> b
     if best is None:
         return np.isinf(limit) and not is_asked
     is_reached = best.rank[0] == 0
-    return is_reached and limit * len(gated.rows) >= best.n_changed
+    return is_reached and limit * gated.rows.n_people >= best.n_changed
 
 
 def _rank(found: FoundUpdate, target: float) -> tuple[float, int, float]:
@@ -156,7 +156,7 @@ def _rank(found: FoundUpdate, target: float) -> tuple[float, int, float]:
     people = replace(problem.rows, weight=problem.rows.weight * problem.counted)
     accuracy = people.accuracy(problem.rows.base.decisions ^ changed)
     errors = 0.0 if np.isnan(accuracy) else 1 - accuracy
-    return float(np.ceil(outcome.violation / step)), int(changed.sum()), errors
+    return float(np.ceil(outcome.violation / step)), problem.rows.count(changed), errors
 
 
 def _prefer_gains(
@@ -178,7 +178,7 @@ def _n_changed_by_all_columns(found: FoundUpdate, target: float) -> int | float:
     outcome = outcome_of(sample, sample.task, dense, target)
     if outcome.violation > found.outcome.violation:
         return np.inf
-    return int(changed_rows(sample.problem, outcome).sum())
+    return sample.problem.rows.count(changed_rows(sample.problem, outcome))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -192,11 +192,11 @@ def spend(kept: KeptUpdate, target: float) -> KeptUpdate:
     """
     problem, outcome, found = kept.problem, kept.outcome, kept.found
     n_allowed = (1 + problem.borderline) * kept.n_fewest
-    n_changed = int(changed_rows(problem, outcome).sum())
+    n_changed = problem.rows.count(changed_rows(problem, outcome))
     with single_blas_thread:
         for cheaper in cheaper_solutions(found, n_allowed / max(n_changed, 1)):
             moved = outcome_of(found.sample, found.sample.score_task, cheaper.solution, target)
-            n_moved = int(changed_rows(problem, moved).sum())
+            n_moved = problem.rows.count(changed_rows(problem, moved))
             if moved.violation <= outcome.violation and n_moved <= n_allowed:
                 moved = replace(moved, verified=outcome.verified, fewest=outcome.fewest)
                 recipe = Recipe.of(cheaper.task, cheaper.solution)

@@ -42,6 +42,8 @@ def take_fit_rows(rows: FitRows, index: NDArray[np.intp]) -> FitRows:
         change_cost=None if rows.change_cost is None else rows.change_cost[index],
         strata={one: strata.take(index) for one, strata in rows.strata.items()},
         kept_groups=rows.kept_groups,
+        people=None if rows.people is None else rows.people[index],
+        squares=None if rows.squares is None else rows.squares[index],
     )
 
 
@@ -59,8 +61,8 @@ def fairest_first(problem: FitProblem, outcomes: Sequence[SearchOutcome]) -> lis
         fairness = problem.rows.fairness(constraint, base ^ changed)
         if not np.isnan(fairness):
             unfairness = -fairness if constraint.higher_is_fairer else fairness
-            degenerate = is_degenerate(base, base ^ changed)
-            tested.append((degenerate, unfairness, int(changed.sum()), outcome))
+            degenerate = is_degenerate(base, base ^ changed, problem.rows.people)
+            tested.append((degenerate, unfairness, problem.rows.count(changed), outcome))
     kept: list[SearchOutcome] = []
     fewest = np.inf
     is_left_out = not all(degenerate for degenerate, *_ in tested)
@@ -71,15 +73,21 @@ def fairest_first(problem: FitProblem, outcomes: Sequence[SearchOutcome]) -> lis
     return kept or list(outcomes[:1])
 
 
-def is_degenerate(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> bool:
+def is_degenerate(
+    before: NDArray[np.bool_],
+    after: NDArray[np.bool_],
+    people: NDArray[np.float64] | None = None,
+) -> bool:
     """Return whether new decisions (n,) are no correction of the old ones: nothing is promised.
 
     Either more than `MAX_CHANGED` of them change, or a share of `MAX_ALIKE` become alike that were
-    not. Decisions that are all alike are fair whatever the base model is, and help nobody.
+    not. Decisions that are all alike are fair whatever the base model is, and help nobody. A row
+    is one person, or stands for `people` (n,).
     """
-    if np.mean(before != after) > MAX_CHANGED:
+    if np.average(before != after, weights=people) > MAX_CHANGED:
         return True
-    old, new = (max(rate, 1 - rate) for rate in (before.mean(), after.mean()))
+    rates = (float(np.average(decided, weights=people)) for decided in (before, after))
+    old, new = (max(rate, 1 - rate) for rate in rates)
     return bool(new >= MAX_ALIKE > old)
 
 

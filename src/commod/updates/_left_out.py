@@ -71,8 +71,8 @@ def rows_in_totals(rows: FitRows) -> NDArray[np.bool_]:
 
 
 def _sizes(rows: FitRows) -> NDArray[np.intp]:
-    """Return how many rows with a weight each group has, shape (n_groups,)."""
-    return rows.groups.count(rows.weight > 0)
+    """Return how many people with a weight each group has, shape (n_groups,)."""
+    return rows.count_groups()
 
 
 def _is_covered(rows: FitRows) -> NDArray[np.bool_]:
@@ -137,7 +137,7 @@ def left_out_text(
     """
     if not groups:
         return GroupText("", "")
-    n_hidden = int((~rows_in_totals(rows) & rows.groups.is_known).sum())
+    n_hidden = rows.count(~rows_in_totals(rows) & rows.groups.is_known)
     hidden = ""
     if n_hidden:
         n_rows = n_of(n_hidden, "row")

@@ -43,26 +43,28 @@ def fit_new_rows(problems: Sequence[FitProblem], target: float) -> ExpectedUpdat
     direction of changes.
     """
     several = len(problems) > 1
-    kept = _best_update(problems, target) if several else fit_fewest(problems[0], target)
+    kept = best_update(problems, target) if several else fit_fewest(problems[0], target)
     kept = spend(kept, target)
     problem = kept.problem
     if not changed_rows(problem, kept.outcome).any() or kept.outcome.violation > 0:
         return expect_as_it_is(kept, target)
     outside = outside_rows(kept)
     if outside is not None:
-        return _moved(kept, outside, expect_target(outside, problem.constraint, target), target)
+        return moved_update(
+            kept, outside, expect_target(outside, problem.constraint, target), target
+        )
     folds = Folds(kept, draw_folds(problem))
     expectation = expect_target(folds.directions(target), problem.constraint, target)
     if expectation.internal_target == target:
         return ExpectedUpdate(kept, expectation)
     stricter = refit_target(kept, expectation.internal_target)
     directions = folds.directions(expectation.internal_target)
-    return _moved(
+    return moved_update(
         stricter, directions, expect_target(directions, problem.constraint, target), target
     )
 
 
-def _moved(
+def moved_update(
     kept: KeptUpdate, new_rows: NewRows, expectation: Expectation, target: float
 ) -> ExpectedUpdate:
     """Return the update with the offset for its internal target.
@@ -95,11 +97,11 @@ def best_problem(problems: Sequence[FitProblem], target: float) -> FitProblem:
     is_strict = is_near_parity(first.constraint, target)
     if len(problems) == 1 or is_strict or not has_enough_rows(first):
         return first
-    best = _best_update(problems, target).problem
+    best = best_update(problems, target).problem
     return best.with_direction(first.may_raise, first.may_lower)
 
 
-def _best_update(problems: Sequence[FitProblem], target: float) -> KeptUpdate:
+def best_update(problems: Sequence[FitProblem], target: float) -> KeptUpdate:
     """Return the update that is expected to need the fewest changes, with the fewest changes."""
     first = fit_fewest(problems[0], target)
     moves = first.problem.may_raise, first.problem.may_lower
@@ -124,15 +126,21 @@ def _rank(kept: KeptUpdate, target: float) -> tuple[bool, bool, float]:
     return False, True, float(problem.constraint.shortfall(figures.fairness, target))
 
 
-def expect_as_it_is(kept: KeptUpdate, target: float) -> ExpectedUpdate:
-    """Return an update that no internal target can improve, and what is expected of it."""
+def expect_as_it_is(
+    kept: KeptUpdate, target: float, new_rows: NewRows | None = None
+) -> ExpectedUpdate:
+    """Return an update that no internal target can improve, and what is expected of it.
+
+    `new_rows` are rows that are new to the update; None for those of a search with free points.
+    """
     problem, changed = kept.problem, changed_rows(kept.problem, kept.outcome)
     decisions = problem.rows.base.decisions ^ changed
     n_outside = None
     if changed.any():
         fairness = problem.rows.fairness(problem.constraint, decisions)
-        folds = Folds(kept, draw_folds(problem))
-        new_rows = outside_rows(kept) or folds.directions(kept.found.value)
+        if new_rows is None:
+            folds = Folds(kept, draw_folds(problem))
+            new_rows = outside_rows(kept) or folds.directions(kept.found.value)
         figures, n_outside = new_rows.figures(fairness), _n_outside(new_rows)
     else:
         figures = figures_on_folds(problem, decisions, draw_folds(problem), is_adapted=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,7 @@ class FitProblem:
       threshold (`cost_is_distance`), or what the user states. None where nothing is spent on it.
     - `known_share`: the share of changes of an update in another direction that is known already.
     - `soft_cells`: how likely each row is in each cell; None for a search on true cells.
+    - `max_lines`: the most lines of a scorecard with free points; None: any number.
     - `max_margin`: the largest |score − threshold| at which a decision may change; None: any.
     """
 
@@ -99,6 +100,7 @@ class FitProblem:
     max_margin: float | None = None
     soft_cells: CellProbabilities | None = None
     standing: tuple[Standing, ...] = ()
+    max_lines: int | None = None
 
     @property
     def direction(self) -> str:
@@ -107,7 +109,7 @@ class FitProblem:
             return "any"
         return "gains_only" if self.may_raise == self.raising_is_a_gain else "losses_only"
 
-    def with_direction(self, may_raise: bool, may_lower: bool, **others: Any) -> FitProblem:
+    def with_direction(self, may_raise: bool, may_lower: bool, **others: Any) -> Self:
         """Return the problem where decisions may only change in the given directions.
 
         `others` are further fields that the search looks at, but none of the rows or the terms.
@@ -117,11 +119,11 @@ class FitProblem:
             problem.__dict__[name] = getattr(self, name)
         return problem
 
-    def with_cells(self, soft_cells: CellProbabilities | None) -> FitProblem:
+    def with_cells(self, soft_cells: CellProbabilities | None) -> Self:
         """Return the problem with other cells in its searches; figures count true cells always."""
         return self.with_direction(self.may_raise, self.may_lower, soft_cells=soft_cells)
 
-    def with_standing(self, standing: tuple[Standing, ...]) -> FitProblem:
+    def with_standing(self, standing: tuple[Standing, ...]) -> Self:
         """Return the problem with other bounds of the constraints that stand."""
         problem = self.with_direction(self.may_raise, self.may_lower, standing=standing)
         bounds = tuple(one.bound for one in standing)
@@ -165,7 +167,7 @@ class FitProblem:
 
     def counts(self, decisions: Mask) -> tuple[Counts, Counts]:
         """Return sizes and positives of the cells, both of the shape of the cells."""
-        return count_cells(self.cells, decisions)
+        return count_cells(self.cells, decisions, self.rows.people)
 
     def keeps_standing(self, decisions: Mask) -> bool:
         """Return whether all constraints that stand keep their bounds."""
@@ -196,7 +198,10 @@ class FitProblem:
     @cached_property
     def is_weighted(self) -> bool:
         """Return whether rows have different weights."""
-        return bool((self.rows.weight != self.rows.weight[0]).any())
+        if self.rows.people is None:
+            return bool((self.rows.weight != self.rows.weight[0]).any())
+        weight = self.rows.weight / self.rows.people
+        return not np.allclose(weight, weight[0], rtol=1e-9, atol=0.0)
 
     @cached_property
     def base_fairness(self) -> float:
@@ -253,7 +258,7 @@ class FitProblem:
         decisions = self.rows.base.decisions
         open_rows = AllowedChanges(max_margin=self.max_margin).mask(self.rows.base)
         raisable, lowerable = (
-            self.cells.totals((open_rows & rows).astype(np.float64))
+            self.cells.totals((open_rows & rows) * self.rows.each)
             for rows in (~decisions, decisions)
         )
         return np.rint(raisable).astype(np.int64), np.rint(lowerable).astype(np.int64)
@@ -264,7 +269,7 @@ class FitProblem:
         NaN where changes have no cost, for several constraints, for one with a condition, and where
         only probabilities of the groups are known. Infinite where no changes reach the target.
         """
-        is_known = self.is_simple and self.rows.probabilities is None
+        is_known = self.is_simple and self.rows.probabilities is None and self.rows.people is None
         if self.change_cost is None or not is_known:
             return float("nan")
         cost = cheapest_cost(
@@ -292,7 +297,7 @@ class FitProblem:
         if raise_only is not None:
             may_raise, may_lower = raise_only, not raise_only
         known = self._limit(target, may_raise=may_raise, may_lower=may_lower, is_rough=is_rough)
-        return float("inf") if known is None else known.n_changes / len(self.rows)
+        return float("inf") if known is None else known.n_changes / self.rows.n_people
 
     def is_exact_limit(self, target: float) -> bool:
         """Return whether `limit` is the smallest share; otherwise it is a proven lower bound."""
@@ -320,6 +325,8 @@ class FitProblem:
         """
         label, cells = self.rows.label, self.cells.take(index)
         weight = self.rows.weight[index] * (1.0 if people is None else people)
+        if self.rows.people is not None:
+            people = self.rows.people[index]
         effects = change_effects(
             cells,
             self.rows.base.decisions[index],
@@ -441,8 +448,14 @@ def _general_limit(
     return KnownLimit(after - positives, best.lower_bound, best.is_exact)
 
 
-def check_monotone(monotone: Mapping[str, int], encoding: Encoding, names: Sequence[str]) -> None:
-    """Refuse `monotone` for columns that X does not have or that are cut into bins."""
+def check_monotone(
+    monotone: Mapping[str, int],
+    encoding: Encoding,
+    names: Sequence[str],
+    *,
+    bins_allowed: bool = False,
+) -> None:
+    """Refuse `monotone` for columns that X does not have or, by default, that are in bins."""
     for name, sign in monotone.items():
         if name not in names:
             raise InputError(
@@ -456,6 +469,8 @@ def check_monotone(monotone: Mapping[str, int], encoding: Encoding, names: Seque
                 "column, -1 where it may only fall, 0 where it is free.",
                 parameter="monotone",
             )
+        if bins_allowed:
+            continue
         if sign and any(isinstance(c, BinTerms) and c.name == name for c in encoding.columns):
             raise InputError(
                 f"monotone names {name!r}, which numeric='bins' cuts into bins. Use "

@@ -65,10 +65,10 @@ def refit_target(kept: KeptUpdate, target: float) -> KeptUpdate:
         outcome = RepeatedUpdate.of(kept.found.sample, kept.recipe).outcome(target)
         n_fewest = _n_fewest(kept, target)
     n_allowed = (1 + problem.sparsity) * (1 + problem.borderline) * n_fewest
-    n_changed = int(changed_rows(problem, outcome).sum())
+    n_changed = problem.rows.count(changed_rows(problem, outcome))
     if outcome.violation > 0 or n_changed > n_allowed:
         return search_again(kept, target)
-    fewest = min(n_fewest, n_changed) / len(problem.rows)
+    fewest = min(n_fewest, n_changed) / problem.rows.n_people
     outcome = replace(outcome, fewest=fewest, verified=kept.outcome.verified)
     return kept._replace(outcome=outcome)
 
@@ -79,4 +79,5 @@ def _n_fewest(kept: KeptUpdate, target: float) -> int:
     task = sample.task_for(target)
     direction = anneal(task, solution.dense)
     dense = replace(solution, direction=direction)
-    return int(changed_rows(kept.problem, outcome_of(sample, task, dense, target)).sum())
+    changed = changed_rows(kept.problem, outcome_of(sample, task, dense, target))
+    return kept.problem.rows.count(changed)

@@ -74,6 +74,11 @@ class SearchSample:
 def search_samples(problem: FitProblem, target: float) -> Iterator[SearchSample]:
     """Yield samples, smallest first; the last one is all rows."""
     n = len(problem.rows)
+    if problem.rows.people is not None:  # the rows are a sample already
+        acting = acting_rows(problem, np.arange(n))
+        task = search_task(problem, target, np.arange(n), None, acting)
+        yield SearchSample(problem, np.arange(n), None, acting, task)
+        return
     shares = [problem.limit(target), problem.caps.changes]
     sizes = sample_sizes(
         n,
@@ -84,8 +89,9 @@ def search_samples(problem: FitProblem, target: float) -> Iterator[SearchSample]
     for size in sizes:
         index, people = np.arange(n), None
         if size < n:
-            decisions = problem.rows.base.decisions
-            index, people = draw_sample(problem.cells.index, decisions, size, problem.random_state)
+            cell, decisions = problem.cells.index, problem.rows.base.decisions
+            growth = size / sizes[0]
+            index, people = draw_sample(cell, decisions, size, problem.random_state, growth)
         acting = acting_rows(problem, index)
         task = search_task(problem, target, index, people, acting)
         yield SearchSample(problem, index, people, acting, task)
@@ -131,29 +137,40 @@ def weight_evenness(cell: NDArray[np.intp], weight: Floats) -> float:
     """
     if weight.min() == weight.max():
         return 1.0
+    weight = np.ldexp(weight, -np.frexp(weight.max())[1])  # squares of huge weights overflow
     n_rows, totals, squares = (
         np.bincount(cell + 1, values)[1:] for values in (None, weight, weight**2)
     )
+    return evenness_of(n_rows, totals, squares)
+
+
+def evenness_of(n_rows: Floats, totals: Floats, squares: Floats) -> float:
+    """Return the evenness of weights from their number, sum and sum of squares in each cell."""
     counted = n_rows > 0
-    return float((totals[counted] ** 2 / (n_rows * squares)[counted]).min(initial=1.0))
+    shares = totals[counted] ** 2 / (n_rows * squares)[counted]
+    return float(shares.min(initial=1.0))
 
 
 def draw_sample(
-    cell: NDArray[np.intp], decisions: Mask, size: int, random_state: np.random.RandomState
+    cell: NDArray[np.intp],
+    decisions: Mask,
+    size: int,
+    random_state: np.random.RandomState,
+    growth: float = 1.0,
 ) -> tuple[NDArray[np.intp], Floats]:
     """Return about `size` rows and how many people each stands for, both of shape (m,).
 
     Rows are drawn within strata of cell and decision. The rows of a stratum together stand for
     all its people, so base rates in people are those of all rows. Small cells and rare decisions
-    are drawn more densely.
+    are drawn more densely. Their rows grow with the sample, which is `growth` times the first one.
     """
     drawn, people = [], []
     strata = 2 * (cell + 1) + decisions
     cell_sizes = np.bincount(cell + 1)
     for stratum in np.flatnonzero(np.bincount(strata)):
         rows = np.flatnonzero(strata == stratum)
-        rate = max(size / len(cell), MIN_CELL_ROWS / cell_sizes[stratum // 2])
-        n = min(len(rows), max(int(np.ceil(rate * len(rows))), MIN_STRATUM_ROWS))
+        rate = max(size / len(cell), growth * MIN_CELL_ROWS / cell_sizes[stratum // 2])
+        n = min(len(rows), int(np.ceil(max(rate * len(rows), growth * MIN_STRATUM_ROWS))))
         drawn.append(random_state.choice(rows, n, replace=False))
         people.append(np.full(n, len(rows) / n))
     index = np.concatenate(drawn)

@@ -53,6 +53,7 @@ class SearchOutcome:
     - `verified`: whether the update was compared with its sample and agrees with it.
     - `stopped_by`: what ended a search without a target; None for a search with one.
     - `fewest`: the smallest share of changed rows that the search found, NaN where not counted.
+    - `is_whole`: whether points are whole numbers, and rows change above a whole number of points.
     """
 
     weights: Floats
@@ -66,10 +67,27 @@ class SearchOutcome:
     verified: bool = False
     stopped_by: StoppedBy | None = None
     fewest: float = float("nan")
+    is_whole: bool = False
 
     def eta(self, terms: TermTable) -> Floats:
         """Return η of any rows, before r is scaled, shape (n,)."""
         return terms.total(self.points, 0.0) + (self.offset - self.mean_total)
+
+    def moved(self, offset: float) -> SearchOutcome:
+        """Return the update with another offset of the total of the points."""
+        offset = half_offset(offset) if self.is_whole else offset
+        return replace(self, offset=offset + self.mean_total)
+
+
+def half_offset(offset: float) -> float:
+    """Return the offset halfway between two whole totals that changes the same rows.
+
+    Examples
+    --------
+    >>> half_offset(-3.0), half_offset(-2.5)
+    (-3.5, -2.5)
+    """
+    return -(float(np.floor(-offset)) + 0.5)
 
 
 def no_change(outcome: SearchOutcome) -> SearchOutcome:
@@ -312,7 +330,7 @@ def price_of_target(problem: FitProblem, outcome: SearchOutcome) -> float:
             continue
         rise = stricter[1] - looser[1]
         slope = max(rise, 0.0) / abs(stricter[0] - looser[0])
-        if rise * len(problem.rows) >= MIN_PRICED_ROWS:
+        if rise * problem.rows.n_people >= MIN_PRICED_ROWS:
             break
     return slope
 

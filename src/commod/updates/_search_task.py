@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commod._data.encoding import BinTerms
 from commod._solvers.search.annealing import RESTART_FACTOR, LearningRows, SearchTask
 from commod._solvers.search.credibility import credibility
 from commod._solvers.search.design import Design
@@ -72,9 +73,17 @@ def search_task(
         restart_factor=RESTART_FACTOR if problem.is_simple else RESTART_FACTOR_OF_SEVERAL,
         known=problem.known_share,
         reads=problem.is_distance[design.terms],
+        max_lines=_max_lines(problem),
     )
     kept = _credibility(problem, masks, index)[design.terms]
     return task if (kept == 1).all() else replace(task, credibility=kept).select(kept > 0)
+
+
+def _max_lines(problem: FitProblem) -> int | None:
+    """Return the most lines of a search; one of them may go to the distance later."""
+    if problem.max_lines is None:
+        return None
+    return max(problem.max_lines - int(problem.is_distance.any()), 1)
 
 
 def begin_at(task: SearchTask, masks: list[Mask], acting: Rows) -> dict[str, Any]:
@@ -118,7 +127,13 @@ def _bounds(problem: FitProblem, names: NDArray[np.object_]) -> Bounds | None:
     if not problem.monotone:
         return None
     bounds = {1: (None, 0.0), -1: (0.0, None), 0: (None, None)}
-    return [bounds[problem.monotone.get(name, 0)] for name in names]
+    signs = [problem.monotone.get(name, 0) * (not _is_binned(problem, name)) for name in names]
+    return [bounds[sign] for sign in signs]
+
+
+def _is_binned(problem: FitProblem, name: str) -> bool:
+    """Return whether a column is in bins: its order is then no sign of the weights."""
+    return any(isinstance(c, BinTerms) and c.name == name for c in problem.encoding.columns)
 
 
 def worth_changing(problem: FitProblem, target: float, index: NDArray[np.intp]) -> list[Mask]:

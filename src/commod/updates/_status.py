@@ -15,6 +15,7 @@ from commod._solvers.search.rates import Caps
 from commod._text import MAX_CHANGED, capitalised, most_change_text, n_of, verb
 from commod.updates._compared import all_kept
 from commod.updates._constraint_values import standing_texts, strata_texts
+from commod.updates._edit_text import edit_texts, why_missed
 from commod.updates._expectation_text import expectation_texts, round_up
 from commod.updates._fitted_update import FittedUpdate
 from commod.updates._held_out import MAX_ALIKE, PromiseTest
@@ -46,7 +47,7 @@ def _sentences(
     update: Any, problem: FitProblem, fitted: FittedUpdate, test: PromiseTest | None
 ) -> Iterator[str]:
     outcome, expectation = fitted.outcome, fitted.expectation
-    metric, n_fit_rows = update.compared_text().metric, len(problem.rows)
+    metric, n_fit_rows = update.compared_text().metric, problem.rows.n_people
     goal = f"{metric} {problem.constraint.sign} {update.target_:g}"
     is_missed = not problem.constraint.is_met(update.fairness_, update.target_)
     covered, left_out, _ = (text.named for text in update._group_texts)
@@ -55,6 +56,8 @@ def _sentences(
     if test is not None:
         n_fit_rows = test.n_fit_rows
         yield promise_text(goal, update.confidence, test, covered)
+    elif update.edits_:
+        yield from edit_texts(update, goal, is_missed=is_missed, groups=covered)
     elif outcome.stopped_by is not None:
         yield from budget_texts(metric, outcome.stopped_by, problem.caps, covered)
     elif is_missed or expectation is None or np.isnan(expectation.figures.fairness):
@@ -68,13 +71,13 @@ def _sentences(
         yield left_out
     yield update._figures_text(rows_word)
     yield from unknown_texts(update, problem)
-    if fitted.optimism:
-        yield fitted.optimism
+    yield from filter(None, (fitted.optimism,))
     yield from outscoring_sentences(update.outscoring_)
     if test is None and update.change_rate_:
         yield from whom_texts(update, problem)
     if outcome.n_search_rows < n_fit_rows:
         yield sample_text(outcome, n_fit_rows)
+    yield from getattr(update, "_frame_texts", ())
     yield from update._few_people_texts
     yield from limit_texts(update, problem, goal, is_test=test is not None)
 
@@ -89,7 +92,7 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
         is_exact = is_exact_limit(same, update.fairness_)
         fewest = update.fewest_change_rate_
         if problem.rows.probabilities is None:  # the limit counts changes of known people only
-            fewest *= update.n_known_ / len(problem.rows)
+            fewest *= update.n_known_ / problem.rows.n_people
         knowing = knowing_method(problem)
         yield limit_text(update.limit_, fewest, is_exact=is_exact, knowing=knowing)
         yield from known_limit_texts(update)
@@ -100,7 +103,9 @@ def limit_texts(update: Any, problem: FitProblem, goal: str, *, is_test: bool) -
     if is_missed and not update._is_budget and not is_test:
         asked = problem.with_direction(*update._moves(update.direction))
         limit = proven_limit(asked, update.target_)
-        yield missed_text(goal, limit, update.direction, problem.caps, knowing_method(problem))
+        reason = why_missed(update)
+        knowing = knowing_method(problem)
+        yield missed_text(goal, limit, update.direction, problem.caps, knowing, reason)
     if update.n_losses_ > update.n_gains_ and update.direction == "any":
         raise_only = update._raising_is_a_gain()
         yield gains_text(proven_limit(same, update.fairness_, raise_only=raise_only))
@@ -203,11 +208,21 @@ def sample_text(outcome: SearchOutcome, n_fit_rows: int) -> str:
     return f"{text} On all of them, {agreement}"
 
 
+def points_text(price: float, n_lines: int) -> str:
+    """Return how many changes whole-number points need beside free points."""
+    return (
+        f"The scorecard has {n_of(n_lines, 'line')} of whole-number points. On the fit rows, they "
+        f"need {price:.2f} times the changes of free points with at most as many lines."
+    )
+
+
 def whom_texts(update: Any, problem: FitProblem) -> Iterator[str]:
-    """Yield which direction was kept, the fewest changes found, and what borderline was spent on.
+    """Yield the price of whole-number points, the direction kept, and what borderline was spent on.
 
     Nothing is said where the update is the one with the fewest changes in the direction asked for.
     """
+    if not np.isnan(update.points_price_):
+        yield points_text(update.points_price_, update.scorecard_.n_terms_used)
     if update.direction_ != update.direction:
         kept = "gains" if update.direction_ == "gains_only" else "losses"
         yield f"Of the directions that were searched, {kept} only was kept."
@@ -241,15 +256,20 @@ def limit_text(
 
 
 def missed_text(
-    goal: str, limit: float, direction: str, caps: Caps, knowing: str = KNOWING_METHOD
+    goal: str,
+    limit: float,
+    direction: str,
+    caps: Caps,
+    knowing: str = KNOWING_METHOD,
+    reason: str = "",
 ) -> str:
     """Return the smallest share of changes for a goal that was not reached, and the reason.
 
-    `limit` is infinite where no decisions reach the goal.
+    `limit` is infinite where no decisions reach the goal. `reason` goes before that of the caps.
     """
     if np.isinf(limit):
         return f"{goal} cannot be reached with direction={direction!r} by any update."
-    reason = _set_caps(caps) or "no update of these columns was found that reaches it"
+    reason = reason or _set_caps(caps) or "no update of these columns was found that reaches it"
     if np.isnan(limit):
         return f"How many changes {goal} needs is not known; {reason}."
     return f"{goal} needs at least {limit:.1%} of decisions changed, {knowing}; {reason}."

@@ -40,7 +40,7 @@ def sweep_targets(
     constraint = problem.constraint
     use_default = targets is None
     if targets is None:
-        targets = _default_targets(problem.base_fairness, constraint.near_ideal, stated)
+        targets = default_targets(problem.base_fairness, constraint.near_ideal, stated)
     ordered = sorted(set(targets), reverse=not constraint.higher_is_fairer)
     shrinkages = SHRINKAGES if use_default else (None,)
     # For constraints on errors, the best direction of changes differs from target to target.
@@ -57,7 +57,7 @@ def sweep_targets(
     return problem, swept
 
 
-def _default_targets(base_value: float, near_ideal: float, stated: float) -> list[float]:
+def default_targets(base_value: float, near_ideal: float, stated: float) -> list[float]:
     share = 1 - np.linspace(1, 0, N_TARGETS + 1)[1:] ** 1.5
     targets = (base_value + (near_ideal - base_value) * share).tolist()
     if min(targets) < stated < max(targets):

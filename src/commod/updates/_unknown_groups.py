@@ -44,13 +44,13 @@ def store_unknown(update: Any, problem: FitProblem, decisions: Mask) -> None:
     known = rows.groups.is_known
     counted = known & rows_in_totals(rows)
     is_probable = rows.probabilities is not None
-    update.n_known_ = int(known.sum())
+    update.n_known_ = rows.count(known)
     nan = float("nan")
     update.known_change_rate_ = update.known_limit_ = nan
     if not is_probable and counted.any():
         changed = decisions != rows.base.decisions
-        update.known_change_rate_ = float(changed[counted].mean())
-        update.known_limit_ = update.limit_ * len(rows) / update.n_known_
+        update.known_change_rate_ = rows.count(changed & counted) / rows.count(counted)
+        update.known_limit_ = update.limit_ * rows.n_people / update.n_known_
     worst, calibrated = _worst(problem, decisions), (nan, nan)
     if is_probable and problem.constraint.is_simple:
         assert isinstance(problem.cells, ProbableCells)
@@ -133,7 +133,7 @@ def is_exact_limit(problem: FitProblem, target: float) -> bool:
 def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     """Yield on how many known people the figures rest, and what the unknown could be."""
     rows, metric = problem.rows, update.compared_text().metric
-    n_unknown = len(rows) - update.n_known_
+    n_unknown = rows.n_people - update.n_known_
     if not n_unknown:
         return
     if _hides_unknown(rows):
@@ -144,7 +144,8 @@ def unknown_texts(update: Any, problem: FitProblem) -> Iterator[str]:
     elif rows.probabilities is None:
         yield (
             f"The group of {n_of(n_unknown, 'row')} is not known. The {metric} rests on the "
-            f"{update.n_known_:,} known rows; changes, volume and accuracy count all {len(rows):,}."
+            f"{update.n_known_:,} known rows; changes, volume and accuracy count all "
+            f"{rows.n_people:,}."
         )
     else:
         yield (

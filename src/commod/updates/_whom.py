@@ -11,6 +11,7 @@ from commod.updates._fit_rows import FitRows
 from commod.updates._interface import Decisions
 
 DIRECTIONS: tuple[Change, ...] = ("gain", "loss")
+FIGURES = ("value", "low", "high", "true_share_changed", "true_share_others")
 WholeFigures = dict[str, dict[str, float]]
 
 
@@ -21,6 +22,8 @@ def outscoring_figures(rows: FitRows, positive: Decisions, raising_is_a_gain: bo
     the groups of the constraint, and the shares of both sides whose true label is favourable.
     `positive` (n,) holds the new decisions, or probabilities of a positive one.
     """
+    if rows.people is not None:  # scores of single people are not known
+        return {change: dict.fromkeys(FIGURES, float("nan")) for change in DIRECTIONS}
     changed = change_shares(rows.base.decisions, positive)
     sides = rows.sides if raising_is_a_gain else rows.sides.turned()
     label = rows.label if raising_is_a_gain or rows.label is None else ~rows.label

@@ -323,9 +323,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         left out with fewer than five rows.
         """
         before, counted = rows.base.decisions, rows_in_totals(rows)
-        raised, lowered = expected_moves(before[counted], positive[counted])
+        each = None if rows.people is None else rows.people[counted]
+        raised, lowered = expected_moves(before[counted], positive[counted], each)
         gains, losses = (raised, lowered) if self._raising_is_a_gain() else (lowered, raised)
-        self.n_rows_ = int(counted.sum())
+        self.n_rows_ = rows.count(counted)
         self.change_rate_ = (gains + losses) / self.n_rows_
         self.n_gains_, self.n_losses_ = gains, losses
         store_values(self, rows, positive)
@@ -518,8 +519,10 @@ class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator)
         return self
 
 
-def expected_moves(before: NDArray[np.bool_], positive: Decisions) -> tuple[float, float]:
-    """Return how many rows are raised and how many lowered; expected numbers for probabilities.
+def expected_moves(
+    before: NDArray[np.bool_], positive: Decisions, people: NDArray[np.float64] | None = None
+) -> tuple[float, float]:
+    """Return how many people are raised and how many lowered; expected numbers for probabilities.
 
     Examples
     --------
@@ -527,8 +530,8 @@ def expected_moves(before: NDArray[np.bool_], positive: Decisions) -> tuple[floa
     (0.5, 0.0)
     """
     if positive.dtype == np.bool_:
-        after = positive.astype(np.bool_)
-        return int((after & ~before).sum()), int((before & ~after).sum())
+        after, each = positive.astype(np.bool_), 1 if people is None else people
+        return int(((after & ~before) * each).sum()), int(((before & ~after) * each).sum())
     return float(positive[~before].sum()), float((1 - positive[before]).sum())
 
 

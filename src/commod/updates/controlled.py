@@ -17,16 +17,19 @@ from commod._data.encoding import Encoding
 from commod._record import Request
 from commod._solvers.concepts import Concepts
 from commod._text import most_change_text
-from commod.exceptions import InputError, TargetWarning
-from commod.scorecard import DISTANCE_COLUMN, new_decisions
+from commod.exceptions import TargetWarning
+from commod.scorecard import new_decisions
 from commod.updates import _status as status
 from commod.updates._base_optimism import stated_optimism
 from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
     check_labels_given,
+    check_no_weighted_promise,
+    controlled_request,
     given_groups,
     read_change_cost,
+    refuse_whole_points,
 )
 from commod.updates._controlled_problem import (
     fit_problem,
@@ -34,24 +37,28 @@ from commod.updates._controlled_problem import (
     reads_distance,
     whom_costs,
 )
+from commod.updates._editable import EditableScorecard
 from commod.updates._expectation import Expectation
 from commod.updates._expectation_text import smallest_cell_text, store_expectation
+from commod.updates._fit_frame import FitsFrames
 from commod.updates._fit_rows import FitRows, warn_about_group_columns
 from commod.updates._fitted_update import FittedUpdate, fit_update
+from commod.updates._frames.lines import CountedProblem
 from commod.updates._held_out import PromiseTest, take_fit_rows
 from commod.updates._interface import AllowedChanges, Grid, RawRows, Sweep, read_grid, read_numbers
 from commod.updates._left_out import covered_text
 from commod.updates._problem import FitProblem
 from commod.updates._promise import fit_promise
-from commod.updates._scaled_concepts import concepts_of
+from commod.updates._scaled_concepts import concepts_of, whole_scorecard
 from commod.updates._search import SearchOutcome, changed_rows, price_of_target
 from commod.updates._search_candidate import candidates_of
 from commod.updates._stated import set_target
+from commod.updates._stored_search import store_search
 from commod.updates._unknown_groups import store_unknown
 from commod.updates.ratio import RatioUpdate
 
 
-class ControlledDebiaser(RatioUpdate):
+class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     """The update with the fewest changes that reaches a stated target.
 
     It learns a scorecard r(x) on the raw columns. Decisions change exactly where r(x) < 0, the
@@ -113,6 +120,12 @@ class ControlledDebiaser(RatioUpdate):
         scorecards. "auto": per unit for demographic parity and with `monotone`. For constraints on
         errors or within a column, rows that were left out choose; with `target_on="fit_rows"`, per
         bin.
+    points : str, default="free"
+        "integers": points are whole numbers from −10 to 10 and numbers are in bins, so that people
+        can add them up. Not with `confidence` or `score_edit="all"`. "free": any numbers.
+    max_lines : int, default=None
+        The most lines of the scorecard; bins in a row with equal points are one line. None: 20 with
+        "integers", no limit with "free".
     monotone : mapping of str to int, default=None
         1: r may only rise with the column (a category may only have points ≥ 0). -1: only fall.
     locked_features : collection of str, default=()
@@ -200,6 +213,9 @@ class ControlledDebiaser(RatioUpdate):
     fewest_change_rate_ : float
         The smallest share of changes that the search found on the fit rows, before `sparsity` and
         `borderline` spend more. NaN with `confidence` and on a frontier.
+    points_price_ : float
+        With `points="integers"`: changes on the fit rows over those of an update with free points
+        and as many lines. NaN otherwise.
     cost_, cost_limit_ : float
         Cost of all changes, over the number of rows: the distance of the score from the threshold,
         or `change_cost`. `cost_limit_` is the smallest that reaches the same fairness, for a method
@@ -232,6 +248,8 @@ class ControlledDebiaser(RatioUpdate):
         The steps of the search as columns. With `confidence`: those of the update that was kept.
     concept_weights_, concept_contributions_, intercept_, term_names_
         As in `COMMOD`.
+    edits_ : tuple of EditRecord
+        The edits by hand so far, oldest first; see `edit` and `undo`.
     possible_codes_ : tuple of str
         Columns of 3 to 20 different whole numbers that have points per unit. If these are codes of
         categories, convert the column first, with ``astype("category")``.
@@ -280,6 +298,8 @@ class ControlledDebiaser(RatioUpdate):
         n_concepts: int = 2,
         sparsity: float = 0.14,
         numeric: str = "auto",
+        points: str = "free",
+        max_lines: int | None = None,
         monotone: Mapping[str, int] | None = None,
         locked_features: Collection[str] = (),
         accuracy_weight: float = 0.0,
@@ -310,6 +330,8 @@ class ControlledDebiaser(RatioUpdate):
         self.n_concepts = n_concepts
         self.sparsity = sparsity
         self.numeric = numeric
+        self.points = points
+        self.max_lines = max_lines
         self.monotone = monotone
         self.locked_features = locked_features
         self.accuracy_weight = accuracy_weight
@@ -379,17 +401,14 @@ class ControlledDebiaser(RatioUpdate):
         sensitive_features: Any,
         sample_weight: Any,
         change_cost: Any = None,
+        encoding: Encoding | None = None,
     ) -> FitProblem:
-        """Check all input and return the problem of the fit."""
+        """Check all input and return the problem of the fit; `encoding` None: learn the terms."""
         self._record_params()
         self._check_parameters()
         self.direction_ = str(self.direction)
         self.reads_score_ = False
-        if self.confidence is not None and sample_weight is not None:
-            raise InputError(
-                "confidence and sample_weight cannot be used together: the promise counts "
-                "independent people, and a weighted rate has another error. Leave one out."
-            )
+        check_no_weighted_promise(self, sample_weight)
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         check_labels_given(self, rows.label is not None)
         self._check_locked(rows.columns)
@@ -397,7 +416,7 @@ class ControlledDebiaser(RatioUpdate):
         warn_about_group_columns(rows, self.locked_features)
         if not rows.weight.all():  # a row without weight counts as absent
             rows = take_fit_rows(rows, np.flatnonzero(rows.weight))
-        return self._problem(rows)
+        return self._problem(rows, encoding)
 
     # -- parameters ---------------------------------------------------------------------
 
@@ -464,18 +483,14 @@ class ControlledDebiaser(RatioUpdate):
         if changed_rows(problem, outcome).any():
             concepts = concepts_of(problem, outcome, self.n_concepts)
             self._store_scorecard(problem.encoding, concepts, problem.moments[0], problem.scale)
-        assert self.scorecard_ is not None
-        has_points = DISTANCE_COLUMN in self.scorecard_.columns_used
-        self.reads_score_ = has_points and reads_distance(self)
-        n_people = problem.terms.n_people(problem.rows.weight)
-        self._few_people_texts = status.few_people_sentences(n_people, self.scorecard_.points)
-        self.n_search_rows_ = outcome.n_search_rows
-        self.path_ = [step._asdict() for step in outcome.steps]
-        names = ("step", "change_rate", "n_terms")
-        self.history_ = {name: [step[name] for step in self.path_] for name in names}
+            if outcome.is_whole:
+                self.scorecard_ = whole_scorecard(problem, outcome, concepts)
+        store_search(self, problem, outcome)
 
     def _decisions_on(self, problem: FitProblem) -> NDArray[np.bool_]:
         """Return the decisions of the stored update on the rows of a problem, shape (n,)."""
+        if isinstance(problem, CountedProblem):
+            return problem.decisions
         return new_decisions(problem.rows.base, self._ratio_on(problem))
 
     def _ratio_on(self, problem: FitProblem) -> NDArray[np.float64]:
@@ -504,20 +519,18 @@ class ControlledDebiaser(RatioUpdate):
             expected = fitted.expectation.figures.standing
             is_met = fitted.expectation.is_reached and all_kept(problem.standing, expected)
         self.reached_ = self._is_budget or bool(is_met)
-        self.fairness_interval_ = (float("nan"), float("nan"))
-        if not problem.is_weighted and problem.rows.probabilities is None:
-            level = float(self.confidence or 0.95)
-            counts = problem.counts(decisions)
-            self.fairness_interval_ = metric_interval(problem, counts, level)
+        level = float(self.confidence or 0.95)
+        self.fairness_interval_ = metric_interval(problem, decisions, level)
         costs = whom_costs(status.same_fairness(self, problem), decisions, self.fairness_)
         self.limit_, self.cost_, self.cost_limit_ = costs
         store_unknown(self, problem, decisions)
         self.fewest_change_rate_ = float(fitted.outcome.fewest)
+        self.points_price_ = float(fitted.points_price)
         (left_out,), covered = self._group_texts, covered_text(problem.rows)
         if test is not None:
             # Small groups are counted on all rows, because half of them are too few to say much.
             rows, decisions = test.problem.rows, self._decisions_on(test.problem)
-            halves = f"on the {len(rows):,} rows of both halves"
+            halves = f"on the {rows.n_people:,} rows of both halves"
             left_out = self._store_left_out(rows, decisions, halves)
             covered = covered_text(problem.rows, with_held_out_rows=True)
         self._group_texts = (covered, left_out, smallest_cell_text(problem))
@@ -548,6 +561,7 @@ class ControlledDebiaser(RatioUpdate):
         targets = read_numbers("targets", targets)
         for target in targets or ():
             set_target(clone(self), target)._check_parameters()
+        refuse_whole_points(self, "A frontier")
         candidates = []
         for weight in weights:
             model = clone(self).set_params(accuracy_weight=weight, confidence=None)
@@ -580,10 +594,4 @@ class ControlledDebiaser(RatioUpdate):
 
     def request(self) -> Request:
         """Return what the user asked of this update, as a record."""
-        caps = ("max_changes", "max_accuracy_loss", "max_volume_change", "max_margin")
-        names = (*caps, "confidence")
-        asked: dict[str, Any] = {name: self.fitted_param(name) for name in names}
-        asked = {name: value if value is None else float(value) for name, value in asked.items()}
-        asked["target"] = None if self._is_budget else float(self.target_)
-        asked["score_edit"] = self.fitted_param("score_edit")
-        return replace(super().request(), direction=self.fitted_param("direction"), **asked)
+        return controlled_request(self, super().request())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,6 +236,13 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
         check_is_fitted(self)
         patch = patch_of(self, self.allowed_changes())
         return patch if audit is None else patch.with_audit(audit)
+
+    def edit(self, *args: Any, **kwargs: Any) -> Self:
+        """Refuse: this method states no target. `ControlledDebiaser` can be edited."""
+        raise InputError(
+            f"{type(self).__name__} cannot be edited by hand: it states no target that "
+            "edited points could be held to. Fit a ControlledDebiaser with a target, and edit that."
+        )
 
     # -- internal interface: see _interface.py -----------------------------------------------------
 

@@ -19,20 +19,21 @@ def open_parquet(
     connection: duckdb.DuckDBPyConnection,
     sources: Sequence[SourceFile],
     types: Mapping[str, str],
-    delimiter: str | None,
     progress: Progress | None,
+    *,
+    columns_in_folders: bool = False,
 ) -> tuple[duckdb.DuckDBPyRelation, dict[str, str], int]:
-    """Return the rows of Parquet files, the kinds of their columns, and the number of rows."""
-    if delimiter is not None:
-        raise InputError("A delimiter was given, but Parquet files have none. Leave it out.")
+    """Return the rows of Parquet files, the kinds of their columns, and the number of rows.
+
+    If `columns_in_folders`, names of folders such as "year=2025" hold values of further columns,
+    which are text.
+    """
     kinds_by_file = {source.name: _read_kinds(connection, source) for source in sources}
-    names = list(kinds_by_file[sources[0].name])
     check_same_columns({file: list(kinds) for file, kinds in kinds_by_file.items()})
     _check_same_kinds(kinds_by_file)
+    relation = _read_files(connection, sources, columns_in_folders)
+    names = list(relation.columns)
     _kinds.check_corrections(types, names, repr(sources[0].name))
-    relation = connection.read_parquet(
-        [str(source.path) for source in sources], hive_partitioning=False, union_by_name=True
-    )
     with translated_errors():
         n_rows = run_query(connection, relation.aggregate("count(*)").fetchall)[0][0]
     kinds = dict(zip(names, map(kind_of_type, relation.types), strict=True))
@@ -40,6 +41,25 @@ def open_parquet(
         return relation, kinds, n_rows
     corrected = _correct_kinds(connection, relation, types, progress)
     return corrected, {**kinds, **types}, n_rows
+
+
+def _read_files(
+    connection: duckdb.DuckDBPyConnection, sources: Sequence[SourceFile], columns_in_folders: bool
+) -> duckdb.DuckDBPyRelation:
+    import duckdb
+
+    paths = [str(source.path) for source in sources]
+    try:
+        return connection.sql(
+            "SELECT * FROM read_parquet($1, union_by_name = true, hive_partitioning = $2, "
+            "hive_types_autocast = false)",
+            params=[paths, columns_in_folders],
+        )
+    except duckdb.Error as error:
+        raise InputError(
+            f"The folders of {sources[0].name!r} and of {len(sources) - 1} more files do not name "
+            f"the same columns ({error_sentence(error)}). Name the files themselves."
+        ) from error
 
 
 def _read_kinds(connection: duckdb.DuckDBPyConnection, source: SourceFile) -> dict[str, str]:

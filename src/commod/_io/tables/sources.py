@@ -53,7 +53,7 @@ def find_sources(paths: Sequence[str]) -> list[SourceFile]:
     """Return the files that `paths` (names and glob patterns) name, after checks.
 
     A path that exists is taken literally, whatever characters it has. The files of a pattern come
-    in sorted order.
+    in sorted order. A folder stands for all Parquet files in it and below it.
     """
     if isinstance(paths, str):
         paths = [paths]
@@ -68,6 +68,8 @@ def find_sources(paths: Sequence[str]) -> list[SourceFile]:
 def _expand_path(path: str) -> list[str]:
     if not os.path.lexists(path):
         path = os.path.expanduser(path)  # the shell leaves a quoted "~/data/*.csv" as it is
+    if os.path.isdir(path):
+        return _parquet_files(path) or [path]
     if os.path.lexists(path):
         return [path]
     if "://" in path:
@@ -80,13 +82,49 @@ def _expand_path(path: str) -> list[str]:
     return matches
 
 
+def _parquet_files(folder: str) -> list[str]:
+    """Return the Parquet files below a folder, sorted; nothing where it has text files, too.
+
+    Names with _ or . in front are no data.
+    """
+    if _has_text(folder):
+        return []
+    found = (
+        os.path.join(root, name)
+        for root, _, names in os.walk(folder)
+        for name in names
+        if name.lower().endswith(PARQUET_SUFFIXES)
+    )
+    return sorted(
+        path
+        for path in found
+        if not any(part[0] in "._" for part in Path(os.path.relpath(path, folder)).parts)
+    )
+
+
+def hive_root(paths: Sequence[str], sources: Sequence[SourceFile]) -> str | None:
+    """Return the folder whose subfolders are called column=value; None where there is none.
+
+    Such names hold the values of a column, which the files themselves do not have.
+    """
+    if len(paths) != 1 or not os.path.isdir(os.path.expanduser(paths[0])):
+        return None
+    root = os.path.abspath(os.path.expanduser(paths[0]))
+    folders = [Path(os.path.relpath(source.path, root)).parts[:-1] for source in sources]
+    is_hive = any("=" in part for parts in folders for part in parts)
+    return root if is_hive else None
+
+
 def _check_source(name: str) -> SourceFile:
     if os.path.isdir(name):
-        has_text = any(glob.glob(os.path.join(glob.escape(name), f"*{s}")) for s in TEXT_SUFFIXES)
-        pattern = os.path.join(name, "*.csv" if has_text else "*.parquet")
+        pattern = os.path.join(name, "*.csv" if _has_text(name) else "*.parquet")
         raise InputError(f"{name!r} is a folder; name its files, such as {pattern!r}.")
     check_file(name, "a table with a header and rows")
     return SourceFile(name, Path(os.path.abspath(name)), _suffix(name))
+
+
+def _has_text(folder: str) -> bool:
+    return any(glob.glob(os.path.join(glob.escape(folder), f"*{s}")) for s in TEXT_SUFFIXES)
 
 
 def check_file(name: str, content: str) -> None:

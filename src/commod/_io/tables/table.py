@@ -22,7 +22,7 @@ from commod._io.tables.queries import (
     run_query,
     translated_errors,
 )
-from commod._io.tables.sources import find_sources, make_readable
+from commod._io.tables.sources import find_sources, hive_root, make_readable
 from commod._text import did_you_mean, list_names
 from commod.exceptions import InputError
 
@@ -60,6 +60,14 @@ class SourceTable:
         """Return the table with another relation on the same connection, such as edited rows."""
         return replace(self, relation=relation)
 
+    def plain_rows(self, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
+        """Return some columns in the types that they have in memory.
+
+        Integers are BIGINT, all other numbers DOUBLE, and text is VARCHAR.
+        """
+        dtypes = dict(zip(self.relation.columns, self.relation.types, strict=True))
+        return self.relation.project(", ".join(_plain_type(name, dtypes[name]) for name in columns))
+
     def close(self) -> None:
         """Close the connection and remove its temporary files."""
         close_connection(self.connection)
@@ -91,7 +99,8 @@ def open_tables(
     Parameters
     ----------
     paths : sequence of str
-        CSV, TSV or TXT files, each also with .gz, or Parquet files; names or glob patterns.
+        CSV, TSV or TXT files, each also with .gz, or Parquet files; names, glob patterns, or
+        folders of Parquet files.
     types : mapping from column to "text", "number", "integer" or "boolean", default=None
         Corrects the kinds found. A value of another kind is an error that names its line.
     expected : mapping from column to kind, default=None
@@ -128,7 +137,14 @@ def open_tables(
             hints = KindHints(given, expected or {}, others)
             relation, kinds, n_rows = open_text(connection, readable, hints, delimiter, progress)
         else:
-            relation, kinds, n_rows = open_parquet(connection, readable, given, delimiter, progress)
+            if delimiter is not None:
+                raise InputError(
+                    "A delimiter was given, but Parquet files have none. Leave it out."
+                )
+            has_folders = hive_root(paths, sources) is not None
+            relation, kinds, n_rows = open_parquet(
+                connection, readable, given, progress, columns_in_folders=has_folders
+            )
         if not n_rows:
             raise InputError(
                 f"{sources[0].name!r} has a header but no rows; expected at least one row of data."
@@ -150,16 +166,15 @@ def read_frame(
     bool, or objects with None if one is missing.
     """
     relation = table.relation
-    dtypes = dict(zip(relation.columns, relation.types, strict=True))
     wanted = table.names if columns is None else tuple(columns)
     for name in wanted:
-        if name not in dtypes:
+        if name not in table.names:
             shown = list_names(table.names)
             raise InputError(
                 f"{table.display_name} has no column {name!r} (columns: {shown})."
                 f"{did_you_mean(name, table.names)}"
             )
-    read = relation.project(", ".join(_plain_type(name, dtypes[name]) for name in wanted))
+    read = table.plain_rows(wanted)
     with translated_errors(), row_order_kept(table.connection, relation):
         frame = run_query(table.connection, read.df, progress=progress)
     for name in wanted:

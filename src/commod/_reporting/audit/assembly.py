@@ -7,7 +7,7 @@ from commod._reporting.audit.checks import checks_of
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.ledger import Ledger
 from commod._reporting.audit.not_known import not_known_of
-from commod._reporting.audit.provenance import provenance_of
+from commod._reporting.audit.provenance import UpdateFacts, provenance_of
 from commod._reporting.audit.sentences import answer_of, notice_of
 from commod._reporting.explain import Explanation
 
@@ -18,7 +18,7 @@ def make_audit(
     digest: str,
     title: str | None,
     created: str | None,
-    explanation: Explanation | None = None,
+    explanation: Explanation | UpdateFacts | None = None,
     ledger: Ledger | None = None,
 ) -> Audit:
     """Return the audit of the evidence; `digest` is the digest of the audited data."""
@@ -52,5 +52,6 @@ def make_audit(
         expected=evidence.expected,
         roc=evidence.roc,
         unknown_groups=evidence.unknown_groups,
+        edits=evidence.edits,
         ledger=ledger,
     )

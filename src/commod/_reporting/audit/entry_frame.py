@@ -13,14 +13,18 @@ from commod._reporting.audit.frame_columns import read_roles, select_roles
 from commod._reporting.audit.frame_conditions import count_conditions
 from commod._reporting.audit.frame_counts import count_frame, summarise_decisions
 from commod._reporting.audit.frame_ranks import rank_frame
-from commod._reporting.audit.provenance import digest_counts
+from commod._reporting.audit.provenance import UpdateFacts, digest_counts
 from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
     check_texts,
+    is_same_target,
     named_labels,
     read_request,
 )
+from commod._reporting.explain.decisions import settings_of
+from commod._reporting.explain.expected import expected_of
+from commod.updates._check import check_update
 
 
 def audit_frame(
@@ -32,6 +36,7 @@ def audit_frame(
     y_true: str | None = None,
     scores_before: str | None = None,
     scores_after: str | None = None,
+    update: Any = None,
     request: Any = None,
     pos_label: Any = None,
     favorable_label: Any = None,
@@ -66,6 +71,9 @@ def audit_frame(
         Column with the true labels.
     scores_before, scores_after : str, default=None
         Columns with the scores of the label `score_is_for`, in [0, 1].
+    update : fitted update, default=None
+        The update that made the decisions in `after`. The audit then states its request, its
+        settings and what its fit expects on new people, as `commod.audit` does.
     request : Request or mapping, default=None
         What was requested of the update, such as ``{"target": 0.8, "direction": "gains_only"}``.
         The entry "constraints" may be an object of `commod.constraints` or a text, with bounds; the
@@ -133,7 +141,10 @@ def audit_frame(
     check_texts(texts, labels, label_names, optional=("title", "created"))
     if hasattr(sensitive_features, "tolist"):  # names in an array
         sensitive_features = sensitive_features.tolist()
-    request = read_request(request, None, labels, has_labels=y_true is not None)
+    if update is not None:
+        check_update(update, "audit_frame", "For other decisions leave update out.")
+    own = None if update is None else update.request()
+    request = read_request(request, own, labels, has_labels=y_true is not None)
     columns = {
         "before": before,
         "after": after,
@@ -163,6 +174,9 @@ def audit_frame(
     )
     evidence = replace(evidence, ranked=rank_frame(selected, roles, counted.score_ranges, evidence))
     evidence = replace(evidence, conditions=count_conditions(frame, roles, evidence))
+    if own is not None and is_same_target(own, request):
+        evidence = replace(evidence, expected=expected_of(update))
     counts = evidence.everybody, summary.score_ranges, evidence.conditions
     digest = digest_counts(counted.coding, *counts)
-    return make_audit(evidence, digest=digest, title=title, created=created)
+    facts = None if update is None else UpdateFacts(type(update).__name__, settings_of(update))
+    return make_audit(evidence, digest=digest, title=title, created=created, explanation=facts)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commod._data.columns import iter_columns
-from commod._data.disclosure import hidden_groups, in_totals
-from commod._data.groups import Groups
 from commod._data.labels import check_length, is_label_in
 from commod._data.parameters import check_flag
 from commod._data.proxies import NEAR_COPY_AREA, ProxyTest
@@ -31,7 +28,6 @@ from commod._record import (
 from commod._reporting.audit.areas import group_area_differences, group_areas
 from commod._reporting.audit.assembly import make_audit
 from commod._reporting.audit.condition_counts import (
-    ConditionCounts,
     condition_columns,
     read_conditions,
 )
@@ -44,11 +40,13 @@ from commod._reporting.audit.request import (
     add_label_names,
     check_settings,
     check_texts,
+    is_same_target,
     named_labels,
     read_request,
 )
 from commod._reporting.audit.roc import rank_groups
 from commod._reporting.audit.scores import measure_scores
+from commod._reporting.audit.shown_people import ShownPeople, count_conditions, without_hidden
 from commod._reporting.audit.small_cells import SmallCellPoints
 from commod._reporting.audit.stated import stated_constraints
 from commod._reporting.audit.subgroups import Slice, SliceCounter
@@ -212,7 +210,7 @@ def audit(
     sums = everybody.scores_before, everybody.scores_after
     everybody.warn_of_inverted_scores(sums, np.ones(len(everybody)), stacklevel=3)
     row_ids = _read_row_ids(row_ids, index_of(y_after if X is None else X), len(everybody))
-    shown_people = _without_hidden(everybody, min_group_size)
+    shown_people = without_hidden(everybody, min_group_size)
     people = shown_people.people
     within = condition_columns([one.constraint for one in stated_constraints(request)])
     conditions = read_conditions(within, X, control_features, len(everybody))
@@ -228,7 +226,7 @@ def audit(
         n_hidden=shown_people.n_hidden,
         unknown=people.count_unknown(),
         n_unknown_hidden=shown_people.n_unknown_hidden,
-        conditions=_count_conditions(everybody, conditions, shown_people),
+        conditions=count_conditions(everybody, conditions, shown_people),
     )
     cells = SmallCellPoints(_card_lines(explanation), len(people))
     digest = DataDigest(everybody, conditions)
@@ -365,55 +363,6 @@ def _read_row_ids(row_ids: Sequence[Any] | None, index: Any, n: int) -> Sequence
 
 
 @dataclass(frozen=True)
-class _ShownPeople:
-    """The people outside hidden groups, whom figures count.
-
-    `is_shown` (n,) says who they are. `n_hidden` (n_groups,) counts the others by group, and
-    `n_unknown_hidden` those whose group is not known.
-    """
-
-    people: AuditedPeople
-    is_shown: NDArray[np.bool_]
-    n_hidden: NDArray[np.int64]
-    n_unknown_hidden: int
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether nobody is hidden."""
-        return bool(self.is_shown.all())
-
-    @cached_property
-    def is_known(self) -> NDArray[np.bool_]:
-        """Return which of the people who are shown have a known group."""
-        return self.people.groups.is_known
-
-    @cached_property
-    def known(self) -> AuditedPeople:
-        """Return the people of known groups, whom comparisons count."""
-        return self.people if self.is_known.all() else self.people.take(self.is_known)
-
-
-def _without_hidden(everybody: AuditedPeople, min_group_size: int) -> _ShownPeople:
-    sizes = everybody.groups.sizes.astype(np.int64)
-    is_hidden = hidden_groups(sizes, sizes >= min_group_size)
-    is_unknown = ~everybody.groups.is_known
-    is_shown = in_totals(everybody.groups.codes, is_hidden, int(is_unknown.sum()))
-    people = everybody if is_shown.all() else everybody.take(is_shown)
-    n_unknown_hidden = int((is_unknown & ~is_shown).sum())
-    return _ShownPeople(people, is_shown, np.where(is_hidden, sizes, 0), n_unknown_hidden)
-
-
-def _count_conditions(
-    everybody: AuditedPeople, conditions: Mapping[str, Groups], shown_people: _ShownPeople
-) -> ConditionCounts | None:
-    """Return the counts of people outside hidden groups by stratum; None without a condition."""
-    if not conditions:
-        return None
-    lines = ConditionCounts.of_people(everybody, conditions)
-    return lines.shown(shown_people.n_hidden, shown_people.n_unknown_hidden)
-
-
-@dataclass(frozen=True)
 class _ColumnFacts:
     """What one pass over the raw columns finds.
 
@@ -433,7 +382,7 @@ class _ColumnFacts:
 
 
 def _read_columns(
-    shown_people: _ShownPeople,
+    shown_people: ShownPeople,
     X: Any,
     constraint: Constraint,
     cells: SmallCellPoints,
@@ -467,7 +416,7 @@ def _read_columns(
 
 
 def _read_segments(
-    shown_people: _ShownPeople,
+    shown_people: ShownPeople,
     X: Any,
     explanation: Explanation | None,
     level: float,
@@ -493,7 +442,7 @@ def _read_segments(
 
 def _add_row_figures(
     evidence: Evidence,
-    shown_people: _ShownPeople,
+    shown_people: ShownPeople,
     columns: _ColumnFacts,
     segments: Segments | None,
     explanation: Explanation | None,
@@ -533,6 +482,7 @@ def _add_row_figures(
         strongest_column=_strongest_column(explanation, columns.areas),
         is_randomised=None if explanation is None else explanation.randomised,
         expected=_read_expected(explanation, evidence.request),
+        edits=() if explanation is None else explanation.edits,
     )
 
 
@@ -540,17 +490,14 @@ def _read_expected(explanation: Explanation | None, request: Request) -> Expecte
     """Return what the fit expects; None where the audit is about another request."""
     if explanation is None:
         return None
-    asked = explanation.request
-    names = ("constraints", "target", "further")
-    is_same = all(getattr(asked, name) == getattr(request, name) for name in names)
-    return explanation.expected if is_same else None
+    return explanation.expected if is_same_target(explanation.request, request) else None
 
 
 def _card_lines(explanation: Explanation | None) -> Sequence[CardLine]:
     return () if explanation is None or explanation.card is None else explanation.card.lines
 
 
-def _read_card(explanation: Explanation | None, shown_people: _ShownPeople) -> Card | None:
+def _read_card(explanation: Explanation | None, shown_people: ShownPeople) -> Card | None:
     """Return the scorecard; where people are hidden, its figures are of the others alone."""
     if explanation is None or shown_people.is_complete:
         return None if explanation is None else explanation.card

@@ -42,9 +42,10 @@ class Evidence:
     `_data/disclosure.py`). `n_undecided` rows have no decision and are left out. `has_rows` is
     False where only counts and sums are known. `ranked` are the people of each group by score and
     true label, None where one of these is not known. `expected` is what the fit expects of the same
-    request on new people. `conditions` counts people by the columns that constraints are within.
-    `unknown` counts the people whose group is not known: they are in totals and in no group. Where
-    they are too few to be described, `n_unknown_hidden` is their number, and no total counts them.
+    request on new people. `edits` are those by hand. `conditions` counts people by the columns that
+    constraints are within. `unknown` counts the people whose group is not known: they are in totals
+    and in no group. Where they are too few to be described, `n_unknown_hidden` is their number, and
+    no total counts them.
     """
 
     coding: Coding
@@ -74,6 +75,7 @@ class Evidence:
     strongest_column: tuple[str, float] | None = None
     is_randomised: bool | None = None
     expected: _record.ExpectedOnNewPeople | None = None
+    edits: tuple[_record.EditRecord, ...] = ()
     conditions: ConditionCounts | None = None
     unknown: DecisionCounts | None = None
     n_unknown_hidden: int = 0

@@ -6,21 +6,18 @@ Each column has a role: "before", "after", "y_true", "scores_before", "scores_af
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 import narwhals as nw
-from narwhals.exceptions import DuplicateError
 
 from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
-from commod._data.tables import FreeNames, duplicate_names
-from commod._text import did_you_mean, list_names, shown
+from commod._data.frames import as_lazy, check_scalar_type, no_column, number_column, without_nan
+from commod._data.tables import FreeNames
 from commod.exceptions import InputError, InputTypeError
 
 SCORES = ("scores_before", "scores_after")
-ENGINES = "pandas, polars (lazy too), pyarrow, DuckDB or PySpark"
 
 
 def is_group(role: str) -> bool:
@@ -61,11 +58,11 @@ def select_roles(frame: Any, roles: Mapping[str, Hashable]) -> nw.LazyFrame[Any]
 
     NaN becomes null and scores become float64.
     """
-    lazy = _as_lazy(frame)
+    lazy = as_lazy(frame, "Use commod.audit for arrays.")
     schema: Mapping[Any, Any] = lazy.collect_schema()
     for role, column in roles.items():
         if column not in schema:
-            raise _no_column("sensitive_features" if is_group(role) else role, column, schema)
+            raise no_column("sensitive_features" if is_group(role) else role, column, schema)
     if has_collations(lazy):  # groups and labels differ where they differ in Python
         free = FreeNames(schema)
         text = [role for role, column in roles.items() if schema[column] in TEXT_TYPES]
@@ -75,47 +72,16 @@ def select_roles(frame: Any, roles: Mapping[str, Hashable]) -> nw.LazyFrame[Any]
     return lazy.select(*(_convert(role, column, schema[column]) for role, column in roles.items()))
 
 
-def _as_lazy(frame: Any) -> nw.LazyFrame[Any]:
-    try:
-        native = nw.from_native(frame, pass_through=True)
-        if isinstance(native, nw.DataFrame | nw.LazyFrame):
-            lazy = native.lazy()
-            lazy.collect_schema()  # DuckDB notices repeated names only here
-            return lazy
-    except DuplicateError as error:
-        columns = getattr(frame, "column_names", None) or frame.columns
-        raise duplicate_names("frame", columns) from error
-    raise InputTypeError(
-        f"frame must be a table of {ENGINES}; got {type(frame).__name__}. Use commod.audit for "
-        "arrays."
-    )
-
-
-def _no_column(name: str, column: Hashable, schema: Mapping[Any, Any]) -> InputError:
-    known = list(map(str, schema))
-    return InputError(
-        f"{name}: no column {shown(column)} in the frame (columns: {list_names(known)})."
-        f"{did_you_mean(column, known)}",
-        parameter=name,
-    )
-
-
 def _convert(role: str, column: Any, dtype: Any) -> nw.Expr:
     """Return a column under its role, in a type that every engine counts in the same way."""
-    if dtype.is_nested():
-        raise InputTypeError(
-            f"Column {column!r} holds values of type {dtype}, which are neither a label nor the "
-            "name of a group. Name a column of numbers, text or booleans."
-        )
+    check_scalar_type(column, dtype)
+    if role in SCORES:
+        return number_column(role, column, dtype).alias(role)
     values = nw.col(column)
-    if role in SCORES and not (dtype.is_numeric() or dtype == nw.Boolean):
-        raise InputError(
-            f"{role} must hold numbers; column {column!r} is {dtype}. Cast it to a float first."
-        )
-    if role in SCORES or (dtype.is_decimal() and not is_group(role)):
+    if dtype.is_decimal() and not is_group(role):
         values = values.cast(nw.Float64)
     elif not is_group(role) and dtype in (nw.Int128, nw.UInt128):
         values = values.cast(nw.Int64)
-    if role in SCORES or dtype.is_float():
-        values = nw.when(values <= math.inf).then(values)  # False for NaN in every engine
+    if dtype.is_float():
+        values = without_nan(values)
     return values.alias(role)

@@ -8,11 +8,12 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from commod._data.frames import fetch, numbers, objects
 from commod._data.strata import read_stratum_column, refuse_missing
 from commod._reporting.audit.condition_counts import ConditionCounts, condition_columns
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import SCORES, is_group, select_roles
-from commod._reporting.audit.frame_counts import MAX_CELLS, fetch, numbers, objects, of_decided
+from commod._reporting.audit.frame_counts import MAX_CELLS, of_decided
 from commod._reporting.audit.people import read_people
 from commod._reporting.audit.stated import stated_constraints
 from commod.exceptions import InputError

@@ -18,8 +18,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from commod._data.codes import plain
 from commod._data.disclosure import hidden_groups, in_totals
+from commod._data.frames import GroupTable, fetch, numbers, objects
 from commod._record import Agreement, Request
 from commod._reporting.audit.coding import Coding
 from commod._reporting.audit.counts import DecisionCounts
@@ -32,30 +32,10 @@ from commod.exceptions import InputError
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-GroupTable = dict[str, list[Any]]
 
 CONSTANT = 1e-12  # product of two variances below which one score is constant
 MAX_DECISIONS = 27  # two values or none, of before, after and y_true
 MAX_CELLS = 100_000  # a longer table holds single rows instead of groups
-
-
-def fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
-    """Run the query and return its table, by column; None where it has more than `max_lines`."""
-    try:
-        table = query.head(max_lines + 1).collect()
-    except ImportError as error:
-        raise InputError(
-            "Group tables of this engine come back through pyarrow: pip install "
-            "'commod-debiasing[parquet]'."
-        ) from error
-    if len(table) > max_lines:
-        return None
-    return {name: [plain(v) for v in table[name].to_list()] for name in table.columns}
-
-
-def numbers(table: GroupTable, name: str) -> FloatArray:
-    """Return a column of the table as numbers, 0 where it is null."""
-    return np.array([0.0 if v is None else v for v in table[name]], dtype=np.float64)
 
 
 def _total(table: GroupTable, name: str) -> float:
@@ -310,13 +290,6 @@ def _check_groups(columns: Iterable[NDArray[Any]], n: FloatArray) -> None:
             f"sensitive_features has {n_of(n_missing, 'missing value')} in {int(n.sum()):,} rows. "
             "Drop those rows, or give them a group of their own, e.g. with fill_null('unknown')."
         )
-
-
-def objects(values: list[Any]) -> NDArray[Any]:
-    """Return the values as an array of objects, shape (n,)."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def _agreement(table: GroupTable, summary: DecisionSummary) -> Agreement | None:

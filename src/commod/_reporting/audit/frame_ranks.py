@@ -14,16 +14,11 @@ import narwhals as nw
 import numpy as np
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
+from commod._data.frames import fetch, numbers, objects
 from commod._data.groups import read_groups
 from commod._reporting.audit.evidence import Evidence
 from commod._reporting.audit.frame_columns import SCORES, is_group
-from commod._reporting.audit.frame_counts import (
-    MAX_CELLS,
-    fetch,
-    numbers,
-    objects,
-    of_decided,
-)
+from commod._reporting.audit.frame_counts import MAX_CELLS, of_decided
 from commod._reporting.audit.roc import RankedGroups, listed_groups
 from commod.metrics._roc import ScoreCells
 

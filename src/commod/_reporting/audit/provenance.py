@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,13 @@ from commod._reporting.explain import Explanation
 from commod.patch.versions import library_versions
 
 NO_LEDGER = "not made"
+
+
+class UpdateFacts(NamedTuple):
+    """What an audit of counts states about the update: its method and its settings."""
+
+    method: str
+    settings: Mapping[str, str]
 
 
 class Digest:
@@ -117,7 +124,7 @@ def digest_counts(
 def provenance_of(
     evidence: Evidence,
     digest: str,
-    explanation: Explanation | None,
+    explanation: Explanation | UpdateFacts | None,
     ledger: Ledger | None,
     created: str | None,
 ) -> Provenance:

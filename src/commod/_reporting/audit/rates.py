@@ -33,24 +33,26 @@ def fairness_of_all(
     `cells` have the stated constraints; `counts` and `group_names` are of the compared groups.
     `outcome` names the counted decision, `other` the other one; it is empty where nobody has it.
     """
+    metrics = [*fairness_of_stated(counts, cells, group_names, outcome, other, level)]
+    stated = [one.constraint for one in cells.stated]
+    for constraint in CONSTRAINTS.values():
+        if constraint not in stated:
+            before, after = (_fairness(counts, constraint, a, level) for a in (False, True))
+            labels = outcome, other, level
+            record = _fairness_record(counts, constraint, before, after, *labels, asked=False)
+            metrics.append(record)
+    return tuple(metrics)
 
-    def of(constraint: Constraint, before: Estimate, after: Estimate, **more: Any) -> Fairness:
-        return Fairness(
-            n=counts.n,
-            constraints=constraint.name,
-            metric=constraint.metric,
-            higher_is_fairer=constraint.higher_is_fairer,
-            definition=constraint.definition(outcome, other),
-            before=before,
-            after=after,
-            outcome=outcome,
-            other_outcome=other,
-            other_before=_other_ratio(counts, constraint, False, other, level),
-            other_after=_other_ratio(counts, constraint, True, other, level),
-            title=constraint.metric_of(outcome),
-            **more,
-        )
 
+def fairness_of_stated(
+    counts: DecisionCounts,
+    cells: StatedCells,
+    group_names: tuple[str, ...],
+    outcome: str,
+    other: str,
+    level: float,
+) -> tuple[Fairness, ...]:
+    """Return the fairness metrics that the request states; parameters as in `fairness_of_all`."""
     metrics = []
     for i, one in enumerate(cells.stated):
         constraint = one.constraint
@@ -61,10 +63,14 @@ def fairness_of_all(
             for after in (False, True)
         )
         metrics.append(
-            of(
+            _fairness_record(
+                counts,
                 constraint,
                 before,
                 after,
+                outcome,
+                other,
+                level,
                 asked=True,
                 bound=one.bound,
                 is_kept=one.is_kept(after.value),
@@ -72,12 +78,34 @@ def fairness_of_all(
                 is_approximate=not constraint.is_simple,
             )
         )
-    stated = [one.constraint for one in cells.stated]
-    for constraint in CONSTRAINTS.values():
-        if constraint not in stated:
-            before, after = (_fairness(counts, constraint, a, level) for a in (False, True))
-            metrics.append(of(constraint, before, after, asked=False))
     return tuple(metrics)
+
+
+def _fairness_record(
+    counts: DecisionCounts,
+    constraint: Constraint,
+    before: Estimate,
+    after: Estimate,
+    outcome: str,
+    other: str,
+    level: float,
+    **more: Any,
+) -> Fairness:
+    return Fairness(
+        n=counts.n,
+        constraints=constraint.name,
+        metric=constraint.metric,
+        higher_is_fairer=constraint.higher_is_fairer,
+        definition=constraint.definition(outcome, other),
+        before=before,
+        after=after,
+        outcome=outcome,
+        other_outcome=other,
+        other_before=_other_ratio(counts, constraint, False, other, level),
+        other_after=_other_ratio(counts, constraint, True, other, level),
+        title=constraint.metric_of(outcome),
+        **more,
+    )
 
 
 def _fairness(

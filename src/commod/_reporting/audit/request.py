@@ -110,6 +110,8 @@ def read_request(
             raise InputError(f"request: {name}={value!r} must be a number ≥ 0, or None.")
     if request.score_edit is not None:
         check_choice(request.score_edit, "score_edit", SCORE_EDITS)
+    if request.points is not None:
+        check_choice(request.points, "points", ("integers",))
     needing = [constraint for constraint in constraints if constraint.needs_labels]
     if needing and not has_labels:
         raise missing_labels(needing[0])
@@ -194,3 +196,9 @@ def add_label_names(request: Request, coding: Coding, names: Mapping[Any, str] |
         other_name=None if other is None else str(names.get(other, other)),
         score_is_for=plain(coding.score_label),
     )
+
+
+def is_same_target(one: Request, other: Request) -> bool:
+    """Return whether two requests state the same constraints with the same bounds."""
+    names = ("constraints", "target", "further")
+    return all(getattr(one, name) == getattr(other, name) for name in names)

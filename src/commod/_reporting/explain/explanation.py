@@ -18,7 +18,7 @@ from commod._data.columns import Column
 from commod._data.labels import check_label_parameter, check_length
 from commod._data.parameters import check_number_parameter, check_seed
 from commod._data.tables import check_same_rows, index_of, take_rows
-from commod._record import Card, ExpectedOnNewPeople, Segments
+from commod._record import Card, EditRecord, ExpectedOnNewPeople, Segments
 from commod._record.explanation import Direction, Value
 from commod._reporting.explain.cards import CardMaker, push_of
 from commod._reporting.explain.decisions import (
@@ -255,6 +255,11 @@ class Explanation(ExplainedDecisions):
     def expected(self) -> ExpectedOnNewPeople | None:
         """Return what the fit expects on new people; None where it has no expectation."""
         return expected_of(self._update)
+
+    @property
+    def edits(self) -> tuple[EditRecord, ...]:
+        """Return the edits of the update by hand, oldest first."""
+        return getattr(self._update, "edits_", ())
 
     @property
     def X(self) -> Any:  # noqa: N802

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from commod._record import Audit, Card, CardLine, Concept, Segments, TradeOff
+from commod._record import (
+    Audit,
+    Card,
+    CardLine,
+    Concept,
+    EditRecord,
+    Segments,
+    TradeOff,
+    record_words,
+)
 from commod._reporting.render import texts
 from commod._reporting.render.cells import (
     Cell,
@@ -82,6 +91,30 @@ def scorecard_caption(audit: Audit) -> str:
         "Total points on r. Spread is the standard deviation of what a term adds to r, on the "
         f"{texts.evaluated_rows(audit)}."
     )
+
+
+def edits(audit: Audit) -> ReportTable:
+    """Return the edits by hand, oldest first, with the figures before and after each."""
+    metric = audit.fairness[0].name
+    return table_of(
+        "edits",
+        "Edits by hand, oldest first. Figures are those on the rows that each edit was measured "
+        "on, before → after.",
+        audit.edits,
+        (
+            ("When", lambda e: Cell(e.when, "" if e.by is None else f"by {e.by}")),
+            ("What", lambda e: Cell(record_words(e, with_origin=False), e.note or "", limit=300)),
+            (metric, lambda e: text(_before_after(e, "fairness", three_digits))),
+            ("Changed", lambda e: text(_before_after(e, "change_rate", percent))),
+            ("Gains", lambda e: text(_before_after(e, "n_gains", count))),
+            ("Losses", lambda e: text(_before_after(e, "n_losses", count))),
+        ),
+        sortable=False,
+    )
+
+
+def _before_after(record: EditRecord, name: str, write: Callable[[float | None], str]) -> str:
+    return " → ".join(write(getattr(side, name)) for side in (record.before, record.after))
 
 
 def concept_terms(concept: Concept, most: int = SHOWN_TERMS) -> ReportTable:

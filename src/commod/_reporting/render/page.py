@@ -100,14 +100,17 @@ def step_tables(step: Step) -> tuple[ReportTable, ReportTable]:
         step.card or Card(0.0, (), ()), "Total points on r.", with_spread=False
     )
     if step.card is None:
-        card = replace(card, rows=(), more="This step has no scorecard.")
+        card = replace(card, rows=(), more="No scorecard is known for this step.")
     return rules, card
 
 
 def step_described(step: Step) -> str:
     """Return how many of a step's changes its rules describe."""
     if step.segments is None:
-        return "No rules are known for this step: it is randomised, or no rules were found."
+        return (
+            "No rules are known for this step: it is randomised, people were only counted, or no "
+            "rules were found."
+        )
     return " ".join(texts.described_changes(step.segments))
 
 
@@ -130,14 +133,14 @@ def _step_data(
         "at": place,
         "sentence": names(texts.step_sentence(trade_off, i), texts.SENTENCE_LIMIT),
         "fields": step_fields(trade_off, step, names),
-        "segments": _row_data(rules, names),
+        "segments": row_data(rules, names),
         "described": step_described(step),
-        "card": _row_data(card, names),
+        "card": row_data(card, names),
         "more": card.more,
     }
 
 
-def _row_data(table: ReportTable, names: ShortNames) -> list[list[list[Any]]]:
+def row_data(table: ReportTable, names: ShortNames) -> list[list[list[Any]]]:
     """Return the cells of a table as lists: text, note, kind, tone and, if known, sort value."""
     return [
         [

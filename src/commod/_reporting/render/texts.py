@@ -261,6 +261,8 @@ def _score_pairs(request: Request) -> list[tuple[str, str]]:
     }
     if request.score_edit is not None:
         pairs.append(("Scores that are edited", edited[request.score_edit]))
+    if request.points is not None:
+        pairs.append(("Points of the scorecard", "whole numbers from −10 to 10"))
     return pairs
 
 

@@ -68,6 +68,9 @@ class SearchTask:
     - `known`: the share of changes of another direction; a search that needs more ends early.
     - `reads` (d,): which columns read the score; None for none of them. Initial directions are
       learned without these columns, which then get the weight `read_weight`.
+    - `pinned` (n,): what terms with fixed points add to η, None for no such lines. The unit of η
+      is then theirs, so directions are not scaled.
+    - `max_lines`: the most columns with weights; None for any number.
     """
 
     design: Design
@@ -85,6 +88,8 @@ class SearchTask:
     known: float = np.inf
     reads: Mask | None = None
     read_weight: float = 0.0
+    pinned: Floats | None = None
+    max_lines: int | None = None
 
     @property
     def reads_score(self) -> Mask:
@@ -113,8 +118,15 @@ class SearchTask:
 
     def with_offset(self, w: Floats) -> Direction:
         """Return the direction `w` (d,) with its best offset."""
-        effects = self.effects if w.any() else self.effects.of_nobody()
-        return best_offset(effects, self.inequalities, self.design.times(w), w, exact=False)
+        eta, acts = self.design.times(w), bool(w.any())
+        if self.pinned is not None:
+            eta, acts = eta + self.pinned, acts or bool(self.pinned.any())
+        effects = self.effects if acts else self.effects.of_nobody()
+        return best_offset(effects, self.inequalities, eta, w, exact=False)
+
+    def normalised(self, w: Floats) -> Floats:
+        """Return `w` (d,) with spread 1 on the rows; as it is where some points are fixed."""
+        return unit_spread(self.design, w) if self.pinned is None else w
 
     def unit_columns(self, w: Floats) -> Floats:
         """Return `w` (d,) scaled so that the columns that do not read the score have spread 1."""
@@ -165,6 +177,8 @@ class _SoftObjective:
         for rows in row_blocks(len(design)):
             eta = design.weighted_sums(prepared, rows)
             eta -= v[design.width] / self.temperature
+            if self.task.pinned is not None:
+                eta -= self.task.pinned[rows] / self.temperature
             np.exp(np.minimum(eta, MAX_EXPONENT, out=eta), out=eta)
             eta += 1.0
             yield rows, np.divide(1.0, eta, out=eta)
@@ -286,7 +300,7 @@ def anneal(task: SearchTask, start: Floats, *, is_short: bool = True) -> Directi
     temperatures = SHORT_TEMPERATURES if is_short else FULL_TEMPERATURES
     n_steps = N_STEPS_SHORT if is_short else N_STEPS_FULL
     inequalities, width = task.inequalities, task.design.width
-    best = current = task.with_offset(unit_spread(task.design, start))
+    best = current = task.with_offset(task.normalised(start))
     n_free = 1 + inequalities.split.shape[1]
     bounds = None if task.bounds is None else [*task.bounds, *[(None, None)] * n_free]
     # the first multiplier of a single limit is right; those of several need a second round
@@ -306,7 +320,7 @@ def anneal(task: SearchTask, start: Floats, *, is_short: bool = True) -> Directi
                 )
             objective = partial(soft.value_and_gradient, multipliers=multipliers)
             v = descend(objective, v, n_steps=n_steps, tolerance=TOLERANCE, bounds=bounds)
-        current = task.with_offset(unit_spread(task.design, v[:width]))
+        current = task.with_offset(task.normalised(v[:width]))
         if current.better_than(best):
             best = current
     return best

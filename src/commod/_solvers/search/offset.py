@@ -106,7 +106,7 @@ def _cheapest(
     """
     best = (float("inf"), 0.0, 0)
     for first, sums, costs in prefixes:
-        soft, hard = _excess(inequalities, sums)
+        soft, hard = exceeded(inequalities, sums)
         allowed = is_offset[first : first + len(costs)] & (hard <= ROUNDING)
         if not allowed.any():
             continue
@@ -119,7 +119,7 @@ def _cheapest(
     return best
 
 
-def _excess(inequalities: SumInequalities, sums: Floats) -> tuple[Floats, Floats]:
+def exceeded(inequalities: SumInequalities, sums: Floats) -> tuple[Floats, Floats]:
     """Return by how much target and caps are exceeded at each column of `sums`, both (m,)."""
     target = np.full(sums.shape[1], -np.inf)
     for required in inequalities.requirements:

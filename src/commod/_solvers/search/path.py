@@ -114,7 +114,7 @@ def solve(
     The search begins from `earlier`: a solution on fewer rows, or for another target. Without it,
     the search begins from the initial directions, and also from `starts` (d,).
     """
-    return shrink_small(task, _solve(task, earlier, starts))
+    return shrink_small(task, _limited(task, _solve(task, earlier, starts)))
 
 
 def _solve(
@@ -139,6 +139,33 @@ def _solve(
     for max_cost in max_costs[1:]:
         solution = _drop_terms(task, solution, max_cost)
     return _shrink(task, solution, max_costs[-1])
+
+
+def _limited(task: SearchTask, solution: SearchSolution) -> SearchSolution:
+    """Return the solution on at most `max_lines` columns of the design, shrunk as far as allowed.
+
+    A fifth of the columns that are too many is dropped at once, those first that are missed least.
+    """
+    max_lines = task.max_lines
+    if max_lines is None or int((solution.direction.w != 0).sum()) <= max_lines:
+        return solution
+    support = solution.direction.w != 0
+    direction = solution.direction
+    while (n_too_many := int(support.sum()) - max_lines) > 0:
+        at = np.flatnonzero(support)
+        weights = [np.where(np.arange(len(support)) == t, 0.0, direction.w) for t in at]
+        without = [task.with_offset(w) for w in weights]
+        order = sorted(range(len(at)), key=lambda i: without[i].rank)
+        support = support.copy()
+        support[at[order[: max(1, n_too_many // 5)]]] = False
+        part = task.select(support)
+        best = anneal(part, direction.w[support])
+        direction = replace(best, w=_expand(best.w, support))
+    best = replace(direction, w=direction.w[support])
+    solution = solution.then("fewer lines", best, support)
+    if not task.sparsity:
+        return solution
+    return _shrink(task, solution, best.cost * (1 + task.sparsity / 2))
 
 
 def _fewest(task: SearchTask, starts: Sequence[Floats]) -> Direction:
@@ -318,7 +345,8 @@ def solve_path(
         dense = task.with_offset(dense_initial)
         path.append([])
         for shrinkage in shrinkages:
-            if shrinkage == 1.0 and dense.violation <= direction.violation:
+            is_dense = shrinkage == 1.0 and task.max_lines is None
+            if is_dense and dense.violation <= direction.violation:
                 all_columns = np.ones(len(support), dtype=bool)
                 solution = start.then("initial direction", dense, all_columns, 1.0)
             elif shrinkage is None:
@@ -338,7 +366,8 @@ def _shared_support(
     These are the reference's columns, and more where they cost far more than all columns would.
     """
     support, starts = reference.support, [reference.direction.w]
-    for position in CHECKED_POSITIONS if tasks[0].sparsity else ():
+    may_grow = tasks[0].sparsity and tasks[0].max_lines is None
+    for position in CHECKED_POSITIONS if may_grow else ():
         task = tasks[int(position * (len(tasks) - 1))]
         dense = anneal(task, reference.dense)
         if dense.violation > 0 or not dense.cost:

@@ -72,14 +72,16 @@ class Cells:
         return np.asarray(sums, dtype=np.float64).reshape(self.shape)
 
 
-def count_cells(cells: Cells, decisions: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def count_cells(
+    cells: Cells, decisions: Mask, people: Floats | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return size and number of positives of each cell, both of shape (n_rate_rows, n_groups).
 
-    Expected numbers are rounded.
+    A row is one person, or stands for `people` (n,). Expected numbers are rounded.
     """
+    each = np.ones(len(decisions)) if people is None else people
     negatives, positives = (
-        np.rint(cells.totals(kind.astype(np.float64))).astype(np.int64)
-        for kind in (~decisions, decisions)
+        np.rint(cells.totals(kind * each)).astype(np.int64) for kind in (~decisions, decisions)
     )
     return negatives + positives, positives
 

@@ -2,5 +2,6 @@
 
 from commod._study.frontier.curve import Frontier, Point
 from commod._study.frontier.fitting import frontier
+from commod._study.frontier.frames import frontier_frame
 
-__all__ = ["Frontier", "Point", "frontier"]
+__all__ = ["Frontier", "Point", "frontier", "frontier_frame"]

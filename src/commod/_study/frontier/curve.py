@@ -20,7 +20,7 @@ from commod._text import count, first_rows, number, percent, snippet
 from commod.exceptions import InputError, TargetWarning
 from commod.metrics._constraint import Constraint
 from commod.updates._compared import all_kept
-from commod.updates._interface import AllowedChanges, Candidate, Decisions
+from commod.updates._interface import AllowedChanges, Candidate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,10 +46,13 @@ FIGURES = (
 
 
 class Point(NamedTuple):
-    """One update of a frontier, and its decisions on the evaluated rows."""
+    """One update of a frontier, and its decisions on the evaluated rows.
+
+    Where rows stand for many people (`EvaluationCounts`), `after` says how many of each it changes.
+    """
 
     candidate: Candidate
-    after: Decisions
+    after: NDArray[Any]
 
 
 Describe = Callable[[Point], tuple[Segments | None, Card | None]]
@@ -71,6 +74,8 @@ class Frontier:
     needs_sensitive_features, randomised : bool
         Whether the updates need the group to decide, and whether some of them are randomised. A
         randomised update has expected figures.
+    notes : str
+        What was counted on all rows of a frame, and what is not known; empty for rows in memory.
 
     Examples
     --------
@@ -101,12 +106,14 @@ class Frontier:
         needs_sensitive_features: bool = False,
         method: str = "update",
         describe: Describe | None = None,
+        notes: str = "",
     ) -> None:
         self.constraints = rows.constraint.name
         self.rows_word = rows_word
         self.fit_seconds = fit_seconds
         self.needs_sensitive_features = needs_sensitive_features
-        self.randomised = any(point.after.dtype != np.bool_ for point in points)
+        self.randomised = any(point.after.dtype.kind == "f" for point in points)
+        self.notes = notes
         self.base_fairness = rows.fairness(rows.before)
         self.base_accuracy = rows.accuracy(rows.before)
         self._points = list(points)
@@ -115,6 +122,11 @@ class Frontier:
         self._method = method
         self._describe = describe
         self._figures = [self._measure(point) for point in self._points]
+
+    @property
+    def points(self) -> list[Point]:
+        """Return the updates of the frontier with their numbers of changes, fewest first."""
+        return list(self._points)
 
     def __len__(self) -> int:
         return len(self._points)
@@ -156,7 +168,8 @@ class Frontier:
         measured = f"Measured on {self._rows.name_with_left_out(self.rows_word)}"
         table = first_rows(measured, header, rows, most=MAX_SHOWN, all_in="frame()")
         sentence = f"The base model has {before}. plot() draws the trade-off."
-        return snippet(f"Frontier of {len(self)} updates ({self._method})", [sentence], [table])
+        sentences = [sentence, self.notes] if self.notes else [sentence]
+        return snippet(f"Frontier of {len(self)} updates ({self._method})", sentences, [table])
 
     def frame(self) -> pd.DataFrame:
         """Return one line per update as a pandas frame.

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from commod.bounds._quiet import without_debug_lines
+
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -108,19 +110,20 @@ def _programmed(gain: Floats, cost: Floats, size: Floats, needed: float) -> Cove
     greedy = greedy_cover(gain, cost, size, needed)
     step = 1.0 if (cost == np.round(cost)).all() else 1e-3 * cost[cost > 0].min()
     tie = 0.25 * step / max(size.sum(), 1.0)
-    solution = milp(
-        cost + tie * size,
-        integrality=np.ones(len(gain)),
-        bounds=Bounds(0, 1),
-        constraints=LinearConstraint(SCALE / needed * gain[None], lb=SCALE),
-        options={
-            "mip_rel_gap": 0.5 * step / max(cost @ greedy, step),
-            "node_limit": MAX_NODES,
-            "time_limit": MAX_SECONDS,
-            # With presolving, HiGHS writes many lines of its own to the screen; else very few.
-            "presolve": False,
-        },
-    )
+    with without_debug_lines():
+        solution = milp(
+            cost + tie * size,
+            integrality=np.ones(len(gain)),
+            bounds=Bounds(0, 1),
+            constraints=LinearConstraint(SCALE / needed * gain[None], lb=SCALE),
+            options={
+                "mip_rel_gap": 0.5 * step / max(cost @ greedy, step),
+                "node_limit": MAX_NODES,
+                "time_limit": MAX_SECONDS,
+                # With presolving, HiGHS writes many lines of its own to the screen; else very few.
+                "presolve": False,
+            },
+        )
     if solution.x is None:
         return Cover(greedy, False)
     chosen = solution.x > 0.5

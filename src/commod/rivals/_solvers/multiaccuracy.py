@@ -46,7 +46,7 @@ class AuditedRows:
         return ~self.positive, self.positive, np.ones(len(self.positive), dtype=bool)
 
 
-class Round(NamedTuple):
+class BoostRound(NamedTuple):
     """One round: the set that it corrects, and the auditor's weights (d,) and intercept."""
 
     audited: int
@@ -61,7 +61,7 @@ class BoostingPath(NamedTuple):
     - `accuracies`: the accuracy on held-out rows before each round, and after the last.
     """
 
-    rounds: list[Round]
+    rounds: list[BoostRound]
     correlations: list[Floats]
     accuracies: list[float]
 
@@ -159,5 +159,5 @@ def boost(
         worst = int(np.argmax(correlations))
         if not correlations[worst] > alpha or len(path.rounds) == n_rounds:
             return path
-        path.rounds.append(Round(worst, fitted[worst].weights, fitted[worst].intercept))
+        path.rounds.append(BoostRound(worst, fitted[worst].weights, fitted[worst].intercept))
         margin -= learning_rate * np.where(rows.sets[worst], fitted[worst].predicted, 0.0)

@@ -89,6 +89,8 @@ def weighted_median(values: Floats, weight: Floats) -> Floats:
     >>> weighted_median(values, np.array([2.0, 1.0])), weighted_median(values, np.ones(2))
     (array([0.2, 0.6]), array([0.3, 0.7]))
     """
+    if weight.max() > (0.5 + ROUNDING) * weight.sum():
+        return values[weight.argmax()]  # more than half of the weight: no sorting
     order = np.argsort(values, axis=0, kind="stable")
     ordered = np.take_along_axis(values, order, axis=0)
     below = np.cumsum((weight / weight.sum())[order], axis=0)

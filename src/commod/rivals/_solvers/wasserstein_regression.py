@@ -25,6 +25,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from commod.rivals._solvers.wasserstein import weighted_median
+
 Floats = NDArray[np.float64]
 
 TARGETS = ("barycentre", "pooled")
@@ -75,24 +77,11 @@ def group_distance(
     steps[ordered_group, np.arange(len(scores))] = weight[order] / totals[ordered_group]
     functions = np.minimum(np.cumsum(steps, axis=1, out=steps), 1.0)
     shares = totals / totals.sum()
-    middle = shares @ functions if target == "pooled" else _weighted_median(functions, shares)
+    middle = shares @ functions if target == "pooled" else weighted_median(functions, shares)
     cost = (shares @ np.abs(functions - middle))[:-1]
     slope = np.empty(len(scores))
     slope[order] = np.append(0.0, cost) - np.append(cost, 0.0)
     return float(cost @ np.diff(scores[order])), slope
-
-
-def _weighted_median(values: Floats, shares: Floats) -> Floats:
-    """Return the median of each column of `values` (G, n), the rows weighted by `shares` (G,).
-
-    Where two values qualify, as with two groups of the same size, this is the lower one.
-    """
-    if shares.max() >= 0.5 and (shares > shares.max() - 1e-12).sum() == 1:
-        return np.asarray(values[shares.argmax()])  # half of the weight is there: no sorting
-    order = np.argsort(values, axis=0)
-    reached = np.cumsum(shares[order], axis=0) >= 0.5 - 1e-12
-    chosen = np.take_along_axis(order, reached.argmax(axis=0)[None], axis=0)
-    return np.asarray(np.take_along_axis(values, chosen, axis=0)[0])
 
 
 class WassersteinLoss:

@@ -1,0 +1,101 @@
+"""Read the columns of a frame of any dataframe engine, lazily, and fetch tables of groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from narwhals.exceptions import DuplicateError
+from numpy.typing import NDArray
+
+from commod._data.codes import plain
+from commod._data.tables import duplicate_names
+from commod._text import did_you_mean, list_names, shown
+from commod.exceptions import InputError, InputTypeError
+
+FloatArray = NDArray[np.float64]
+GroupTable = dict[str, list[Any]]
+
+ENGINES = "pandas, polars (lazy too), pyarrow, DuckDB or PySpark"
+
+
+def as_lazy(frame: Any, way_out: str) -> nw.LazyFrame[Any]:
+    """Return a frame of any engine, lazily; `way_out` says what to do with anything else."""
+    try:
+        native = nw.from_native(frame, pass_through=True)
+        if isinstance(native, nw.DataFrame | nw.LazyFrame):
+            lazy = native.lazy()
+            lazy.collect_schema()  # DuckDB notices repeated names only here
+            return lazy
+    except DuplicateError as error:
+        columns = getattr(frame, "column_names", None) or frame.columns
+        raise duplicate_names("frame", columns) from error
+    raise InputTypeError(
+        f"frame must be a table of {ENGINES}; got {type(frame).__name__}. {way_out}"
+    )
+
+
+def no_column(name: str, column: Hashable, schema: Mapping[Any, Any]) -> InputError:
+    """Return the error for a parameter that names a column which the frame does not have."""
+    known = list(map(str, schema))
+    return InputError(
+        f"{name}: no column {shown(column)} in the frame (columns: {list_names(known)})."
+        f"{did_you_mean(column, known)}",
+        parameter=name,
+    )
+
+
+def check_scalar_type(column: Any, dtype: Any) -> None:
+    """Refuse a column of lists or structures."""
+    if dtype.is_nested():
+        raise InputTypeError(
+            f"Column {column!r} holds values of type {dtype}, which are neither a label nor the "
+            "name of a group. Name a column of numbers, text or booleans."
+        )
+
+
+def number_column(name: str, column: Any, dtype: Any) -> nw.Expr:
+    """Return a column of numbers as float64, null where it is NaN or missing."""
+    if not (dtype.is_numeric() or dtype == nw.Boolean):
+        raise InputError(
+            f"{name} must hold numbers; column {column!r} is {dtype}. Cast it to a float first."
+        )
+    return without_nan(nw.col(column).cast(nw.Float64))
+
+
+def without_nan(values: nw.Expr) -> nw.Expr:
+    """Return floats with null in place of NaN."""
+    return nw.when(values <= math.inf).then(values)  # False for NaN in every engine
+
+
+# ---------------------------------------------------------------------------------------------
+# Tables of groups
+
+
+def fetch(query: nw.LazyFrame[Any], max_lines: int) -> GroupTable | None:
+    """Run the query and return its table, by column; None where it has more than `max_lines`."""
+    try:
+        table = query.head(max_lines + 1).collect()
+    except ImportError as error:
+        raise InputError(
+            "Group tables of this engine come back through pyarrow: pip install "
+            "'commod-debiasing[parquet]'."
+        ) from error
+    if len(table) > max_lines:
+        return None
+    return {name: [plain(v) for v in table[name].to_list()] for name in table.columns}
+
+
+def numbers(table: GroupTable, name: str) -> FloatArray:
+    """Return a column of the table as numbers, 0 where it is null."""
+    return np.array([0.0 if v is None else float(v) for v in table[name]], dtype=np.float64)
+
+
+def objects(values: list[Any]) -> NDArray[Any]:
+    """Return the values as an array of objects, shape (n,)."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -1,0 +1,229 @@
+"""Hold one draft of an exploration: a fitted update, and edits whose figures are not all built."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.tables import take_rows
+from commod._explore.edits import (
+    EditPlan,
+    FittedRows,
+    OffsetPoints,
+    PeopleOfFit,
+    build,
+    edit_words,
+    edited_points,
+    fitted_points,
+    points_at_targets,
+    points_with_offset,
+)
+from commod._record import Audit, Lock, Segments, Step, TradeOff
+from commod._reporting.audit.first_screen import FirstScreen
+from commod._reporting.explain import Explanation, explain, find_segments
+from commod.exceptions import InputError
+from commod.scorecard import DISTANCE_COLUMN
+
+Mask = NDArray[np.bool_]
+
+N_TARGETS = 7  # of the trade-off
+ROWS = "rows of this page"
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBase:
+    """A fitted update with its rows, and people whom the first screen counts."""
+
+    fitted: FittedRows
+    label_names: Mapping[Any, str] | None = None
+
+    @property
+    def update(self) -> Any:
+        """Return the fitted update."""
+        return self.fitted.update
+
+    @property
+    def people(self) -> PeopleOfFit:
+        """Return the rows as the user passed them."""
+        return self.fitted.people
+
+    @cached_property
+    def screen(self) -> FirstScreen:
+        """Return the people for the first screen, read once."""
+        update, people = self.update, self.people
+        return FirstScreen.read(
+            update.labels_of(self.fitted.before),
+            people.y,
+            people.sensitive_features,
+            people.X,
+            update.request(),
+            rows=ROWS,
+            min_group_size=update.fitted_param("min_group_size"),
+            unknown_groups=update.fitted_param("unknown_groups", "error"),
+            label_names=self.label_names,
+        )
+
+    @property
+    def shown(self) -> Mask:
+        """Return who is in no hidden group, (n,)."""
+        return self.screen.shown.is_shown
+
+    def first(self, words: str) -> Draft:
+        """Return the fitted update as a draft without edits."""
+        return Draft(self, (), fitted_points(self.fitted), words, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A fitted update and edits of it. Figures are computed on first use.
+
+    `words` say what was done last, and `parent` is the draft before that.
+    """
+
+    base: FittedBase
+    plans: tuple[EditPlan, ...]
+    now: OffsetPoints
+    words: str
+    parent: Draft | None
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    def edited(self, plan: EditPlan) -> Draft:
+        """Return the draft after one more edit."""
+        points = edited_points(self.base.fitted, self.now.points, plan.edits)
+        self._check_locks(plan)
+        keep_at = self.now.intercept if plan.offset == "keep" else None
+        now = points_with_offset(self.base.fitted, points, keep_at)
+        words = ", ".join(map(edit_words, plan.edits))
+        return Draft(self.base, (*self.plans, plan), now, words, self)
+
+    def _check_locks(self, plan: EditPlan) -> None:
+        """Refuse to lock the last column of the scorecard: no term would be left."""
+        named = [edit.name for edit in plan.edits if isinstance(edit, Lock)]
+        if named and set(self.base.fitted.encoding.term_columns) <= {*self.locked, *named}:
+            raise InputError(
+                "edits locks every column of the scorecard, so no term would be left. Drop them "
+                "instead, or keep a column.",
+                parameter="edits",
+            )
+
+    def recorded(self, plan: EditPlan) -> Draft:
+        """Return the draft with the last edit in other words: its author and reason."""
+        draft = replace(self, plans=(*self.plans[:-1], plan), _lock=threading.RLock())
+        vars(draft)["audit"] = self.audit
+        return draft
+
+    @property
+    def is_edited(self) -> Sequence[bool]:
+        """Return which terms have other points than the fitted update, (d,)."""
+        return (self.now.points != self.base.update.scorecard_.points).tolist()
+
+    @property
+    def locked(self) -> list[str]:
+        """Return the columns that the update must not read: those of its fit and of edits."""
+        named = [edit.name for plan in self.plans for edit in plan.edits if isinstance(edit, Lock)]
+        fitted = [str(name) for name in self.base.update.fitted_param("locked_features")]
+        return list(dict.fromkeys([*fitted, *named]))
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Return the figures of the first screen."""
+        return self.base.screen.audit(self.now.after, self.now.expected)
+
+    @property
+    def update(self) -> Any:
+        """Return the edited update with all figures; built on first use."""
+        with self._lock:
+            return self._update
+
+    @cached_property
+    def _update(self) -> Any:
+        if not self.plans:
+            return self.base.update
+        assert self.parent is not None
+        return build(self.parent.update, self.base.fitted, self.plans[-1])
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Return the explanation of the built update on the rows."""
+        return explain(self.update, self.base.people.X)
+
+    @cached_property
+    def segments(self) -> Segments:
+        """Return rules that describe who changes; people of hidden groups are in none."""
+        update, shown = self.base.update, self.base.shown
+        positive_is_good = bool(update.pos_label_ == update.favorable_label_)
+        decisions = self.base.fitted.before, self.now.after
+        before, after = (mask[shown] == positive_is_good for mask in decisions)
+        scores = self.base.fitted.problem.rows.base.deployed.scores[shown]
+        columns = update.score_columns(scores) if self._reads_distance else []
+        X = self.base.people.X
+        segments, _ = find_segments(
+            X if shown.all() else take_rows(X, np.flatnonzero(shown)),
+            ~before & after,
+            before & ~after,
+            before,
+            skip=update.unread_columns(),
+            added=[column for column in columns if column.name == DISTANCE_COLUMN],
+        )
+        return segments
+
+    @property
+    def _reads_distance(self) -> bool:
+        names = self.base.fitted.encoding.term_columns
+        return any(
+            name == DISTANCE_COLUMN and points
+            for name, points in zip(names, self.now.points.tolist(), strict=True)
+        )
+
+    @cached_property
+    def trade_off(self) -> tuple[TradeOff, int]:
+        """Return these points with offsets for other targets, and the place of the draft itself."""
+        fitted = self.base.fitted
+        problem, rows = fitted.problem, fitted.problem.rows
+        found = points_at_targets(fitted, self.now.points, N_TARGETS)
+        steps = [self._step(after) for after in found]
+        own = self._step(self.now.after)
+        others = [step for step in steps if step.n_changes != own.n_changes]
+        higher = problem.constraint.higher_is_fairer
+        listed = sorted([*others, own], key=lambda s: s.fairness if higher else -s.fairness)
+        accuracy = rows.accuracy(fitted.before)
+        curve = TradeOff(
+            constraints=self.base.screen.request.constraints,
+            metric=problem.constraint.metric,
+            method="this scorecard",
+            rows=ROWS,
+            n_rows=int(self.base.shown.sum()),
+            base_fairness=problem.base_fairness,
+            base_accuracy=None if np.isnan(accuracy) else accuracy,
+            steps=tuple(listed),
+            higher_is_fairer=higher,
+        )
+        return curve, listed.index(own)
+
+    def _step(self, after: Mask) -> Step:
+        """Return decisions (n,) as a step of the trade-off; hidden groups are not counted."""
+        problem, rows = self.base.fitted.problem, self.base.fitted.problem.rows
+        before, shown = rows.base.decisions, self.base.shown
+        fairness, accuracy = rows.fairness(problem.constraint, after), rows.accuracy(after)
+        raised, lowered = int((after & ~before)[shown].sum()), int((~after & before)[shown].sum())
+        gains, losses = (raised, lowered) if problem.raising_is_a_gain else (lowered, raised)
+        limit = problem.limit(fairness)
+        return Step(
+            target=None,
+            fairness=fairness,
+            accuracy=None if np.isnan(accuracy) else accuracy,
+            change_rate=(gains + losses) / max(int(shown.sum()), 1),
+            n_changes=gains + losses,
+            n_gains=gains,
+            n_losses=losses,
+            limit=limit if np.isfinite(limit) else None,
+            settings={},
+            segments=None,
+            card=None,
+        )

@@ -1,0 +1,414 @@
+// Shows the state of the exploration and sends what the user changes. The server keeps the rows and
+// computes everything. Texts are inserted as text, never as HTML.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  root.classList.add("js");
+  const get = (id) => document.getElementById(id);
+  let version = 0;
+  let lockable = [];
+
+  // Elements ---------------------------------------------------------------------------------
+
+  const make = (tag, attributes = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === true) made.setAttribute(name, "");
+      else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
+    }
+    made.append(...children);
+    return made;
+  };
+  const fill = (id, ...children) => get(id).replaceChildren(...children);
+  const name = (text) => make("bdi", {}, text);
+  const paragraph = (text, kind = "") => make("p", kind ? { class: kind } : {}, name(text));
+
+  const table = (data) => {
+    const made = make("table", { class: `${data.columns.length > 3 ? "stack " : ""}${data.key}`, role: "table" });
+    made.append(make("caption", {}, data.caption));
+    const heads = data.columns.map((column) => make("th", { scope: "col", role: "columnheader" }, column));
+    made.append(make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...heads)));
+    made.append(make("tbody", { role: "rowgroup" }, ...data.rows.map((row) => make(
+      "tr", { role: "row" },
+      ...row.map((content, i) => cell(content, data.columns[i], i === 0)),
+    ))));
+    return made;
+  };
+  const cell = ([text, note, kind, tone], label, isFirst) => make(
+    isFirst ? "th" : "td",
+    { scope: isFirst ? "row" : null, role: isFirst ? "rowheader" : "cell", "data-label": label, class: kind === "number" ? "number" : null },
+    make("span", { class: "cell" }, make("bdi", tone ? { class: `tone ${tone}` } : {}, text),
+      ...(note ? [make("small", {}, name(note))] : [])),
+  );
+  const plainTable = (heads, rows) => make("table", { class: "plain" },
+    make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
+    make("tbody", {}, ...rows.map(([first, ...others]) => make("tr", {},
+      make("th", { scope: "row" }, first), ...others.map((text) => make("td", {}, text))))));
+
+  const SVG = "http://www.w3.org/2000/svg";
+  const SHAPES = ["text", "rect", "path", "line", "circle", "g", "polyline"];
+  const shape = (tag, attributes, text = "") => {
+    const made = document.createElementNS(SVG, SHAPES.includes(tag) ? tag : "g");
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.textContent = text;
+    return made;
+  };
+  const chart = (data) => {
+    const made = document.createElementNS(SVG, "svg");
+    made.setAttribute("viewBox", `0 0 ${data.width} ${data.height}`);
+    made.setAttribute("role", "img");
+    made.setAttribute("aria-label", data.label);
+    made.append(...data.marks.map(([tag, attributes, text]) => shape(tag, attributes, text)));
+    if (data.place) {
+      const marker = shape("g", { class: "marker", transform: `translate(${data.place.join(" ")})` });
+      marker.append(shape("circle", { r: 8 }), shape("circle", { r: 3.4, class: "core" }));
+      made.append(marker);
+    }
+    return made;
+  };
+
+  // Requests -----------------------------------------------------------------------------------
+
+  const say = (text) => { get("message").textContent = text; };
+  const complain = (text) => {
+    get("error").textContent = text;
+    get("error").hidden = !text;
+  };
+  const ask = async (action, body = {}) => {
+    let answer;
+    try {
+      const response = await fetch(action, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      answer = await response.json();
+      if (response.status === 409) await refresh();
+    } catch {
+      answer = { error: "The server does not answer. Was it stopped? Start it again and reload the page." };
+    }
+    complain(answer.error || "");
+    return answer.error ? null : answer;
+  };
+  const signed = (body) => ({ version, by: get("by").value, note: get("note").value, ...body });
+
+  // The state ----------------------------------------------------------------------------------
+
+  const show = (state) => {
+    if (!state) return;
+    version = state.version;
+    get("undo").disabled = !state.can_undo;
+    get("redo").disabled = !state.can_redo;
+    fill("history", ...state.history.map((words, i) => make(
+      "li", i === state.place ? { "aria-current": "step" } : {}, name(words),
+    )));
+    showJob(state.job);
+    if (!state.screen) return;
+    showScreen(state.screen);
+    lockable = state.request.columns;
+    showCard(state.card);
+    showRequest(state.request);
+    get("compare").hidden = !state.compared;
+    if (state.compared) {
+      fill("compared",
+        plainTable(["Figure", "Kept", "Present"], state.compared.rows),
+        paragraph(state.compared.sentence));
+    }
+    showLater();
+  };
+
+  const showScreen = (screen) => {
+    fill("lead", name(screen.lead), " ", make("span", { class: screen.reached ? "reached" : "missed" },
+      screen.reached ? "✓ The target is reached." : "✗ The target is not reached."));
+    get("summary").textContent = screen.summary;
+    get("notice").hidden = !screen.notice;
+    fill("notice", make("h3", {}, "▼ Most of the changes are losses"), paragraph(screen.notice));
+    fill("figures", ...screen.figures.map((figure) => make("div", {},
+      make("dt", {}, name(figure.title)),
+      make("dd", { class: "big" }, figure.big),
+      ...figure.texts.map(([tone, text]) => make("dd", {}, make("bdi", tone ? { class: `tone ${tone}` } : {}, text))))));
+    fill("sentences", ...screen.sentences.map((text) => paragraph(text, "sentence")));
+    get("rates-title").textContent = screen.chart_title;
+    fill("rates", chart(screen.chart));
+    fill("in-words", ...screen.in_words.map((text) => paragraph(text, "in-words")));
+    fill("groups", table(screen.rates));
+    fill("small-groups", ...(screen.small_groups ? [table(screen.small_groups)] : []));
+  };
+
+  // Trade-off and rules take longer: they follow when the rest is on the screen.
+  let later = 0;
+  const showLater = () => {
+    clearTimeout(later);
+    const areBusy = (value) => ["frontier", "segments"].forEach((id) => get(id).setAttribute("aria-busy", value));
+    areBusy(true);
+    later = setTimeout(async () => {
+      const asked = version;
+      const curve = await ask("trade_off");
+      if (!curve || asked !== version) return;
+      fill("frontier", chart(curve.chart));
+      fill("steps", table(curve.table));
+      const rules = await ask("segments");
+      if (!rules || asked !== version) return;
+      fill("segments", ...(rules.table.rows.length ? [table(rules.table)] : []),
+        ...rules.sentences.map((text) => paragraph(text)));
+      areBusy(false);
+    }, 400);
+  };
+
+  const showJob = (job) => {
+    const isRunning = job !== null && job.state === "running";
+    get("job").hidden = !isRunning;
+    if (isRunning) get("elapsed").textContent = `A search is running, for ${Math.round(job.seconds)} seconds so far.`;
+    if (wasRunning && !isRunning && job) {
+      if (job.state === "done") say(`The search has ended after ${job.seconds} seconds.`);
+      if (job.state === "stopped") say("The search was stopped. Nothing has changed.");
+      if (job.state === "failed") complain(job.error);
+    }
+    wasRunning = isRunning;
+  };
+  let wasRunning = false;
+
+  // The scorecard --------------------------------------------------------------------------------
+
+  const showCard = (card) => {
+    if (soon) return; // a slider is moving
+    get("intercept").textContent = card.intercept;
+    const focus = document.activeElement;
+    const key = focus && focus.dataset.term !== undefined ? [focus.dataset.term, focus.dataset.part] : null;
+    get("terms").tBodies[0].replaceChildren(...card.terms.map(termRow));
+    get("left-out").hidden = !card.left_out;
+    get("left-out").textContent = card.left_out ? `${card.left_out} more terms: find them by name.` : "";
+    const columns = [...new Set(card.terms.filter((one) => one.points).map((one) => one.column))];
+    if (!get("search").value) {
+      fill("columns", ...columns.map((column) => make("li", {}, name(column), columnButton(column))));
+    }
+    if (!key) return;
+    const again = [...document.querySelectorAll("[data-term]")]
+      .find((one) => one.dataset.term === key[0] && one.dataset.part === key[1]);
+    if (again) again.focus();
+  };
+  const columnButton = (column) => {
+    const kind = lockable.includes(column) ? "lock" : "drop"; // the score is no column to lock
+    const words = kind === "lock" ? "Lock" : "Drop";
+    const button = make("button", { type: "button", "aria-label": `${words} ${column}` }, words);
+    button.title = kind === "lock" ? "Take the column out; later searches must not read it either" : "Take it out";
+    button.addEventListener("click", () => edit([{ edit: kind, name: column }]));
+    return button;
+  };
+  const termRow = (one) => {
+    const id = { "data-term": one.name };
+    const number = make("input", { ...id, "data-part": "number", type: "number", step: "any", "aria-label": `Points of ${one.shown}` });
+    number.value = String(Number(one.points.toPrecision(6)));
+    const range = make("input", {
+      ...id, "data-part": "range", type: "range", min: -one.reach, max: one.reach, step: one.reach / 200,
+      "aria-label": `Move the points of ${one.shown}`,
+    });
+    range.value = String(one.points);
+    const drop = make("button", { ...id, "data-part": "drop", type: "button", "aria-label": `Drop ${one.shown}` }, "Drop");
+    drop.disabled = !one.points;
+    const set = (points) => ({ edit: "set", name: one.name, points });
+    number.addEventListener("change", () => {
+      if (number.value !== "" && Number.isFinite(number.valueAsNumber)) edit([set(number.valueAsNumber)]);
+    });
+    range.addEventListener("input", () => {
+      number.value = String(Number(range.valueAsNumber.toPrecision(6)));
+      preview([set(range.valueAsNumber)]);
+    });
+    range.addEventListener("change", () => editSoon([set(range.valueAsNumber)]));
+    range.addEventListener("blur", () => editNow());
+    drop.addEventListener("click", () => edit([set(0)]));
+    const unit = one.per_unit ? " per unit" : "";
+    return make("tr", one.edited ? { class: "edited" } : {},
+      make("th", { scope: "row" }, name(one.shown), one.edited ? " (edited)" : ""),
+      make("td", {}, number, unit), make("td", { class: "move" }, range),
+      make("td", {}, one.fitted_text), make("td", {}, drop));
+  };
+
+  // While a slider moves, one preview is under way at a time, and the last one wins.
+  let waiting = null;
+  let isAsking = false;
+  const preview = async (edits) => {
+    waiting = edits;
+    if (isAsking) return;
+    isAsking = true;
+    while (waiting) {
+      const sent = waiting;
+      waiting = null;
+      const answer = await ask("preview", { edits: sent, offset: get("offset").value });
+      if (answer && !isEditing) showScreen(answer.screen);
+    }
+    isAsking = false;
+  };
+  // Changes go out one after the other: each names the version that the one before has made.
+  let isEditing = false;
+  let turn = Promise.resolve();
+  const inTurn = (change) => {
+    turn = turn.then(async () => {
+      isEditing = true;
+      try { await change(); } finally { isEditing = false; }
+    });
+    return turn;
+  };
+  const edit = (edits) => inTurn(async () => {
+    waiting = null;
+    const state = await ask("edit", signed({ edits, offset: get("offset").value }));
+    if (state) {
+      show(state);
+      say(`Edited: ${state.history[state.place]}.`);
+    } else {
+      await refresh();
+    }
+    await search();
+  });
+  // Each key moves a slider by one step; all steps until a pause are one edit.
+  let soon = null;
+  let pause = 0;
+  const editNow = () => {
+    clearTimeout(pause);
+    const edits = soon;
+    soon = null;
+    if (edits) edit(edits);
+  };
+  const editSoon = (edits) => {
+    soon = edits;
+    clearTimeout(pause);
+    pause = setTimeout(editNow, 250);
+  };
+  get("round").addEventListener("click", () => edit([{ edit: "round", step: get("step").valueAsNumber }]));
+  get("cap-all").addEventListener("click", () => {
+    const most = get("cap").valueAsNumber;
+    edit([{ edit: "cap", low: -most, high: most, name: null }]);
+  });
+  const search = async () => {
+    const text = get("search").value.trim();
+    if (!text) return;
+    const card = await ask("terms", { search: text });
+    if (card && get("search").value.trim() === text) showCard(card);
+  };
+  let typing = 0;
+  get("search").addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => (get("search").value.trim() ? search() : refresh()), 200);
+  });
+
+  // The request ----------------------------------------------------------------------------------
+
+  const NUMBERS = ["target", "max_changes", "max_accuracy_loss"];
+  const showRequest = (request) => {
+    if (get("request").contains(document.activeElement) && document.activeElement.id !== "fit") return;
+    const choices = request.choices.map((choice) => make("option", { value: choice }, choice.replaceAll("_", " ")));
+    if (request.constraints === null) choices.unshift(make("option", { value: "" }, "as stated"));
+    fill("constraints", ...choices);
+    get("constraints").value = request.constraints ?? "";
+    NUMBERS.forEach((key) => { get(key).value = request[key] ?? ""; });
+    get("direction").value = request.direction;
+    fill("locked", ...request.columns.map((column) => {
+      const box = make("input", { type: "checkbox", value: column });
+      box.checked = request.locked.includes(column);
+      return make("label", {}, box, name(column));
+    }));
+  };
+  get("request").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const request = {
+      constraints: get("constraints").value || null,
+      direction: get("direction").value,
+      locked: [...get("locked").querySelectorAll("input:checked")].map((box) => box.value),
+    };
+    NUMBERS.forEach((key) => {
+      const given = get(key).value;
+      request[key] = given === "" ? null : Number(given);
+    });
+    begin("fit", () => ({ version, request }));
+  });
+  get("refit").addEventListener("click", () => begin("refit", () => signed({})));
+  const begin = (action, body) => inTurn(async () => {
+    const state = await ask(action, body());
+    if (!state) return;
+    show(state);
+    say("A search has begun. The page can be used meanwhile.");
+    look();
+  });
+  get("stop").addEventListener("click", async () => show(await ask("stop")));
+
+  // Steps, files and people --------------------------------------------------------------------
+
+  const move = (action, words) => () => inTurn(async () => {
+    const state = await ask(action, { version });
+    show(state);
+    if (state) say(`${words} Now: ${state.history[state.place]}.`);
+  });
+  get("undo").addEventListener("click", move("undo", "Undone."));
+  get("redo").addEventListener("click", move("redo", "Done again."));
+  get("keep").addEventListener("click", () => inTurn(async () => {
+    show(await ask("keep"));
+    say("Kept. Later updates are shown beside this one.");
+  }));
+  const save = (action) => async () => {
+    say("Preparing the file: all figures are measured.");
+    const file = await ask(action);
+    if (!file) return;
+    const address = URL.createObjectURL(new Blob([file.text], { type: "application/octet-stream" }));
+    make("a", { href: address, download: file.name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+    say(`Saved ${file.name}. SHA-256 of the patch: ${file.sha256}`);
+  };
+  get("save-patch").addEventListener("click", save("save_patch"));
+  get("save-report").addEventListener("click", save("save_report"));
+  get("python").addEventListener("click", async () => {
+    const answer = await ask("python");
+    if (!answer) return;
+    get("code").value = answer.text;
+    try {
+      await navigator.clipboard.writeText(answer.text);
+      say("Copied. The text is also at the end of the page.");
+    } catch {
+      get("code").focus();
+      get("code").select();
+      say("The browser does not let pages copy. The text is selected: press Ctrl+C.");
+    }
+  });
+  get("person").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const given = get("who").value.trim();
+    const isRow = get("kind").value === "row";
+    const answer = await ask("person", isRow ? { row: /^\d+$/.test(given) ? Number(given) : given } : { id: given });
+    if (!answer) return;
+    fill("reasons", paragraph(answer.sentence),
+      ...(answer.reasons.length ? [make("h3", {}, "Points against the mean of the fit rows"), make("ul", {}, ...answer.reasons.map((text) => make("li", {}, name(text))))] : []),
+      ...(answer.alternatives.length ? [make("h3", {}, "Other values that would lead to the other decision"), make("ul", {}, ...answer.alternatives.map((text) => make("li", {}, name(text))))] : []));
+  });
+
+  // Colours: the reader's system decides until somebody presses the button; nothing is stored.
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme || (dark.matches ? "dark" : "light")) === "dark";
+  const nameTheme = () => { get("theme").textContent = isDark() ? "Light colours" : "Dark colours"; };
+  get("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    nameTheme();
+  });
+  dark.addEventListener("change", nameTheme);
+  nameTheme();
+
+  // Another tab, or a fit, may change the state.
+  const refresh = async () => {
+    const response = await fetch("state", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+    if (response.ok) show(await response.json());
+  };
+  let looking = 0;
+  const look = async () => {
+    clearTimeout(looking);
+    try {
+      if (!document.hidden && !isEditing) {
+        const response = await fetch("state", {
+          method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ seen: version }),
+        });
+        if (response.ok && !isEditing) show(await response.json());
+      }
+    } catch {
+      complain("The server does not answer. Was it stopped? Start it again and reload the page.");
+    }
+    looking = setTimeout(look, wasRunning ? 300 : 2000);
+  };
+  refresh().then(look);
+})();

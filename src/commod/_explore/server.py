@@ -1,0 +1,212 @@
+"""Serve the page on the loopback address: only to a browser that knows the token.
+
+The server accepts three files and one JSON request per action, all below an address with a random
+token. Every other request gets an empty answer. A page of another host cannot call it:
+
+- Another host cannot know the token, and answers may not be read across origins.
+- The header Host must name the loopback address: a name that is rebound to it is refused.
+- The header Origin of an action must be the page's own.
+"""
+
+from __future__ import annotations
+
+import hmac
+import inspect
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from typing import Any
+
+from commod._explore.session import Session, VersionConflictError
+from commod._io.strict_json import read_object
+from commod._reporting.render.templating import environment
+from commod.exceptions import CommodError
+
+HOST = "127.0.0.1"
+MAX_REQUEST = 64 * 1024  # bytes of one action
+MAX_CONNECTIONS = 64
+IDLE_SECONDS = 30  # after which a silent connection is closed
+FILES = {
+    "": ("explore.html", "text/html; charset=utf-8"),
+    "explore.js": ("explore.js", "text/javascript; charset=utf-8"),
+    "explore.css": ("explore.css", "text/css; charset=utf-8"),
+}
+ACTIONS = {
+    "state": ("seen",),
+    "preview": ("edits", "offset"),
+    "edit": ("version", "edits", "offset", "by", "note"),
+    "undo": ("version",),
+    "redo": ("version",),
+    "fit": ("version", "request"),
+    "refit": ("version", "by", "note"),
+    "stop": (),
+    "terms": ("search",),
+    "segments": (),
+    "trade_off": (),
+    "person": ("row", "id"),
+    "keep": (),
+    "save_patch": (),
+    "save_report": (),
+    "python": (),
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors "
+)
+NOTEBOOKS = "'self' http://127.0.0.1:* http://localhost:* vscode-webview:"
+
+
+class PageServer(ThreadingHTTPServer):
+    """The server of one session; `url` is the address of its page, with the token."""
+
+    daemon_threads = True
+    allow_reuse_address = False
+
+    def __init__(self, session: Session, *, in_notebook: bool = False, port: int = 0) -> None:
+        self.session = session
+        self.token = secrets.token_urlsafe(24)
+        self.policy = POLICY + (NOTEBOOKS if in_notebook else "'none'")
+        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        super().__init__((HOST, port), PageRequest)
+        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+
+    @property
+    def url(self) -> str:
+        """Return the address of the page."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own; refuse it where there are too many."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection, and free its place afterwards."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a browser tab that is closed breaks its connection."""
+
+
+class PageRequest(BaseHTTPRequestHandler):
+    """One request: a file of the page, or an action on the session."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = IDLE_SECONDS
+    server: PageServer
+
+    def setup(self) -> None:
+        """Send small answers at once."""
+        super().setup()
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+
+    def do_GET(self) -> None:
+        """Answer with a file of the page."""
+        name = self._name()
+        if name not in FILES or self.headers.get("Content-Length", "0") != "0":
+            self._refuse(404)
+            return
+        file, kind = FILES[name]
+        self._answer(200, page_file(file), kind)
+
+    def do_POST(self) -> None:
+        """Answer an action with JSON."""
+        name = self._name()
+        origins = {f"http://{host}" for host in self.server.hosts}
+        if name not in ACTIONS or self.headers.get("Origin") not in origins:
+            self._refuse(404)
+            return
+        kind = self.headers.get_content_type()
+        length = self.headers.get("Content-Length", "")
+        if kind != "application/json" or not (length.isascii() and length.isdigit()):
+            self._refuse(400)
+        elif len(length) > 9 or int(length) > MAX_REQUEST:
+            self._refuse(413)
+        else:
+            status, answer = self._act(name, self.rfile.read(int(length)))
+            data = json.dumps(answer, separators=(",", ":"), allow_nan=False).encode()
+            self._answer(status, data, "application/json")
+
+    def _name(self) -> str | None:
+        """Return what is asked for; None for a stranger."""
+        start = f"/{self.server.token}/"
+        given = self.path[: len(start)].encode("utf-8", "replace")
+        is_known = hmac.compare_digest(given, start.encode())
+        return self.path[len(start) :] if is_known and self._is_local() else None
+
+    def _is_local(self) -> bool:
+        hosts = self.headers.get_all("Host") or []
+        site = self.headers.get("Sec-Fetch-Site", "same-origin")
+        is_own = self.command == "GET" or site in ("same-origin", "none")
+        return len(hosts) == 1 and hosts[0] in self.server.hosts and is_own
+
+    def _act(self, name: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """Return the status and the answer of an action."""
+        try:
+            given = read_object(body, "a request", MAX_REQUEST)
+            unknown = [key for key in given if key not in ACTIONS[name]]
+            if unknown:
+                return 400, {"error": f"{name} does not take {unknown[0][:40]!r}."}
+            action: Callable[..., dict[str, Any]] = getattr(self.server.session, name)
+            needed = inspect.signature(action).parameters.items()
+            missing = [key for key, one in needed if one.default is one.empty and key not in given]
+            if missing:
+                return 400, {"error": f"{name} lacks {missing[0]!r}."}
+            return 200, action(**given)
+        except VersionConflictError as error:
+            return 409, {"error": str(error)}
+        except CommodError as error:
+            return 400, {"error": str(error)}
+        except Exception as error:  # the page shows it, and the server goes on
+            return 500, {"error": f"This failed: {type(error).__name__}: {error}"}
+
+    def _answer(self, status: int, data: bytes, kind: str) -> None:
+        self.send_response_only(status)
+        headers = {
+            "Content-Type": kind,
+            "Content-Length": str(len(data)),
+            "Content-Security-Policy": self.server.policy,
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cache-Control": "no-store",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _refuse(self, status: int) -> None:
+        """Answer with nothing, and close the connection: its body may not have been read."""
+        self.send_response_only(status)
+        self.send_header("Content-Length", "0")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no request, without a word about it."""
+        self._refuse(code)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing: an address holds the token."""
+
+
+@cache
+def page_file(name: str) -> bytes:
+    """Return a file of the page; its style begins with that of the report."""
+    data = resources.files("commod._explore").joinpath("page", name).read_bytes()
+    if name.endswith(".css"):
+        report = environment(autoescape=True).get_template("style.css").render()
+        data = report.encode() + b"\n" + data
+    return data

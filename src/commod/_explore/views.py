@@ -1,0 +1,219 @@
+"""Turn drafts into plain data for the page, with the sentences, tables and charts of the report.
+
+All texts are finished here. The page inserts them as text and computes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commod._data.encoding import NumericTerms
+from commod._explore.draft import Draft
+from commod._record import Audit
+from commod._reporting.explain import Person
+from commod._reporting.render import charts, explanation_tables, tables, texts
+from commod._reporting.render.cells import ReportTable
+from commod._reporting.render.charts import Chart
+from commod._reporting.render.page import row_data
+from commod._reporting.render.texts import ShortNames
+from commod._text import count, number, percent, plain, points
+
+MAX_TERMS = 400  # terms that the page gets at once; a filter finds the others
+Plain = dict[str, Any]
+
+
+def table_view(table: ReportTable, names: ShortNames) -> Plain:
+    """Return a table of the report as plain data."""
+    return {
+        "key": table.key,
+        "caption": names(table.caption, texts.SENTENCE_LIMIT),
+        "columns": [names(column, 60) for column in table.columns],
+        "rows": row_data(table, names),
+        "more": table.more,
+    }
+
+
+def chart_view(chart: Chart, place: tuple[float, float] | None = None) -> Plain:
+    """Return a chart of the report as shapes; `place` is where the present point is."""
+    marks = [[mark.tag, mark.attributes, mark.text] for mark in chart.marks]
+    size = {"width": chart.width, "height": chart.height}
+    return {**size, "label": chart.label, "marks": marks, "place": place}
+
+
+def screen_view(draft: Draft) -> Plain:
+    """Return the first screen of a draft: losses first, then groups, limit and expectation."""
+    audit, names = draft.audit, ShortNames()
+    small = table_view(tables.small_groups(audit), names) if audit.small_groups else None
+    sentences = [texts.asked_expected_measured(audit), texts.expected_figures(audit)]
+    return {
+        "lead": names(audit.answer[0], texts.SENTENCE_LIMIT) if audit.answer else "",
+        "notice": names(audit.notice, texts.SENTENCE_LIMIT) if audit.notice else "",
+        "reached": draft.now.is_reached,
+        "summary": _summary(audit),
+        "figures": _figures(audit, names),
+        "sentences": [names(text, texts.SENTENCE_LIMIT) for text in sentences if text],
+        "in_words": texts.rates_in_words(names, audit.groups),
+        "chart": chart_view(charts.group_rates(audit, names, per_hundred=True)),
+        "chart_title": f"Who gets {texts.favourable_outcome(audit.request)}",
+        "rates": table_view(tables.outcomes(audit), names),
+        "small_groups": small,
+        "long": [text for _, text in names.listed(20_000)[0]],
+    }
+
+
+def _summary(audit: Audit) -> str:
+    """Return the losses, the gains and the fairness in one short line."""
+    fairness, changes = texts.asked_fairness(audit), audit.changes
+    words = [f"▼ {count(changes.n_losses)} lose", f"▲ {count(changes.n_gains)} gain"]
+    if fairness is not None and fairness.after.value is not None:
+        value = texts.fairness_number(audit, fairness.after.value)
+        words.append(f"{plain(fairness.metric)} {value}")
+    return " · ".join(words)
+
+
+def _figures(audit: Audit, names: ShortNames) -> list[Plain]:
+    """Return the four figures of the first screen: a title, a number and tones with texts."""
+    changes, outcome = audit.changes, texts.favourable_outcome(audit.request)
+    people: Plain = {
+        "title": "People whose decision changes",
+        "big": f"{count(changes.n_changes)} of {count(changes.n)}",
+        "texts": [
+            ["loss", f"▼ {count(changes.n_losses)} lose {names(outcome)}"],
+            ["gain", f"▲ {count(changes.n_gains)} gain it"],
+        ],
+    }
+    return [people, _fairness(audit, names), _accuracy(audit), _limit(audit)]
+
+
+def _fairness(audit: Audit, names: ShortNames) -> Plain:
+    fairness = texts.asked_fairness(audit)
+    if fairness is None or fairness.after.value is None:
+        return {"title": "Fairness between groups", "big": "not known", "texts": []}
+    before, after = (
+        texts.fairness_number(audit, value.value) for value in (fairness.before, fairness.after)
+    )
+    shown = []
+    if target := texts.target_text(audit):
+        state, verdict = texts.target_state(audit)
+        shown.append([state, f"Target: {target}{', ' if verdict else ''}{verdict}."])
+    if fairness.definition:
+        shown.append(["", f"{texts.sentence_case(names(fairness.definition, 200))}."])
+    title = f"Fairness between groups ({names(fairness.name, 40)})"
+    return {"title": title, "big": f"{before} → {after}", "texts": shown}
+
+
+def _accuracy(audit: Audit) -> Plain:
+    title = "Right decisions (accuracy)"
+    quality = audit.quality
+    if quality is None:
+        return {"title": title, "big": "not known", "texts": [["", "No true labels were given."]]}
+    before, after = quality.accuracy_before.value, quality.accuracy_after.value
+    fixed, made = count(quality.n_errors_fixed), count(quality.n_errors_introduced)
+    text = f"Errors fixed: {fixed}. Errors introduced: {made}."
+    return {"title": title, "big": f"{percent(before)} → {percent(after)}", "texts": [["", text]]}
+
+
+def _limit(audit: Audit) -> Plain:
+    times = audit.limit.times
+    big = "not known" if times is None else f"{number(times)} times"
+    title = "Changes, as a multiple of the fewest possible"
+    return {"title": title, "big": big, "texts": [["", texts.limit_sentences(audit.limit)]]}
+
+
+# ---------------------------------------------------------------------------------------------
+# Scorecard
+
+
+def terms_view(draft: Draft, words: str = "") -> Plain:
+    """Return the terms of the scorecard that have points or were edited, strongest first.
+
+    With `words`, return the terms whose name contains them, also those without points.
+    """
+    fitted = draft.base.fitted
+    encoding, now = fitted.encoding, draft.now.points
+    names, columns = encoding.term_names, encoding.term_columns
+    first = draft.base.update.scorecard_.points
+    units = {column.name for column in encoding.columns if isinstance(column, NumericTerms)}
+    spread = fitted.problem.scale
+    terms: list[Plain] = []
+    n_left_out = 0
+    # Fitted points decide the order, so that a term stays in its place while it is edited.
+    for i in np.argsort(-np.abs(first * spread), kind="stable").tolist():
+        name = names[i]
+        if words.casefold() not in name.casefold() if words else not (now[i] or first[i]):
+            continue
+        if len(terms) == MAX_TERMS:
+            n_left_out += 1
+            continue
+        size = max(abs(float(first[i])), abs(float(now[i])))
+        terms.append(
+            {
+                "name": name,
+                "shown": plain(name),
+                "column": columns[i],
+                "points": float(now[i]),
+                "fitted": float(first[i]),
+                "fitted_text": points(first[i]),
+                "per_unit": name in units,
+                "reach": _round_up(2 * size) if size else 1.0,
+                "edited": bool(now[i] != first[i]),
+            }
+        )
+    return {"terms": terms, "left_out": n_left_out, "intercept": points(draft.now.intercept)}
+
+
+def _round_up(value: float) -> float:
+    """Return the next of 1, 2, 5, 10, … times a power of ten at or above a value."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(next(step * power for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9)))
+
+
+# ---------------------------------------------------------------------------------------------
+# Further parts, each on its own request
+
+
+def segments_view(draft: Draft) -> Plain:
+    """Return the rules that describe who changes."""
+    names, segments = ShortNames(), draft.segments
+    table = explanation_tables.segments(segments, "People described by each rule.")
+    return {"table": table_view(table, names), "sentences": texts.described_changes(segments)}
+
+
+def trade_off_view(draft: Draft) -> Plain:
+    """Return changes against fairness with the present point on it."""
+    curve, place = draft.trade_off
+    names = ShortNames()
+    chart = charts.trade_off(curve, names)
+    table = table_view(explanation_tables.steps(curve), names)
+    return {"chart": chart_view(chart, chart.places[place]), "table": table}
+
+
+def person_view(person: Person) -> Plain:
+    """Return why one decision changed or stayed."""
+    alternatives = [plain(one.text) for one in person.kept_by]
+    reasons = [plain(one.text) for one in person.contributions if one.points]
+    return {"sentence": plain(person.sentence), "reasons": reasons, "alternatives": alternatives}
+
+
+def compared_view(kept: Draft, present: Draft) -> Plain:
+    """Return two drafts side by side: each figure of the first screen, kept and present."""
+    names = ShortNames()
+    pairs = zip(_figures(kept.audit, names), _figures(present.audit, names), strict=True)
+    rows = [[one["title"], _short(one), _short(two)] for one, two in pairs]
+    reached = ("yes" if draft.now.is_reached else "no" for draft in (kept, present))
+    rows.append(["Target reached", *reached])
+    n_terms = ["Terms with points", *(_n_terms(draft) for draft in (kept, present))]
+    differs = (kept.now.after != present.now.after)[present.base.shown]
+    sentence = f"{count(int(differs.sum()))} decisions differ between the two."
+    return {"rows": [*rows, n_terms], "sentence": sentence}
+
+
+def _short(figure: Plain) -> str:
+    toned = [text for tone, text in figure["texts"] if tone in ("gain", "loss")]
+    return "; ".join([figure["big"], *toned])
+
+
+def _n_terms(draft: Draft) -> str:
+    return count(int(np.count_nonzero(draft.now.points)))

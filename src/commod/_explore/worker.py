@@ -1,0 +1,237 @@
+"""Fit updates in a process of its own, which can be stopped at any time.
+
+The process reads tasks from its standard input and writes results to its standard output, both as
+pickles with their length in front. Only the page's own process holds the two pipes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import threading
+import warnings
+from typing import IO, Any
+
+import pandas as pd
+
+from commod._data.base_model import ScoreColumn
+from commod._explore.edits import EditPlan, FittedRows, PeopleOfFit, build
+from commod.exceptions import CommodError
+from commod.updates import ControlledDebiaser
+
+_LENGTH = struct.Struct(">Q")
+STARTING = 60.0  # seconds that a process may take to start and to read the rows
+
+
+class WorkerStoppedError(Exception):
+    """The process has ended before its task."""
+
+
+class WorkerFailedError(Exception):
+    """The task has failed; the message says why."""
+
+
+def send(stream: IO[bytes], message: Any) -> None:
+    """Write one message."""
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """Read one message; EOFError where the other side is gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+# ---------------------------------------------------------------------------------------------
+# Tasks
+
+
+def run_task(task: tuple[str, Any], people: PeopleOfFit) -> Any:
+    """Return the update that a task asks for: a fit, or an edit that fits terms again."""
+    kind, given = task
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the page shows the status
+        if kind == "fit":
+            X, y, groups, cost = people
+            return given.fit(X, y, sensitive_features=groups, change_cost=cost)
+        update, plan = given
+        assert isinstance(plan, EditPlan)
+        return build(update, FittedRows(update, people), plan)
+
+
+def without_model(update: Any) -> Any:
+    """Return a copy of an update without its base model, which may be large."""
+    return with_model(update, None)
+
+
+def with_model(update: Any, estimator: Any) -> Any:
+    """Return a copy of an update, and of those before its edits, with a base model."""
+    copied = copy.copy(update)
+    copied.estimator = estimator
+    if "_params_of_fit" in vars(copied):
+        copied._params_of_fit = {**copied._params_of_fit, "estimator": estimator}
+    if getattr(copied, "_earlier_update", None) is not None:
+        copied._earlier_update = with_model(copied._earlier_update, estimator)
+    return copied
+
+
+# ---------------------------------------------------------------------------------------------
+# The page's side
+
+
+class Worker:
+    """A process that has the rows and runs one task at a time.
+
+    Where rows or base model cannot be sent to a process, tasks run in the page's own process. They
+    cannot be stopped there: their result is dropped.
+    """
+
+    def __init__(self, people: PeopleOfFit, estimator: Any) -> None:
+        self._people, self._estimator = people, estimator
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready: threading.Thread | None = None
+        self._can_send = True
+        self._lock = threading.Lock()
+
+    def warm_up(self) -> None:
+        """Start the process and send the rows, without waiting for it."""
+        with self._lock:
+            if self._process is not None or not self._can_send:
+                return
+            self._process = _start()
+            ready = threading.Thread(target=self._send_rows, args=(self._process,), daemon=True)
+            self._ready = ready
+            ready.start()
+
+    def _send_rows(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            send(process.stdin, (self._people, self._estimator))
+            if receive(process.stdout) != "ready":
+                raise TypeError
+        except (EOFError, OSError):  # stopped, or it cannot read the model
+            self._can_send = self._can_send and process.poll() in (None, -9, -15)
+        except Exception:  # a model may refuse to be sent in any way
+            self._can_send = False
+            process.kill()
+
+    def run(self, task: tuple[str, Any]) -> Any:
+        """Return the result of a task; WorkerStoppedError where somebody stops it meanwhile."""
+        self.warm_up()
+        if self._ready is not None:
+            self._ready.join(STARTING)
+        process = self._process
+        if not self._can_send or process is None or process.poll() is not None:
+            self.stop()
+            return self._run_here(task)
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            send(process.stdin, _without_models(task))
+            state, result = receive(process.stdout)
+        except (EOFError, OSError):
+            self.stop()
+            raise WorkerStoppedError from None
+        if state == "failed":
+            raise WorkerFailedError(result)
+        return with_model(result, self._estimator)
+
+    def _run_here(self, task: tuple[str, Any]) -> Any:
+        try:
+            return run_task(task, self._people)
+        except CommodError as error:
+            raise WorkerFailedError(str(error)) from None
+
+    def stop(self) -> None:
+        """End the process at once; the next task starts another one."""
+        with self._lock:
+            process, self._process, self._ready = self._process, None, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # data for a process that is gone
+                    stream.close()
+
+
+def _without_models(task: tuple[str, Any]) -> tuple[str, Any]:
+    kind, given = task
+    if kind == "fit":
+        return kind, without_model(given)
+    update, plan = given
+    return kind, (without_model(update), plan)
+
+
+def _start() -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen(
+        [sys.executable, "-c", "from commod._explore.worker import main; main()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,  # Ctrl-C is for the page, which then ends this process
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The process's side
+
+
+def serve(tasks: IO[bytes], results: IO[bytes]) -> None:
+    """Run tasks until the page is gone."""
+    try:
+        people, estimator = receive(tasks)
+        send(results, "ready")
+        _fit_anything()
+        while True:
+            send(results, _outcome(receive(tasks), people, estimator))
+    except EOFError:
+        return
+
+
+def _fit_anything() -> None:
+    """Fit a few made-up rows: the first fit of a process loads many modules."""
+    score = [i / 40 for i in range(1, 40)] * 4
+    X = {"score": score, "x": [i % 7 for i in range(len(score))]}
+    groups = ["a" if (i % 7) * (i % 40) > 60 else "b" for i in range(len(score))]
+    update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, target_on="fit_rows")
+    with warnings.catch_warnings(), contextlib.suppress(CommodError):
+        warnings.simplefilter("ignore")
+        update.fit(pd.DataFrame(X), sensitive_features=groups)
+
+
+def _outcome(task: tuple[str, Any], people: PeopleOfFit, estimator: Any) -> tuple[str, Any]:
+    kind, given = task
+    try:
+        if kind == "fit":
+            task = kind, with_model(given, estimator)
+        else:
+            task = kind, (with_model(given[0], estimator), given[1])
+        return "done", without_model(run_task(task, people))
+    except CommodError as error:
+        return "failed", str(error)
+    except Exception as error:  # whatever a base model raises: the process goes on
+        return "failed", f"{type(error).__name__}: {error}"
+
+
+def main() -> None:
+    """Serve on the standard streams; what a model prints goes to standard error."""
+    tasks, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(tasks, results)

@@ -1,0 +1,236 @@
+"""Options of `commod debias`, and what they ask of a fit wherever its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from commod.cli import _options as options
+from commod.cli._command import option
+from commod.cli._engines import Need
+from commod.cli._printing import Printer
+from commod.cli._studies import Studies, StudyOptions
+from commod.exceptions import InputError
+
+if TYPE_CHECKING:
+    from commod import Audit, ControlledDebiaser, Patch
+    from commod.cli._frame_rows import FrameRows
+    from commod.cli._rows import LoadedRows
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasColumns(options.ColumnOptions):
+    """Which columns the fit reads, and which one names the rows."""
+
+    identifier: str | None = option(
+        None,
+        "--id",
+        help="Column that names a row in the ledger. It is no feature.",
+        is_column=True,
+    )
+    key: str | None = option(
+        None,
+        help="Column of whole numbers or text that differs from row to row. It is no feature. Rows "
+        "of a large table are drawn by its hash. \\[default: as --id, else the number of the row]",
+        is_column=True,
+    )
+    change_cost: str | None = option(
+        None,
+        help="Column of the cost of changing each decision, such as an expected loss. It is no "
+        "feature. \\[default: the distance of the score from the threshold]",
+        is_column=True,
+    )
+    unknown_groups: str = option("error", help=options.UNKNOWN_GROUPS_HELP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasModel(options.ModelOptions):
+    """The base model, and whether it has seen the rows."""
+
+    fit_rows_are_new: bool | None = option(
+        None,
+        "--fit-rows-are-new/--fit-rows-are-seen",
+        help="Whether the rows are new to the base model. \\[default: judged from its accuracy]",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasConstraint(options.ConstraintOptions):
+    """What the update must reach, and the caps that it must keep."""
+
+    max_changes: float | None = option(None, help="Cap on the share of decisions that change.")
+    max_accuracy_loss: float | None = option(None, help="Cap on the loss of accuracy.")
+    max_volume_change: float | None = option(
+        None, help="Cap on the change of the overall positive rate."
+    )
+    max_margin: float | None = option(
+        None, help="No decision changes whose score is further than this from the threshold."
+    )
+    target_on: str = option(
+        "new_rows",
+        help="new_rows: the target is expected to hold on new people. fit_rows: it holds on the "
+        "rows of the table.",
+    )
+    gains_only: bool = option(False, help="Nobody loses the favourable outcome.")
+    losses_only: bool = option(False, help="Nobody gains the favourable outcome.")
+    confidence: float | None = option(
+        None, help="Promise the target for new people with this confidence, such as 0.95."
+    )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of `ControlledDebiaser` that these options set, without labels."""
+        return {
+            **self.constraints_and_target(),
+            "target_on": self.target_on,
+            "max_changes": self.max_changes,
+            "max_accuracy_loss": self.max_accuracy_loss,
+            "max_volume_change": self.max_volume_change,
+            "max_margin": self.max_margin,
+            "direction": self.direction,
+            "confidence": self.confidence,
+        }
+
+    @property
+    def direction(self) -> str:
+        """Return the parameter `direction`; refuse both options at once."""
+        if self.gains_only and self.losses_only:
+            raise InputError("--gains-only and --losses-only exclude each other; pass one.")
+        return "gains_only" if self.gains_only else "losses_only" if self.losses_only else "any"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How to search for the update."""
+
+    PANEL: ClassVar[str] = "Search"
+
+    sparsity: float = option(
+        0.14, help="Extra changes, as a share, that may be spent on a shorter scorecard."
+    )
+    borderline: float = option(
+        0.1,
+        help="Extra changes, as a share, that may be spent on people nearer to the threshold, or "
+        "on cheaper changes (--change-cost).",
+    )
+    no_reads_score: bool = option(
+        False,
+        help="Let the update read columns of the table only, not the distance of the score from "
+        "the threshold.",
+        sets=("reads_score",),
+    )
+    score_edit: str = option(
+        "changed_only",
+        help="changed_only: scores stay where decisions stay. all: edit every score, as in the "
+        "paper.",
+    )
+    points: str = option(
+        "free",
+        help="integers: points are whole numbers from −10 to 10, and numbers are in bins.",
+    )
+    max_lines: int | None = option(None, help="The most lines of the scorecard.")
+    all_rows: bool = option(False, help="Search on all rows, even where a sample would do.")
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of `ControlledDebiaser` that these options set."""
+        return {
+            "sparsity": self.sparsity,
+            "borderline": self.borderline,
+            "reads_score": not self.no_reads_score,
+            "score_edit": self.score_edit,
+            "points": self.points,
+            "max_lines": self.max_lines,
+            "sample": "all" if self.all_rows else "auto",
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasOutput(StudyOptions):
+    """The files to write."""
+
+    out: Path = option(Path("patch.json"), help="File for the patch (.json).")
+    ledger: Path | None = option(None, help="File for the change ledger (.csv).")
+
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """Return the files by the name that the JSON object gives them."""
+        return {"patch": self.out, "report": self.report, "ledger": self.ledger}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The options of the command, checked, that a fit and its audit read."""
+
+    columns: DebiasColumns
+    model: DebiasModel
+    constraint: DebiasConstraint
+    search: SearchOptions
+    names: options.NameOptions
+    output: DebiasOutput
+    printer: Printer
+    min_group_size: int
+    test_size: float
+    seed: int
+
+    def update(self, rows: LoadedRows | FrameRows) -> ControlledDebiaser:
+        """Return the update that the options ask for, not fitted."""
+        from commod import ControlledDebiaser
+
+        return ControlledDebiaser(
+            rows.estimator,
+            locked_features=rows.locked,
+            progress=self.printer.library_progress,
+            threshold=self.model.threshold,
+            fit_rows_are_new=self.model.fit_rows_are_new,
+            **self.search.parameters(),
+            min_group_size=self.min_group_size,
+            unknown_groups=self.columns.unknown_groups,
+            random_state=self.seed,
+            **self.constraint.parameters(),
+            **self.constraint.labels(rows.labels),
+        )
+
+    @property
+    def wants_audit(self) -> bool:
+        """Return whether an audit is printed or written."""
+        output = self.output
+        return output.report is not None or output.ledger is not None or bool(self.test_size)
+
+    def needs(self) -> list[Need]:
+        """Return the options that need all rows in memory, with a way out."""
+        asked = (
+            (self.output.ledger, "--ledger", "Write all decisions with commod apply"),
+            (self.output.refits, "--refits", "Leave it out"),
+            (self.search.all_rows, "--all-rows", "Leave it out: a sample is searched"),
+            (
+                self.columns.unknown_groups == "ignore",
+                "--unknown-groups ignore",
+                "Give missing groups a value of their own, or pass --drop-missing",
+            ),
+        )
+        return [Need(name, way_out) for is_asked, name, way_out in asked if is_asked]
+
+
+class Fitted(NamedTuple):
+    """A fitted update with what the command writes and prints about it."""
+
+    update: ControlledDebiaser
+    patch: Patch
+    audit: Audit | None
+    studies: Studies
+    problems: Sequence[str]
+
+
+def title_of(files: Sequence[str]) -> str:
+    """Return the heading of the report."""
+    return f"What the update changes in {', '.join(files[:3])}"
+
+
+def rows_text(update: ControlledDebiaser, *, is_held_out: bool) -> str:
+    """Return what the report calls the audited rows."""
+    if is_held_out:
+        return "rows held out"
+    if update.confidence is not None:
+        return "rows given to the fit, half of them to test the promise"
+    return "rows the update was fitted on"

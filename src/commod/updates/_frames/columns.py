@@ -1,0 +1,354 @@
+"""Name the columns of a frame that a fit reads, and prepare them lazily in its engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from glob import glob
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+
+from commod._data.base_model import ScoreColumn, base_classes
+from commod._data.collation import TEXT_TYPES, has_collations, with_binary_text
+from commod._data.frames import as_lazy, check_scalar_type, no_column, number_column, without_nan
+from commod._data.spark_lookup import is_spark
+from commod._data.tables import FreeNames
+from commod._text import shown
+from commod.exceptions import InputError, InputTypeError
+from commod.updates._frames.draws import Seeds, with_draws, with_key
+
+GLOB = "*?["  # a path with one of these is a pattern
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """The columns that the user names; `conditions` are those that constraints are within.
+
+    `score` is None where a model makes the scores; `scored` says how it did.
+    """
+
+    score: str | None
+    sensitive: tuple[str, ...]
+    y_true: str | None
+    sample_weight: str | None
+    change_cost: str | None
+    key: str | None
+    conditions: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    scored: str = ""
+
+
+def name_columns(
+    estimator: Any,
+    sensitive_features: Any,
+    conditions: Sequence[str],
+    features: Any,
+    **others: Any,
+) -> NamedColumns:
+    """Return the names that the user gives, checked; `others` may be None."""
+    is_column = isinstance(estimator, ScoreColumn)
+    if not is_column:
+        base_classes(estimator, None)  # refuses what is no model with two labels
+    elif not isinstance(estimator.column, str):
+        raise InputError(
+            f"The columns of a frame have names; got {shown(estimator)}. Pass "
+            "ScoreColumn('name of the column').",
+            parameter="estimator",
+        )
+    sensitive = _list_of(sensitive_features)
+    if not sensitive or sensitive == [None]:
+        raise InputError(
+            "sensitive_features is missing. Name the column of the group of each row, or a list of "
+            "several.",
+            parameter="sensitive_features",
+        )
+    listed = None if features is None else _list_of(features)
+    named = [("sensitive_features", c) for c in sensitive]
+    named += [(name, c) for name, c in others.items() if c is not None]
+    named += [("features", c) for c in listed or ()]
+    for name, column in named:
+        if not isinstance(column, str):
+            raise InputTypeError(
+                f"{name} must be the name of a column of the frame; got {type(column).__name__}. "
+                "Use fit for arrays.",
+                parameter=name,
+            )
+    for name, columns in (("sensitive_features", sensitive), ("features", listed or ())):
+        twice = [c for i, c in enumerate(columns) if c in columns[:i]]
+        if twice:
+            raise InputError(f"{name} names {twice[0]!r} twice; name each column once.")
+    return NamedColumns(
+        estimator.column if is_column else None,
+        tuple(sensitive),
+        conditions=tuple(dict.fromkeys(conditions)),
+        features=None if listed is None else tuple(listed),
+        **others,
+    )
+
+
+def _list_of(names: Any) -> list[Any]:
+    if hasattr(names, "tolist"):  # names in an array
+        names = names.tolist()
+    return list(names) if isinstance(names, list | tuple) else [names]
+
+
+# ---------------------------------------------------------------------------------------------
+# Frames
+
+
+def open_frame(frame: Any) -> nw.LazyFrame[Any]:
+    """Return a frame of any engine, an Arrow dataset or Parquet files by path, lazily."""
+    if isinstance(frame, str | os.PathLike):
+        frame = _open_parquet(str(frame))
+    elif type(frame).__module__.startswith("pyarrow") and hasattr(frame, "scanner"):
+        if find_spec("duckdb") is not None:
+            frame = import_module("duckdb").from_arrow(frame)
+        elif find_spec("polars") is not None:
+            frame = import_module("polars").scan_pyarrow_dataset(frame)
+        else:
+            raise _no_engine("An Arrow dataset")
+    lazy = as_lazy(frame, "Use fit for arrays.")
+    return _as_arrow(lazy) if lazy.implementation.is_pandas_like() else lazy
+
+
+def _as_arrow(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return a pandas frame as an Arrow table: comparisons of pandas lose what is missing."""
+    try:
+        return nw.from_native(lazy.collect().to_arrow()).lazy()
+    except ImportError as error:
+        raise InputError(
+            "A pandas frame is read through pyarrow: pip install 'commod-debiasing[parquet]'."
+        ) from error
+    except (ValueError, TypeError) as error:  # those of Arrow are subclasses
+        raise InputTypeError(
+            f"The frame cannot be read as an Arrow table: {error}. Give each column values of one "
+            "type, or drop the column.",
+            parameter="frame",
+        ) from error
+
+
+def _open_parquet(path: str) -> Any:
+    if not any(mark in path for mark in GLOB):
+        if not Path(path).exists():
+            raise InputError(
+                f"frame={path!r}: there is no such file or folder. Pass the path of Parquet files, "
+                "such as 'lake/*.parquet'.",
+                parameter="frame",
+            )
+        if Path(path).is_dir():
+            path = str(Path(path) / "**" / "*.parquet")
+    if find_spec("duckdb") is not None:
+        duckdb, quoted = import_module("duckdb"), path.replace("'", "''")
+        options = "hive_partitioning = true, hive_types_autocast = false"
+        try:
+            return duckdb.sql(f"SELECT * FROM read_parquet('{quoted}', {options})")
+        except duckdb.Error as error:
+            raise InputError(
+                f"frame={path!r} cannot be read as Parquet: {error}", parameter="frame"
+            ) from error
+    if find_spec("polars") is not None:
+        polars = import_module("polars")
+        frame = polars.scan_parquet(path, hive_partitioning=True)
+        known, folders = frame.collect_schema(), hive_columns(glob(path, recursive=True))
+        schema = {name: polars.String for name in folders if name in known}
+        if not schema:
+            return frame
+        return polars.scan_parquet(path, hive_partitioning=True, hive_schema=schema)
+    raise _no_engine("A path of Parquet files")
+
+
+def hive_columns(files: Sequence[str]) -> list[str]:
+    """Return the columns that folders called "column=value" add, which are text in every engine.
+
+    Examples
+    --------
+    >>> hive_columns(["lake/year=2026/town=Oslo/a.parquet"])
+    ['year', 'town']
+    """
+    folders = Path(files[0]).parts[:-1] if files else ()
+    return [folder.split("=", 1)[0] for folder in folders if "=" in folder]
+
+
+def _no_engine(what: str) -> InputError:
+    return InputError(
+        f"{what} is read by DuckDB or polars, and neither is installed: pip install duckdb.",
+        parameter="frame",
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Prepared columns
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """A lazy frame with the columns that all queries of a fit share.
+
+    - `keys`: the prepared columns that put a row into a line, by the name of what they hold: each
+      sensitive column, "y_true", each condition, "above" (score > threshold), "open" (whether
+      `max_margin` lets the decision change) and, with `confidence`, "held out".
+    - `score`, `key`, `draw`, `weight`, `cost`: names of prepared columns; None where not given.
+    - `features`: the columns of X; `names` gives free names of columns.
+    """
+
+    lazy: nw.LazyFrame[Any]
+    named: NamedColumns
+    keys: Mapping[str, str]
+    features: tuple[str, ...]
+    score: str
+    key: str | None
+    draw: str
+    weight: str | None
+    cost: str | None
+    names: FreeNames = field(compare=False)
+
+    @property
+    def engine(self) -> str:
+        """Return the name of the engine, for sentences."""
+        known = {"duckdb": "DuckDB", "pyspark": "Spark", "pyspark[connect]": "Spark"}
+        name = str(self.lazy.implementation.value)
+        return known.get(name, name)
+
+
+def prepare_frame(
+    frame: Any,
+    named: NamedColumns,
+    threshold: float,
+    max_margin: float | None,
+    seeds: Seeds,
+    *,
+    in_halves: bool,
+) -> FrameTable:
+    """Return the frame with its prepared columns; nothing is computed yet.
+
+    If `in_halves`, rows with an odd draw are held out, and a further key says so.
+    """
+    lazy = open_frame(frame)
+    schema: Mapping[Any, Any] = lazy.collect_schema()
+    features = check_names(named, schema)
+    _check_spark_names(lazy, schema, named, features)
+    names = FreeNames(schema)
+    groups = {f"group {i}": name for i, name in enumerate(named.sensitive)}
+    within = {f"within {i}": name for i, name in enumerate(named.conditions)}
+    label = {} if named.y_true is None else {"y_true": named.y_true}
+    read = {**groups, **label, **within}
+    for column in read.values():
+        check_scalar_type(column, schema[column])
+    work = {role: names.take(f"_commod_{role.replace(' ', '_')}") for role in read}
+    text = {role: column for role, column in read.items() if schema[column] in TEXT_TYPES}
+    if has_collations(lazy):
+        lazy = with_binary_text(lazy, {work[role]: column for role, column in text.items()})
+    elif text:
+        lazy = lazy.with_columns(
+            *(nw.col(column).cast(nw.String).alias(work[role]) for role, column in text.items())
+        )
+    others = [_value(nw.col(c), schema[c]).alias(work[r]) for r, c in read.items() if r not in text]
+    score, above, is_open, key, draw, spare = (
+        names.take(f"_commod_{name}") for name in ("score", "above", "open", "key", "draw", "spare")
+    )
+    assert named.score is not None  # a model has scored the frame
+    value = number_column("estimator", named.score, schema[named.score])
+    lazy = lazy.with_columns(*others, nw.when((value >= 0) & (value <= 1)).then(value).alias(score))
+    amounts: dict[str, str | None] = {}
+    for name in ("sample_weight", "change_cost"):
+        column = getattr(named, name)
+        amounts[name] = None if column is None else names.take(f"_commod_{name}")
+        if column is not None:
+            amount = number_column(name, column, schema[column])
+            lazy = lazy.with_columns(amount.alias(str(amounts[name])))
+    distance = (nw.col(score) - threshold).abs()
+    acts = nw.col(score) != threshold
+    lazy = lazy.with_columns(
+        (nw.col(score) > threshold).alias(above),
+        (acts if max_margin is None else acts & (distance <= max_margin)).alias(is_open),
+    )
+    lazy = with_draws(with_key(lazy, named.key, key), key, draw, spare, seeds)
+    keys = {**work, "above": above, "open": is_open}
+    if in_halves:
+        keys["held out"] = names.take("_commod_held_out")
+        lazy = lazy.with_columns((nw.col(draw) % 2 == 1).alias(keys["held out"]))
+    return FrameTable(
+        lazy=lazy,
+        named=named,
+        keys=keys,
+        features=features,
+        score=score,
+        key=None if named.key is None else key,
+        draw=draw,
+        weight=amounts["sample_weight"],
+        cost=amounts["change_cost"],
+        names=names,
+    )
+
+
+def _value(value: nw.Expr, dtype: Any) -> nw.Expr:
+    """Return a column of groups, labels or conditions in a type that every engine counts alike."""
+    if dtype.is_decimal():
+        value = value.cast(nw.Float64)
+    elif dtype in (nw.Int128, nw.UInt128):
+        value = value.cast(nw.Int64)
+    return without_nan(value) if dtype.is_float() else value
+
+
+def check_names(named: NamedColumns, schema: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return the columns of X; refuse names that the frame does not have."""
+    roles = {
+        "estimator": () if named.score is None else (named.score,),
+        "sensitive_features": named.sensitive,
+        "constraints": named.conditions,
+        "features": named.features or (),
+    }
+    single = ("y_true", "sample_weight", "change_cost", "key")
+    roles |= {n: (getattr(named, n),) for n in single if getattr(named, n) is not None}
+    for parameter, columns in roles.items():
+        for column in columns:
+            if column not in schema:
+                raise no_column(parameter, column, schema)
+    if named.features is not None:
+        for column in named.conditions:
+            if column not in named.features:
+                raise InputError(
+                    f"A constraint is within {column!r}, which is not among the features. Add it "
+                    "to features, and to locked_features if r must not read it.",
+                    parameter="features",
+                )
+    if named.features is None:
+        others = {*named.sensitive, *(column for name in single for column in roles.get(name, ()))}
+        return tuple(name for name in schema if name not in others or name == named.score)
+    if named.score is None or named.score in named.features:
+        return named.features
+    return (*named.features, named.score)
+
+
+def _check_spark_names(
+    lazy: nw.LazyFrame[Any],
+    schema: Mapping[Any, Any],
+    named: NamedColumns,
+    features: Sequence[str],
+) -> None:
+    """Refuse columns that Spark cannot find by their name: it splits names at dots."""
+    if not is_spark(lazy):
+        return
+    single = (named.y_true, named.sample_weight, named.change_cost, named.key)
+    read = dict.fromkeys([*features, *named.sensitive, *(name for name in single if name)])
+    session = lazy.to_native().sparkSession
+    ignores_case = session.conf.get("spark.sql.caseSensitive") != "true"
+    for column in read:
+        alike = [name for name in schema if name != column and name.lower() == column.lower()]
+        if alike and ignores_case:
+            raise InputError(
+                f"Spark does not tell the columns {column!r} and {alike[0]!r} apart. Rename one of "
+                "them, or set spark.sql.caseSensitive to true.",
+                parameter="frame",
+            )
+        if "." in column or "`" in column:
+            raise InputError(
+                f"Spark does not find the column {column!r}, because its name has a dot or a "
+                "backtick. Rename it, for example with withColumnRenamed.",
+                parameter="frame",
+            )

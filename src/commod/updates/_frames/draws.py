@@ -1,0 +1,182 @@
+"""Draw a pseudo-random number for each row from its key, the same in every dataframe engine.
+
+The number of a whole-number key k is a polynomial of k in whole numbers. All of them stay below
+2**62, so every engine computes it exactly:
+
+1. x = k for k ≥ 0, and −(k + 1) for k < 0. a = x mod P, b = x mod Q, s = 1 for k < 0 and else 0.
+2. h = (A · a + s + seed_1) mod P.
+3. Three times: h = (h³ + b + seed_2) mod P. The cube is computed as ((h · h) mod P) · h.
+
+P and Q are primes, and cubing permutes the numbers below P. The key of a text is the whole number
+that the first 15 hexadecimal digits of its MD5 digest (of UTF-8) mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import import_module
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from commod._data.collation import TEXT_TYPES, quoted
+from commod._data.spark_lookup import is_spark, spark_functions
+from commod.exceptions import InputError
+
+P, Q = 2147483579, 2147483549  # the largest primes below 2**31 that are 2 modulo 3
+A = 1103515245  # any number spreads neighbouring keys
+N_ROUNDS = 3
+N_HEX_DIGITS = 15
+
+Seeds = tuple[int, int]
+
+
+def read_seeds(random_state: np.random.RandomState) -> Seeds:
+    """Return the two numbers that a seed adds to the rule."""
+    first, second = random_state.randint(1, P, 2).tolist()
+    return first, second
+
+
+def draws_of(keys: NDArray[np.int64], seeds: Seeds) -> NDArray[np.int64]:
+    """Return the draws of whole-number keys, (n,), in [0, P).
+
+    Examples
+    --------
+    >>> draws_of(np.array([0, 1, -1]), (1, 1)).tolist()
+    [730, 1766945806, 389017001]
+    """
+    is_negative = keys < 0
+    x = np.where(is_negative, -(keys + 1), keys)
+    b = x % Q
+    h = (A * (x % P) + is_negative + seeds[0]) % P
+    for _ in range(N_ROUNDS):
+        h = (h * h % P * h + b + seeds[1]) % P
+    return np.asarray(h)
+
+
+def text_key(text: str) -> int:
+    """Return the whole-number key of a text.
+
+    Examples
+    --------
+    >>> text_key("row 1")
+    26494715979364358
+    """
+    digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    return int(digest[:N_HEX_DIGITS], 16)
+
+
+def with_draws(
+    frame: nw.LazyFrame[Any], key: str, draw: str, work: str, seeds: Seeds
+) -> nw.LazyFrame[Any]:
+    """Return the frame with the column `draw`; `key` holds whole numbers, `work` is a free name.
+
+    Every step is a column of its own: an engine computes a repeated part of an expression twice.
+    """
+    k, h, b = nw.col(key), nw.col(draw), nw.col(work)
+    zero, one = nw.lit(0, nw.Int64), nw.lit(1, nw.Int64)
+    x = nw.when(k < 0).then(-(k + 1)).otherwise(k)
+    frame = frame.with_columns(x.alias(work), nw.when(k < 0).then(one).otherwise(zero).alias(draw))
+    if frame.implementation.is_duckdb() or is_spark(frame):
+        return _with_draws_in_sql(frame, draw, work, seeds)
+    frame = frame.with_columns(((b % P) * A + h + seeds[0]).alias(draw), (b % Q).alias(work))
+    frame = frame.with_columns((h % P).alias(draw))
+    for _ in range(N_ROUNDS):
+        frame = frame.with_columns((((h * h) % P * h + b + seeds[1]) % P).alias(draw))
+    return frame.drop(work)
+
+
+def _with_draws_in_sql(
+    frame: nw.LazyFrame[Any], draw: str, work: str, seeds: Seeds
+) -> nw.LazyFrame[Any]:
+    """Return the frame with draws by the same steps in SQL.
+
+    narwhals writes two divisions for a remainder, because a number may be negative. Here none is.
+    """
+    h, b = (quoted(name, '"' if frame.implementation.is_duckdb() else "`") for name in (draw, work))
+    steps = [(draw, f"(({b} % {P}) * {A} + {h} + {seeds[0]}) % {P}"), (work, f"{b} % {Q}")]
+    steps += [(draw, f"((({h} * {h}) % {P}) * {h} + {b} + {seeds[1]}) % {P}")] * N_ROUNDS
+    native: Any = frame.to_native()
+    for name, text in steps:
+        if frame.implementation.is_duckdb():
+            native = native.project(f"* REPLACE ({text} AS {quoted(name)})")
+        else:
+            native = native.withColumn(name, spark_functions(frame).expr(text))
+    return nw.from_native(native).drop(work)
+
+
+def with_key(frame: nw.LazyFrame[Any], column: str | None, name: str) -> nw.LazyFrame[Any]:
+    """Return the frame with the whole-number key of each row; row numbers without a column."""
+    if column is None:
+        return _with_row_numbers(frame, name)
+    dtype = frame.collect_schema()[column]
+    if dtype.is_integer():
+        _check_range(frame, column, dtype)
+        return frame.with_columns(nw.col(column).cast(nw.Int64).alias(name))
+    if dtype in TEXT_TYPES:
+        return _with_text_key(frame, column, name)
+    raise InputError(
+        f"key={column!r} has type {dtype}; a key holds whole numbers or text, one for each row. "
+        "Cast the column, or name another one.",
+        parameter="key",
+    )
+
+
+def _check_range(frame: nw.LazyFrame[Any], column: str, dtype: Any) -> None:
+    """Refuse whole numbers that do not fit into 64 bits; only wide types need a query."""
+    if dtype not in (nw.UInt64, nw.Int128, nw.UInt128):
+        return
+    ends = frame.select(
+        nw.col(column).min().alias("low"), nw.col(column).max().alias("high")
+    ).collect()
+    low, high = (ends[name].to_list()[0] for name in ("low", "high"))
+    limits = np.iinfo(np.int64)
+    if high is not None and not limits.min <= int(low) <= int(high) <= limits.max:
+        raise InputError(
+            f"key={column!r} holds {int(high if int(high) > limits.max else low)}, but a "
+            "whole-number key lies between −2**63 and 2**63 − 1. Cast the column to text.",
+            parameter="key",
+        )
+
+
+def _with_row_numbers(frame: nw.LazyFrame[Any], name: str) -> nw.LazyFrame[Any]:
+    """Return the frame with the number that its engine gives to each row."""
+    engine, native = frame.implementation, frame.to_native()
+    if engine.is_duckdb():
+        numbered = native.project(f"*, row_number() OVER () AS {quoted(name)}")
+    elif is_spark(frame):
+        functions = spark_functions(frame)
+        numbered = native.withColumn(name, functions.monotonically_increasing_id())
+    elif engine.is_polars():
+        return nw.from_native(native.with_row_index(name)).with_columns(nw.col(name).cast(nw.Int64))
+    else:
+        eager = frame.collect().with_row_index(name)
+        return eager.with_columns(nw.col(name).cast(nw.Int64)).lazy()
+    return nw.from_native(numbered)
+
+
+def _with_text_key(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyFrame[Any]:
+    engine, native = frame.implementation, frame.to_native()
+    if engine.is_duckdb():
+        digits = f"substr(md5(CAST({quoted(column)} AS VARCHAR)), 1, {N_HEX_DIGITS})"
+        return nw.from_native(
+            native.project(f"*, CAST('0x' || {digits} AS BIGINT) AS {quoted(name)}")
+        )
+    if is_spark(frame):
+        functions = spark_functions(frame)
+        digest = functions.md5(functions.col(quoted(column, "`")).cast("binary"))
+        number = functions.conv(functions.substring(digest, 1, N_HEX_DIGITS), 16, 10)
+        return nw.from_native(native.withColumn(name, number.cast("bigint")))
+    if engine.is_polars():
+        polars = import_module("polars")
+        texts = polars.col(column).cast(polars.String)
+        return nw.from_native(
+            native.with_columns(texts.map_elements(text_key, return_dtype=polars.Int64).alias(name))
+        )
+    eager = frame.collect()
+    texts = eager[column].cast(nw.String).to_list()
+    keys = [None if text is None else text_key(text) for text in texts]
+    series = nw.new_series(name, keys, nw.Int64, backend=eager.implementation)
+    return eager.with_columns(series).lazy()

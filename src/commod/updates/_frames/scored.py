@@ -1,0 +1,405 @@
+"""Let a base model score a table where it is, by batches, and keep the scores for several scans.
+
+A fit reads the scores in four scans or more, so they are computed once and kept:
+
+- Eager frames are in memory already: the scores become a column.
+- DuckDB, polars, Arrow datasets and Parquet files: Arrow batches stream through the model. The
+  scores and the columns that are needed go into a temporary Parquet file.
+- Spark: workers score their partitions, and Spark keeps the result in its cache.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from glob import glob
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from commod._data.base_model import check_ready, names_of_model
+from commod._data.batch_scores import (
+    BatchTypes,
+    Floats,
+    FunctionModel,
+    dictionary_columns,
+    dictionary_values,
+    is_function,
+    model_name,
+    pandas_rows,
+    partition_scorer,
+    regrouped,
+    score_rows,
+    types_of_table,
+    worker_text,
+)
+from commod._data.frames import no_column
+from commod._data.spark_lookup import is_spark
+from commod._data.tables import FreeNames
+from commod._io.optional import import_optional
+from commod._text import n_of, shorten
+from commod.exceptions import BaseModelError, InputError
+from commod.updates._frames.columns import GLOB, hive_columns, open_frame
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 65_536  # that a model gets at a time
+FIRST_ROWS = 1_000  # that are scored before all others: a model that cannot fails soon
+
+
+@dataclass(frozen=True)
+class ScoredFrame:
+    """A frame with the scores of a base model.
+
+    - `frame`: the columns that were asked for and the scores, in the engine of the original.
+    - `column`: the name of the column of scores, which no other column has.
+    - `first_rows`, `first_scores`: some rows as the model sees them, and their scores.
+    - `text`: where the scores are kept, as a sentence.
+    """
+
+    frame: Any
+    column: str
+    n_rows: int
+    first_rows: Any
+    first_scores: Floats
+    text: str
+
+
+@contextmanager
+def with_scores(
+    frame: Any, model: Any, columns: Sequence[str] | None = None, *, keep: Sequence[str] = ()
+) -> Iterator[ScoredFrame]:
+    """Score a frame with a model, by batches; what is stored for it is removed at the end.
+
+    Parameters
+    ----------
+    frame : any frame or path that `ControlledDebiaser.fit_frame` reads
+    model : fitted classifier, or function of a pandas frame that returns scores
+    columns : sequence of str, default=None
+        The columns that the model reads, in its order. None: those that it was fitted on.
+    keep : sequence of str, default=()
+        Columns to have beside the scores; all columns if empty.
+
+    Yields
+    ------
+    ScoredFrame
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> people = duckdb.sql("SELECT i AS id, i % 5 AS grade FROM range(1000) AS t(i)")
+    >>> with with_scores(people, lambda X: X["grade"] / 4, ["grade"], keep=["id"]) as scored:
+    ...     scored.frame.filter("id = 3").fetchall()
+    [(3, 0.75)]
+    """
+    import_optional("pyarrow", "parquet", "Scoring a frame by batches")
+    if is_function(model):
+        model = FunctionModel(model)
+    check_ready(model)
+    lazy = open_frame(frame)
+    schema = lazy.collect_schema()
+    columns = list(names_of_model(model) if columns is None else columns)
+    kept = list(dict.fromkeys(keep or schema))
+    for parameter, names in (("estimator", columns), ("keep", kept)):
+        for name in names:
+            if name not in schema:
+                raise no_column(parameter, name, schema)
+    if not columns:
+        raise InputError(
+            f"The base model {model_name(model)} does not know the names of its columns. Name "
+            "them, in its order.",
+            parameter="columns",
+        )
+    job = ScoringJob(frame, lazy, model, columns, kept, FreeNames(schema).take("commod_base_score"))
+    eager = nw.from_native(frame, pass_through=True)
+    engine = lazy.implementation
+    if isinstance(eager, nw.DataFrame):
+        yield job.in_memory(eager)
+    elif is_spark(lazy):
+        with _in_spark(job) as scored:
+            yield scored
+    elif engine.is_duckdb() or engine.is_polars():
+        with _in_a_file(job) as scored:
+            yield scored
+    else:
+        raise InputError(
+            f"A base model scores frames of DuckDB, polars and Spark, Arrow datasets and Parquet "
+            f"files; got {engine.value}. Write the scores into a column, and pass "
+            "ScoreColumn('its name').",
+            parameter="frame",
+        )
+
+
+@dataclass(frozen=True)
+class ScoringJob:
+    """A frame, the model that scores it, its columns, the columns to keep, and a free name."""
+
+    original: Any
+    lazy: nw.LazyFrame[Any]
+    model: Any
+    columns: list[str]
+    kept: list[str]
+    name: str
+
+    @property
+    def needed(self) -> list[str]:
+        """Return all columns that are read."""
+        return list(dict.fromkeys([*self.columns, *self.kept]))
+
+    def survey(self) -> tuple[int, frozenset[str]]:
+        """Return the number of rows, and the columns of `BatchTypes.incomplete`; one scan."""
+        schema = self.lazy.collect_schema()
+        changing = [c for c in self.columns if schema[c].is_integer() or schema[c] == nw.Boolean]
+        names = FreeNames(())
+        counts = [nw.len().alias(names.take("n"))]
+        counts += [nw.col(c).count().alias(names.take(f"known{i}")) for i, c in enumerate(changing)]
+        n_rows, *known = self.lazy.select(*counts).collect(backend="pyarrow").row(0)
+        is_incomplete = zip(changing, known, strict=True)
+        return int(n_rows), frozenset(c for c, n in is_incomplete if n < n_rows)
+
+    def scored(self, frame: Any, n_rows: int, first: tuple[Any, Floats], text: str) -> ScoredFrame:
+        """Return the frame with its scores."""
+        said = f"The base model {model_name(self.model)} scored {n_of(n_rows, 'row')} in batches"
+        return ScoredFrame(frame, self.name, n_rows, *first, f"{said}{text}.")
+
+    def first_scores(self, rows: Any) -> tuple[Any, Floats]:
+        """Return some rows with their scores; so a model that cannot score fails at once."""
+        return rows, score_rows(self.model, rows, 0)
+
+    def in_memory(self, frame: nw.DataFrame[Any]) -> ScoredFrame:
+        """Return a frame that is in memory with a column of scores."""
+        read, kept = frame.select(self.columns), frame.select(self.kept)
+        is_pandas = frame.implementation.is_pandas()  # a model gets its rows as they are
+        table = None if is_pandas else read.to_arrow()
+        types = BatchTypes() if table is None else types_of_table(table)
+
+        def rows_from(start: int, n_rows: int) -> Any:
+            if table is None:
+                return read[start : start + n_rows].to_native()
+            return pandas_rows(table.slice(start, n_rows), types)
+
+        starts = range(0, len(frame), BATCH_ROWS)
+        parts = [score_rows(self.model, rows_from(start, BATCH_ROWS), start) for start in starts]
+        scores = np.concatenate([np.zeros(0), *parts])
+        if table is None:
+            scored = kept.to_native().assign(**{self.name: scores})
+        else:
+            column = nw.new_series(self.name, scores, nw.Float64, backend=frame.implementation)
+            scored = kept.with_columns(column).to_native()
+        first = rows_from(0, FIRST_ROWS), scores[:FIRST_ROWS]
+        return self.scored(scored, len(frame), first, "")
+
+
+# ---------------------------------------------------------------------------------------------
+# DuckDB, polars, Arrow datasets and Parquet files
+
+
+@contextmanager
+def _in_a_file(job: ScoringJob) -> Iterator[ScoredFrame]:
+    """Yield a frame whose scores are in a temporary file, which is removed at the end."""
+    _check_file_access(job.lazy)
+    source = _arrow_source(job)
+    n_rows, incomplete = job.survey()
+    head = source.head(job.needed)
+    coded = dictionary_columns(head.select(job.columns).schema)
+    categories = dictionary_values(source.tables(coded)) if coded else {}
+    types = BatchTypes(incomplete, categories)
+    first = job.first_scores(pandas_rows(head.select(job.columns), types))
+    with tempfile.TemporaryDirectory(prefix="commod-scores-", ignore_cleanup_errors=True) as folder:
+        _check_disk(folder, head.select(job.kept), n_rows)
+        path = str(Path(folder) / "scores.parquet")
+        _write_scores(job, source, types, path, head)
+        n_bytes = os.path.getsize(path)
+        text = f", and {_size(n_bytes)} of temporary files held the scores until the end"
+        yield job.scored(_open_scores(job.lazy, path), n_rows, first, text)
+
+
+def _write_scores(
+    job: ScoringJob, source: ArrowSource, types: BatchTypes, path: str, head: pa.Table
+) -> None:
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+
+    def kept_with(table: pa.Table, scores: Floats) -> pa.Table:
+        kept = table.select(job.kept)
+        for name in dictionary_columns(kept.schema):  # each batch has its own dictionary
+            position = kept.schema.get_field_index(name)
+            values = kept.column(position).cast(kept.schema.field(name).type.value_type)
+            kept = kept.set_column(position, name, values)
+        return kept.append_column(job.name, arrow.array(scores, arrow.float64()))
+
+    schema = kept_with(head.slice(0, 0), np.zeros(0)).schema.remove_metadata()
+    coded = [column.name for column in schema if not arrow.types.is_floating(column.type)]
+    first = 0
+    try:
+        with parquet.ParquetWriter(path, schema, compression="lz4", use_dictionary=coded) as writer:
+            for table in source.tables(job.needed):
+                scores = score_rows(job.model, pandas_rows(table.select(job.columns), types), first)
+                writer.write_table(kept_with(table, scores).cast(schema))
+                first += len(table)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise _full_disk(str(Path(path).parent), "more than is free") from error
+
+
+def _check_file_access(lazy: nw.LazyFrame[Any]) -> None:
+    """Refuse a database that may not read files: no rows of it are written into one."""
+    if not lazy.implementation.is_duckdb():
+        return
+    setting = "SELECT current_setting('enable_external_access')"
+    ((is_allowed,),) = lazy.to_native().query("commod_frame", setting).fetchall()
+    if not is_allowed:
+        raise InputError(
+            "The scores of a model are kept in a temporary file, but the settings of this DuckDB "
+            "database forbid files (enable_external_access=false). Write the scores into a column, "
+            "and pass ScoreColumn('its name').",
+            parameter="frame",
+        )
+
+
+def _check_disk(folder: str, head: pa.Table, n_rows: int) -> None:
+    """Refuse a table whose scores and columns do not fit on the disk, before it is scored."""
+    needed = n_rows * (head.nbytes / max(len(head), 1) + 8)
+    if needed > shutil.disk_usage(folder).free:
+        raise _full_disk(folder, f"up to {_size(needed)}")
+
+
+def _full_disk(folder: str, needed: str) -> InputError:
+    free = _size(shutil.disk_usage(folder).free)
+    return InputError(
+        f"The scores and columns of the frame need {needed} in {str(Path(folder).parent)!r}, where "
+        f"{free} are free. Set the environment variable TMPDIR to a folder on a larger disk, name "
+        "fewer features, or pass ScoreColumn('name') where the frame has the scores.",
+        parameter="frame",
+    )
+
+
+def _size(n_bytes: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            break
+        n_bytes, unit = n_bytes / 1000, "TB"
+    return f"{n_bytes:.3g} {unit}"
+
+
+def _open_scores(lazy: nw.LazyFrame[Any], path: str) -> Any:
+    """Return the file as a frame of the engine that the original is in."""
+    if lazy.implementation.is_polars():
+        return import_module("polars").scan_parquet(path)
+    quoted = path.replace("'", "''")  # a query on the relation runs in its own database
+    return lazy.to_native().query("commod_frame", f"SELECT * FROM read_parquet('{quoted}')")
+
+
+@dataclass(frozen=True)
+class ArrowSource:
+    """A frame, or an Arrow dataset, that gives its rows in batches."""
+
+    lazy: nw.LazyFrame[Any]
+    dataset: Any = None
+
+    def head(self, columns: Sequence[str]) -> pa.Table:
+        """Return the first rows."""
+        if self.dataset is not None:
+            return self.dataset.head(FIRST_ROWS, columns=list(columns))
+        return _first_rows(self.lazy, columns)
+
+    def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield all rows, BATCH_ROWS at a time."""
+        if self.dataset is not None:
+            scanner = self.dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS)
+            return regrouped(scanner.to_batches(), BATCH_ROWS)
+        return regrouped(self._batches(self.lazy.select(*columns)), BATCH_ROWS)
+
+    def _batches(self, lazy: nw.LazyFrame[Any]) -> Iterator[pa.RecordBatch]:
+        native: Any = lazy.to_native()
+        if lazy.implementation.is_duckdb():
+            read = getattr(native, "to_arrow_reader", None) or native.fetch_record_batch
+            yield from read(BATCH_ROWS)
+        else:
+            for frame in native.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
+                yield from frame.to_arrow().to_batches()
+
+
+def _first_rows(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> pa.Table:
+    return lazy.select(*columns).head(FIRST_ROWS).collect(backend="pyarrow").to_native()
+
+
+def _arrow_source(job: ScoringJob) -> ArrowSource:
+    """Return where batches come from: Parquet files and datasets keep types that engines lose."""
+    original = job.original
+    if hasattr(original, "scanner"):
+        return ArrowSource(job.lazy, original)
+    if isinstance(original, str | os.PathLike):
+        path = str(original)
+        pattern = path if any(mark in path for mark in GLOB) else None
+        if pattern is None and Path(path).is_dir():
+            pattern = str(Path(path) / "**" / "*.parquet")
+        files = sorted(glob(pattern, recursive=True)) if pattern else [path]
+        if files:  # a pattern of a remote store is read by the engine
+            arrow, dataset = import_module("pyarrow"), import_module("pyarrow.dataset")
+            folders = arrow.schema([(name, arrow.string()) for name in hive_columns(files)])
+            hive = dataset.partitioning(folders, flavor="hive")
+            return ArrowSource(job.lazy, dataset.dataset(files, partitioning=hive))
+    return ArrowSource(job.lazy)
+
+
+# ---------------------------------------------------------------------------------------------
+# Spark
+
+
+@contextmanager
+def _in_spark(job: ScoringJob) -> Iterator[ScoredFrame]:
+    """Yield a frame that Spark has scored and keeps in its cache until the end."""
+    types = import_module("pyspark.sql.types")
+    _, incomplete = job.survey()
+    batch_types = BatchTypes(incomplete)
+    first = job.first_scores(pandas_rows(_first_rows(job.lazy, job.columns), batch_types))
+    frame: Any = job.lazy.select(*job.needed).to_native()
+    schema = types.StructType([*(frame.schema[name] for name in job.kept)])
+    schema.add(job.name, types.DoubleType())
+    score = partition_scorer(_pickled(job.model), job.columns, job.kept, job.name, batch_types)
+    with warnings.catch_warnings():  # about versions of pandas, though batches are Arrow's
+        warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        scored = frame.mapInArrow(score, schema).persist()
+    try:
+        n_rows = _count_scored(scored)
+        text = ", and Spark kept the scores in its cache until the end"
+        yield job.scored(scored, n_rows, first, text)
+    finally:
+        scored.unpersist()
+
+
+def _pickled(model: Any) -> bytes:
+    try:
+        return bytes(import_module("pyspark.cloudpickle").dumps(model))
+    except Exception as error:  # a model may refuse with any error
+        raise BaseModelError(
+            f"The base model {model_name(model)} cannot be sent to Spark workers "
+            f"({type(error).__name__}: {shorten(str(error), 200)}). Write its scores into a "
+            "column, and pass ScoreColumn('its name').",
+            parameter="estimator",
+        ) from error
+
+
+def _count_scored(scored: Any) -> int:
+    """Return the number of rows; the error of a worker comes without its stack."""
+    try:
+        return int(scored.count())
+    except Exception as error:
+        text = str(error)
+        if found := re.search(r"BaseModelError: (.+)", text):
+            raise BaseModelError(found[1].strip(), parameter="estimator") from error
+        if found := re.search(r"No module named '([^'.]+)", text):
+            raise BaseModelError(worker_text(found[1]), parameter="estimator") from error
+        raise

@@ -1,0 +1,201 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import commod
+from commod import ControlledDebiaser, ScoreColumn, explore
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+N = 800
+
+# Whatever holds a text beyond the edges of the window.
+OUTSIDE = """() => [...document.querySelectorAll("main *")].filter((e) => {
+  const box = e.getBoundingClientRect();
+  return e.checkVisibility() && box.width > 1 && e.closest("thead") === null
+    && (box.right > innerWidth + 1 || box.left < -1) && !(e instanceof SVGElement);
+}).map((e) => e.outerHTML.slice(0, 100))"""
+
+
+def hostile_update():
+    random = np.random.default_rng(0)
+    group = random.random(N) < 0.4
+    X = pd.DataFrame(
+        {
+            HOSTILE: np.where(
+                random.random(N) < 0.3 + 0.4 * group, HOSTILE, "</script>" + "w" * 90
+            ),
+            "age": random.normal(40, 9, N).round(),
+            "score": np.clip(random.beta(2, 2, N) - 0.13 * group, 0.01, 0.99).round(3),
+        }
+    )
+    groups = np.where(group, f"b {HOSTILE}", "a")
+    y = (random.random(N) < X["score"]).astype(int)
+    update = ControlledDebiaser(
+        ScoreColumn("score"), target=0.9, target_on="fit_rows", sparsity=0, borderline=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return update.fit(X, y, sensitive_features=groups), X, y, groups
+
+
+@pytest.fixture
+def expect():
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=60_000)
+    return expect
+
+
+@pytest.fixture(scope="module")
+def served():
+    update, X, y, groups = hostile_update()
+    with explore(update, X, y, sensitive_features=groups) as page:
+        yield page
+
+
+@pytest.fixture
+def visit(browser, served):
+    """Return a function that opens a tab; afterwards nothing must have gone wrong in it."""
+    contexts, wrong, requests = [], [], []
+
+    def open_tab(width=1280, height=900, **options):
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.set_default_timeout(60_000)
+        tab.on("console", lambda said: wrong.append(said.text))
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("dialog", lambda dialog: wrong.append(dialog.message) or dialog.dismiss())
+        tab.on("request", lambda request: requests.append(request.url))
+        tab.goto(served.url)
+        tab.wait_for_selector("#segments > *")
+        return tab
+
+    yield open_tab
+    for context in contexts:
+        context.close()
+    # Chromium notes a refused request by itself; the page says why it was refused.
+    assert [said for said in wrong if "status of 400" not in said] == []
+    assert all(url.startswith((served.url, "data:", "blob:")) for url in requests)
+
+
+def lead(tab):
+    return tab.locator("#lead").text_content()
+
+
+def present(tab):
+    """Return the present step of the history."""
+    return tab.locator("#history [aria-current]")
+
+
+def press(tab, name):
+    """Press a button with the keyboard."""
+    tab.get_by_role("button", name=name).focus()
+    tab.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1920])
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_nothing_runs_off_the_page_and_axe_finds_nothing_serious(visit, width, colours):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    tab = visit(width, color_scheme=colours)
+    tab.locator("#keep").click()
+    tab.wait_for_selector("#compared table")
+    tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.evaluate(OUTSIDE) == []
+    found = axe.run(tab).response["violations"]
+    serious = [v for v in found if v["impact"] in ("serious", "critical")]
+    assert [(v["id"], [n["html"][:120] for n in v["nodes"][:3]]) for v in serious] == []
+
+
+def test_hostile_names_are_text(visit):
+    tab = visit()
+    assert tab.locator("img, iframe, object, [onerror]").count() == 0
+    assert tab.locator("script").count() == 1
+    assert HOSTILE in tab.locator("#terms").text_content()
+    assert HOSTILE in tab.locator("#groups").text_content()
+    assert tab.locator(f'#locked input[value="{HOSTILE}"]').count() == 1
+
+
+def test_a_user_edits_undoes_and_redoes_with_the_keyboard_alone(visit, expect):
+    tab = visit()
+    start = tab.locator("#intercept")
+    first = start.text_content()
+    slider = tab.get_by_label("Move the points of age")
+    slider.focus()
+    tab.keyboard.press("Home")  # one step: a slow machine makes several edits of many
+    expect(present(tab)).to_contain_text("set age to")
+    expect(start).not_to_have_text(first)
+    edited = start.text_content()
+    assert slider.evaluate("(e) => document.activeElement === e")  # the focus stays
+    press(tab, "Undo")
+    expect(start).to_have_text(first)
+    press(tab, "Redo")
+    expect(start).to_have_text(edited)
+    press(tab, "Undo")
+    expect(start).to_have_text(first)
+
+
+def test_every_control_has_a_place_in_the_order_of_the_keyboard(visit):
+    tab = visit()
+    controls = tab.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, textarea, summary")]
+          .filter((e) => e.checkVisibility() && !e.disabled && e.tabIndex < 0).length"""
+    )
+    assert controls == 0
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "skip"
+
+
+def test_a_typed_number_acts_and_two_tabs_show_the_same(visit, expect):
+    one, two = visit(), visit(390)
+    number, other = (tab.get_by_label("Points of age", exact=True) for tab in (one, two))
+    number.fill("0.0123")
+    number.press("Tab")
+    expect(one.locator("#message")).to_contain_text("Edited: set age to")
+    expect(other).to_have_value("0.0123")
+    two.close()  # killed
+    press(one, "Undo")
+    expect(number).not_to_have_value("0.0123")
+
+
+def test_a_column_is_locked_a_search_makes_gains_only_and_the_patch_is_saved(
+    visit, expect, tmp_path, served
+):
+    tab = visit(accept_downloads=True)
+    tab.get_by_label("Your name").fill("Ada")
+    tab.get_by_role("button", name="Lock age").click()
+    expect(tab.locator("#message")).to_contain_text("lock age")
+    tab.get_by_label("Direction").select_option("gains_only")
+    tab.get_by_role("button", name="Search for this update").click()
+    expect(tab.locator("#message")).to_contain_text("ended after")
+    expect(tab.locator("#summary")).to_contain_text("▼ 0 lose")
+    with tab.expect_download() as saved:
+        tab.get_by_role("button", name="Save patch").click()
+    saved.value.save_as(tmp_path / "patch.json")
+    patch = commod.Patch.load(tmp_path / "patch.json")
+    assert "age" not in [column.name for column in patch.content.ratio.columns]
+    assert served.update.n_losses_ == 0
+    tab.get_by_label("Number or id").fill("3")
+    tab.get_by_role("button", name="Show the reasons").click()
+    expect(tab.locator("#reasons")).to_contain_text("Row 3")
+    tab.get_by_role("button", name="Copy as Python").click()
+    expect(tab.get_by_label("The same as Python")).to_have_value(re.compile("gains_only"))
+
+
+def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect):
+    tab = visit()
+    tab.get_by_label("Number or id").fill("99999999")
+    tab.get_by_role("button", name="Show the reasons").click()
+    expect(tab.locator("#error")).to_contain_text("rows must be positions")
+    before = lead(tab)
+    tab.get_by_role("button", name="Search for this update").click()
+    tab.get_by_role("button", name="Stop the fit").click()
+    expect(tab.locator("#message")).to_contain_text("stopped")
+    assert lead(tab) == before

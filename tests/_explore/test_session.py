@@ -1,0 +1,280 @@
+"""The state behind the page: what it shows is what the built update does."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import commod
+from commod import ControlledDebiaser, ScoreColumn
+from commod._explore.edits import PeopleOfFit
+from commod._explore.entry import open_session
+from commod._explore.session import VersionConflictError
+from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
+from commod.exceptions import InputError, InputTypeError
+
+RNG = np.random.default_rng(0)
+N = 600
+
+
+def people():
+    group = RNG.random(N) < 0.4
+    town = np.where(RNG.random(N) < 0.3 + 0.4 * group, "Lyon", "Nice")
+    town = np.where(RNG.random(N) < 0.3, "Paris", town)
+    age = RNG.normal(40, 9, N).round()
+    score = np.clip(RNG.beta(2, 2, N) - 0.13 * group, 0.01, 0.99).round(3)
+    X = pd.DataFrame({"age": age, "town": town, "score": score}, index=[f"P{i}" for i in range(N)])
+    y = (RNG.random(N) < score).astype(int)
+    return X, y, np.where(group, "b", "a")
+
+
+X, Y, GROUPS = people()
+
+
+def fitted(**parameters):
+    quickest = {"sparsity": 0, "borderline": 0, "target_on": "fit_rows", "target": 0.9}
+    update = ControlledDebiaser(ScoreColumn("score"), **{**quickest, **parameters})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return update.fit(X, Y, sensitive_features=GROUPS)
+
+
+UPDATE = fitted()
+EXPECTING = fitted(target_on="new_rows", direction="gains_only")
+
+
+def session_of(update=UPDATE, **changed):
+    return open_session(update, PeopleOfFit(**{**PEOPLE, **changed}))
+
+
+PEOPLE = {"X": X, "y": Y, "sensitive_features": GROUPS}
+TERMS = UPDATE.scorecard_.encoding.term_names
+
+points = st.floats(-3, 3).map(lambda value: round(value, 2))
+one_edit = st.one_of(
+    st.builds(lambda name, p: {name: p}, st.sampled_from(TERMS), points),
+    st.sampled_from(TERMS).map(lambda name: {name: "drop"}),
+    st.sampled_from(["age", "town"]).map(lambda name: {name: "lock"}),
+    st.sampled_from(
+        [{"edit": "round", "step": 0.25}, {"edit": "cap", "low": -1, "high": 1, "name": None}]
+    ),
+)
+
+
+steps_of_a_user = st.lists(
+    st.tuples(one_edit, st.sampled_from(["target", "keep"])), min_size=1, max_size=3
+)
+
+
+def is_possible(edits, locks):
+    """Return whether the lines of an edit are still there, and one column is left."""
+    names = {name: value for name, value in edits.items() if "edit" not in edits}
+    gone = any(name.split(" ")[0] in locks for name in names)
+    return not gone and len(locks | {n for n, v in names.items() if v == "lock"}) < 2
+
+
+@settings(max_examples=10)
+@given(steps_of_a_user, st.booleans())
+def test_figures_on_the_page_are_those_of_the_built_update(steps, expecting):
+    session, locks = session_of(EXPECTING if expecting else UPDATE), set()
+    for edits, offset in steps:
+        if is_possible(edits, locks):
+            session.edit(session._version, edits, offset)
+            locks |= {name for name, value in edits.items() if value == "lock"}
+    draft, built = session.draft, session.update
+    assert np.array_equal(built.predict(X), built.labels_of(draft.now.after))
+    assert built.reached_ == draft.now.is_reached
+    changes = draft.audit.changes
+    assert (changes.n_gains, changes.n_losses) == (built.n_gains_, built.n_losses_)
+    if draft.now.expected is not None:
+        assert draft.now.expected.fairness == pytest.approx(built.expected_fairness_)
+    json.dumps(session.state(), allow_nan=False)
+
+
+def test_undo_returns_the_earlier_update_itself_and_redo_the_later_one():
+    session = session_of()
+    session.edit(1, {"age": 0})
+    edited = session.update
+    session.undo(2)
+    assert session.update is UPDATE
+    session.redo(3)
+    assert session.update is edited
+    session.undo(4)
+    session.edit(5, {"town": "drop"})
+    with pytest.raises(InputError, match="redo"):
+        session.redo(6)
+
+
+def test_a_preview_changes_nothing():
+    session = session_of()
+    before = session.state()
+    assert session.preview({"age": 0})["screen"] != before["screen"]
+    assert session.state() == before
+
+
+def test_a_tab_that_has_seen_an_older_version_changes_nothing():
+    session = session_of()
+    session.edit(1, {"age": 0})
+    state = session.state()
+    for stale in (
+        lambda: session.edit(1, {"town": 0}),
+        lambda: session.undo(1),
+        lambda: session.fit(1, {}),
+    ):
+        with pytest.raises(VersionConflictError, match="Another tab"):
+            stale()
+    assert session.state() == state
+
+
+def test_the_page_gets_no_person_unless_asked_and_no_group_of_one():
+    groups = np.array(GROUPS, dtype=object)
+    groups[7] = "only-me"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        update = ControlledDebiaser(
+            ScoreColumn("score"), target=0.9, target_on="fit_rows", sparsity=0, borderline=0
+        ).fit(X, Y, sensitive_features=groups)
+        session = session_of(update, sensitive_features=groups)
+    session.keep()
+    sent = [session.state(), session.preview({"age": 0}), session.segments(), session.trade_off()]
+    text = json.dumps(sent)
+    assert "P7" not in text and "P599" not in text
+    counts = session.draft.audit.changes
+    assert counts.n == N - 1  # a total with the hidden person would tell their decision
+    assert session.draft.trade_off[0].n_rows == N - 1
+    assert "P7" in json.dumps(session.person(7))
+    assert session.person(id="P7") == session.person(7)
+
+
+def test_edits_are_recorded_with_their_author_in_the_saved_patch_and_report(tmp_path):
+    session = session_of()
+    session.preview({"age": "lock"})  # an edit that was seen before is recorded, too
+    session.edit(1, {"age": "lock"}, by="Ada <b>", note="no age")
+    saved, path = session.save_patch(), tmp_path / "patch.json"
+    path.write_text(saved["text"], "utf-8")
+    patch = commod.Patch.load(path, sha256=saved["sha256"])
+    assert [record.by for record in patch.history] == ["Ada <b>"]
+    report = session.save_report()["text"]
+    assert saved["sha256"] in report
+    assert "Ada &lt;b&gt;" in report and "Ada <b>" not in report
+
+
+def test_python_repeats_the_exploration():
+    session = session_of()
+    session.edit(1, {"age": 0.02}, by="Ada")
+    session.edit(2, {"town": "lock"})
+    names = {"model": ScoreColumn("score"), "X": X, "y": Y, "groups": GROUPS}
+    code = session.python()["text"].replace('update.to_patch().save("patch.json")', "")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(code.replace("print(update.status_)", ""), names)
+    assert names["update"].scorecard_ == session.update.scorecard_
+    assert [record.by for record in names["update"].edits_] == ["Ada", None]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        None,
+        {"target": "0.8"},
+        {"target": True},
+        {"direction": "up"},
+        {"constraints": "nothing"},
+        {"locked": "age"},
+        {"estimator": 1},
+    ],
+)
+def test_a_request_that_cannot_be_read_is_refused(request_):
+    session = session_of()
+    with pytest.raises(InputError):
+        session.fit(1, request_)
+    assert session.state(1)["job"] is None
+
+
+@pytest.mark.parametrize(
+    "edits", [None, [], {"no such line": 1}, {"age": float("inf")}, {"age": "x"}]
+)
+def test_an_edit_that_cannot_be_read_is_refused(edits):
+    session = session_of()
+    state = session.state()
+    with pytest.raises(InputError):
+        session.edit(1, edits)
+    assert session.state() == state
+
+
+def test_locks_that_no_update_could_have_are_refused_at_once():
+    session = session_of()
+    with pytest.raises(InputError, match="every column"):
+        session.edit(1, [{"age": "lock"}, {"town": "lock"}])
+    session.edit(1, {"age": "lock"})
+    with pytest.raises(InputError, match="every column"):
+        session.edit(2, {"town": "lock"})
+
+
+def test_other_updates_and_promises_are_refused():
+    with pytest.raises(InputTypeError, match="fitted ControlledDebiaser"):
+        session_of(ControlledDebiaser(ScoreColumn("score")))
+    with pytest.raises(InputError, match="rows"):
+        session_of(sensitive_features=GROUPS[:-1])
+
+
+# ---------------------------------------------------------------------------------------------
+# Fits
+
+
+class Unsendable(ScoreColumn):
+    """A base model that no other process can have."""
+
+    def __reduce__(self):
+        raise TypeError("stay here")
+
+
+def finished(session):
+    session._job.wait(120)
+    return session.state()
+
+
+@pytest.mark.slow
+def test_fits_run_in_another_process_can_be_stopped_and_keep_locks():
+    session = session_of()
+    try:
+        session.edit(1, {"age": 0.01})
+        session.refit(2)
+        with pytest.raises(InputError, match="running"):
+            session.fit(2, {})
+        assert finished(session)["job"]["error"] == ""
+        assert dict(session.update.scorecard_.rows())["age"] == 0.01
+        session.edit(3, {"town": "lock"})
+        session.fit(4, {"target": 7})
+        assert "target" in finished(session)["job"]["error"]
+        session.fit(4, {"target": 0.95, "direction": "gains_only"})
+        state = finished(session)
+        assert (state["job"]["state"], state["version"]) == ("done", 5)
+        assert (session.update.target_, session.update.n_losses_) == (0.95, 0)
+        assert state["request"]["locked"] == ["town"]
+        assert "town" not in session.update.scorecard_.columns_used
+        session.fit(5, {"target": 0.9})
+        session.stop()
+        state = finished(session)
+        assert (state["job"]["state"], state["version"]) == ("stopped", 5)
+    finally:
+        session.close()
+
+
+def test_a_model_that_cannot_be_sent_is_fitted_here():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        update = ControlledDebiaser(
+            Unsendable("score"), target=0.9, target_on="fit_rows", sparsity=0, borderline=0
+        ).fit(X, Y, sensitive_features=GROUPS)
+    worker = Worker(PeopleOfFit(**PEOPLE), update.estimator_)
+    task = "fit", ControlledDebiaser(**{**update.get_params(), "target": 0.95})
+    assert worker.run(task).target_ == 0.95
+    with pytest.raises(WorkerFailedError, match="target"):
+        worker.run(("fit", ControlledDebiaser(**{**update.get_params(), "target": 7})))
+    worker.stop()
+    assert issubclass(WorkerStoppedError, Exception)

@@ -1,0 +1,90 @@
+"""The Spark job of docs/more-than-one-machine.md runs on a cluster, and its report is verified."""
+
+import os
+import shutil
+
+import duckdb
+import pytest
+from benchmarks.cluster import measure_job, read_events
+
+from commod import Patch, verify_report
+
+N_ROWS = 100_000
+LOANS = f"""
+    SELECT id, region, income, debt, branch, (id * 48271) % 65537 / 65537 < score AS y, score
+    FROM (
+        SELECT *, 1 / (1 + exp(0.6 - income + 0.5 * debt - 0.9 * (region = 'east')::INT)) AS score
+        FROM (
+            SELECT i AS id, CASE WHEN i % 5 < 2 THEN 'west' ELSE 'east' END AS region,
+                   (i * 7919) % 1009 / 500 - 1 + 0.8 * (region = 'east')::INT AS income,
+                   (i * 104729) % 1013 / 500 - 1 AS debt,
+                   CASE WHEN (i * 31) % 7 < 3 THEN 'a' ELSE 'b' END AS branch
+            FROM range({N_ROWS}) AS numbers(i)))
+"""
+QUICK = [  # compiling takes longer than such a small table
+    ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1"),
+    ("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1"),
+    ("spark.sql.codegen.wholeStage", "false"),
+    ("spark.sql.adaptive.enabled", "false"),
+]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of the finished job, and what the job cost."""
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("Spark needs Java")
+    folder = tmp_path_factory.mktemp("cluster")
+    loans = f"SELECT * REPLACE (y::INT AS y) FROM ({LOANS})"
+    duckdb.sql(loans).write_parquet(str(folder / "loans.parquet"))
+    return folder, measure_job(folder / "loans.parquet", folder, QUICK)
+
+
+@pytest.mark.slow
+def test_the_report_of_the_job_belongs_to_its_patch(finished):
+    folder, figures = finished
+    assert verify_report(folder / "out" / "patch.json", folder / "out" / "report.html").passed
+    assert "Spark counted" in figures["output"]
+
+
+@pytest.mark.slow
+def test_spark_decides_as_the_patch_does_elsewhere(finished):
+    folder, _ = finished
+    patch = Patch.load(folder / "out" / "patch.json")
+    known = patch.apply(duckdb.read_parquet(str(folder / "loans.parquet")), score="score")
+    decided = duckdb.read_parquet(str(folder / "out" / "decided" / "*.parquet"))
+    pairs = known.set_alias("a").join(decided.set_alias("b"), "a.id = b.id")
+    query = "count(*), sum((a.commod_decision = b.commod_decision)::INT), sum(a.commod_changed)"
+    ((n, n_equal, n_changed),) = pairs.aggregate(query).fetchall()
+    assert n == n_equal == N_ROWS
+    assert 0 < n_changed < N_ROWS / 2
+
+
+@pytest.mark.slow
+def test_only_the_sample_comes_back(finished):
+    _, figures = finished
+    fetched = sorted(query["rows"] for query in figures["queries"])
+    assert fetched[-1] < N_ROWS / 3
+    assert fetched[-2] < 10_000  # all others are tables of counts
+    assert figures["rows_read"] <= 11 * N_ROWS
+
+
+def test_costs_are_sums_over_the_tasks_of_a_log():
+    task = {
+        "Input Metrics": {"Records Read": 10, "Bytes Read": 80},
+        "Shuffle Write Metrics": {"Shuffle Bytes Written": 5},
+        "Result Size": 3,
+        "Executor CPU Time": 7,
+    }
+    ended = {"Event": "SparkListenerTaskEnd", "Task Metrics": task}
+    other = {"Event": "SparkListenerStageCompleted"}
+    failed = {"Event": "SparkListenerTaskEnd"}
+    assert read_events([{"Event": "SparkListenerJobStart"}, ended, other, ended, failed]) == {
+        "jobs": 1,
+        "rows_read": 20,
+        "bytes_read": 160,
+        "shuffled": 10,
+        "results": 6,
+        "cpu": 14,
+    }

@@ -1,0 +1,118 @@
+"""Patches of edited updates: their decisions in every engine, and the history they carry."""
+
+import json
+import warnings
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from patches import check_rows, in_order, reference
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser, Patch, ScoreColumn
+from commod.datasets import make_biased
+from commod.edit import Cap, Merge, Round
+from commod.exceptions import InputError, TargetWarning
+from commod.patch.file import content_digest
+
+DATA = make_biased(500, n_categories=5, bias=1.5, random_state=3)
+GROUPS = {"sensitive_features": DATA.sensitive_features}
+CATEGORY = "c0" if "c0" in DATA.data else DATA.data.select_dtypes(exclude="number").columns[0]
+VALUES = sorted(DATA.data[CATEGORY].unique())[:2]
+EDITS = {
+    "whole numbers": Round(1),
+    "a dropped column": [{CATEGORY: "drop"}],
+    "a locked column": {"x0": "lock"},
+    "a merge and a cap": [Merge(CATEGORY, VALUES), Cap(-0.5, 0.5)],
+}
+
+
+@pytest.fixture(scope="module")
+def update():
+    model = LogisticRegression().fit(DATA.data[["x0", "x1"]], DATA.target)
+    scored = DATA.data.assign(score=model.predict_proba(DATA.data[["x0", "x1"]])[:, 1])
+    quick = {"sparsity": 0, "target_on": "fit_rows"}
+    update = ControlledDebiaser(ScoreColumn("score"), target=0.8, **quick)
+    return update.fit(scored, DATA.target, **GROUPS), scored
+
+
+def edit(update, scored, edits, **others):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TargetWarning)
+        return update.edit(edits, scored, DATA.target, **GROUPS, **others)
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_patch_decides_alike_in_every_engine(update, name):
+    update, scored = update
+    edited = edit(update, scored, EDITS[name])
+    patch = Patch.from_json(edited.to_patch().to_json())
+    table = pa.Table.from_pandas(scored.assign(id=np.arange(len(scored))), preserve_index=False)
+    expected = reference(patch.content, table)
+    assert (np.array(expected.decision) == edited.predict(scored)).all()
+    frame = patch.apply(table.to_pandas())
+    check_rows(patch.content, expected, in_order(pa.Table.from_pandas(frame, preserve_index=False)))
+    frame = patch.apply(pl.from_arrow(table))
+    check_rows(patch.content, expected, in_order(frame.to_arrow()))
+    connection = duckdb.connect()
+    connection.register("people", table)
+    found = connection.sql(patch.to_sql("duckdb", "people")).to_arrow_table()
+    check_rows(patch.content, expected, in_order(found))
+
+
+def test_a_patch_carries_its_history_and_undoes_it(update):
+    update, scored = update
+    first = edit(update, scored, Round(0.5), by="Ann", note="whole numbers")
+    second = edit(first, scored, {CATEGORY: "drop"}, offset="keep")
+    patch = Patch.from_json(second.to_patch().to_json())
+    assert patch.history == second.edits_
+    assert "by Ann: round all points to multiples of 0.5" in str(patch)
+    for back, earlier in ((patch.undo(), first), (patch.undo().undo(), update)):
+        own = earlier.to_patch().content
+        assert replace(back.content, created=own.created) == own
+    assert update.to_patch().diff(patch)[0].startswith(("Edits by hand", "Intercept", "Number"))
+    with pytest.raises(InputError, match="nothing to undo"):
+        update.to_patch().undo()
+
+
+def test_a_patch_without_edits_has_the_fields_it_always_had(update):
+    update, _ = update
+    known = "schema library created method base labels asked reached seen ratio left_out audit"
+    fields = [*known.split(), "versions", "score_edit", "calibration", "digest"]
+    assert list(json.loads(update.to_patch().to_json())) == fields
+
+
+def test_a_history_that_contradicts_itself_is_refused(update):
+    update, scored = update
+    content = edit(update, scored, Round(0.5)).to_patch().content
+    (step,) = content.history
+    figures = replace(step.record.before, fairness=0.99)
+    wrong = [
+        replace(step, record=replace(step.record, when="yesterday")),
+        replace(step, record=replace(step.record, before=figures)),
+        replace(step, record=replace(step.record, after=figures)),
+        replace(step, earlier=replace(step.earlier, base=replace(step.earlier.base, threshold=2))),
+    ]
+    for one in wrong:
+        with pytest.raises(InputError):
+            Patch(replace(content, history=(one,)))
+    data = json.loads(Patch(content).to_json())
+    data["history"][0]["record"]["edits"][0]["step"] = 0.25
+    with pytest.raises(InputError, match="digest"):
+        Patch.from_json(json.dumps(data))
+    assert content_digest(content) != content_digest(replace(content, history=()))
+
+
+def test_verification_reads_the_versions_before_edits(update):
+    update, scored = update
+    group = str(DATA.sensitive_features[0])
+    patch = edit(update, scored, Round(0.5), note=f"for group-{group}-people").to_patch()
+    assert patch.verify(scored, DATA.sensitive_features).problems == ()
+    named = DATA.sensitive_features.astype(str).astype(object)
+    named[named == group] = "Martians"
+    patch = edit(update, scored, Round(0.5), note="more for Martians").to_patch()
+    (problem,) = patch.verify(scored, named).problems
+    assert "Martians" in problem

@@ -1,0 +1,340 @@
+"""Edits by hand: what a user changes on a scorecard, and what comes back."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import commod
+from commod import COMMOD, ControlledDebiaser, ScoreColumn
+from commod.edit import Cap, EditRecord, Merge, Round
+from commod.exceptions import InputError, TargetWarning
+from commod.updates._cross_fit import outcome_at
+from commod.updates._exact_points import GivenPoints, exact_concepts, outcome_of_points
+from commod.updates._refit import refitted_points
+from commod.updates._search import changed_rows
+from quick_updates import quick_control
+
+TOWNS = ["Brest", "Lyon", "Nice", "Paris"]
+
+
+def make_people(n, seed):
+    rng = np.random.default_rng(seed)
+    group = rng.random(n) < 0.4
+    town = np.where(rng.random(n) < 0.7, np.where(group, "Nice", "Lyon"), rng.choice(TOWNS, n))
+    income = rng.normal(size=n) + group
+    score = 1 / (1 + np.exp(-(income * 0.3 - 1.2 * group + 0.5 * rng.normal(size=n))))
+    X = pd.DataFrame({"income": income, "town": town, "age": rng.integers(20, 60, n) * 1.0})
+    X.loc[rng.random(n) < 0.1, "income"] = np.nan
+    X["score"] = score
+    return X, rng.random(n) < score, group
+
+
+X, Y, GROUP = make_people(600, 0)
+GROUPS = {"sensitive_features": GROUP}
+
+
+@pytest.fixture(scope="module")
+def update():
+    return quick_control(ScoreColumn("score"), target=0.8).fit(X, Y, **GROUPS)
+
+
+@pytest.fixture(scope="module")
+def expecting():
+    """An update whose target is one for new people."""
+    quick = {"sparsity": 0, "borderline": 0, "n_concepts": 1}
+    return ControlledDebiaser(ScoreColumn("score"), target=0.9, **quick).fit(X, Y, **GROUPS)
+
+
+def edit(update, edits, **others):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TargetWarning)
+        return update.edit(edits, X, Y, **GROUPS, **others)
+
+
+def points_by_hand(card, person):
+    """Return r of one person from the printed terms of a scorecard."""
+    r = card.intercept
+    fills = {c.name: c.fill for c in card.encoding.columns if hasattr(c, "fill")}
+    for name, points in card.rows():
+        if name in fills:
+            value = person[name]
+            r += points * (fills[name] if np.isnan(value) else value)
+        elif name.endswith(" is missing"):
+            r += points * bool(pd.isna(person[name.removesuffix(" is missing")]))
+        else:
+            column, _, value = name.partition(" = ")
+            r += points * (person[column] == value)
+    return r
+
+
+def is_near_zero(r):
+    return np.abs(r) < 1e-9
+
+
+def check_decisions(edited):
+    r = np.array([points_by_hand(edited.scorecard_, row) for row in X.to_dict("records")])
+    base = X["score"].to_numpy() > 0.5
+    may_raise, may_lower = edited._may_move()
+    changed = (r < 0) & np.where(base, may_lower, may_raise)
+    decided = np.asarray(edited.predict(X), dtype=bool)
+    assert ((decided == (base ^ changed)) | is_near_zero(r)).all()
+    assert edited.change_rate_ == (decided != base).mean()
+
+
+TERMS = ["income", "income is missing", "age", *(f"town = {town}" for town in TOWNS)]
+POINTS = st.floats(-2, 2).map(lambda points: round(points, 3))
+EDITS = st.one_of(
+    st.dictionaries(st.sampled_from(TERMS), POINTS, min_size=1, max_size=4),
+    st.sampled_from(["town", "age", "income is missing"]).map(lambda name: {name: "drop"}),
+    st.just({"age": "lock"}),
+    st.builds(lambda most, name: Cap(-most, most, name), POINTS.map(abs), st.just("town")),
+    st.sampled_from([0.1, 0.25, 1.0]).map(Round),
+    st.lists(st.sampled_from(TOWNS), min_size=2, unique=True).map(lambda v: Merge("town", v)),
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(first=EDITS, second=EDITS, offset=st.sampled_from(["target", "keep"]))
+def test_an_edited_update_decides_as_its_lines_added_by_hand(update, first, second, offset):
+    is_locked = second != {"age": "lock"} and first == {"age": "lock"}
+    edits = [second, first] if is_locked else [first, second]
+    edited = edit(update, edits, offset=offset)
+    check_decisions(edited)
+    if isinstance(edits[1], dict):
+        after = dict(zip(edited.term_names_, edited.scorecard_.points.tolist(), strict=True))
+        stated = {name: p for name, p in edits[1].items() if isinstance(p, float)}
+        assert {name: after[name] for name in stated} == stated
+    if offset == "keep":
+        assert edited.scorecard_.intercept == update.scorecard_.intercept
+    assert edited.undo() is update
+
+
+def test_all_figures_are_those_of_the_edited_decisions(update):
+    edited = edit(update, Round(0.25), by="Ann", note="for the clerk")
+    rate = commod.metrics.p_rule(None, edited.predict(X), sensitive_features=GROUP, pos_label=True)
+    assert edited.fairness_ == pytest.approx(rate)
+    assert edited.reached_ and edited.fairness_ >= 0.8
+    (record,) = edited.edits_
+    assert (record.by, record.note, record.refit) == ("Ann", "for the clerk", False)
+    assert record.when.endswith("+00:00")
+    assert record.before.fairness == update.fairness_
+    assert record.after.n_losses == edited.n_losses_
+    assert EditRecord.from_dict(record.to_dict()) == record
+    assert "edited by hand once, the last time by Ann" in edited.status_
+    assert update.edits_ == ()
+
+
+def test_given_points_are_kept_bit_for_bit(update):
+    problem = update.edit_rows(X, Y, GROUP).problem
+    rng = np.random.default_rng(0)
+    for scale in (1e-6, 1.0, 1e6):
+        points = scale * rng.normal(size=(50, problem.encoding.n_terms))
+        concept = rng.integers(0, 3, points.shape[1])
+        for row in points:
+            concepts, card = exact_concepts(GivenPoints(row, 0.1), concept, 3, problem)
+            assert (card.points == row).all()
+            at_mean = card.intercept + row @ problem.moments[0]
+            assert concepts.intercept == pytest.approx(at_mean)
+
+
+def test_a_merge_takes_the_mean_of_people():
+    towns = X["town"].value_counts()
+    update = quick_control(ScoreColumn("score"), target=0.8).fit(X, Y, **GROUPS)
+    merged = edit(update, [{"town = Lyon": 1, "town = Nice": 3}, Merge("town", ["Lyon", "Nice"])])
+    after = dict(merged.scorecard_.rows())
+    mean = (towns["Lyon"] + 3 * towns["Nice"]) / (towns["Lyon"] + towns["Nice"])
+    assert after["town = Lyon"] == after["town = Nice"] == pytest.approx(mean)
+
+
+def test_pinned_and_edited_lines_keep_their_points_bit_for_bit(update):
+    terms = dict(update.scorecard_.rows())
+    pin = [name for name in terms if name.startswith("town")][:2]
+    refitted = edit(update, {"age": 0.0123}, pin=pin, refit=True)
+    after = dict(refitted.scorecard_.rows())
+    assert {name: after[name] for name in pin} == {name: terms[name] for name in pin}
+    assert after["age"] == 0.0123
+    only_edited = edit(update, {"age": 0.0123})
+    assert refitted.change_rate_ <= only_edited.change_rate_
+    assert refitted.reached_
+    check_decisions(refitted)
+
+
+def test_a_refit_beside_pins_needs_no_more_changes(update):
+    names = [name for name, _ in update.scorecard_.rows()]
+    refitted = edit(update, {}, pin=names[::2], refit=True)
+    assert refitted.change_rate_ <= update.change_rate_
+
+
+def test_a_refit_finds_fewer_changes_where_a_line_was_spoilt(update):
+    spoilt = edit(update, {"income": -2 * dict(update.scorecard_.rows())["income"]})
+    refitted = edit(spoilt, {}, pin=["town"], refit=True)
+    assert refitted.change_rate_ < spoilt.change_rate_
+
+
+@pytest.mark.parametrize("town", [0.0, 0.3, -0.6])
+def test_a_refit_of_one_term_is_as_good_as_a_grid(update, town):
+    problem = update.edit_rows(X, Y, GROUP).problem
+    names = np.array(problem.encoding.term_names)
+    points = np.where(names == "town = Lyon", town, update.scorecard_.points)
+
+    def n_changed(points):
+        outcome = outcome_of_points(problem, GivenPoints(points, 0.0), "tried")
+        outcome = outcome_at(problem, outcome, 0.8)
+        return outcome.violation > 0, changed_rows(problem, outcome).sum()
+
+    grid = [np.where(names == "income", income, points) for income in np.linspace(-1, 1, 201)]
+    fewest = min(map(n_changed, grid))
+    (refitted, *_) = refitted_points(problem, points, names != "income", 0.8)
+    assert (refitted == points)[names != "income"].all()
+    assert n_changed(refitted) <= (fewest[0], 1.1 * fewest[1])
+
+
+def test_undo_brings_the_earlier_update_back_bit_for_bit(update):
+    once = edit(update, Round(0.5))
+    twice = edit(once, {"town": "drop"})
+    stored = pickle.loads(pickle.dumps(twice))
+    assert stored.scorecard_ == twice.scorecard_
+    for back, earlier in ((stored.undo(), once), (stored.undo().undo(), update)):
+        assert back.scorecard_ == earlier.scorecard_
+        assert back.edits_ == earlier.edits_
+        assert (back.predict_proba(X) == earlier.predict_proba(X)).all()
+        assert back.to_patch().diff(earlier.to_patch()) == []
+    with pytest.raises(InputError, match="nothing to undo"):
+        update.undo()
+
+
+def test_a_new_fit_and_a_clone_have_no_history(update):
+    edited = edit(update, Round(0.5))
+    assert clone(edited).edits_ == ()
+    assert clone(edited).fit(X, Y, **GROUPS).edits_ == ()
+    edited.fit(X, Y, **GROUPS)
+    assert edited.edits_ == ()
+    assert edited.scorecard_ == update.scorecard_
+
+
+def test_a_locked_column_is_read_no_more(update):
+    edited = edit(update, {"age": "lock"}, refit=True)
+    assert edited.fitted_param("locked_features") == ["age"]
+    assert "age" not in edited.scorecard_.columns_used
+    garbage = X.assign(age=[object()] * len(X))
+    assert (edited.predict(garbage) == edited.predict(X)).all()
+    refitted = clone(edited).fit(X, Y, **GROUPS)
+    assert "age" not in refitted.scorecard_.columns_used
+
+
+def test_an_unreachable_target_says_so_with_the_limit():
+    update = quick_control(ScoreColumn("score"), target=0.8, max_changes=0.15).fit(X, Y, **GROUPS)
+    assert update.reached_
+    with pytest.warns(TargetWarning, match="cannot be reached on the fit rows with these points"):
+        edited = update.edit({"town": "drop", "income": "drop"}, X, Y, **GROUPS)
+    assert not edited.reached_
+    assert f"{edited.fairness_:.3f}" in edited.status_
+    assert "needs at least" in edited.status_
+    assert "no offset of the edited points" in edited.status_
+
+
+def test_without_points_nothing_changes(update):
+    edited = edit(update, Cap(0, 0))
+    assert edited.change_rate_ == 0
+    assert edited.scorecard_.intercept == 1
+    kept = edit(update, Cap(0, 0), offset="keep")
+    assert kept.scorecard_.intercept == update.scorecard_.intercept
+
+
+def test_on_the_fit_rows_new_people_lose_what_they_lost_before(expecting):
+    unchanged = edit(expecting, {})
+    assert unchanged.internal_target_ == expecting.internal_target_
+    assert unchanged.expected_fairness_ == pytest.approx(expecting.expected_fairness_, abs=0.02)
+    assert unchanged.change_rate_ == expecting.change_rate_
+    assert unchanged.reached_ == expecting.reached_
+    rounded = edit(expecting, Round(0.25))
+    assert rounded.fairness_ >= rounded.internal_target_
+    lost = expecting.internal_target_ - expecting.expected_fairness_
+    assert lost > 0
+    assert rounded.expected_fairness_ == pytest.approx(rounded.fairness_ - lost)
+
+
+def test_on_other_rows_folds_measure_what_the_cut_loses(expecting):
+    others, labels, group = make_people(600, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TargetWarning)
+        edited = expecting.edit({}, others, labels, sensitive_features=group)
+        kept = expecting.edit({}, others, labels, sensitive_features=group, offset="keep")
+    assert (edited.scorecard_.points == expecting.scorecard_.points).all()
+    assert "folds" in edited.status_
+    assert edited.reached_ == (edited.expected_fairness_ >= 0.9)
+    assert kept.expected_fairness_ == pytest.approx(kept.fairness_)
+
+
+def test_a_budget_is_kept():
+    few, groups = X[:300], {"sensitive_features": GROUP[:300]}
+    update = quick_control(ScoreColumn("score"), max_changes=0.05, direction="gains_only")
+    edited = update.fit(few, **groups).edit(Round(0.25), few, **groups)
+    assert edited.reached_
+    assert 0 < edited.change_rate_ <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("edits", "others", "message"),
+    [
+        ({"twon = Paris": 1}, {}, "Did you mean 'town = Paris'"),
+        ({"town": 1}, {}, "no term of the scorecard but a column"),
+        ({"age": "loose"}, {}, "expected a number of points, 'drop', 'lock'"),
+        ({"age": float("nan")}, {}, "expected a number between"),
+        ({"age": True}, {}, "expected a number of points"),
+        (Round(0), {}, "step must be above 0"),
+        (Cap(2, -2), {}, "low is above high"),
+        (Merge("town", ["Paris"]), {}, "has 1 term; expected two or more"),
+        (Merge("town", ["Paris", "Rome"]), {}, "names 'Rome'"),
+        ({"rent": "lock"}, {}, "is no column of the scorecard"),
+        ([{"age": "lock"}, {"age": 2}], {}, "then gives it points again"),
+        ("age", {}, "is no edit"),
+        ({"age": 1}, {"pin": ["town"]}, "but refit is False"),
+        ({"age": 1}, {"refit": True, "offset": "keep"}, "the offset must follow"),
+        ({}, {"refit": True, "pin": ["town", "age", "income"]}, "nothing to fit"),
+        ({}, {"refit": True, "pin": ["rent"]}, "pin names 'rent'"),
+        ({}, {"offset": "best"}, "offset"),
+        ({}, {"by": 1}, "must be text or None"),
+        ({"town": "lock", "age": "lock", "income": "lock"}, {}, "locks every column"),
+    ],
+)
+def test_a_wrong_edit_says_what_is_wrong(update, edits, others, message):
+    with pytest.raises(InputError, match=message):
+        update.edit(edits, X, Y, **GROUPS, **others)
+
+
+def test_updates_that_cannot_be_edited_say_so():
+    promised = quick_control(ScoreColumn("score"), target=0.6, confidence=0.9, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TargetWarning)
+        promised.fit(X, Y, **GROUPS)
+    with pytest.raises(InputError, match="would break the promise"):
+        promised.edit({}, X, Y, **GROUPS)
+    with pytest.raises(InputError, match="COMMOD cannot be edited by hand"):
+        COMMOD(ScoreColumn("score")).edit({}, X, Y)
+
+
+def test_an_audit_and_its_report_tell_the_edits(update, tmp_path):
+    edited = edit(update, {"town = Paris": 0.5}, by="<b>Ann</b>", note="asked by the branch")
+    base = X["score"].to_numpy() > 0.5
+    people = {"y_true": Y, **GROUPS, "X": X[["town"]]}
+    audits = [
+        commod.audit(base, one.predict(X), **people, explanation=commod.explain(one, X))
+        for one in (update, edited)
+    ]
+    assert "edits" not in audits[0].to_dict()
+    assert audits[1].edits == edited.edits_
+    assert commod.Audit.from_json(audits[1].to_json()).edits == edited.edits_
+    for name in ("report.html", "report.md"):
+        commod.report(audits[1], tmp_path / name)
+        text = (tmp_path / name).read_text()
+        assert "changed by hand after the fit" in text
+        assert "set town = Paris to +0.5" in text.replace("\\", "")
+        assert "asked by the branch" in text
+        assert "<b>Ann" not in text

@@ -1,0 +1,227 @@
+"""`fit_frame` on tables that try to mislead it: a right result, or an error that says why."""
+
+import warnings
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from tests.updates.test_fit_frame import FEATURES, people
+
+from commod import ControlledDebiaser, ScoreColumn
+from commod.constraints import DemographicParity
+from commod.exceptions import CommodError, InputError, InputTypeError, TargetWarning
+from commod.metrics import p_rule
+from commod.updates import _sample
+from commod.updates._frames import columns
+from commod.updates._frames import sample as frame_sample
+from commod.updates._frames.columns import open_frame
+from commod.updates._frames.rescans import check_same_people
+from commod.updates._frames.scored import with_scores
+
+TABLE = people(3000)
+ENGINES = {
+    "duckdb": lambda frame: duckdb.connect().from_arrow(arrow(frame)),
+    "polars": lambda frame: pl.from_pandas(frame).lazy(),
+    "pyarrow": lambda frame: arrow(frame),
+    "pandas": lambda frame: frame,
+}
+
+
+def arrow(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_samples():
+    """Let a table of 3,000 rows be sampled, as one of a million is."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_sample, "MIN_ROWS", 700)
+        patched.setattr(_sample, "MIN_CHANGED_ROWS", 70)
+        patched.setattr(frame_sample, "MIN_CELL_ROWS", 150)
+        yield
+
+
+def fit(frame, columns=None, **params):
+    asked = {"target": 0.8, "target_on": "fit_rows", "direction": "gains_only", **params}
+    named = {"sensitive_features": "g", "y_true": "y", "features": FEATURES, "key": "id"}
+    update = ControlledDebiaser(ScoreColumn("f"), **asked)
+    return update.fit_frame(frame, **{**named, **(columns or {})})
+
+
+def query(sql):
+    """Return a query on the table in a database of its own."""
+    connection = duckdb.connect()
+    connection.register("people", arrow(TABLE))
+    return connection.sql(sql)
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows that differ from query to query
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM people WHERE random() < 0.9",
+        "SELECT * REPLACE (CAST(random() < 0.5 AS INT) AS y) FROM people",
+        "SELECT * REPLACE (random() + 0.5 AS w) FROM people",
+    ],
+)
+def test_rows_that_differ_between_queries_are_noticed(sql):
+    weight = {"sample_weight": "w"} if "AS w" in sql else {}
+    with pytest.raises(InputError, match="differ between two queries") as refused:
+        fit(query(sql), weight)
+    assert refused.value.parameter == "frame"
+
+
+def test_a_table_that_comes_whole_is_compared_with_its_count():
+    with pytest.raises(InputError, match="differ between two queries"):
+        fit(query("SELECT * FROM people WHERE random() < 0.9"), sample="all")
+
+
+def test_weights_may_differ_in_their_last_digits():
+    lines = np.array([0, 1])
+    sums = np.array([1e6, 1.0])
+    check_same_people((lines, sums), (lines, sums * (1 + 1e-12)), tolerance=1e-6)
+    with pytest.raises(InputError):
+        check_same_people((lines, sums), (lines, sums + np.arange(2)), tolerance=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------
+# Keys, weights and scores
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_missing_text_key_is_counted(engine):
+    table = TABLE.assign(id=TABLE["id"].astype(str))
+    table.loc[:2, "id"] = None
+    with pytest.raises(InputError, match="key: column 'id' is missing in 3 rows"):
+        fit(ENGINES[engine](table))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_key_beyond_64_bits_is_refused(engine):
+    table = TABLE.assign(id=np.uint64(2**64 - 1) - TABLE["id"].to_numpy().astype(np.uint64))
+    with pytest.raises(InputError, match="Cast the column to text") as refused:
+        fit(ENGINES[engine](table))
+    assert refused.value.parameter == "key"
+
+
+def test_an_unsigned_key_within_the_range_draws_the_same_sample():
+    signed, unsigned = (
+        fit(pl.from_pandas(TABLE.assign(id=TABLE["id"].astype(kind))).lazy())
+        for kind in ("int64", "uint64")
+    )
+    assert (signed.scorecard_.points == unsigned.scorecard_.points).all()
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-300])
+def test_weights_whose_squares_overflow_are_refused(factor):
+    table = arrow(TABLE.assign(w=TABLE["w"] * factor))
+    with pytest.raises(InputError, match="Divide the weights by their mean") as refused:
+        fit(table, {"sample_weight": "w"})
+    assert refused.value.parameter == "sample_weight"
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-300])
+def test_huge_and_tiny_weights_are_as_even_as_others(factor):
+    cell, weight = np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 3.0, 1.0])
+    assert _sample.weight_evenness(cell, factor * weight) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("value", [np.nan, 1.5, np.inf])
+def test_pandas_frames_count_invalid_scores(value):
+    table = TABLE.copy()
+    table.loc[3, "f"] = value
+    with pytest.raises(CommodError, match="in 1 of 3,000 rows"):
+        fit(table)
+
+
+def test_pandas_frames_give_the_figures_of_all_rows():
+    table = TABLE.set_index(np.arange(len(TABLE))[::-1])
+    update = fit(table)
+    after = update.predict(table[[*FEATURES, "f"]])
+    assert update.n_search_rows_ < len(table)
+    assert update.change_rate_ == (after != (table["f"] > 0.5)).mean()
+    value = p_rule(None, after, sensitive_features=table["g"])
+    assert update.fairness_ == pytest.approx(value, abs=1e-12)
+
+
+def test_a_column_of_mixed_values_is_refused():
+    mixed = [1 if i % 2 else "one" for i in range(len(TABLE))]
+    with pytest.raises(InputTypeError, match="values of one type"):
+        fit(TABLE.assign(size=pd.Series(mixed, dtype=object)))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("a.size", "a dot or a backtick"), ("SIZE", "'size' and 'SIZE' apart")]
+)
+def test_spark_names_that_it_cannot_find_are_refused(spark, name, message):
+    table = arrow(TABLE.head(5).assign(**{name: 1.0}))
+    features = [*FEATURES, name] if "." in name else FEATURES
+    with pytest.raises(InputError, match=message) as refused:
+        fit(spark.createDataFrame(table), {"features": features})
+    assert refused.value.parameter == "frame"
+
+
+# ---------------------------------------------------------------------------------------------
+# Requests
+
+
+def test_a_condition_belongs_to_the_features_at_any_size():
+    stated = DemographicParity(ratio=0.8).within("branch")
+    with pytest.raises(InputError, match="not among the features") as refused:
+        fit(arrow(TABLE), {"features": ["size", "skill"]}, constraints=stated, target=None)
+    assert refused.value.parameter == "features"
+
+
+@pytest.mark.parametrize("n_rows", [400, 3000])
+def test_a_missed_promise_warns_once(n_rows):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        update = fit(arrow(TABLE.head(n_rows)), confidence=0.9, max_changes=0.01, sparsity=0)
+    assert update.promised_ is False
+    about_target = [one for one in caught if issubclass(one.category, TargetWarning)]
+    assert len(about_target) == 1
+    assert about_target[0].filename == __file__
+
+
+def test_accuracy_weight_acts_on_the_direction():
+    """The search weighs errors. The offset does not need to: changes are nested in it."""
+    plain, weighted = (
+        fit(arrow(TABLE), accuracy_weight=weight, sparsity=0, borderline=0) for weight in (0.0, 1.0)
+    )
+    assert weighted.accuracy_ > plain.accuracy_
+    assert weighted.fairness_ >= 0.8
+
+
+def test_columns_of_hive_partitions_are_read(tmp_path):
+    for group, rows in TABLE.groupby("g"):
+        folder = tmp_path / f"g={group}"
+        folder.mkdir()
+        rows.drop(columns="g").to_parquet(folder / "rows.parquet")
+    known, update = fit(arrow(TABLE)), fit(tmp_path)
+    assert (update.scorecard_.points == known.scorecard_.points).all()
+    assert update.fairness_ == known.fairness_
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_values_in_the_names_of_folders_are_text(engine, tmp_path, monkeypatch):
+    """A region 01 is not the number 1, whatever reads the folder; so it is for a base model."""
+    for region in ("01", "2"):
+        folder = tmp_path / "it's" / "year=2026" / f"region={region}"
+        folder.mkdir(parents=True)
+        pd.DataFrame({"x": [1.0, 2.0]}).to_parquet(folder / "rows.parquet")
+    monkeypatch.setattr(columns, "find_spec", lambda name: name == engine or None)
+    frame = open_frame(tmp_path / "it's").select("region", "year", "x").collect()
+    assert frame["year"].to_list() == ["2026"] * 4
+    assert sorted(frame["region"].to_list()) == ["01", "01", "2", "2"]
+    shares = with_scores(
+        tmp_path / "it's", lambda X: X["region"].str.len() / 4, ["region"], keep=["region"]
+    )
+    with shares as scored:
+        scores = open_frame(scored.frame).select(scored.column).collect()[scored.column]
+        assert sorted(scores.to_list()) == [0.25, 0.25, 0.5, 0.5]

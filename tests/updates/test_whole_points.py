@@ -1,0 +1,263 @@
+"""Whole-number scorecards: few lines, few changes, and decisions that a person can add up."""
+
+import itertools
+import math
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from commod import ControlledDebiaser, Patch, ScoreColumn, frontier
+from commod._data.encoding import BinTerms
+from commod._solvers.search import integers
+from commod.datasets import make_biased
+from commod.exceptions import InputError
+from quick_updates import quick_control
+
+MAX_LINES = 6
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased(500, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return LogisticRegression().fit(data.data, data.target)
+
+
+def fit(update, data):
+    return update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+
+
+@pytest.fixture(scope="module")
+def update(model, data):
+    settings = {"target_on": "fit_rows", "points": "integers", "max_lines": MAX_LINES}
+    return fit(ControlledDebiaser(model, target=0.8, **settings), data)
+
+
+def points_by_hand(card, frame):
+    """Return the total of the points of each row, read off the table as a clerk reads it."""
+    total = np.zeros(len(frame), dtype=int)
+    first = 0
+    for column in card.encoding.columns:
+        points = card.points[first : first + column.n_terms]
+        first += column.n_terms
+        assert isinstance(column, BinTerms)
+        edges = [-math.inf, *column.edges, math.inf]
+        for low, high, own in zip(edges, edges[1:], points, strict=False):
+            values = frame[column.name].to_numpy()
+            total[(values >= low) & (values < high)] += int(own)
+    return total
+
+
+# -- the form ----------------------------------------------------------------------------------
+
+
+def test_points_are_few_small_whole_numbers(update):
+    card = update.scorecard_
+    assert update.reached_
+    assert 1 <= card.n_terms_used <= MAX_LINES
+    assert np.array_equal(card.points, np.rint(card.points))
+    assert np.abs(card.points).max() <= integers.MAX_POINTS
+    assert (card.intercept - 0.5).is_integer()
+    for column in card.encoding.columns:  # bins in a row with equal points are one line
+        own = card.points[np.array(card.encoding.term_columns) == column.name]
+        assert len(own) <= 2 or (np.diff(own) != 0).all()
+
+
+def test_the_table_shows_whole_numbers_and_the_sum_that_changes_a_decision(update):
+    title, *lines = repr(update.scorecard_).split("\n")
+    total = math.floor(-update.scorecard_.intercept)
+    assert title.endswith(f"(a decision changes where the points add up to {total} or less)")
+    shown = [line.rsplit(maxsplit=1)[1] for line in lines[: update.scorecard_.n_terms_used]]
+    assert shown == [f"{points:+.0f}" for _, points in update.scorecard_.rows()]
+
+
+def test_decisions_are_those_of_a_sum_by_hand_in_every_engine(update, model, tmp_path):
+    people = make_biased(500, random_state=1).data
+    base = model.predict(people)
+    total = points_by_hand(update.scorecard_, people)
+    gate = base == 0 if update.direction_ == "gains_only" else np.ones(len(base), dtype=bool)
+    expected = base ^ ((total < -update.scorecard_.intercept) & gate)
+    assert (expected != base).any()
+    assert np.array_equal(update.predict(people), expected)
+    patch = update.to_patch()
+    patch.save(tmp_path / "patch.json")
+    patch = Patch.load(tmp_path / "patch.json")
+    assert patch.content.asked.points == "integers"
+    assert "points in whole numbers" in str(patch)
+    table = people.assign(score=model.predict_proba(people)[:, 1])
+    for frame in (table, pl.from_pandas(table)):
+        decided = patch.apply(frame)["commod_decision"]
+        assert np.array_equal(decided.to_numpy(), expected)
+    with duckdb.connect() as connection:
+        connection.register("people", table)
+        decided = connection.sql(patch.to_sql("duckdb", "people")).df()["commod_decision"]
+    assert np.array_equal(decided.to_numpy(), expected)
+
+
+def test_a_patch_with_free_points_does_not_mention_them(model, data):
+    patch = fit(quick_control(model, target=0.8), data).to_patch()
+    assert '"points":"integers"' not in patch.to_json().replace(" ", "")
+
+
+# -- the fewest changes ------------------------------------------------------------------------
+
+
+def fewest_by_brute_force(codes, base, group, target, most):
+    """Return the fewest changes of all points from −most to most of two columns of 3 categories."""
+    values = np.array(list(itertools.product(range(-most, most + 1), repeat=3)))
+    totals = (values[:, None, :, None] + values[None, :, None, :]).reshape(-1, 9)
+    thresholds = range(-2 * most, 2 * most)
+    changed_cells = np.unique(np.concatenate([totals > k for k in thresholds]), axis=0)
+    cell = 3 * codes[:, 0] + codes[:, 1]
+    best = np.inf
+    for changed, gate in itertools.product(changed_cells[:, cell], (base | True, base, ~base)):
+        decided = base ^ (changed & gate)
+        rates = [decided[group == g].mean() for g in (0, 1)]
+        if min(rates) >= target * max(rates) > 0:
+            best = min(best, int((decided != base).sum()))
+    return best
+
+
+def test_changes_are_near_the_fewest_of_all_small_scorecards(monkeypatch):
+    monkeypatch.setattr(integers, "MAX_POINTS", 2)
+    found, fewest = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        group = rng.integers(0, 2, 300)
+        moved = group[:, None] * (rng.random((300, 2)) < 0.6)
+        codes = np.clip(rng.integers(0, 3, (300, 2)) + moved, 0, 2)
+        scores = np.clip(rng.normal(0.6 - 0.2 * group, 0.2), 0.01, 0.99)
+        X = pd.DataFrame(codes.astype(str), columns=["a", "b"]).assign(score=scores)
+        settings = {"points": "integers", "locked_features": ["score"], "min_category_size": 1}
+        update = quick_control(ScoreColumn("score"), target=0.8, **settings)
+        update.fit(X, sensitive_features=group)
+        assert update.reached_
+        found.append(round(update.change_rate_ * len(X)))
+        fewest.append(fewest_by_brute_force(codes, scores > 0.5, group, 0.8, 2))
+    assert all(ours >= best for ours, best in zip(found, fewest, strict=True))
+    assert sum(found) <= 1.1 * sum(fewest)
+
+
+def test_the_price_compares_changes_with_those_of_free_points(update, model, data):
+    settings = {"target_on": "fit_rows", "max_lines": update.scorecard_.n_terms_used}
+    free = fit(
+        ControlledDebiaser(
+            model, target=0.8, direction=update.direction_, borderline=0, **settings
+        ),
+        data,
+    )
+    assert free.scorecard_.n_terms_used <= settings["max_lines"]
+    assert np.isnan(free.points_price_)
+    assert update.points_price_ == pytest.approx(update.change_rate_ / free.change_rate_, rel=0.15)
+    assert f"need {update.points_price_:.2f} times the changes of free points" in update.status_
+
+
+@pytest.mark.parametrize("max_lines", [1, 3])
+def test_max_lines_limits_free_points_too(model, data, max_lines):
+    short = fit(ControlledDebiaser(model, target=0.7, max_lines=max_lines), data)
+    assert short.scorecard_.n_terms_used <= max_lines
+
+
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_new_people_are_nearer_to_a_target_that_is_meant_for_them(model):
+    new = make_biased(20_000, random_state=100)
+    group = np.asarray(new.sensitive_features)
+    reached = {"new_rows": [], "fit_rows": []}
+    for seed, target_on in itertools.product(range(1, 3), reached):
+        settings = {"points": "integers", "max_lines": 4, "target_on": target_on}
+        update = quick_control(model, target=0.8, **settings)
+        decided = fit(update, make_biased(400, random_state=seed)).predict(new.data)
+        rates = [decided[group == g].mean() for g in np.unique(group)]
+        reached[target_on].append(min(rates) / max(rates))
+    assert np.mean(reached["new_rows"]) > np.mean(reached["fit_rows"])
+    assert np.mean(reached["new_rows"]) == pytest.approx(0.8, abs=0.08)
+
+
+# -- other requests ----------------------------------------------------------------------------
+
+
+def test_monotone_locked_and_gains_only_are_kept(model, data):
+    names = list(data.data.columns)
+    update = fit(
+        quick_control(
+            model,
+            target=0.75,
+            points="integers",
+            direction="gains_only",
+            monotone={names[0]: 1},
+            locked_features=[names[2]],
+        ),
+        data,
+    )
+    card = update.scorecard_
+    own = card.points[np.array(card.encoding.term_columns) == names[0]]
+    assert own.any()
+    assert (np.diff(own) >= 0).all()
+    assert names[2] not in card.columns_used
+    assert update.n_losses_ == 0 < update.n_gains_
+    # columns in bins are monotone here, so an edit must read them as the fit did
+    rows = {"X": data.data, "y": data.target, "sensitive_features": data.sensitive_features}
+    edited = update.edit({names[0]: "lock"}, **rows)
+    assert names[0] not in edited.scorecard_.columns_used
+    assert update.edit({}, **rows).scorecard_.rows() == card.rows()
+
+
+def test_caps_and_budgets_are_kept(model, data):
+    budget = fit(quick_control(model, max_changes=0.03, points="integers"), data)
+    assert 0 < budget.change_rate_ <= 0.03
+    assert budget.fairness_ > budget.base_fairness_
+    assert budget.scorecard_.is_whole
+
+
+def test_weights_count(model, data):
+    weight = 1.0 + (np.asarray(data.target) == 1)
+    update = quick_control(model, target=0.8, points="integers")
+    update.fit(
+        data.data, data.target, sensitive_features=data.sensitive_features, sample_weight=weight
+    )
+    decided, group = update.predict(data.data), np.asarray(data.sensitive_features)
+    rates = [np.average(decided[group == g], weights=weight[group == g]) for g in np.unique(group)]
+    assert min(rates) / max(rates) >= 0.8 - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("settings", "parameter"),
+    [
+        ({"numeric": "unit"}, "numeric"),
+        ({"score_edit": "all"}, "score_edit"),
+        ({"confidence": 0.9, "target": 0.8}, "confidence"),
+        ({"max_lines": 0}, "max_lines"),
+        ({"points": "whole"}, "points"),
+    ],
+)
+def test_what_whole_numbers_cannot_serve_is_refused(model, data, settings, parameter):
+    with pytest.raises(InputError) as error:
+        fit(ControlledDebiaser(model, **{"points": "integers", **settings}), data)
+    assert error.value.parameter == parameter
+
+
+def test_a_frontier_is_refused_with_a_way_out(model, data):
+    update = ControlledDebiaser(model, points="integers")
+    with pytest.raises(InputError, match="Use points='free' here"):
+        frontier(update, data.data, data.target, sensitive_features=data.sensitive_features)
+
+
+def test_an_edit_keeps_whole_numbers_and_a_refit_is_refused(update, data):
+    rows = {"X": data.data, "y": data.target, "sensitive_features": data.sensitive_features}
+    name, points = update.scorecard_.rows()[0]
+    edited = update.edit({name: points - 1}, **rows)
+    assert edited.scorecard_.is_whole
+    assert dict(edited.scorecard_.rows())[name] == points - 1
+    # concepts may need halves, which must not be shown as whole numbers
+    for concept, weight in enumerate(edited.scorecard_.contributions):
+        shown = {f"{value:+.4f}" for _, value in edited.scorecard_.rows(concept) if value % 1}
+        assert all(one in repr(edited.scorecard_) for one in shown if weight)
+    with pytest.raises(InputError, match="refit=True returns free points"):
+        update.edit({name: points - 1}, **rows, refit=True)
