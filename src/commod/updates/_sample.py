@@ -19,6 +19,7 @@ from commod.updates._problem import FitProblem
 from commod.updates._search_task import acting_rows, begin_at, search_task, worth_changing
 
 Floats = NDArray[np.float64]
+Numbers = NDArray[np.floating | np.integer]
 Mask = NDArray[np.bool_]
 
 MIN_ROWS = 12_000  # in a sample
@@ -144,7 +145,7 @@ def weight_evenness(cell: NDArray[np.intp], weight: Floats) -> float:
     return evenness_of(n_rows, totals, squares)
 
 
-def evenness_of(n_rows: Floats, totals: Floats, squares: Floats) -> float:
+def evenness_of(n_rows: Numbers, totals: Numbers, squares: Numbers) -> float:
     """Return the evenness of weights from their number, sum and sum of squares in each cell."""
     counted = n_rows > 0
     shares = totals[counted] ** 2 / (n_rows * squares)[counted]
