@@ -6,7 +6,7 @@ ifneq ($(wildcard ../shared/data/law_school.csv),)
 export COMMOD_DATA_HOME ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test test-fast test-lowest lint format types contracts check figures paper paper-quick bench bench-quick clean
+.PHONY: help setup demo test test-fast test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,33 @@ test-fast: .venv/develop ## tests without Spark, PostgreSQL, browser, estimator 
 test-lowest: .venv-lowest/develop ## the fast tests with the lowest versions that pyproject.toml allows
 	.venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" -o filterwarnings=default tests
 
+# The package as users get it: a wheel, in an environment that has nothing else.
+PYENV_VERSIONS := $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions
+find-python = $(firstword $(wildcard $(PYENV_VERSIONS)/3.$(1).*/bin/python) $(shell command -v python3.$(1)))
+
+dist/built: .venv/develop pyproject.toml README.md $(shell find src -type f -not -name '*.pyc')
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
+	@touch $@
+
+package: dist/built ## sdist and wheel, checked; the wheel alone runs the demo in an empty environment
+	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd .venv-wheel && bin/python -m pip check && bin/commod demo
+
+.venv-3.%/develop: dist/built constraints.txt
+	$(call find-python,$*) -m venv .venv-3.$*
+	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[test]"
+	@touch $@
+
+.PRECIOUS: .venv-3.%/develop
+
+test-3.%: dist/built ## the fast tests of the wheel on another Python, e.g. test-3.13
+	@if [ -z "$(call find-python,$*)" ]; then echo "Python 3.$* is not on this machine: its tests are skipped."; \
+	else $(MAKE) .venv-3.$*/develop && \
+	.venv-3.$*/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow" tests; fi
+
 lint: .venv/develop ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -57,7 +84,7 @@ types: .venv/develop ## mypy --strict
 contracts: .venv/develop ## data goes one way through the house
 	$(BIN)/lint-imports
 
-check: lint types contracts test paper-quick bench-quick ## what CI runs
+check: lint types contracts test paper-quick bench-quick package test-3.12 test-3.13 ## what CI runs
 	-$(MAKE) test-lowest  # reported, not required, until one whole run has passed
 
 figures: .venv/develop ## measure every promised figure of quality beside its bar (about an hour)
@@ -76,4 +103,4 @@ bench-quick: .venv/develop ## the same, tiny: shows that every benchmark runs (m
 	$(BIN)/python -m benchmarks.bench --quick
 
 clean: ## remove what the targets above made
-	rm -rf .venv .venv-* commod-demo benchmarks/results experiments/.cache experiments/results/quick .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* dist commod-demo benchmarks/results experiments/.cache experiments/results/quick .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from commod._io.optional import why_no_jax
 from commod.exceptions import InputError
 from commod.rivals.adversarial_debiasing import AdversarialDebiasing
 from commod.rivals.base import Rival
@@ -31,6 +32,8 @@ from commod.rivals.wasserstein_post_processing import WassersteinPostProcessing
 from commod.updates.base import BaseUpdate
 from commod.updates.commod import COMMOD
 from commod.updates.controlled import ControlledDebiaser
+
+TRAINED = (COMMOD, AdversarialDebiasing, FRAPPE, RNF)  # with JAX
 
 
 class Lineup(dict[str, BaseUpdate]):
@@ -148,6 +151,8 @@ def _reason_against(update: BaseUpdate) -> str | None:
     """Return why a method does not fit its base model or constraint; None where it does."""
     if isinstance(update, ThresholdOptimizer) and find_spec("fairlearn") is None:
         return "ThresholdOptimizer needs Fairlearn: pip install fairlearn."
+    if isinstance(update, TRAINED) and (reason := why_no_jax(type(update).__name__)):
+        return reason
     if not isinstance(update, Rival):
         return None
     try:

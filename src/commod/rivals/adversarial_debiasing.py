@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_choice
+from commod._io.optional import require_jax
 from commod._solvers.problem import DebiasingProblem, DebiasingSchedule, TrainedLayers, standardise
 from commod.metrics._constraint import Constraint
 from commod.rivals._new_model import NewModelRival
@@ -184,6 +185,7 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
     # -- learning -------------------------------------------------------------------------------
 
     def _train(self, models: Sequence[Self], table: TrainingTable) -> TrainedLayers:
+        require_jax("AdversarialDebiasing")
         from commod.rivals._solvers import debiasing  # the first fit loads JAX, not the import
 
         strengths = np.array([model.strength for model in models], dtype=np.float32)

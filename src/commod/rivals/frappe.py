@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 from commod._data.columns import Column
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_choice
+from commod._io.optional import require_jax
 from commod._solvers.concepts import Concepts
 from commod._solvers.problem import (
     AdditivePenalties,
@@ -223,6 +224,7 @@ class FRAPPE(TrainedRival):
     # -- learning -------------------------------------------------------------------------------
 
     def _train(self, models: Sequence[Self], table: TrainingTable) -> Any:
+        require_jax("FRAPPE")
         from commod.rivals._solvers import frappe  # the first fit loads JAX, not the import
 
         problem = _problem(table, self._constraint, float(self.kernel_length))

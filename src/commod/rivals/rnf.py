@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 from commod._data.disclosure import MIN_CATEGORY_SIZE
 from commod._data.parameters import check_choice, check_number_parameter
+from commod._io.optional import require_jax
 from commod._solvers.problem import (
     MAX_MARGIN,
     HeadProblem,
@@ -241,6 +242,7 @@ class RNF(NewModelRival, TrainedRival):
 
     def _train(self, models: Sequence[Self], table: TrainingTable) -> TrainedLayers:
         """Train what all strengths share, the networks, then the heads of all of them."""
+        require_jax("RNF")
         from commod.rivals._solvers import rnf  # the first fit loads JAX, not the import
 
         seed = int(draw_seeds(models[:1])[0])

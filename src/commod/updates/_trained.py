@@ -13,6 +13,7 @@ from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from commod._data.encoding import Encoding, TermTable
+from commod._io.optional import require_jax
 from commod._solvers.concepts import Concepts, tidy_concepts
 from commod._solvers.problem import (
     RatioPenalties,
@@ -128,6 +129,7 @@ def train_ratios(
     models: Sequence[Any], problem: RatioProblem, schedule: RatioSchedule
 ) -> TrainedConcepts | TrainedLayers:
     """Return the ratios of all models, trained in one computation, each with its own lambdas."""
+    require_jax("COMMOD")
     from commod._solvers.training import adversarial  # JAX is loaded by the first fit, never before
 
     penalties = RatioPenalties(
