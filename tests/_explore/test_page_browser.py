@@ -130,7 +130,7 @@ def test_a_user_edits_undoes_and_redoes_with_the_keyboard_alone(visit, expect):
     slider = tab.get_by_label("Move the points of age")
     slider.focus()
     tab.keyboard.press("Home")  # one step: a slow machine makes several edits of many
-    expect(present(tab)).to_contain_text("set age to")
+    expect(present(tab)).to_contain_text("set the points of age to")
     expect(start).not_to_have_text(first)
     edited = start.text_content()
     assert slider.evaluate("(e) => document.activeElement === e")  # the focus stays
@@ -158,7 +158,7 @@ def test_a_typed_number_acts_and_two_tabs_show_the_same(visit, expect):
     number, other = (tab.get_by_label("Points of age", exact=True) for tab in (one, two))
     number.fill("0.0123")
     number.press("Tab")
-    expect(one.locator("#message")).to_contain_text("Edited: set age to")
+    expect(one.locator("#message")).to_contain_text("Edited: set the points of age to")
     expect(other).to_have_value("0.0123")
     two.close()  # killed
     press(one, "Undo")
@@ -196,6 +196,6 @@ def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect):
     expect(tab.locator("#error")).to_contain_text("rows must be positions")
     before = lead(tab)
     tab.get_by_role("button", name="Search for this update").click()
-    tab.get_by_role("button", name="Stop the fit").click()
+    tab.get_by_role("button", name="Stop the search").click()
     expect(tab.locator("#message")).to_contain_text("stopped")
     assert lead(tab) == before

@@ -13,10 +13,21 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from engines import (
+    ONNX_FRAMES,
+    Case,
+    check_engine,
+    check_onnx,
+    every_engine,
+    in_duckdb,
+    in_duckdb_sql,
+    in_pandas,
+    in_polars,
+    onnxruntime,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patches import (
@@ -31,7 +42,6 @@ from patches import (
     in_order,
     margin,
     number,
-    reference,
 )
 
 from commod._data.columns import Column, read_columns
@@ -44,11 +54,6 @@ from commod.scorecard import (
     edited_scores,
     margins,
 )
-
-try:
-    import onnxruntime
-except ImportError:
-    onnxruntime = None
 
 # PySpark leaves its sockets to the garbage collector, which comes when it likes
 pytestmark = [
@@ -172,112 +177,6 @@ def small_case(name):
     return Case(content, small_table(np.random.default_rng(1)))
 
 
-class Case:
-    """A patch, a table, and what should become of it."""
-
-    def __init__(self, content, table):
-        self.content, self.table = content, table
-        self.patch = Patch(content)
-        self.expected = reference(content, table)
-
-
-# ---------------------------------------------------------------------------------------------
-# Engines: a patch and an arrow table in, an arrow table with the four columns out
-
-
-def in_pandas(patch, table, request):
-    return pa.Table.from_pandas(patch.apply(table.to_pandas()))
-
-
-def in_polars(patch, table, request):
-    return patch.apply(pl.from_arrow(table)).to_arrow()
-
-
-def in_lazy_polars(patch, table, request):
-    return patch.apply(pl.from_arrow(table).lazy()).collect().to_arrow()
-
-
-def in_pyarrow(patch, table, request):
-    return patch.apply(table)
-
-
-def in_duckdb(patch, table, request):
-    with duckdb.connect() as connection:
-        return patch.apply(connection.from_arrow(table)).to_arrow_table()
-
-
-def in_duckdb_sql(patch, table, request):
-    with duckdb.connect() as connection:
-        connection.register("people", table)
-        return connection.sql(patch.to_sql("duckdb", "people")).to_arrow_table()
-
-
-def in_spark(patch, table, request):
-    return patch.apply(_spark_frame(table, request)).toArrow()
-
-
-def in_spark_sql(patch, table, request):
-    _spark_frame(table, request).createOrReplaceTempView("people")
-    session = request.getfixturevalue("spark")
-    return session.sql(patch.to_sql("spark", "people")).toArrow()
-
-
-def _spark_frame(table, request):
-    """Read the table from Parquet: on the way through pandas NULL and NaN would become one."""
-    session = request.getfixturevalue("spark")
-    path = request.getfixturevalue("tmp_path") / "people.parquet"
-    pq.write_table(table, path)
-    return session.read.parquet(str(path))
-
-
-POSTGRES_TYPES = {
-    pa.float64(): "double precision",
-    pa.int64(): "bigint",
-    pa.string(): "text",
-    pa.bool_(): "boolean",
-}
-
-
-def in_postgres(patch, table, request):
-    import psycopg
-
-    with psycopg.connect(request.getfixturevalue("postgres")) as connection:
-        quoted = [f.name.replace('"', '""') for f in table.schema]
-        kinds = [POSTGRES_TYPES[kind] for kind in table.schema.types]
-        fields = ", ".join(f'"{n}" {kind}' for n, kind in zip(quoted, kinds, strict=True))
-        connection.execute(f"CREATE TEMP TABLE people ({fields}) ON COMMIT DROP")
-        with connection.cursor().copy("COPY people FROM STDIN") as copy:
-            for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                copy.write_row(row)
-        cursor = connection.execute(patch.to_sql("postgres", "people"))
-        names = [column.name for column in cursor.description]
-        rows = cursor.fetchall()
-    return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
-
-
-FRAMES = {
-    "pandas": in_pandas,
-    "polars": in_polars,
-    "lazy polars": in_lazy_polars,
-    "pyarrow": in_pyarrow,
-    "DuckDB": in_duckdb,
-    "Spark": in_spark,
-    "SQL in DuckDB": in_duckdb_sql,
-    "SQL in Spark": in_spark_sql,
-    "SQL in PostgreSQL": in_postgres,
-}
-every_engine = pytest.mark.parametrize("engine", FRAMES)
-
-
-def check_engine(case, engine, request):
-    found = FRAMES[engine](case.patch, case.table, request)
-    names = case.table.column_names
-    assert found.column_names[: len(names)] == names
-    assert len(found.column_names) == len(names) + 4
-    assert found.num_rows == case.table.num_rows
-    check_rows(case.content, case.expected, in_order(found))
-
-
 # ---------------------------------------------------------------------------------------------
 # The same everywhere
 
@@ -335,20 +234,11 @@ def _as_categories(column):
     return Column(column.name, "category", np.where(column.is_missing(), -1, codes), tuple(values))
 
 
-@pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("frame", ONNX_FRAMES)
 @pytest.mark.parametrize("name", ["large", *SMALL])
 def test_onnxruntime_decides_alike(name, frame, request):
-    if onnxruntime is None:
-        pytest.skip("onnxruntime is not installed")
     case = request.getfixturevalue("large") if name == "large" else small_case(name)
-    frames = {"pandas": case.table.to_pandas, "polars": lambda: pl.from_arrow(case.table)}
-    inputs = case.patch.onnx_inputs(frames.get(frame, lambda: case.table)())
-    session = onnxruntime.InferenceSession(case.patch.to_onnx().SerializeToString())
-    score, decision, changed = session.run(None, inputs)
-    labels = {1: case.content.labels.positive, 0: case.content.labels.negative, -1: None}
-    assert [labels[d] for d in decision.tolist()] == case.expected.decision
-    np.testing.assert_array_equal(changed, case.expected.changed)
-    check_scores(case.content, case.expected, score)
+    check_onnx(case, frame)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -455,13 +345,7 @@ def test_odd_names_and_values_are_read_alike(case):
         found = engine(case.patch, case.table, None)
         check_rows(case.content, case.expected, in_order(found))
     if onnxruntime is not None:
-        inputs = case.patch.onnx_inputs(pl.from_arrow(case.table))
-        session = onnxruntime.InferenceSession(case.patch.to_onnx().SerializeToString())
-        score, decision, changed = session.run(None, inputs)
-        labels = [case.content.labels.negative, case.content.labels.positive, None]
-        assert [labels[d] for d in decision.tolist()] == case.expected.decision
-        np.testing.assert_array_equal(changed, case.expected.changed)
-        check_scores(case.content, case.expected, score)
+        check_onnx(case, "polars")
 
 
 def odd_case():

@@ -335,6 +335,6 @@ def test_an_audit_and_its_report_tell_the_edits(update, tmp_path):
         commod.report(audits[1], tmp_path / name)
         text = (tmp_path / name).read_text()
         assert "changed by hand after the fit" in text
-        assert "set town = Paris to +0.5" in text.replace("\\", "")
+        assert "set the points of town = Paris to +0.5" in text.replace("\\", "")
         assert "asked by the branch" in text
         assert "<b>Ann" not in text

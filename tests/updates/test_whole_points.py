@@ -14,6 +14,7 @@ from commod import ControlledDebiaser, Patch, ScoreColumn, frontier
 from commod._data.encoding import BinTerms
 from commod._solvers.search import integers
 from commod.datasets import make_biased
+from commod.edit import Cap
 from commod.exceptions import InputError
 from quick_updates import quick_control
 
@@ -249,7 +250,7 @@ def test_a_frontier_is_refused_with_a_way_out(model, data):
         frontier(update, data.data, data.target, sensitive_features=data.sensitive_features)
 
 
-def test_an_edit_keeps_whole_numbers_and_a_refit_is_refused(update, data):
+def test_an_edit_keeps_whole_numbers(update, data):
     rows = {"X": data.data, "y": data.target, "sensitive_features": data.sensitive_features}
     name, points = update.scorecard_.rows()[0]
     edited = update.edit({name: points - 1}, **rows)
@@ -259,5 +260,30 @@ def test_an_edit_keeps_whole_numbers_and_a_refit_is_refused(update, data):
     for concept, weight in enumerate(edited.scorecard_.contributions):
         shown = {f"{value:+.4f}" for _, value in edited.scorecard_.rows(concept) if value % 1}
         assert all(one in repr(edited.scorecard_) for one in shown if weight)
-    with pytest.raises(InputError, match="refit=True returns free points"):
-        update.edit({name: points - 1}, **rows, refit=True)
+    with pytest.raises(InputError, match="asks for whole numbers"):
+        update.edit({name: points - 0.5}, **rows)
+
+
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_every_edit_in_whole_numbers_can_be_saved(update, data):
+    rows = {"X": data.data, "y": data.target, "sensitive_features": data.sensitive_features}
+    for most in (0, 1, 2, 5):  # gaps between totals differ, and the offset must lie in one
+        capped = update.edit(Cap(-most, most), **rows)
+        assert capped.scorecard_.is_whole or not capped.scorecard_.points.any()
+        patch = Patch.from_json(capped.to_patch().to_json())
+        assert patch.content.ratio.intercept == capped.scorecard_.intercept
+
+
+@pytest.mark.filterwarnings("ignore::commod.exceptions.TargetWarning")
+def test_a_refit_keeps_pinned_lines_and_whole_numbers(update, data):
+    rows = {"X": data.data, "y": data.target, "sensitive_features": data.sensitive_features}
+    lines = update.scorecard_.rows()
+    name, _ = lines[0]
+    pin = [other for other, _ in lines[1::2]]
+    plain = update.edit({name: "drop"}, **rows)
+    refitted = update.edit({name: "drop"}, **rows, refit=True, pin=pin)
+    after = dict(refitted.scorecard_.rows())
+    assert refitted.scorecard_.is_whole
+    assert name not in after
+    assert {other: after[other] for other in pin} == {other: dict(lines)[other] for other in pin}
+    assert (not refitted.reached_, refitted.change_rate_) < (not plain.reached_, plain.change_rate_)

@@ -24,7 +24,15 @@ from commod.edit import apply_edits, find_terms, read_edits
 from commod.updates._budget import parity_value
 from commod.updates._compared import all_kept
 from commod.updates._cross_fit import ExpectedFigures, outcome_at
-from commod.updates._edit import EditPlan, EditRows, EditTask, check_locks, edited_update
+from commod.updates._edit import (
+    EditPlan,
+    EditRows,
+    EditTask,
+    asks_for_whole,
+    check_locks,
+    check_whole,
+    edited_update,
+)
 from commod.updates._edit_expectation import fitted_on_same_rows
 from commod.updates._exact_points import GivenPoints, outcome_of_points
 from commod.updates._expectation import Expectation
@@ -38,6 +46,7 @@ __all__ = [
     "FittedRows",
     "OffsetPoints",
     "PeopleOfFit",
+    "asks_for_whole",
     "build",
     "edit_words",
     "edited_points",
@@ -128,6 +137,7 @@ def edited_points(fitted: FittedRows, points: Floats, edits: tuple[AnyEdit, ...]
     """
     after = apply_edits(fitted.encoding, points, edits, fitted.n_people)
     check_locks(fitted.rows.reader, edits)
+    check_whole(fitted.update, after.points)
     return after.points
 
 

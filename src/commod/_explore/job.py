@@ -30,6 +30,7 @@ class FitJob:
         self._began = time.monotonic()
         self._seconds: float | None = None
         self._error = ""
+        self._step = "starting"
         self._thread = threading.Thread(target=self._run, name="commod-fit", daemon=True)
 
     def start(self) -> None:
@@ -58,8 +59,12 @@ class FitJob:
         return {
             "state": "failed" if self._error else state,
             "seconds": round(seconds, 1),
+            "step": self._step,
             "error": self._error,
         }
+
+    def _hear(self, step: str) -> None:
+        self._step = step
 
     def _run(self) -> None:
         try:
@@ -68,7 +73,9 @@ class FitJob:
                 draft, plan = given
                 given = draft.update, plan
             if not self.is_stopped:
-                self._done(self, self._worker.run((kind, given)))
+                update = self._worker.run((kind, given), self._hear)
+                self._step = "counting for the page"
+                self._done(self, update)
         except WorkerStoppedError:
             if not self.is_stopped:
                 self._error = "The process of the fit has ended, perhaps for lack of memory."

@@ -9,7 +9,11 @@ from commod._text import shown
 from commod.exceptions import InputError
 from commod.metrics._constraint import CONSTRAINTS
 
-DIRECTIONS = ("any", "gains_only", "losses_only")
+CHOICES = {
+    "direction": ("any", "gains_only", "losses_only"),
+    "points": ("free", "integers"),
+    "constraints": tuple(CONSTRAINTS),
+}
 NUMBERS = ("target", "max_changes", "max_accuracy_loss")
 
 
@@ -29,8 +33,10 @@ def request_view(draft: Draft) -> dict[str, Any]:
     return {
         **numbers,
         "direction": given["direction"],
+        "points": given["points"],
+        "max_lines": given["max_lines"],
         "constraints": constraints if is_name else None,
-        "choices": list(CONSTRAINTS),
+        "choices": list(CHOICES["constraints"]),
         "locked": draft.locked,
         "columns": [*update._columns_seen, *unread],
     }
@@ -40,25 +46,28 @@ def changed_parameters(draft: Draft, request: Any) -> dict[str, Any]:
     """Return the parameters of a draft with those that the page changes; values are checked."""
     if not isinstance(request, dict):
         raise InputError("request must be an object with target, direction and so on.")
-    known = {*NUMBERS, "direction", "constraints", "locked"}
+    known = {*NUMBERS, *CHOICES, "max_lines", "locked"}
     unknown = [name for name in request if name not in known]
     if unknown:
         raise InputError(f"request has {shown(unknown[0])}; expected {', '.join(sorted(known))}.")
     params = {**draft.base.update.fitted_params(), "locked_features": tuple(draft.locked)}
-    for name in NUMBERS:
-        if name in request:
-            params[name] = _number(request[name], name)
-    if "direction" in request:
-        if request["direction"] not in DIRECTIONS:
-            raise InputError(f"direction={shown(request['direction'])} is not known.")
-        params["direction"] = request["direction"]
-    if request.get("constraints") is not None:
-        if request["constraints"] not in CONSTRAINTS:
-            raise InputError(f"constraints={shown(request['constraints'])} is not known.")
-        params["constraints"] = request["constraints"]
+    params |= {name: _number(request[name], name) for name in NUMBERS if name in request}
+    params |= {name: _choice(request[name], name) for name in CHOICES if name in request}
+    if request.get("constraints") is None:  # an object or a text with bounds stays as it is
+        params["constraints"] = draft.base.update.fitted_params()["constraints"]
+    if "max_lines" in request:
+        params["max_lines"] = _whole_number(request["max_lines"], "max_lines")
     if "locked" in request:
         params["locked_features"] = _columns(request["locked"])
     return params
+
+
+def _choice(value: Any, name: str) -> str | None:
+    if value is None and name == "constraints":
+        return None
+    if value not in CHOICES[name]:
+        raise InputError(f"{name}={shown(value)} is not known.")
+    return str(value)
 
 
 def _number(value: Any, name: str) -> float | None:
@@ -67,6 +76,15 @@ def _number(value: Any, name: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{name}={shown(value)} must be a number, or empty.")
     return float(value)
+
+
+def _whole_number(value: Any, name: str) -> int | None:
+    number = _number(value, name)
+    if number is None:
+        return None
+    if not number.is_integer() or number < 1:
+        raise InputError(f"{name}={shown(value)} must be a whole number from 1, or empty.")
+    return int(number)
 
 
 def _columns(names: Any) -> tuple[str, ...]:

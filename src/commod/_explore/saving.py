@@ -10,6 +10,7 @@ from commod._explore.draft import Draft
 from commod._record import Audit
 from commod._reporting.audit import audit as make_audit
 from commod._reporting.render import report
+from commod._text import n_of
 from commod.patch import Patch
 
 FIT_ROWS = "rows the update was fitted on"
@@ -48,7 +49,7 @@ def patch_bytes(draft: Draft) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "patch.json"
         patch.save(path)
-        return {"name": "patch.json", "text": path.read_text("utf-8"), "sha256": patch.sha256}
+        return _file(path, patch)
 
 
 def report_bytes(draft: Draft) -> dict[str, Any]:
@@ -57,4 +58,10 @@ def report_bytes(draft: Draft) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.html"
         report(audit, path, patch=patch)
-        return {"name": "report.html", "text": path.read_text("utf-8"), "sha256": patch.sha256}
+        return _file(path, patch)
+
+
+def _file(path: Path, patch: Patch) -> dict[str, Any]:
+    edits = n_of(len(patch.history), "recorded edit")
+    text = path.read_text("utf-8")
+    return {"name": path.name, "text": text, "sha256": patch.sha256, "edits": edits}

@@ -11,6 +11,7 @@ import numpy as np
 
 from commod._data.encoding import NumericTerms
 from commod._explore.draft import Draft
+from commod._explore.edits import asks_for_whole
 from commod._record import Audit
 from commod._reporting.explain import Person
 from commod._reporting.render import charts, explanation_tables, tables, texts
@@ -51,6 +52,7 @@ def screen_view(draft: Draft) -> Plain:
         "lead": names(audit.answer[0], texts.SENTENCE_LIMIT) if audit.answer else "",
         "notice": names(audit.notice, texts.SENTENCE_LIMIT) if audit.notice else "",
         "reached": draft.now.is_reached,
+        "offers_gains_only": _may_ask_for_gains_only(draft),
         "summary": _summary(audit),
         "figures": _figures(audit, names),
         "sentences": [names(text, texts.SENTENCE_LIMIT) for text in sentences if text],
@@ -61,6 +63,12 @@ def screen_view(draft: Draft) -> Plain:
         "small_groups": small,
         "long": [text for _, text in names.listed(20_000)[0]],
     }
+
+
+def _may_ask_for_gains_only(draft: Draft) -> bool:
+    """Return whether people lose although the request may ask for gains only."""
+    is_asked = draft.base.update.fitted_param("direction") == "gains_only"
+    return draft.audit.changes.n_losses > 0 and not is_asked
 
 
 def _summary(audit: Audit) -> str:
@@ -137,6 +145,7 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
     first = draft.base.update.scorecard_.points
     units = {column.name for column in encoding.columns if isinstance(column, NumericTerms)}
     spread = fitted.problem.scale
+    is_whole = asks_for_whole(draft.base.update)
     terms: list[Plain] = []
     n_left_out = 0
     # Fitted points decide the order, so that a term stays in its place while it is edited.
@@ -157,11 +166,12 @@ def terms_view(draft: Draft, words: str = "") -> Plain:
                 "fitted": float(first[i]),
                 "fitted_text": points(first[i]),
                 "per_unit": name in units,
-                "reach": _round_up(2 * size) if size else 1.0,
+                "reach": _round_up(max(2 * size, 10.0 * is_whole)) if size or is_whole else 1.0,
                 "edited": bool(now[i] != first[i]),
             }
         )
-    return {"terms": terms, "left_out": n_left_out, "intercept": points(draft.now.intercept)}
+    intercept = points(draft.now.intercept)
+    return {"terms": terms, "left_out": n_left_out, "intercept": intercept, "whole": is_whole}
 
 
 def _round_up(value: float) -> float:

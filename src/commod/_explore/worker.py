@@ -23,6 +23,7 @@ from commod._data.base_model import ScoreColumn
 from commod._explore.edits import EditPlan, FittedRows, PeopleOfFit, build
 from commod.exceptions import CommodError
 from commod.updates import ControlledDebiaser
+from commod.updates._steps import Listener, listening, tell
 
 _LENGTH = struct.Struct(">Q")
 STARTING = 60.0  # seconds that a process may take to start and to read the rows
@@ -63,6 +64,7 @@ def receive(stream: IO[bytes]) -> Any:
 def run_task(task: tuple[str, Any], people: PeopleOfFit) -> Any:
     """Return the update that a task asks for: a fit, or an edit that fits terms again."""
     kind, given = task
+    tell("reading the rows")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the page shows the status
         if kind == "fit":
@@ -91,6 +93,10 @@ def with_model(update: Any, estimator: Any) -> Any:
 
 # ---------------------------------------------------------------------------------------------
 # The page's side
+
+
+def ignore_step(step: str) -> None:
+    """Hear a step of a fit and do nothing."""
 
 
 class Worker:
@@ -129,19 +135,25 @@ class Worker:
             self._can_send = False
             process.kill()
 
-    def run(self, task: tuple[str, Any]) -> Any:
-        """Return the result of a task; WorkerStoppedError where somebody stops it meanwhile."""
+    def run(self, task: tuple[str, Any], listener: Listener = ignore_step) -> Any:
+        """Return the result of a task; WorkerStoppedError where somebody stops it meanwhile.
+
+        `listener` hears each step of the fit as it begins.
+        """
         self.warm_up()
         if self._ready is not None:
             self._ready.join(STARTING)
         process = self._process
         if not self._can_send or process is None or process.poll() is not None:
             self.stop()
-            return self._run_here(task)
+            return self._run_here(task, listener)
         assert process.stdin is not None and process.stdout is not None
         try:
             send(process.stdin, _without_models(task))
             state, result = receive(process.stdout)
+            while state == "step":
+                listener(result)
+                state, result = receive(process.stdout)
         except (EOFError, OSError):
             self.stop()
             raise WorkerStoppedError from None
@@ -149,9 +161,10 @@ class Worker:
             raise WorkerFailedError(result)
         return with_model(result, self._estimator)
 
-    def _run_here(self, task: tuple[str, Any]) -> Any:
+    def _run_here(self, task: tuple[str, Any], listener: Listener) -> Any:
         try:
-            return run_task(task, self._people)
+            with listening(listener):
+                return run_task(task, self._people)
         except CommodError as error:
             raise WorkerFailedError(str(error)) from None
 
@@ -200,7 +213,10 @@ def serve(tasks: IO[bytes], results: IO[bytes]) -> None:
         send(results, "ready")
         _fit_anything()
         while True:
-            send(results, _outcome(receive(tasks), people, estimator))
+            task = receive(tasks)
+            with listening(lambda step: send(results, ("step", step))):
+                outcome = _outcome(task, people, estimator)
+            send(results, outcome)
     except EOFError:
         return
 

@@ -179,10 +179,10 @@ def edit_words(edit: AnyEdit) -> str:
     Examples
     --------
     >>> edit_words(SetPoints("town = Paris", 0.5)), edit_words(Cap(-2, 2))
-    ('set town = Paris to +0.5', 'cap all terms between -2 and +2')
+    ('set the points of town = Paris to +0.5', 'cap all terms between -2 and +2')
     """
     if isinstance(edit, SetPoints):
-        return f"set {plain(edit.name)} to {_exact(edit.points)}"
+        return f"set the points of {plain(edit.name)} to {_exact(edit.points)}"
     if isinstance(edit, Drop | Lock):
         return f"{edit.edit} {plain(edit.name)}"
     if isinstance(edit, Cap):
@@ -210,5 +210,5 @@ def record_words(record: EditRecord, *, with_origin: bool = True) -> str:
 
 
 def _exact(points: float) -> str:
-    """Return points with all digits that a user is likely to have typed."""
-    return f"{points:+.12g}"
+    """Return points with all digits that a user is likely to have typed; 0 has no sign."""
+    return f"{points:+.12g}" if points else "0"

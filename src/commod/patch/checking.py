@@ -93,7 +93,8 @@ def _kind(label: Value) -> str:
 def _check_whole(ratio: Ratio) -> None:
     """Refuse points that are no whole numbers where the request asks for such points."""
     points = [term.points for column in ratio.columns for term in term_points_of(column)]
-    if not all(float(value).is_integer() for value in (ratio.intercept - 0.5, *points)):
+    halves = (ratio.intercept - 0.5, *points)
+    if any(points) and not all(float(value).is_integer() for value in halves):
         raise InputError(
             "The patch says that points are whole numbers, but they are not, or its intercept does "
             "not lie halfway between two. Save the update again."

@@ -28,6 +28,7 @@ from commod.updates._repeat import RepeatedUpdate
 from commod.updates._sample import search_samples
 from commod.updates._search import SearchOutcome, changed_rows
 from commod.updates._soft_cells import N_FOLDS, SoftCells, draw_folds
+from commod.updates._steps import tell
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -151,7 +152,10 @@ class Folds:
     def directions_each(self, target: float, shrinkages: Sequence[float]) -> list[FoldDirections]:
         """Return the directions that these searches find for a target, for each shrinkage."""
         with single_blas_thread:
-            outcomes = [search.outcomes(target, shrinkages) for search in self.searches]
+            outcomes = []
+            for number, search in enumerate(self.searches, start=1):
+                tell(f"trying the search on new people, part {number} of {N_FOLDS}")
+                outcomes.append(search.outcomes(target, shrinkages))
         return [self._new_to_folds(some) for some in zip(*outcomes, strict=True)]
 
     def initial_directions(self, target: float) -> FoldDirections:

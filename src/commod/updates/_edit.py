@@ -47,10 +47,11 @@ from commod.updates._expectation import Expectation, expect_target, is_near_pari
 from commod.updates._fitted_update import FittedUpdate
 from commod.updates._new_rows import has_enough_rows
 from commod.updates._problem import FitProblem
-from commod.updates._refit import refitted_points
+from commod.updates._refit import refitted_points, refitted_whole_points
 from commod.updates._search import SearchOutcome, changed_rows, price_of_target
 from commod.updates._soft_cells import cell_models, with_soft_cells
 from commod.updates._stored_search import store_search
+from commod.updates._whole_update import DEFAULT_LINES
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -87,6 +88,7 @@ def edited_update(update: Any, rows: EditRows, plan: EditPlan) -> Any:
     """
     card = update.scorecard_
     after, is_pinned = _edited_points(card, rows.problem, plan)
+    check_whole(update, after.points)
     edited, problem = _edited_problem(update, rows, plan, after.is_locked)
     kept = ~after.is_locked
     points, is_pinned = after.points[kept], is_pinned[kept]
@@ -120,12 +122,6 @@ def _edited_points(
         is_pinned[find_terms(card.encoding, name, parameter="pin")] = True
     # The fewest changes may be those of people far from the threshold, whom `borderline` spares.
     is_pinned |= problem.is_distance
-    if plan.refit and card.is_whole:
-        raise InputError(
-            "refit=True returns free points, but points='integers'. Edit without a refit, or fit "
-            "again with locked_features.",
-            parameter="refit",
-        )
     if plan.refit and is_pinned[~after.is_locked].all():
         raise InputError(
             "refit=True has nothing to fit: every term is edited, pinned or locked. Pass "
@@ -172,6 +168,22 @@ def check_locks(reader: Any, edits: Sequence[AnyEdit]) -> None:
         )
 
 
+def asks_for_whole(update: Any) -> bool:
+    """Return whether the points of an update must be whole numbers."""
+    return bool(update.fitted_param("points", "free") == "integers")
+
+
+def check_whole(update: Any, points: Floats) -> None:
+    """Refuse edited points (d,) that are no whole numbers where the update asks for such points."""
+    wrong = points[points != np.rint(points)]
+    if asks_for_whole(update) and len(wrong):
+        raise InputError(
+            f"edits leads to {wrong[0]:g} points, but points='integers' asks for whole numbers. "
+            "Give whole numbers, round with Round(1), or fit with points='free'.",
+            parameter="edits",
+        )
+
+
 class EditTask(NamedTuple):
     """The points of an edit, and what decides their offset.
 
@@ -197,7 +209,9 @@ class EditTask(NamedTuple):
     def kept_offset(self, intercept: float) -> tuple[SearchOutcome, Expectation | None]:
         """Return the edited points with the offset of the earlier update."""
         given = GivenPoints(self.points, intercept)
-        outcome = outcome_of_points(self.problem, given, "edited by hand")
+        outcome = outcome_of_points(
+            self.problem, given, "edited by hand", is_whole=asks_for_whole(self.update)
+        )
         target = self.update._target
         if not self._is_expected or not has_enough_rows(self.problem):
             return outcome, self._unknown
@@ -242,7 +256,7 @@ class EditTask(NamedTuple):
         A refit on all terms is taken only where terms that have points already miss the target. A
         refit begins again at its result as long as that needs fewer changes.
         """
-        best = _with_offset(problem, self.points, target)
+        best = self._with_offset(problem, self.points, target)
         if not self.plan.refit:
             return best
         softened = problem
@@ -253,8 +267,8 @@ class EditTask(NamedTuple):
             softened = with_soft_cells(problem, models)
         for _ in range(MAX_REFITS):
             start = best
-            for points in refitted_points(softened, -start.points, self.is_pinned, target):
-                refitted = _with_offset(problem, points, target)
+            for points in self._refitted(softened, -start.points, target):
+                refitted = self._with_offset(problem, points, target)
                 best = min(best, refitted, key=partial(_rank, problem))
                 if best.violation <= 0:
                     break
@@ -262,10 +276,18 @@ class EditTask(NamedTuple):
                 break
         return best
 
+    def _refitted(self, problem: FitProblem, points: Floats, target: float) -> list[Floats]:
+        """Return points (d,) that were fitted again beside the pinned ones."""
+        if not asks_for_whole(self.update):
+            return refitted_points(problem, points, self.is_pinned, target)
+        n_lines = self.update.max_lines
+        max_lines = DEFAULT_LINES if n_lines is None else int(n_lines)
+        return [refitted_whole_points(problem, points, self.is_pinned, target, max_lines)]
 
-def _with_offset(problem: FitProblem, points: Floats, target: float) -> SearchOutcome:
-    outcome = outcome_of_points(problem, GivenPoints(points, 0.0), "edited by hand")
-    return outcome_at(problem, outcome, target)
+    def _with_offset(self, problem: FitProblem, points: Floats, target: float) -> SearchOutcome:
+        given, is_whole = GivenPoints(points, 0.0), asks_for_whole(self.update)
+        outcome = outcome_of_points(problem, given, "edited by hand", is_whole=is_whole)
+        return outcome_at(problem, outcome, target)
 
 
 def _rank(problem: FitProblem, outcome: SearchOutcome) -> tuple[float, int]:

@@ -25,8 +25,13 @@ class GivenPoints(NamedTuple):
     intercept: float
 
 
-def outcome_of_points(problem: FitProblem, given: GivenPoints, step: str) -> SearchOutcome:
-    """Return given points as the outcome of a search, whose η is −r."""
+def outcome_of_points(
+    problem: FitProblem, given: GivenPoints, step: str, *, is_whole: bool = False
+) -> SearchOutcome:
+    """Return given points as the outcome of a search, whose η is −r.
+
+    With `is_whole`, later offsets lie halfway between two whole numbers.
+    """
     outcome = SearchOutcome(
         weights=-given.points * problem.scale,
         points=-given.points,
@@ -36,6 +41,7 @@ def outcome_of_points(problem: FitProblem, given: GivenPoints, step: str) -> Sea
         shrinkage=0.0,
         violation=0.0,
         n_search_rows=problem.rows.n_people,
+        is_whole=is_whole,
     )
     share = problem.rows.count(changed_rows(problem, outcome)) / problem.rows.n_people
     n_terms = int(np.count_nonzero(given.points))

@@ -29,6 +29,7 @@ from commod.updates._sample import (
     agrees_with_sample,
     search_samples,
 )
+from commod.updates._steps import tell
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -153,6 +154,7 @@ def verified_updates(
         if known is not None:
             known = _on_terms(known, terms, sample.task.design.terms)
         terms = sample.task.design.terms
+        tell(f"searching for points on {len(sample.index):,} rows")
         solution = solve(sample.task, known, [weights[terms] for weights in starts])
         # A looser target does not help where another constraint is what cannot be kept.
         if closest and not solution.is_reached and not problem.standing:

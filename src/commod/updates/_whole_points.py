@@ -44,6 +44,7 @@ from commod.updates._sample import SearchSample
 from commod.updates._search import SearchOutcome, changed_rows, half_offset
 from commod.updates._search_task import search_task
 from commod.updates._soft_cells import draw_folds
+from commod.updates._steps import tell
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -120,15 +121,22 @@ def whole_outcome(
     target: float,
     max_lines: int,
     starts: Sequence[Ints] = (),
+    is_pinned: NDArray[np.bool_] | None = None,
     **effort: Any,
 ) -> SearchOutcome:
-    """Return whole-number points near free points (n_terms,), with their threshold on all rows."""
+    """Return whole-number points near free points (n_terms,), with their threshold on all rows.
+
+    Pinned terms (n_terms,) keep their points in `starts`.
+    """
     problem = sample.problem
     task = replace(sample.task, inequalities=problem.inequalities(target, sample.task.effects))
     terms = task.design.terms
     if not len(terms):  # no term has enough evidence for points
         return on_all_rows(problem, np.zeros(problem.terms.n_terms), target, len(sample.index))
     form = point_form(problem, task, max_lines)
+    form = form if is_pinned is None else form._replace(is_pinned=is_pinned[terms])
+    if not effort:  # a fold tells its own number
+        tell(f"searching for whole-number points on {len(sample.index):,} rows")
     points_to_begin = [one[terms] for one in free], [start[terms] for start in starts]
     with single_blas_thread:
         card = search_integers(IntegerTask.of(task, form), *points_to_begin, **effort)
@@ -251,6 +259,7 @@ class WholeFolds:
         decisions = problem.rows.base.decisions.copy()
         for number, (sample, starts) in enumerate(zip(self.samples, self.starts, strict=True)):
             # A stricter target begins from the points of the one before.
+            tell(f"trying whole numbers on new people, part {number + 1} of {len(self.samples)}")
             free = [] if starts else [self._free_points(number, target)]
             effort = {"scales": FOLD_SCALES, "n_rounds": len(free)}
             outcome = whole_outcome(sample, free, target, self.max_lines, starts, **effort)

@@ -53,6 +53,7 @@ from commod.updates._scaled_concepts import concepts_of, whole_scorecard
 from commod.updates._search import SearchOutcome, changed_rows, price_of_target
 from commod.updates._search_candidate import candidates_of
 from commod.updates._stated import set_target
+from commod.updates._steps import tell
 from commod.updates._stored_search import store_search
 from commod.updates._unknown_groups import store_unknown
 from commod.updates.ratio import RatioUpdate
@@ -508,6 +509,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
 
         `test` is the test of a promise on these rows; None without `confidence`.
         """
+        tell("measuring the update")
         store_expectation(self, fitted)
         self._store_calibration(fitted.problem.rows, self._ratio_on(fitted.problem))
         decisions = self._decisions_on(problem)

@@ -120,13 +120,14 @@
   const showScreen = (screen) => {
     fill("lead", name(screen.lead), " ", make("span", { class: screen.reached ? "reached" : "missed" },
       screen.reached ? "✓ The target is reached." : "✗ The target is not reached."));
-    get("summary").textContent = screen.summary;
+    get("summary").textContent = `${screen.summary} · ${screen.reached ? "✓ target reached" : "✗ target not reached"}`;
     get("notice").hidden = !screen.notice;
     fill("notice", make("h3", {}, "▼ Most of the changes are losses"), paragraph(screen.notice));
     fill("figures", ...screen.figures.map((figure) => make("div", {},
       make("dt", {}, name(figure.title)),
       make("dd", { class: "big" }, figure.big),
       ...figure.texts.map(([tone, text]) => make("dd", {}, make("bdi", tone ? { class: `tone ${tone}` } : {}, text))))));
+    get("without-losses").hidden = !screen.offers_gains_only;
     fill("sentences", ...screen.sentences.map((text) => paragraph(text, "sentence")));
     get("rates-title").textContent = screen.chart_title;
     fill("rates", chart(screen.chart));
@@ -158,7 +159,7 @@
   const showJob = (job) => {
     const isRunning = job !== null && job.state === "running";
     get("job").hidden = !isRunning;
-    if (isRunning) get("elapsed").textContent = `A search is running, for ${Math.round(job.seconds)} seconds so far.`;
+    if (isRunning) get("elapsed").textContent = `A search is running, for ${Math.round(job.seconds)} seconds so far: ${job.step}.`;
     if (wasRunning && !isRunning && job) {
       if (job.state === "done") say(`The search has ended after ${job.seconds} seconds.`);
       if (job.state === "stopped") say("The search was stopped. Nothing has changed.");
@@ -175,18 +176,25 @@
     get("intercept").textContent = card.intercept;
     const focus = document.activeElement;
     const key = focus && focus.dataset.term !== undefined ? [focus.dataset.term, focus.dataset.part] : null;
-    get("terms").tBodies[0].replaceChildren(...card.terms.map(termRow));
+    get("terms").tBodies[0].replaceChildren(...card.terms.map((one) => termRow(one, card.whole)));
+    if (card.whole !== isWhole) {
+      isWhole = card.whole;
+      get("step").value = isWhole ? "1" : "0.1";
+    }
     get("left-out").hidden = !card.left_out;
     get("left-out").textContent = card.left_out ? `${card.left_out} more terms: find them by name.` : "";
+    const wasInColumns = get("columns").contains(focus);
     const columns = [...new Set(card.terms.filter((one) => one.points).map((one) => one.column))];
     if (!get("search").value) {
       fill("columns", ...columns.map((column) => make("li", {}, name(column), columnButton(column))));
     }
+    if (wasInColumns) (get("columns").querySelector("button") || get("columns")).focus();
     if (!key) return;
     const again = [...document.querySelectorAll("[data-term]")]
       .find((one) => one.dataset.term === key[0] && one.dataset.part === key[1]);
     if (again) again.focus();
   };
+  let isWhole = false;
   const columnButton = (column) => {
     const kind = lockable.includes(column) ? "lock" : "drop"; // the score is no column to lock
     const words = kind === "lock" ? "Lock" : "Drop";
@@ -195,12 +203,12 @@
     button.addEventListener("click", () => edit([{ edit: kind, name: column }]));
     return button;
   };
-  const termRow = (one) => {
+  const termRow = (one, whole) => {
     const id = { "data-term": one.name };
-    const number = make("input", { ...id, "data-part": "number", type: "number", step: "any", "aria-label": `Points of ${one.shown}` });
+    const number = make("input", { ...id, "data-part": "number", type: "number", step: whole ? "1" : "any", "aria-label": `Points of ${one.shown}` });
     number.value = String(Number(one.points.toPrecision(6)));
     const range = make("input", {
-      ...id, "data-part": "range", type: "range", min: -one.reach, max: one.reach, step: one.reach / 200,
+      ...id, "data-part": "range", type: "range", min: -one.reach, max: one.reach, step: whole ? 1 : one.reach / 200,
       "aria-label": `Move the points of ${one.shown}`,
     });
     range.value = String(one.points);
@@ -255,6 +263,7 @@
     if (state) {
       show(state);
       say(`Edited: ${state.history[state.place]}.`);
+      complain("");
     } else {
       await refresh();
     }
@@ -293,7 +302,7 @@
 
   // The request ----------------------------------------------------------------------------------
 
-  const NUMBERS = ["target", "max_changes", "max_accuracy_loss"];
+  const NUMBERS = ["target", "max_changes", "max_accuracy_loss", "max_lines"];
   const showRequest = (request) => {
     if (get("request").contains(document.activeElement) && document.activeElement.id !== "fit") return;
     const choices = request.choices.map((choice) => make("option", { value: choice }, choice.replaceAll("_", " ")));
@@ -302,6 +311,7 @@
     get("constraints").value = request.constraints ?? "";
     NUMBERS.forEach((key) => { get(key).value = request[key] ?? ""; });
     get("direction").value = request.direction;
+    get("points").value = request.points;
     fill("locked", ...request.columns.map((column) => {
       const box = make("input", { type: "checkbox", value: column });
       box.checked = request.locked.includes(column);
@@ -313,6 +323,7 @@
     const request = {
       constraints: get("constraints").value || null,
       direction: get("direction").value,
+      points: get("points").value,
       locked: [...get("locked").querySelectorAll("input:checked")].map((box) => box.value),
     };
     NUMBERS.forEach((key) => {
@@ -321,6 +332,7 @@
     });
     begin("fit", () => ({ version, request }));
   });
+  get("gains-only").addEventListener("click", () => begin("fit", () => ({ version, request: { direction: "gains_only" } })));
   get("refit").addEventListener("click", () => begin("refit", () => signed({})));
   const begin = (action, body) => inTurn(async () => {
     const state = await ask(action, body());
@@ -351,7 +363,7 @@
     const address = URL.createObjectURL(new Blob([file.text], { type: "application/octet-stream" }));
     make("a", { href: address, download: file.name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);
-    say(`Saved ${file.name}. SHA-256 of the patch: ${file.sha256}`);
+    say(`Saved ${file.name}, with ${file.edits}. Whoever signs it off notes the SHA-256 of the patch: ${file.sha256}`);
   };
   get("save-patch").addEventListener("click", save("save_patch"));
   get("save-report").addEventListener("click", save("save_report"));

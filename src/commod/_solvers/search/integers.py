@@ -57,11 +57,13 @@ class PointForm(NamedTuple):
     - `follows` (d,): whether a term is the bin right above the term before it.
     - `signs` (d,): 1 where points may only rise with the bins, and no category may have less than
       0 points; −1 for the reverse; 0 where points are free.
+    - `is_pinned` (d,): terms that keep their points; None for none.
     """
 
     max_lines: int
     follows: Mask
     signs: Ints
+    is_pinned: Mask | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class PointColumn:
     codes: Index
     follows: Mask
     sign: int
+    is_pinned: Mask
 
     def n_lines(self, points: Ints) -> Ints:
         """Return the number of lines of several sets of points (m, c), shape (m,)."""
@@ -176,7 +179,9 @@ class IntegerTask:
             terms = np.flatnonzero(task.columns == name)
             follows = form.follows[terms].copy()
             follows[0] = False
-            columns.append(PointColumn(terms, column, follows, int(form.signs[terms[0]])))
+            sign = int(form.signs[terms[0]])
+            pinned = np.zeros(len(terms), bool) if form.is_pinned is None else form.is_pinned[terms]
+            columns.append(PointColumn(terms, column, follows, sign, pinned))
         return cls(
             tuple(columns),
             task.design.width,
@@ -185,6 +190,14 @@ class IntegerTask:
             effects.base_sums,
             task.inequalities,
         )
+
+    @cached_property
+    def is_pinned(self) -> Mask:
+        """Return which terms keep their points, (d,)."""
+        pinned = np.zeros(self.n_terms, dtype=bool)
+        for column in self.columns:
+            pinned[column.terms] = column.is_pinned
+        return pinned
 
     def totals(self, points: Ints) -> Ints:
         """Return the total of each row, (n,)."""
@@ -322,6 +335,7 @@ class PointCard:
         others = self.rank.n_lines - int(column.n_lines(own[None])[0])
         n_lines = others + column.n_lines(moved)
         kept = column.is_allowed(moved) & (n_lines <= max_lines) & (n_lines > 0) & (by != 0)
+        kept &= ~blocks[:, column.is_pinned].any(axis=1)
         if not kept.any():
             return None
         blocks, by, moved, n_lines = blocks[kept], by[kept], moved[kept], n_lines[kept]
@@ -415,13 +429,13 @@ def prune(task: IntegerTask, card: PointCard, max_lines: int) -> PointCard:
     return card
 
 
-def single_lines(task: IntegerTask) -> list[PointCard]:
-    """Return the best scorecards of one line, from different columns."""
-    empty = PointCard.of(task, np.zeros(task.n_terms, dtype=np.int64))
+def single_lines(task: IntegerTask, fixed: Ints) -> list[PointCard]:
+    """Return the best scorecards of one line beside `fixed` points (d,), from different columns."""
+    empty = PointCard.of(task, fixed)
     candidates = []
     for column in task.columns:
         moves = column.moves(empty.points[column.terms])
-        best = empty.best_move(task, column, moves, 1)
+        best = empty.best_move(task, column, moves, empty.rank.n_lines + 1)
         candidates += [] if best is None else [best]
     candidates.sort(key=_rank)
     return [empty.moved(task, best) for best in candidates[:N_SINGLE_LINES]]
@@ -462,16 +476,21 @@ def search_integers(
 ) -> PointCard:
     """Return the best scorecard found from free `weights` (d,) and from whole-number `starts`.
 
-    `weights` are points of free directions, in any unit.
+    `weights` are points of free directions, in any unit. Pinned terms keep the points that they
+    have in `starts`, and the limit of lines is never below their number.
     """
+    fixed = np.zeros(task.n_terms, dtype=np.int64)
+    if starts:
+        fixed[task.is_pinned] = starts[0][task.is_pinned]
+        task = replace(task, max_lines=max(task.max_lines, task.n_lines(fixed)))
     points = [*starts, *(rounded(task, w, scale) for w in weights for scale in scales)]
     cards = [PointCard.of(task, one) for one in points if one.any()]
     cards = [prune(task, card, task.max_lines) for card in cards]
     if n_rounds > 1 or not cards:
-        cards += single_lines(task)
+        cards += single_lines(task, fixed)
     cards = [descend(task, card, task.max_lines) for card in cards]
     if not cards:
-        return PointCard.of(task, np.zeros(task.n_terms, dtype=np.int64))
+        return PointCard.of(task, fixed)
     best = min(cards, key=lambda card: card.rank)
     for _ in range(n_rounds):
         longer = descend(task, best, task.max_lines + EXTRA_LINES)
