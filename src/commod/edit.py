@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 LARGEST_POINTS = 1e9  # beyond it, sums of points lose the digits of the others
+SMALLEST_STEP = 1e-9  # of a grid: points over a smaller step lose digits, or are infinite
 ROUND_DIGITS = 12  # of a rounded number of points: 3 · 0.1 is 0.3
 
 Floats = NDArray[np.float64]
@@ -124,7 +125,7 @@ def _named_edit(name: Any, value: Any) -> AnyEdit:
             return Cap(cap[0], cap[1], name)
         return Cap(-cap if _is_number(cap) else cap, cap, name)
     if _is_number(value):
-        return SetPoints(name, float(value))
+        return SetPoints(name, value)
     raise InputError(
         f"edits={{{shown(name)}: {shown(value)}}}: expected a number of points, 'drop', 'lock', "
         "Cap(low, high) or {'cap': 2}.",
@@ -157,8 +158,10 @@ def _checked(edit: AnyEdit) -> AnyEdit:
         return Cap(low, high, None if edit.name is None else _text(edit.name))
     if isinstance(edit, Round):
         step = _number(edit.step, "step")
-        if step <= 0:
-            raise InputError(f"Round({step:g}): step must be above 0.", parameter="edits")
+        if step < SMALLEST_STEP:
+            raise InputError(
+                f"Round({step:g}): step must be at least {SMALLEST_STEP:g}.", parameter="edits"
+            )
         return Round(step)
     points = None if edit.points is None else _number(edit.points, "points")
     values: Any = edit.values
@@ -179,7 +182,7 @@ def _text(name: Any) -> str:
 
 
 def _number(value: Any, name: str) -> float:
-    if not _is_number(value) or not abs(float(value)) <= LARGEST_POINTS:
+    if not _is_number(value) or not abs(value) <= LARGEST_POINTS:
         raise InputError(
             f"edits has {name}={shown(value)}; expected a number between -{LARGEST_POINTS:g} and "
             f"{LARGEST_POINTS:g}.",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from commod import ControlledDebiaser, ScoreColumn
 from commod._explore.edits import PeopleOfFit
 from commod._explore.entry import Explorer, open_session
-from commod._explore.server import ACTIONS, MAX_REQUEST, PageServer
+from commod._explore.server import ACTIONS, MAX_CONNECTIONS, MAX_REQUEST, PageServer
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -200,3 +200,51 @@ def test_the_address_has_a_new_token_each_time_and_nothing_answers_after_stop():
     assert page.update is update
     assert page.url not in repr(page)
     other.stop()
+
+
+def test_silent_connections_keep_nobody_out(page):
+    address = urlsplit(page.url)
+    silent = []
+    for _ in range(MAX_CONNECTIONS + 6):
+        raw = socket.create_connection((address.hostname, address.port), timeout=20)
+        raw.sendall(b"POST /x HTTP/1.1\r\nHost: ")
+        silent.append(raw)
+    try:
+        assert is_alive(page)
+        assert is_alive(page)
+    finally:
+        for raw in silent:
+            raw.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("preview", {"edits": {HOSTILE: 10**400}}),
+        ("preview", {"edits": {"edit": "round", "step": 1e-320}}),
+        ("preview", {"edits": {"edit": "round", "step": 10**400}}),
+        ("edit", {"version": 1, "edits": {HOSTILE: "x" * 50_000}}),
+        ("edit", {"version": 1, "edits": {HOSTILE: 1}, "by": "x" * 501}),
+        ("fit", {"version": 1, "request": {"target": 10**400}}),
+        ("fit", {"version": 1, "request": {"max_lines": 1e308}}),
+        ("fit", {"version": 1, "request": {"max_lines": 2.5}}),
+        ("fit", {"version": 1, "request": {"points": ["integers"]}}),
+        ("person", {"id": {}}),
+        ("person", {"id": "x" * 501}),
+        ("person", {"row": 10**30}),
+        ("save_patch", {"path": "../../patch.json"}),
+        ("save_report", {"name": "/etc/passwd"}),
+    ],
+)
+def test_values_that_no_page_sends_are_refused_with_words(page, action, body):
+    path = f"{urlsplit(page.url).path}{action}"
+    status, _, answer = ask(page, path=path, body=json.dumps(body).encode())
+    assert status == 400
+    assert json.loads(answer)["error"]
+    assert is_alive(page)
+
+
+@pytest.mark.parametrize("path", ["../explore.py", "..%2f..%2fetc/passwd", "page/explore.js", "/"])
+def test_no_other_file_is_served(page, path):
+    found = ask(page, "GET", urlsplit(page.url).path + path, without=("Content-Length",))
+    assert found[::2] == (404, b"")

@@ -14,6 +14,7 @@ CHOICES = {
     "points": ("free", "integers"),
     "constraints": tuple(CONSTRAINTS),
 }
+LARGEST = 1_000_000  # number of a request
 NUMBERS = ("target", "max_changes", "max_accuracy_loss")
 
 
@@ -75,6 +76,8 @@ def _number(value: Any, name: str) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{name}={shown(value)} must be a number, or empty.")
+    if not abs(value) <= LARGEST:
+        raise InputError(f"{name}={shown(value)} is too large; expected at most {LARGEST:,d}.")
     return float(value)
 
 

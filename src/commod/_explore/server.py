@@ -6,6 +6,9 @@ token. Every other request gets an empty answer. A page of another host cannot c
 - Another host cannot know the token, and answers may not be read across origins.
 - The header Host must name the loopback address: a name that is rebound to it is refused.
 - The header Origin of an action must be the page's own.
+
+Whoever opens many connections and says nothing keeps nobody out: where all places are taken, the
+connection that has waited longest for a request with the token is closed.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -30,6 +34,7 @@ from commod.exceptions import CommodError
 HOST = "127.0.0.1"
 MAX_REQUEST = 64 * 1024  # bytes of one action
 MAX_CONNECTIONS = 64
+DROP_SECONDS = 1.0  # that a dropped connection may take to free its place
 IDLE_SECONDS = 30  # after which a silent connection is closed
 FILES = {
     "": ("explore.html", "text/html; charset=utf-8"),
@@ -66,12 +71,15 @@ class PageServer(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = False
+    request_queue_size = 2 * MAX_CONNECTIONS  # others that wait to be accepted
 
     def __init__(self, session: Session, *, in_notebook: bool = False, port: int = 0) -> None:
         self.session = session
         self.token = secrets.token_urlsafe(24)
         self.policy = POLICY + (NOTEBOOKS if in_notebook else "'none'")
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._waiting: dict[Any, None] = {}  # connections without a request yet, oldest first
+        self._guard = threading.Lock()
         super().__init__((HOST, port), PageRequest)
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
 
@@ -81,17 +89,40 @@ class PageServer(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own; refuse it where there are too many."""
+        """Serve a connection in a thread of its own, and make room where there are too many."""
         if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            self._drop_oldest()
+            if not self._free.acquire(timeout=DROP_SECONDS):
+                self.shutdown_request(request)
+                return
         super().process_request(request, client_address)
+
+    def begin_waiting(self, connection: Any) -> None:
+        """Note that a connection waits for a request from now on."""
+        with self._guard:
+            self._waiting.pop(connection, None)
+            self._waiting[connection] = None
+
+    def end_waiting(self, connection: Any) -> None:
+        """Note that a connection has sent a request with the token, or has ended."""
+        with self._guard:
+            self._waiting.pop(connection, None)
+
+    def _drop_oldest(self) -> None:
+        """Close the connection that has waited longest; its thread then ends."""
+        with self._guard:
+            oldest = next(iter(self._waiting), None)
+            self._waiting.pop(oldest, None)
+        if oldest is not None:
+            with suppress(OSError):  # it has just ended
+                oldest.shutdown(socket.SHUT_RDWR)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve a connection, and free its place afterwards."""
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.end_waiting(request)
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -109,6 +140,11 @@ class PageRequest(BaseHTTPRequestHandler):
         """Send small answers at once."""
         super().setup()
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+
+    def handle_one_request(self) -> None:
+        """Wait for a request; until it shows the token, the connection may be dropped."""
+        self.server.begin_waiting(self.connection)
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         """Answer with a file of the page."""
@@ -141,8 +177,10 @@ class PageRequest(BaseHTTPRequestHandler):
         """Return what is asked for; None for a stranger."""
         start = f"/{self.server.token}/"
         given = self.path[: len(start)].encode("utf-8", "replace")
-        is_known = hmac.compare_digest(given, start.encode())
-        return self.path[len(start) :] if is_known and self._is_local() else None
+        if not hmac.compare_digest(given, start.encode()) or not self._is_local():
+            return None
+        self.server.end_waiting(self.connection)
+        return self.path[len(start) :]
 
     def _is_local(self) -> bool:
         hosts = self.headers.get_all("Host") or []

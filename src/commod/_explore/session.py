@@ -229,6 +229,8 @@ class Session:
         """Return why the decision of one person changed or stayed; asked for explicitly."""
         if row is not None and (not isinstance(row, int) or isinstance(row, bool)):
             raise InputError(f"row={shown(row)} must be a whole number, counted from 0.")
+        if id is not None and (not isinstance(id, str | int | float) or len(str(id)) > MAX_TEXT):
+            raise InputError(f"id must be text or a number of at most {MAX_TEXT} characters.")
         explanation = self.draft.explanation
         if id is not None and explanation.index is not None:
             id = next((one for one in explanation.index if str(one) == str(id)), id)
