@@ -1,6 +1,7 @@
 """The state behind the page: what it shows is what the built update does."""
 
 import json
+import threading
 import warnings
 
 import numpy as np
@@ -278,3 +279,29 @@ def test_a_model_that_cannot_be_sent_is_fitted_here():
         worker.run(("fit", ControlledDebiaser(**{**update.get_params(), "target": 7})))
     worker.stop()
     assert issubclass(WorkerStoppedError, Exception)
+
+
+# ---------------------------------------------------------------------------------------------
+# Edits go first
+
+
+@pytest.mark.parametrize("part", ["trade_off", "segments"])
+def test_slower_parts_wait_for_edits_and_are_given_up_for_a_new_draft(part):
+    session, answers = session_of(), []
+    session.edit(1, {"age": 0.001})
+    thread = threading.Thread(target=lambda: answers.append(getattr(session, part)()))
+    with session._turns.edit():
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive() and not answers
+    thread.join(60)
+    assert answers[-1]["outdated"] is False
+    session.edit(2, {"age": 0.002})
+    thread = threading.Thread(target=lambda: answers.append(getattr(session, part)()))
+    with session._turns.edit():
+        thread.start()
+        thread.join(0.3)
+        session.edit(3, {"age": 0.003})
+    thread.join(60)
+    assert answers[-1] == {"version": 3, "outdated": True}
+    assert getattr(session, part)()["outdated"] is False

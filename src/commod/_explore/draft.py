@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,9 +24,10 @@ from commod._explore.edits import (
     points_at_targets,
     points_with_offset,
 )
+from commod._explore.turns import PausedColumns
 from commod._record import Audit, Lock, Segments, Step, TradeOff
 from commod._reporting.audit.first_screen import FirstScreen
-from commod._reporting.explain import Explanation, explain, find_segments
+from commod._reporting.explain import Explanation, SegmentFinder, explain
 from commod.exceptions import InputError
 from commod.scorecard import DISTANCE_COLUMN
 
@@ -38,10 +39,14 @@ ROWS = "rows of this page"
 
 @dataclass(frozen=True, eq=False)
 class FittedBase:
-    """A fitted update with its rows, and people whom the first screen counts."""
+    """A fitted update with its rows, and people whom the first screen counts.
+
+    `pause` is called between the steps of slower parts, with their draft.
+    """
 
     fitted: FittedRows
     label_names: Mapping[Any, str] | None = None
+    pause: Callable[[Draft], None] = lambda _: None
 
     @property
     def update(self) -> Any:
@@ -163,15 +168,17 @@ class Draft:
         scores = self.base.fitted.problem.rows.base.deployed.scores[shown]
         columns = update.score_columns(scores) if self._reads_distance else []
         X = self.base.people.X
-        segments, _ = find_segments(
+        source = PausedColumns(
             X if shown.all() else take_rows(X, np.flatnonzero(shown)),
-            ~before & after,
-            before & ~after,
-            before,
             skip=update.unread_columns(),
             added=[column for column in columns if column.name == DISTANCE_COLUMN],
+            pause=self._pause,
         )
+        segments, _ = SegmentFinder(source, before).find(~before & after, before & ~after)
         return segments
+
+    def _pause(self) -> None:
+        self.base.pause(self)
 
     @property
     def _reads_distance(self) -> bool:
@@ -186,8 +193,10 @@ class Draft:
         """Return these points with offsets for other targets, and the place of the draft itself."""
         fitted = self.base.fitted
         problem, rows = fitted.problem, fitted.problem.rows
-        found = points_at_targets(fitted, self.now.points, N_TARGETS)
-        steps = [self._step(after) for after in found]
+        steps = []
+        for after in points_at_targets(fitted, self.now.points, N_TARGETS):
+            self._pause()
+            steps.append(self._step(after))
         own = self._step(self.now.after)
         others = [step for step in steps if step.n_changes != own.n_changes]
         higher = problem.constraint.higher_is_fairer

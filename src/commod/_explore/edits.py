@@ -8,6 +8,7 @@ update.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -191,17 +192,15 @@ def _expected(figures: ExpectedFigures) -> ExpectedOnNewPeople | None:
     return ExpectedOnNewPeople(figures.fairness, figures.change_rate, accuracy, spread)
 
 
-def points_at_targets(fitted: FittedRows, points: Floats, n_targets: int) -> list[Mask]:
-    """Return the decisions of points (d,) with offsets for several targets on these rows."""
+def points_at_targets(fitted: FittedRows, points: Floats, n_targets: int) -> Iterator[Mask]:
+    """Yield the decisions of points (d,) with offsets for several targets on these rows."""
     problem = fitted.problem
     parity = parity_value(problem)
     base = problem.base_fairness
     outcome = outcome_of_points(problem, GivenPoints(points, 0.0), "edited by hand")
-    decisions = []
     for share in np.linspace(0.15, 1.0, n_targets).tolist():
         found: SearchOutcome = outcome_at(problem, outcome, base + share * (parity - base))
-        decisions.append(fitted.before ^ changed_rows(problem, found))
-    return decisions
+        yield fitted.before ^ changed_rows(problem, found)
 
 
 def build(update: Any, fitted: FittedRows, plan: EditPlan) -> Any:

@@ -8,7 +8,7 @@ request is refused and nothing changes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from commod._data.codes import plain
@@ -19,6 +19,7 @@ from commod._explore.job import FitJob
 from commod._explore.python_text import python_text
 from commod._explore.request import changed_parameters, request_view
 from commod._explore.saving import patch_bytes, report_bytes
+from commod._explore.turns import OutdatedError, Turns
 from commod._explore.worker import Worker
 from commod._text import shown
 from commod.exceptions import CommodError, InputError
@@ -49,6 +50,7 @@ class Session:
     ) -> None:
         self._people, self._label_names = people, label_names
         self._lock = threading.RLock()
+        self._turns = Turns()
         self._drafts = [self._base(update).first("the fitted update")]
         self._place = 0
         self._kept: Draft | None = None
@@ -58,7 +60,13 @@ class Session:
         self._job: FitJob | None = None
 
     def _base(self, update: Any) -> FittedBase:
-        return FittedBase(FittedRows(update, self._people), self._label_names)
+        return FittedBase(FittedRows(update, self._people), self._label_names, self._pause)
+
+    def _pause(self, draft: Draft) -> None:
+        """Let edits go first, and give up a part of a draft that is not the present one."""
+        self._turns.give_way()
+        if self.draft is not draft:
+            raise OutdatedError
 
     def warm_up(self) -> None:
         """Start the process that fits; the first fit then needs not wait for it."""
@@ -112,7 +120,8 @@ class Session:
 
     def preview(self, edits: Any, offset: Any = "target") -> dict[str, Any]:
         """Return the first screen after edits that are not kept."""
-        return {"screen": views.screen_view(self._edited(_plan(edits, offset)))}
+        with self._turns.edit():
+            return {"screen": views.screen_view(self._edited(_plan(edits, offset)))}
 
     def _edited(self, plan: EditPlan) -> Draft:
         """Return the present draft after an edit; one that was previewed last is known."""
@@ -129,10 +138,10 @@ class Session:
     ) -> dict[str, Any]:
         """Keep edits as the next draft."""
         plan = _plan(edits, offset, _text(by, "by"), _text(note, "note"))
-        with self._lock:
+        with self._turns.edit(), self._lock:
             self._check_version(version)
             self._append(self._edited(plan))
-        return self.state()
+            return self.state()
 
     def undo(self, version: Any) -> dict[str, Any]:
         """Go back to the draft before the present one."""
@@ -219,11 +228,19 @@ class Session:
 
     def segments(self) -> dict[str, Any]:
         """Return rules that describe who changes."""
-        return {"version": self._version, **views.segments_view(self.draft)}
+        return self._slower_part(views.segments_view)
 
     def trade_off(self) -> dict[str, Any]:
         """Return changes against fairness with the present point."""
-        return {"version": self._version, **views.trade_off_view(self.draft)}
+        return self._slower_part(views.trade_off_view)
+
+    def _slower_part(self, view: Callable[[Draft], dict[str, Any]]) -> dict[str, Any]:
+        """Return a view of the present draft, or that another draft has taken its place."""
+        version = self._version
+        try:
+            return {"version": version, "outdated": False, **view(self.draft)}
+        except OutdatedError:
+            return {"version": version, "outdated": True}
 
     def person(self, row: Any = None, id: Any = None) -> dict[str, Any]:
         """Return why the decision of one person changed or stayed; asked for explicitly."""

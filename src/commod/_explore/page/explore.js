@@ -145,11 +145,11 @@
     later = setTimeout(async () => {
       const asked = version;
       const curve = await ask("trade_off");
-      if (!curve || asked !== version) return;
+      if (!curve || curve.outdated || asked !== version) return;
       fill("frontier", chart(curve.chart));
       fill("steps", table(curve.table));
       const rules = await ask("segments");
-      if (!rules || asked !== version) return;
+      if (!rules || rules.outdated || asked !== version) return;
       fill("segments", ...(rules.table.rows.length ? [table(rules.table)] : []),
         ...rules.sentences.map((text) => paragraph(text)));
       areBusy(false);
