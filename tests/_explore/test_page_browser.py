@@ -11,7 +11,7 @@ import commod
 from commod import ControlledDebiaser, ScoreColumn, explore
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-N = 800
+N = 400
 
 # Whatever holds a text beyond the edges of the window.
 OUTSIDE = """() => [...document.querySelectorAll("main *")].filter((e) => {
@@ -99,19 +99,25 @@ def press(tab, name):
     tab.keyboard.press("Enter")
 
 
-@pytest.mark.parametrize("width", [390, 1024, 1920])
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_nothing_runs_off_the_page_and_axe_finds_nothing_serious(visit, width, colours):
+def serious_findings(tab):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    tab = visit(width, color_scheme=colours)
+    found = axe.run(tab).response["violations"]
+    serious = [v for v in found if v["impact"] in ("serious", "critical")]
+    return [(v["id"], [n["html"][:120] for n in v["nodes"][:3]]) for v in serious]
+
+
+def test_nothing_runs_off_the_page_and_axe_finds_nothing_serious(visit):
+    tab = visit()
     tab.locator("#keep").click()
     tab.wait_for_selector("#compared table")
     tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    assert tab.evaluate(OUTSIDE) == []
-    found = axe.run(tab).response["violations"]
-    serious = [v for v in found if v["impact"] in ("serious", "critical")]
-    assert [(v["id"], [n["html"][:120] for n in v["nodes"][:3]]) for v in serious] == []
+    for width, colours in [(390, "light"), (760, "light"), (1024, "dark"), (1920, "light")]:
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.emulate_media(color_scheme=colours)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.evaluate(OUTSIDE) == []
+        if width != 760:
+            assert serious_findings(tab) == []
 
 
 def test_hostile_names_are_text(visit):
@@ -172,12 +178,15 @@ def test_a_column_is_locked_a_search_makes_gains_only_and_the_patch_is_saved(
     tab.get_by_label("Your name").fill("Ada")
     tab.get_by_role("button", name="Lock age").click()
     expect(tab.locator("#message")).to_contain_text("lock age")
+    assert tab.evaluate("document.activeElement.closest('#columns') !== null")  # the focus stays
     tab.get_by_label("Direction").select_option("gains_only")
     tab.get_by_role("button", name="Search for this update").click()
     expect(tab.locator("#message")).to_contain_text("ended after")
     expect(tab.locator("#summary")).to_contain_text("▼ 0 lose")
+    expect(tab.locator("#without-losses")).to_be_hidden()
     with tab.expect_download() as saved:
         tab.get_by_role("button", name="Save patch").click()
+    expect(tab.locator("#message")).to_contain_text("with 0 recorded edits")
     saved.value.save_as(tmp_path / "patch.json")
     patch = commod.Patch.load(tmp_path / "patch.json")
     assert "age" not in [column.name for column in patch.content.ratio.columns]
@@ -196,6 +205,8 @@ def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect):
     expect(tab.locator("#error")).to_contain_text("rows must be positions")
     before = lead(tab)
     tab.get_by_role("button", name="Search for this update").click()
+    expect(tab.locator("#elapsed")).to_contain_text(re.compile("so far: [a-z]"))
+    expect(tab.locator("#job")).to_be_in_viewport()  # also for a user who has scrolled down
     tab.get_by_role("button", name="Stop the search").click()
     expect(tab.locator("#message")).to_contain_text("stopped")
     assert lead(tab) == before

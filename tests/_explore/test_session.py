@@ -19,7 +19,7 @@ from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
 from commod.exceptions import InputError, InputTypeError
 
 RNG = np.random.default_rng(0)
-N = 600
+N = 300
 
 
 def people():
@@ -187,6 +187,8 @@ def test_python_repeats_the_exploration():
         {"constraints": "nothing"},
         {"locked": "age"},
         {"estimator": 1},
+        {"points": "whole"},
+        {"max_lines": 0},
     ],
 )
 def test_a_request_that_cannot_be_read_is_refused(request_):
@@ -258,10 +260,23 @@ def test_fits_run_in_another_process_can_be_stopped_and_keep_locks():
         assert (session.update.target_, session.update.n_losses_) == (0.95, 0)
         assert state["request"]["locked"] == ["town"]
         assert "town" not in session.update.scorecard_.columns_used
-        session.fit(5, {"target": 0.9})
+        assert state["job"]["step"] == "counting for the page"  # the last step of a fit
+        session.fit(5, {"points": "integers", "max_lines": 3, "locked": []})
+        state = finished(session)
+        assert session.update.scorecard_.is_whole and state["card"]["whole"]
+        assert (state["request"]["points"], state["request"]["max_lines"]) == ("integers", 3)
+        name = session.update.scorecard_.rows()[0][0]
+        with pytest.raises(InputError, match="whole numbers"):
+            session.edit(6, {name: 0.5})
+        session.edit(6, {name: 1})
+        session.refit(7)
+        assert finished(session)["job"]["error"] == ""
+        assert session.update.scorecard_.is_whole
+        assert dict(session.update.scorecard_.rows())[name] == 1
+        session.fit(8, {"target": 0.9})
         session.stop()
         state = finished(session)
-        assert (state["job"]["state"], state["version"]) == ("stopped", 5)
+        assert (state["job"]["state"], state["version"]) == ("stopped", 8)
     finally:
         session.close()
 
@@ -305,3 +320,33 @@ def test_slower_parts_wait_for_edits_and_are_given_up_for_a_new_draft(part):
     thread.join(60)
     assert answers[-1] == {"version": 3, "outdated": True}
     assert getattr(session, part)()["outdated"] is False
+
+
+def test_of_two_tabs_that_edit_at_once_one_is_told():
+    session, told = session_of(), []
+
+    def edit(points):
+        try:
+            session.edit(1, {"age": points})
+        except VersionConflictError:
+            told.append(points)
+
+    tabs = [threading.Thread(target=edit, args=(points / 100,)) for points in range(1, 5)]
+    for tab in tabs:
+        tab.start()
+    for tab in tabs:
+        tab.join(60)
+    assert len(told) == 3 and len(session.state()["history"]) == 2
+    assert dict(session.update.scorecard_.rows())["age"] not in told
+
+
+def test_a_patch_is_saved_whole_while_others_stop_and_edit():
+    session, saved = session_of(), []
+    session.edit(1, {"age": 0.01}, by="Ada")
+    thread = threading.Thread(target=lambda: saved.append(session.save_patch()))
+    thread.start()
+    session.stop()
+    session.edit(2, {"town": "drop"}, by="Ben")
+    thread.join(60)
+    authors = [record.by for record in commod.Patch.from_json(saved[0]["text"]).history]
+    assert authors in (["Ada"], ["Ada", "Ben"])
