@@ -19,6 +19,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from PIL import Image
 from playwright.sync_api import sync_playwright
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -169,8 +170,15 @@ def _draw_page(browser: Any, people: People, whole: Any) -> None:
         page.wait_for_selector('#segments[aria-busy="false"]')
         page.evaluate("scrollTo(0, 0)")
         page.screenshot(path=IMAGES / "contest-page.png")
+        _shrink(IMAGES / "contest-page.png")
     page.close()
     print(IMAGES / "contest-page.png")
+
+
+def _shrink(path: Path) -> None:
+    """Store a picture of the screen with few colours: it needs a third of the bytes."""
+    with Image.open(path) as picture:
+        picture.convert("RGB").quantize(64).save(path, optimize=True)
 
 
 def _draw_edits(browser: Any, people: People, signed: Any, path: Path) -> None:

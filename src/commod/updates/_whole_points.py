@@ -261,7 +261,7 @@ class WholeFolds:
             # A stricter target begins from the points of the one before.
             tell(f"trying whole numbers on new people, part {number + 1} of {len(self.samples)}")
             free = [] if starts else [self._free_points(number, target)]
-            effort = {"scales": FOLD_SCALES, "n_rounds": len(free)}
+            effort: dict[str, Any] = {"scales": FOLD_SCALES, "n_rounds": len(free)}
             outcome = whole_outcome(sample, free, target, self.max_lines, starts, **effort)
             starts[:] = [np.rint(outcome.points).astype(np.int64)]
             held_out = np.flatnonzero(self.fold == number)
