@@ -350,3 +350,13 @@ def test_a_patch_is_saved_whole_while_others_stop_and_edit():
     thread.join(60)
     authors = [record.by for record in commod.Patch.from_json(saved[0]["text"]).history]
     assert authors in (["Ada"], ["Ada", "Ben"])
+
+
+def test_the_page_says_on_whom_the_target_is_reached():
+    assert session_of().state()["screen"]["verdict"] == "is reached"
+    session = session_of(EXPECTING)
+    verdict = session.state()["screen"]["verdict"]
+    no = "" if EXPECTING.reached_ else "not "
+    assert verdict == f"is {no}expected on new people"
+    missed = session.preview(dict.fromkeys(TERMS, 0))["screen"]
+    assert missed["verdict"].startswith("is not") and not missed["reached"]

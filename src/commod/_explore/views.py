@@ -52,6 +52,7 @@ def screen_view(draft: Draft) -> Plain:
         "lead": names(audit.answer[0], texts.SENTENCE_LIMIT) if audit.answer else "",
         "notice": names(audit.notice, texts.SENTENCE_LIMIT) if audit.notice else "",
         "reached": draft.now.is_reached,
+        "verdict": _verdict(draft),
         "offers_gains_only": _may_ask_for_gains_only(draft),
         "summary": _summary(audit),
         "figures": _figures(audit, names),
@@ -63,6 +64,15 @@ def screen_view(draft: Draft) -> Plain:
         "small_groups": small,
         "long": [text for _, text in names.listed(20_000)[0]],
     }
+
+
+def _verdict(draft: Draft) -> str:
+    """Return whether the target is reached, and on whom, to follow "the target"."""
+    no = "" if draft.now.is_reached else "not "
+    is_budget = draft.base.update._is_budget
+    if draft.now.expected is None or is_budget:
+        return f"is {no}reached"
+    return f"is {no}expected on new people"
 
 
 def _may_ask_for_gains_only(draft: Draft) -> bool:

@@ -119,8 +119,8 @@
 
   const showScreen = (screen) => {
     fill("lead", name(screen.lead), " ", make("span", { class: screen.reached ? "reached" : "missed" },
-      screen.reached ? "✓ The target is reached." : "✗ The target is not reached."));
-    get("summary").textContent = `${screen.summary} · ${screen.reached ? "✓ target reached" : "✗ target not reached"}`;
+      `${screen.reached ? "✓" : "✗"} The target ${screen.verdict}.`));
+    get("summary").textContent = `${screen.summary} · ${screen.reached ? "✓" : "✗"} the target ${screen.verdict}`;
     get("notice").hidden = !screen.notice;
     fill("notice", make("h3", {}, "▼ Most of the changes are losses"), paragraph(screen.notice));
     fill("figures", ...screen.figures.map((figure) => make("div", {},
