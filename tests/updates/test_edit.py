@@ -288,7 +288,7 @@ def test_a_budget_is_kept():
         ({"age": "loose"}, {}, "expected a number of points, 'drop', 'lock'"),
         ({"age": float("nan")}, {}, "expected a number between"),
         ({"age": True}, {}, "expected a number of points"),
-        (Round(0), {}, "step must be above 0"),
+        (Round(0), {}, "step must be at least"),
         (Cap(2, -2), {}, "low is above high"),
         (Merge("town", ["Paris"]), {}, "has 1 term; expected two or more"),
         (Merge("town", ["Paris", "Rome"]), {}, "names 'Rome'"),
