@@ -8,7 +8,7 @@ and decisions change there and nowhere else.
 
 Dots are 1,000 evaluated rows. People who gain lie below the dashed line and in the shaded
 part. Here x0 drives both the target and the group, while x1 drives only the target. The update does not
-see the group; it learned on the fit rows where the disadvantaged group lives.
+see the group. It learned on the fit rows where people of the disadvantaged group are.
 """
 
 # %%
@@ -54,8 +54,8 @@ for group, marker, label in (("g0", "o", "advantaged group"), ("g1", "^", "disad
             people["x0"], people["x1"], size, color, marker=marker, label=name, linewidths=0
         )
 ax.text(2.2, 2.8, "accepted", fontsize=14)
-ax.text(-0.4, -3.2, "rejected", fontsize=14)
-ax.text(-3.9, -1.4, "r < 0:\nchanges", color="#1f6f8b", fontsize=14)
-ax.legend(title="who gains", loc="lower right", frameon=False)
+ax.text(0.5, -3.2, "rejected", fontsize=14)
+ax.text(-3.9, -3.2, "r < 0: decisions change", color="#1f6f8b", fontsize=14)
+figure.legend(loc="outside upper center", ncols=2, frameon=False, title="people who gain")
 ax.set(xlabel="x0", ylabel="x1", xlim=(-4, 4), ylim=(-3.5, 3.5))
 plt.show()

@@ -7,8 +7,8 @@ groups, over all thresholds. A small value can be chance: on few people, two equ
 look equal.
 
 The base model reads the age, the record and the charge of COMPAS. Both curves and the area are measured on 1,851
-people whom the model has not seen. The text in the picture puts the area beside what chance alone would
-give, and beside its 95 % interval.
+people whom the model has not seen. The text in the picture puts the area beside its 95 %
+interval, and beside what chance alone would give. Here chance alone explains the area.
 """
 
 # %%
