@@ -2,14 +2,14 @@
 What an update does to the calibration of scores
 ================================================
 
-An update keeps the base score wherever the decision stays. Where the decision changes, the edited score
-goes just beyond the threshold, so it is no probability any more. ``calibrated_proba`` maps the edited
-score to a calibrated probability that keeps every decision.
+An update keeps the base score wherever the decision stays. Where the decision changes, the
+edited score goes just beyond the threshold, so it is no probability any more.
+``calibrated_proba`` maps the edited score to a calibrated probability that keeps every decision.
 
-The upper panel compares scores with true labels on 4,000 evaluated rows. On the dotted line the score is right on
-average. The dip at the threshold are the people whose decision changed: they get a positive decision although
-fewer of them have label 1. The calibrated probability cannot move them away, because it keeps every
-decision. Use the base score to price them.
+The upper panel compares scores with true labels on 4,000 evaluated rows. On the dotted line the
+score is right on average. The dip at the threshold are the people whose decision changed: they
+get a positive decision although fewer of them have label 1. The calibrated probability cannot
+move them away, because it keeps every decision. Use the base score to price them.
 """
 
 # %%

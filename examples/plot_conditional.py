@@ -2,13 +2,14 @@
 Parity overall, or within each department
 =========================================
 
-In 1973, Berkeley admitted 45 % of the men and 30 % of the women who applied to six departments. Within most
-departments, women were admitted about as often as men: they applied to the departments that admit
-few. This is Simpson's paradox (Bickel, Hammel and O'Connell, *Science*, 1975).
+In 1973, Berkeley admitted 45 % of the men and 30 % of the women who applied to six departments.
+Within most departments, women were admitted about as often as men: they applied to the
+departments that admit few. This is Simpson's paradox (Bickel, Hammel and O'Connell, *Science*,
+1975).
 
-The counts are those of 1973; scores and courses are made up. The panels show the rates of the same
-4,526 applicants. Parity overall admits more women where most of them applied. Parity
-within departments sees department A, where men have the lower rate. No figure can say which of the two
+The counts are those of 1973; scores and courses are made up. The panels show the rates of the
+same 4,526 applicants. Parity overall admits more women where most of them applied. Parity within
+departments sees department A, where men have the lower rate. No figure can say which of the two
 constraints is right.
 """
 
@@ -50,7 +51,10 @@ X, sex = people.drop(columns="sex"), people["sex"]
 
 overall = DemographicParity(ratio=0.8)
 decisions = {"as in 1973": (X["score"] > 0.5).astype(int)}
-for name, constraint in (("parity overall", overall), ("within departments", overall.within("department"))):
+for name, constraint in (
+    ("parity overall", overall),
+    ("within departments", overall.within("department")),
+):
     update = ControlledDebiaser(
         ScoreColumn("score"), constraints=constraint, target_on="fit_rows", random_state=0
     )

@@ -6,8 +6,9 @@ A P-rule of 0.8 can be reached in different directions. With gains only, nobody 
 favourable outcome. With losses only, nobody gains. With a cap on the volume, gains and losses
 balance. The number of changes differs, and so does who pays.
 
-Bars count people among 1,500 fit rows, where all updates reach a P-rule of 0.8 or more. The diamonds
-show the fewest changes that any method needs in that direction, even one that knows the groups.
+Bars count people among 1,500 fit rows, where all updates reach a P-rule of 0.8 or more. The
+diamonds show the fewest changes that any method needs in that direction, even one that knows the
+groups.
 """
 
 # %%
@@ -50,7 +51,9 @@ for place, (name, update) in enumerate(updates.items()):
             ax.barh(place, count, 0.6, start, color=color)
             start += count
         if start:
-            ax.text(start + sign * 5, place, abs(start), va="center", ha="left" if sign > 0 else "right")
+            ax.text(
+                start + sign * 5, place, abs(start), va="center", ha="left" if sign > 0 else "right"
+            )
     fewest = round(update.limit_ * update.n_rows_)
     sides = {"gains only": [fewest], "losses only": [-fewest]}.get(name, [])
     ax.plot(sides, [place] * len(sides), "D", color="black", markersize=8)

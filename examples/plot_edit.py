@@ -2,13 +2,14 @@
 Somebody objects to a term: edits by hand
 =========================================
 
-People can read a scorecard, so they can object to it. ``update.edit`` changes points after the fit: here age is
-locked, and an arrest without a charge gets no points. ``refit=True`` fits the other terms again, so that
-the target still holds.
+People can read a scorecard, so they can object to it. ``update.edit`` changes points after the
+fit: here age is locked, and an arrest without a charge gets no points. ``refit=True`` fits the
+other terms again, so that the target still holds.
 
-Each dot is the points of one column for one standard deviation, or of one category, before and after both edits. The
-edits and the counts in the title belong to 1,850 fit rows of COMPAS. Every edit is kept in a
-record with a name and a reason.
+Each mark is the points of a category, or of a numeric column for one standard deviation. Points
+are divided by the largest of their scorecard, so that both scorecards can be compared. The
+edits, the refits and the counts in the title belong to 1,850 fit rows of COMPAS. Every edit is
+kept in a record with a name and a reason.
 """
 
 # %%
@@ -58,6 +59,9 @@ before, after = (
     {name: points * scale.get(name, 1) for name, points in update.scorecard_.rows()}
     for update in (first, final)
 )
+for terms in (before, after):
+    largest = max(map(abs, terms.values()))
+    terms.update({name: points / largest for name, points in terms.items()})
 names = sorted({*before, *after}, key=lambda name: before.get(name, 0))
 
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
@@ -65,13 +69,27 @@ figure, ax = plt.subplots(figsize=(7.6, 5.4), layout="constrained")
 for place, name in enumerate(names):
     start, end = before.get(name, 0), after.get(name, 0)
     ax.plot([start, end], [place, place], color="#9aa5b1", linewidth=2, zorder=1)
-ax.plot([before.get(n, 0) for n in names], range(len(names)), "o", color="#9aa5b1", markersize=10, label="before")
-ax.plot([after.get(n, 0) for n in names], range(len(names)), "D", color="#1f6f8b", markersize=8, label="after both edits")
+ax.plot(
+    [before.get(n, 0) for n in names],
+    range(len(names)),
+    "o",
+    color="#9aa5b1",
+    markersize=10,
+    label="before",
+)
+ax.plot(
+    [after.get(n, 0) for n in names],
+    range(len(names)),
+    "D",
+    color="#1f6f8b",
+    markersize=8,
+    label="after both edits",
+)
 ax.set_yticks(range(len(names)), [name.replace("c_charge_desc =", "charge:") for name in names])
 for label, name in zip(ax.get_yticklabels(), names, strict=True):
     label.set_color("#c44536" if name.startswith("age") or name == charge else "black")
 ax.axvline(0, color="black", linewidth=1)
 ax.set_xlabel("points: ← towards “low risk” | keeps “high risk” →")
-ax.set_title(f"contested terms in red; {first.n_gains_} → {final.n_gains_} people gain", loc="left")
+ax.set_title(f"red: contested; {first.n_gains_} → {final.n_gains_} gain", loc="left")
 ax.legend(frameon=False, loc="upper left")
 plt.show()

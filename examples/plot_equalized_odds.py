@@ -2,13 +2,14 @@
 Equalized odds: both error rates move together
 ==============================================
 
-Demographic parity compares rates of decisions. Equalized odds compares errors: the true positive rate
-and the false positive rate of each group. Disparate mistreatment (DM) is the sum of the two
+Demographic parity compares rates of decisions. Equalized odds compares errors: the true positive
+rate and the false positive rate of each group. Disparate mistreatment (DM) is the sum of the two
 gaps; 0 means equal odds.
 
-Each group is one point of the plane, before and after the update. The closer the two points are, the more
-equal are the odds. The rates are measured on 4,000 evaluated rows, which neither the base model nor the update has
-seen. The target was a DM of at most 0.12, expected on new people. The title shows what these people get.
+Each group is one point of the plane, before and after the update. The closer the two points are,
+the more equal are the odds. The rates are measured on 4,000 evaluated rows, which neither the
+base model nor the update has seen. The target was a DM of at most 0.12, expected on new people.
+The title shows what these people get.
 """
 
 # %%
@@ -41,7 +42,13 @@ for group, color, name in (("g0", "#4477aa", "advantaged"), ("g1", "#cc6677", "d
     start, end = ((rates[group]["fpr"], rates[group]["tpr"]) for rates in (before, after))
     ax.plot(*start, "o", color="white", markeredgecolor=color, markersize=15, mew=3)
     ax.plot(*end, "o", color=color, markersize=15)
-    style = {"arrowstyle": "-|>", "color": color, "linewidth": 3, "mutation_scale": 24, "shrinkB": 8}
+    style = {
+        "arrowstyle": "-|>",
+        "color": color,
+        "linewidth": 3,
+        "mutation_scale": 24,
+        "shrinkB": 8,
+    }
     ax.annotate("", end, start, arrowprops=style)
     shift = 18 if group == "g0" else -28
     ax.annotate(name, start, (0, shift), textcoords="offset points", ha="center", color=color)

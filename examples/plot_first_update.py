@@ -2,10 +2,10 @@
 A first update in one picture
 =============================
 
-The base model predicts who reoffends (COMPAS). It gives "low risk" less often to African-American
-people than to others. The update may only give "low risk", never take it away, and only where the
-score is within 0.2 of the threshold. Its target is a P-rule of "low risk" of at least 0.8
-for new people.
+The base model predicts who reoffends (COMPAS). It gives "low risk" less often to
+African-American people than to others. The update may only give "low risk", never take it away,
+and only where the score is within 0.2 of the threshold. Its target is a P-rule of "low risk" of
+at least 0.8 for new people.
 
 The picture shows 1,851 evaluated rows, which neither the base model nor the update has seen.
 Grey bars count people by base score. Coloured bars are the people whose decision changes from

@@ -2,12 +2,12 @@
 Groups at the intersection of two columns
 =========================================
 
-A model can be fair by sex and fair by race, and unfair to women of one race. Pass both columns as sensitive features: their
-intersections are then the groups.
+A model can be fair by sex and fair by race, and unfair to women of one race. Pass both columns
+as sensitive features: their intersections are then the groups.
 
-Each square is the share of "low risk" in one intersection, on 1,851 evaluated rows of COMPAS. The update may only
-give "low risk". Its target is a P-rule of 0.75 over all four intersections: the palest square has to come closer
-to the darkest one.
+Each square is the share of "low risk" in one intersection, on 1,851 evaluated rows of COMPAS.
+The update may only give "low risk". Its target is a P-rule of 0.75 over all four intersections:
+the darkest square has to come closer to the lightest one.
 """
 
 # %%

@@ -2,8 +2,9 @@
 Levelling down: the gap closes, but somebody pays
 =================================================
 
-Two groups can become alike because one rises or because the other falls. Taking the favourable outcome
-from people without giving it to anybody is called levelling down. The P-rule does not show it.
+Two groups can become alike because one rises or because the other falls. Taking the favourable
+outcome from people without giving it to anybody is called levelling down. The P-rule does not
+show it.
 
 Each arrow is one group's share of favourable decisions, from the base model to the update. It is
 measured on the 1,500 fit rows, where both updates reach a P-rule of 0.85. In the left panel the

@@ -6,8 +6,9 @@ An update that just reaches its target on the fit rows mostly misses it on new p
 ``ControlledDebiaser`` states the target for new people by default: it is then expected to hold.
 
 Each dot is one of 20 splits: 600 fit rows, and 5,000 new people on whom the P-rule is measured.
-With ``target_on="fit_rows"``, new people fall short of 0.8 on average. With the default, the mean is
-about 0.8. Single samples are still below: an expectation is an average, and no guarantee. ``confidence=0.95`` makes a promise instead.
+With ``target_on="fit_rows"``, new people fall short of 0.8 on average. With the default, the
+mean is about 0.8. Single samples are still below: an expectation is an average, and no
+guarantee. ``confidence=0.95`` makes a promise instead.
 """
 
 # %%

@@ -2,13 +2,13 @@
 Decisions change exactly where r is below zero
 ==============================================
 
-With two columns, the whole update fits into one plane. The dashed line is the threshold of the base
-model: people above it are accepted. The solid line is r = 0. In the shaded corner r is below zero,
-and decisions change there and nowhere else.
+With two columns, the whole update fits into one plane. The dashed line is the threshold of the
+base model: people above it are accepted. The solid line is r = 0. In the shaded corner r is
+below zero, and decisions change there and nowhere else.
 
-Dots are 1,000 evaluated rows. People who gain lie below the dashed line and in the shaded
-part. Here x0 drives both the target and the group, while x1 drives only the target. The update does not
-see the group. It learned on the fit rows where people of the disadvantaged group are.
+Dots are 1,000 evaluated rows. People who gain lie below the dashed line and in the shaded part.
+Here x0 drives both the target and the group, while x1 drives only the target. The update does
+not see the group. It learned on the fit rows where people of the disadvantaged group are.
 """
 
 # %%
@@ -50,9 +50,7 @@ for group, marker, label in (("g0", "o", "advantaged group"), ("g1", "^", "disad
     for chosen, color, size in ((~changes.gain, "#9aa5b1", 14), (changes.gain, "#c44536", 34)):
         people = new.data[of_group & chosen]
         name = label if size == 34 else None
-        ax.scatter(
-            people["x0"], people["x1"], size, color, marker=marker, label=name, linewidths=0
-        )
+        ax.scatter(people["x0"], people["x1"], size, color, marker=marker, label=name, linewidths=0)
 ax.text(2.2, 2.8, "accepted", fontsize=14)
 ax.text(0.5, -3.2, "rejected", fontsize=14)
 ax.text(-3.9, -3.2, "r < 0: decisions change", color="#1f6f8b", fontsize=14)

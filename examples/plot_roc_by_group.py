@@ -2,13 +2,14 @@
 ROC curves by group, and the area between them
 ==============================================
 
-A score can rank people well in one group and badly in another. ABROCA is the area between the ROC curves of two
-groups, over all thresholds. A small value can be chance: on few people, two equal curves never
-look equal.
+A score can rank people well in one group and badly in another. ABROCA is the area between the
+ROC curves of two groups, over all thresholds. A small value can be chance: on few people, two
+equal curves never look equal.
 
-The base model reads the age, the record and the charge of COMPAS. Both curves and the area are measured on 1,851
-people whom the model has not seen. The text in the picture puts the area beside its 95 %
-interval, and beside what chance alone would give. Here chance alone explains the area.
+The base model reads the age, the record and the charge of COMPAS. Both curves and the area are
+measured on 1,851 people whom the model has not seen. The text in the picture puts the area
+beside its 95 % interval, and beside what chance alone would give. Here chance alone explains the
+area.
 """
 
 # %%

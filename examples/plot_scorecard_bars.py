@@ -2,13 +2,13 @@
 A scorecard is a short list of points
 =====================================
 
-An update is a scorecard: a few terms with points. The sum r of an intercept and the points decides. A
-decision changes exactly where r is below zero. Bars to the left push towards a change, bars to
-the right against it.
+An update is a scorecard: a few terms with points. The sum r of an intercept and the points
+decides. A decision changes exactly where r is below zero. Bars to the left push towards a
+change, bars to the right against it.
 
-The update was fitted on 1,850 fit rows of COMPAS. It may only give "low risk", so the scorecard acts
-on people with "high risk" alone. The label of a numeric column says for how many units its bar is
-drawn.
+The update was fitted on 1,850 fit rows of COMPAS. It may only give "low risk", so the scorecard
+acts on people with "high risk" alone. The label of a numeric column says for how many units its
+bar is drawn.
 """
 
 # %%
@@ -54,7 +54,11 @@ terms = dict(sorted(terms.items(), key=lambda term: -term[1]))
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
 figure, ax = plt.subplots(figsize=(7.6, 5), layout="constrained")
 colors = ["#1f6f8b" if points < 0 else "#9aa5b1" for points in terms.values()]
-ax.barh([name.replace("c_charge_desc =", "charge:") for name in terms], list(terms.values()), color=colors)
+ax.barh(
+    [name.replace("c_charge_desc =", "charge:") for name in terms],
+    list(terms.values()),
+    color=colors,
+)
 ax.axvline(0, color="black", linewidth=1)
 ax.set_xlabel("points: ← towards “low risk” | keeps “high risk” →")
 ax.set_title(f"r = {update.scorecard_.intercept:+.2f} + points; “low risk” where r < 0", loc="left")

@@ -3,13 +3,13 @@ The trade-off between fairness and changes, with the exact limit
 ================================================================
 
 How many decisions must change for a fairer model? ``commod.frontier`` fits updates along the
-whole trade-off. Each point is one update, measured on 1,500 evaluated rows. The black line is the
-exact limit at each fairness. No method can be below it, even one that knows the group of every
-person. The updates do not see groups when they decide, so they need more changes.
+whole trade-off. Each point is one update, measured on 1,500 evaluated rows. The black line is
+the exact limit at each fairness. No method can be below it, even one that knows the group of
+every person. The updates do not see groups when they decide, so they need more changes.
 
-The diamond marks the update with the fewest changes among those that reach a P-rule of 0.8 on the
-evaluated rows. An update that is chosen on some rows looks better on them than it is: measure it
-on other rows.
+The diamond marks the update with the fewest changes among those that reach a P-rule of 0.8 on
+the evaluated rows. An update that is chosen on some rows looks better on them than it is:
+measure it on other rows.
 """
 
 # %%

@@ -2,13 +2,14 @@
 Which label is counted decides what is fair
 ===========================================
 
-A P-rule divides the lowest group's rate by the highest one's. Every decision has two labels, so there are
-two P-rules: of "low risk" and of "high risk". The same changes can raise one and hardly move the
-other.
+A P-rule divides the lowest group's rate by the highest one's. Every decision has two labels, so
+there are two P-rules: of "low risk" and of "high risk". The same changes can raise one and
+hardly move the other.
 
-All updates here only give "low risk" (COMPAS, scores within 0.2 of the threshold). They differ in the target
-for the P-rule of "low risk". Both P-rules are measured on 1,851 evaluated rows. The P-rule of "low risk" rises.
-That of "high risk" hardly does. Say which label you count before you state a target.
+All updates here only give "low risk" (COMPAS, scores within 0.2 of the threshold). They differ
+in the target for the P-rule of "low risk". Both P-rules are measured on 1,851 evaluated rows.
+The P-rule of "low risk" rises. That of "high risk" hardly does. Say which label you count before
+you state a target.
 """
 
 # %%
@@ -51,7 +52,9 @@ for target in (None, 0.75, 0.79, 0.83, 0.87):
         decisions = update.predict(X.loc[test])
     shares.append(metrics.change_rate(model.predict(X.loc[test]), decisions))
     for label, found in values.items():
-        found.append(metrics.p_rule(None, decisions, sensitive_features=race[test], pos_label=label))
+        found.append(
+            metrics.p_rule(None, decisions, sensitive_features=race[test], pos_label=label)
+        )
 
 # %%
 # Two P-rules of the same decisions.

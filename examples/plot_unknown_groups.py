@@ -2,13 +2,15 @@
 A group column that is half empty
 =================================
 
-Lenders often know the group of some people only. With ``unknown_groups="ignore"``, rates are those of the known
-rows, and the update still decides on everybody. What the unknown groups could be is bounded: the
-shaded band is the lowest and the highest P-rule over every assignment of the unknown people to groups.
+Lenders often know the group of some people only. With ``unknown_groups="ignore"``, rates are
+those of the known rows, and the update still decides on everybody. What the unknown groups could
+be is bounded: the shaded band is the lowest and the highest P-rule over every assignment of the
+unknown people to groups.
 
-The dots are the P-rule of the known ones among 1,000 fit rows. Diamonds are the P-rule of 5,000 evaluated rows
-whose groups are all known. The band is wide, because it is a worst case. It is no statement about
-what is likely: here groups are missing at random, so the known rows are like the others.
+The dots are the P-rule of the known ones among 1,000 fit rows. Diamonds are the P-rule of 5,000
+evaluated rows whose groups are all known. The band is wide, because it is a worst case. It is no
+statement about what is likely: here groups are missing at random, so the known rows are like the
+others.
 """
 
 # %%

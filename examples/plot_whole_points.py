@@ -2,12 +2,13 @@
 Whole numbers that people can add up
 ====================================
 
-With ``points="integers"``, all points are whole numbers and numeric columns are in bins, as in clinical scores. A person
-adds them up and compares the sum with one number. That form has a price: it can need more
-changes than free points with as many lines.
+With ``points="integers"``, all points are whole numbers and numeric columns are in bins, as in
+clinical scores. A person adds them up and compares the sum with one number. That form has a
+price: it can need more changes than free points with as many lines.
 
-Both scorecards give "low risk" only, within 0.2 of the threshold, and have at most eight lines. The target holds
-on the 1,850 fit rows of COMPAS. The titles count the people who gain among the fit rows.
+Both scorecards give "low risk" only, within 0.2 of the threshold, and have at most eight lines.
+The target holds on the 1,850 fit rows of COMPAS. The titles count the people who gain among the
+fit rows.
 """
 
 # %%
@@ -61,7 +62,9 @@ names = {"integers": "whole numbers", "free": "free points"}
 for ax, (points, update) in zip(axes, updates.items(), strict=True):
     terms = sorted(update.scorecard_.rows(), key=lambda term: -term[1])
     values = [value for _, value in terms]
-    bars = ax.barh([name for name, _ in terms], values, color="#1f6f8b" if points == "integers" else "#9aa5b1")
+    bars = ax.barh(
+        [name for name, _ in terms], values, color="#1f6f8b" if points == "integers" else "#9aa5b1"
+    )
     form = "{:+.0f}" if points == "integers" else "{:+.2f}"
     ax.bar_label(bars, [form.format(value) for value in values], padding=4)
     ax.axvline(0, color="black", linewidth=1)
