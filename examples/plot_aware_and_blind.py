@@ -13,7 +13,8 @@ one.
 """
 
 # %%
-# Both methods change as few decisions as they can. ``frontier`` chooses the strength of ``MinimalFlip``.
+# Both methods change as few decisions as they can. ``frontier`` chooses the strength of
+# ``MinimalFlip``.
 
 import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression

@@ -52,8 +52,10 @@ looks = zip(
 )
 for name, value, share, color, marker in looks:
     ax.plot(value, share, marker, color=color, markersize=15)
-    ax.annotate(name, (value, share), (14, -5), textcoords="offset points", color=color)
-ax.set_xlim(0.75, 1)
+    place = (14, -5) if value > 0.8 else (-14, -5)
+    side = "left" if value > 0.8 else "right"
+    ax.annotate(name, (value, share), place, textcoords="offset points", color=color, ha=side)
+ax.set_xlim(0.7, 1)
 ax.margins(y=0.3)
 ax.yaxis.set_major_formatter("{x:.1%}")
 ax.set_xlabel("P-rule of 20,000 evaluated rows (fairer →)")

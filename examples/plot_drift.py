@@ -5,7 +5,7 @@ Watch a patch while the population drifts
 A target is expected on people like the fit rows. Populations drift. So measure a patch every
 month, with an interval, and act when the whole interval is below the target.
 
-Each month brings 800 new people. From month 7 on, the column x2, which the update reads, drifts
+Each month brings 1,500 new people. From month 7 on, the column x2, which the update reads, drifts
 upwards, as an income does with inflation. The line is the P-rule of the patched decisions, with
 its 95 % interval; the grey line is the base model on the same people. A month whose whole
 interval is below the target is marked. The same check on the command line is ``commod check``.
@@ -32,7 +32,7 @@ patch = update.to_patch()
 months = range(1, 13)
 before, after = [], []
 for month in months:
-    people = make_biased(800, random_state=100 + month)
+    people = make_biased(1500, random_state=100 + month)
     X = people.data.assign(x2=people.data["x2"] + 0.3 * max(month - 6, 0))
     scored = X.assign(score=model.predict_proba(X)[:, 1])
     decided = patch.apply(scored, score="score")
@@ -65,7 +65,7 @@ ax.plot(
     label="whole interval below the target",
 )  # fmt: skip
 ax.set(xlim=(0.5, 12.5), ylim=(0, 1.02), xticks=months)
-ax.set_xlabel("month (800 new people each)")
+ax.set_xlabel("month (1,500 new people each)")
 ax.set_ylabel("P-rule (fairer ↑)")
 ax.legend(frameon=False, loc="lower left")
 plt.show()

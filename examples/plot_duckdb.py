@@ -50,7 +50,7 @@ top.bar_label(bars, [f"{n:,} rows" for n in sizes], padding=4)
 top.invert_yaxis()
 top.set_xlim(0, 1.25 * sizes[0])
 top.set_xticks([])
-for place, (region, (before, after)) in enumerate(rates.items()):
+for place, (before, after) in enumerate(rates.values()):
     low.plot([before, after], [place, place], color="#9aa5b1", linewidth=3, zorder=0)
     low.plot(before, place, "o", color="white", markeredgecolor="#9aa5b1", mew=3, markersize=14)
     low.plot(after, place, "o", color="#1f6f8b", markersize=14)

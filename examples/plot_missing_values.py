@@ -15,6 +15,8 @@ in each bin: where it is high, points push towards a change.
 # %%
 # Make holes that depend on the group. The base model reads x0 and x1 only.
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.compose import make_column_transformer
@@ -49,7 +51,7 @@ print(update.scorecard_)
 
 terms = dict(update.scorecard_.rows())
 edges = [-np.inf, *(float(name.split("<")[-1]) for name in terms if "<" in name), np.inf]
-inside = [X["x2"].ge(low) & X["x2"].lt(high) for low, high in zip(edges, edges[1:], strict=False)]
+inside = [X["x2"].ge(low) & X["x2"].lt(high) for low, high in pairwise(edges)]
 shares = [(group[chosen] == "g1").mean() for chosen in [*inside, X["x2"].isna()]]
 
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
