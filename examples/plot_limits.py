@@ -7,9 +7,9 @@ decides and whatever they know. No fit is needed, so a limit can be read before 
 begins.
 
 The base decisions are those of a model on 1,851 people of COMPAS whom it has not seen. Left: the
-P-rule of "low risk", in any direction and with gains only. Right: two constraints that compare
-gaps. A curve begins where the base model keeps the target no longer. Exact parity, beyond the
-right end, can be much dearer.
+P-rule of "low risk", in any direction, with gains only and with losses only. Right: two
+constraints that compare gaps. A curve begins where the base model keeps the target no longer.
+Exact parity, beyond the right end, can be much dearer.
 """
 
 # %%

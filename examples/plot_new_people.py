@@ -1,14 +1,14 @@
 """
-A target on the fit rows is missed by new people
-================================================
+A target on the fit rows is often missed by new people
+======================================================
 
 An update that just reaches its target on the fit rows mostly misses it on new people. So
 ``ControlledDebiaser`` states the target for new people by default: it is then expected to hold.
 
-Each dot is one of 20 splits: 600 fit rows, and 5,000 new people on whom the P-rule is measured.
-With ``target_on="fit_rows"``, new people fall short of 0.8 on average. With the default, the
-mean is about 0.8. Single samples are still below: an expectation is an average, and no
-guarantee. ``confidence=0.95`` makes a promise instead.
+Each dot is an update that was fitted on another sample of 600 fit rows. All P-rules are measured
+on the same 5,000 new people. With ``target_on="fit_rows"``, new people fall short of 0.8 on
+average. With the default, the mean is about 0.8. Single updates are still below: an expectation
+is an average, and no guarantee. ``confidence=0.95`` makes a promise instead.
 """
 
 # %%
@@ -35,7 +35,7 @@ for seed in range(2, 22):
         values.append(metrics.p_rule(None, decisions, sensitive_features=new.sensitive_features))
 
 # %%
-# One dot per split, and the mean as a bar.
+# One dot per update, and the mean as a bar.
 
 plt.rcParams.update({"font.size": 12, "axes.spines.top": False, "axes.spines.right": False})
 figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")

@@ -3,12 +3,13 @@ Decisions change exactly where r is below zero
 ==============================================
 
 With two columns, the whole update fits into one plane. The dashed line is the threshold of the
-base model: people above it are accepted. The solid line is r = 0. In the shaded corner r is
-below zero, and decisions change there and nowhere else.
+base model: people above it are accepted. The solid line is r = 0. The update may only accept
+people, so decisions change in the shaded corner and nowhere else: r is below zero there, and the
+base decision is a rejection.
 
 Dots are 1,000 evaluated rows. People who gain lie below the dashed line and in the shaded part.
-Here x0 drives both the target and the group, while x1 drives only the target. The update does
-not see the group. It learned on the fit rows where people of the disadvantaged group are.
+The target depends on x0 and x1, and only x0 depends on the group. The update does not see the
+group. Its scorecard reads x0 alone.
 """
 
 # %%

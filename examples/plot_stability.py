@@ -3,8 +3,8 @@ Would other fit rows change other people?
 =========================================
 
 An update is fitted on a sample. ``commod.stability`` fits it again on random halves of the fit
-rows, and counts how often each person's decision changes. A person in the dark part changes
-whatever the sample. A person in the light part changes by chance.
+rows, and counts how often each person's decision changes. A dark dot is a person who changes in
+nearly every refit, a light one a person who changes in few.
 
 The table has two columns, so all people fit into one plane. The picture shows 1,000 evaluated
 rows and 12 refits. People far from the edge of r = 0 change always or never. Those near the edge
