@@ -1,0 +1,108 @@
+"""The gallery: each script is a page, a notebook and a picture; `make docs` runs all of them."""
+
+import ast
+import json
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+QUICK = ["plot_directions", "plot_plane", "plot_roc_by_group", "plot_small_samples"]
+AS_NOTEBOOKS = ["plot_limits", "plot_several_constraints"]
+
+
+def path_of(name):
+    (path,) = (path for path in SCRIPTS if path.stem == name)
+    return path
+
+
+def title_and_text(path):
+    title, line, *text = ast.get_docstring(ast.parse(path.read_text("utf-8"))).splitlines()
+    return title, line, " ".join(text)
+
+
+def notebook_of(path):
+    pytest.importorskip("sphinx_gallery")
+    from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF
+    from sphinx_gallery.notebook import jupyter_notebook
+    from sphinx_gallery.py_source_parser import split_code_and_text_blocks
+
+    _, blocks = split_code_and_text_blocks(str(path))
+    return jupyter_notebook(blocks, DEFAULT_GALLERY_CONF, str(path.parent))
+
+
+def test_the_gallery_has_at_least_20_scripts():
+    assert len(SCRIPTS) >= 20
+    assert [path.name for path in SCRIPTS if not path.name.startswith("plot_")] == []
+    titles = [title_and_text(path)[0] for path in SCRIPTS]
+    assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_has_a_title_a_text_and_cells(path):
+    source = path.read_text("utf-8")
+    title, line, text = title_and_text(path)
+    assert line == "=" * len(title)
+    assert 3 <= len(re.findall(r"[.?!:](?=\s|$)", text)) <= 12
+    assert re.search(r"\brows\b|\bpeople\b|\bapplicants\b|\bsamples\b", text), "measured on whom?"
+    assert source.count("\n# %%\n") >= 2
+    assert source.endswith("\nplt.show()\n")
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_needs_public_names_only_no_network_and_no_files(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    parts = {part for name in modules | names for part in name.split(".")}
+    assert not [part for part in parts if part.startswith(("_", "fetch_")) or part == "jax"]
+    called = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not called & {"savefig", "save", "to_csv", "to_parquet", "write_text"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+def test_a_script_draws_one_picture_without_a_warning_or_a_file(name, tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+    plt.switch_backend("agg")
+    monkeypatch.chdir(tmp_path)
+    with plt.rc_context():
+        runpy.run_path(str(path_of(name)), run_name="__main__")
+    assert len(plt.get_fignums()) == 1
+    assert plt.gcf().axes[0].has_data()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_notebook_has_every_cell_and_stores_no_output(path):
+    nbformat = pytest.importorskip("nbformat")
+    notebook = notebook_of(path)
+    nbformat.validate(nbformat.reads(json.dumps(notebook), as_version=4))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    written = "".join("".join(cell["source"]) for cell in code)
+    assert "import matplotlib.pyplot as plt" in written
+    assert written.endswith("plt.show()")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AS_NOTEBOOKS)
+def test_a_notebook_runs_and_shows_its_picture(name, tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    notebook = nbformat.reads(json.dumps(notebook_of(path_of(name))), as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
+    outputs = notebook.cells[-1].outputs
+    assert any("image/png" in output.get("data", {}) for output in outputs)
