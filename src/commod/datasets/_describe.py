@@ -14,7 +14,6 @@ from commod._data.group_names import group_names_of
 from commod._data.groups import read_groups
 from commod._data.labels import binary_outcome, check_length, read_labels
 from commod._data.tables import FreeNames, check_same_rows, n_rows_of
-from commod._statistics.intervals import share_interval
 from commod._text import visible
 from commod.exceptions import InputError
 
@@ -172,6 +171,8 @@ def _line(
     rows: NDArray[np.bool_], n_people: int, measured: Mapping[str, NDArray[np.bool_] | None]
 ) -> dict[str, float]:
     """Return the figures of some rows; NaN where what is measured is None."""
+    from commod._statistics.intervals import share_interval  # SciPy loads slowly
+
     size = int(rows.sum())
     line: dict[str, float] = {"people": size, "share": size / n_people}
     for name, values in measured.items():
