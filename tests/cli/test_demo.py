@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from functools import partial
 from types import SimpleNamespace
@@ -164,6 +165,20 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch, variables, has_colour
         printer.bars([Bar("women", 0.25, 0.5)], target=0.6)
     assert ("\x1b[36m" in captured.get()) == has_colour
     assert "▒" in captured.get()
+
+
+def test_a_terminal_without_unicode_gets_ascii(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr("sys.stdout", stream)
+    printer = _demo_text.DemoPrinter()
+    printer.title("1. The problem")
+    printer.text("r = −0.1 ≤ 0.2 → “low risk”, 例")
+    printer.bars([Bar("women", 0.25, 0.5)], target=0.6)
+    printer.table(("term", "points"), [("age ≥ 3", "−1")])
+    stream.flush()
+    text = stream.buffer.getvalue().decode("ascii")
+    assert 'r = -0.1 <= 0.2 -> "low risk", ?' in text
+    assert "##########++++++++++" in text and "25.0% -> 50.0%" in text
 
 
 @pytest.fixture

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 N_TERMS = 5  # of the scorecard; the report shows all
 N_RULES = 1
 MAX_WIDTH = 80  # columns; longer lines are hard to read
+# What terminals without these characters show in their place.
+PLAIN = str.maketrans(
+    {"→": "->", "−": "-", "≥": ">=", "≤": "<=", "“": '"', "”": '"', "…": "...", "·": "."}
+)
 DIRECTIONS = {
     "any": "either direction",
     "gains_only": "gains only",
@@ -66,12 +70,18 @@ class DemoPrinter:
 
     def text(self, text: str = "", style: str | None = None) -> None:
         """Print text, wrapped at words."""
-        plain = visible(text, keep="\n")
-        self.console.print(plain, style=style, markup=False, highlight=False)
+        self.console.print(self._shown(text), style=style, markup=False, highlight=False)
 
     @property
     def _ascii(self) -> bool:
         return self.marks is ASCII
+
+    def _shown(self, text: str) -> str:
+        """Return text that the terminal can show."""
+        shown = visible(text, keep="\n")
+        if self._ascii:
+            shown = shown.translate(PLAIN).encode("ascii", "replace").decode("ascii")
+        return shown
 
     def bars(self, bars: Sequence[Bar], target: float | None = None) -> None:
         """Draw the shares of groups, with a mark at the target."""
@@ -80,7 +90,7 @@ class DemoPrinter:
         self.console.print()
         for bar in bars:
             name, cells, figures = bar_line(bar, target, self.marks)
-            line = Text(f"  {visible(name)} ")
+            line = Text(f"  {self._shown(name)} ")
             line.append(cells)
             line.highlight_regex(_one_of(self.marks.kept), "cyan")
             line.highlight_regex(_one_of(self.marks.gained), "bold green")
@@ -98,9 +108,9 @@ class DemoPrinter:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
         for number, heading in enumerate(headings):
             justify: Any = "right" if number else "left"
-            table.add_column(Text(visible(heading)), justify=justify, overflow="fold")
+            table.add_column(Text(self._shown(heading)), justify=justify, overflow="fold")
         for row in rows:
-            table.add_row(*(Text(visible(cell)) for cell in row))
+            table.add_row(*(Text(self._shown(cell)) for cell in row))
         self.console.print(table)
 
 
