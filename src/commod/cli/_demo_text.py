@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 N_TERMS = 5  # of the scorecard; the report shows all
 N_RULES = 1
+ROUNDING = 1e-9  # of an expectation
 MAX_WIDTH = 80  # columns; longer lines are hard to read
 # What terminals without these characters show in their place.
 PLAIN = str.maketrans(
@@ -198,6 +199,12 @@ def print_costs(
         if not counts_errors
         else "False alarms are people who are called “high risk” and are not arrested again."
     )
+    for other in audits[1:]:
+        if _expects_to_miss(other):
+            printer.text(
+                f"With {DIRECTIONS[other.request.direction]}, no update was found that is expected "
+                "to reach the target."
+            )
     segments = audits[0].segments
     for rule in () if segments is None else segments.segments[:N_RULES]:
         printer.text(
@@ -220,6 +227,8 @@ def _costs(audit: Audit) -> dict[str, str]:
     }
     figures |= {f"  {group.name}": f"{group.n_gains}, {group.n_losses}" for group in audit.groups}
     figures[fairness.name] = _before_after(fairness, ".2f")
+    if audit.expected is not None:
+        figures["  expected on new people"] = f"{audit.expected.fairness:.2f}"
     alarms = [_false_alarms(group, audit) for group in audit.groups]
     gaps = [max(column) - min(column) for column in zip(*alarms, strict=True)]
     figures["false alarms, gap of groups"] = f"{gaps[0]:.2f} → {gaps[1]:.2f}"
@@ -229,6 +238,15 @@ def _costs(audit: Audit) -> dict[str, str]:
     if audit.limit.n_fewest is not None:
         figures["fewest changes possible"] = str(audit.limit.n_fewest)
     return figures
+
+
+def _expects_to_miss(audit: Audit) -> bool:
+    """Return whether the target is not expected on new people."""
+    fairness, expected = audit.fairness[0], audit.expected
+    if expected is None or fairness.bound is None:
+        return False
+    distance = expected.fairness - fairness.bound
+    return (distance if fairness.higher_is_fairer else -distance) < -ROUNDING
 
 
 def _before_after(fairness: Fairness, style: str) -> str:

@@ -26,7 +26,6 @@ LABELS = {0: "low risk", 1: "high risk"}
 TARGET = 0.8  # the P-rule that US guidelines on hiring call the four-fifths rule
 MAX_MARGIN = 0.2  # nobody with a score below 0.3 or above 0.7 changes
 LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)  # the frontier of COMMOD
-N_REFITS = 2  # for stability: the fewest; more would be more exact and take longer
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def command(
         warnings.simplefilter("ignore")  # the audit reports what the library warns of
         model = base_model(rows)
         update = new_update(method, model, constraints, seed, parameters).fit(**rows.fit_rows)
-        audit, explanation = _audited(update, rows, _stability(update, rows, seed))
+        audit, explanation = _audited(update, rows)
         audits = [audit, *_beside(update, rows)]
     printer.text(headline(audit), "bold")
     printer.text(
@@ -227,14 +226,7 @@ def _beside(update: Any, rows: DemoRows) -> list[Audit]:
     return [audit]
 
 
-def _stability(update: Any, rows: DemoRows, seed: int) -> Any:
-    import commod
-
-    refits: Any = {"n_refits": N_REFITS, "progress": False, "random_state": seed}
-    return commod.stability(update, **rows.fit_rows, **rows.evaluated, **refits)
-
-
-def _audited(update: Any, rows: DemoRows, stability: Any = None) -> tuple[Audit, Explanation]:
+def _audited(update: Any, rows: DemoRows) -> tuple[Audit, Explanation]:
     """Return the audit and the explanation of an update on the people whom nobody has seen."""
     import commod
 
@@ -247,7 +239,6 @@ def _audited(update: Any, rows: DemoRows, stability: Any = None) -> tuple[Audit,
         y_true=rows.y[rows.test],
         X=X,
         explanation=explanation,
-        stability=stability,
         label_names=LABELS,
         rows="held-out people",
         title="Recidivism model (COMPAS): who changes, and why",
