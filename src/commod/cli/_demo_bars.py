@@ -9,7 +9,7 @@ NAME_WIDTH = 18
 
 
 @dataclass(frozen=True)
-class Bar:
+class GroupBar:
     """The share of one group before the update and, where it is known, after it."""
 
     name: str
@@ -31,12 +31,12 @@ class Marks:
 ASCII = Marks("#", "+", ".", "|", "->")
 
 
-def bar_line(bar: Bar, target: float | None, marks: Marks) -> tuple[str, str, str]:
+def bar_line(bar: GroupBar, target: float | None, marks: Marks) -> tuple[str, str, str]:
     """Return name, bar and figures of one group; the bar always has WIDTH characters.
 
     Examples
     --------
-    >>> bar_line(Bar("women", 0.25, 0.5), 0.6, ASCII)
+    >>> bar_line(GroupBar("women", 0.25, 0.5), 0.6, ASCII)
     ('women             ', '##########++++++++++    |               ', '25.0% -> 50.0%')
     """
     after = bar.before if bar.after is None else bar.after

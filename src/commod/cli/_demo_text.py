@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commod._text import visible
-from commod.cli._demo_bars import ASCII, Bar, Marks, bar_line
+from commod.cli._demo_bars import ASCII, GroupBar, Marks, bar_line
 from commod.cli._printing import console
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class DemoPrinter:
             shown = shown.translate(PLAIN).encode("ascii", "replace").decode("ascii")
         return shown
 
-    def bars(self, bars: Sequence[Bar], target: float | None = None) -> None:
+    def bars(self, bars: Sequence[GroupBar], target: float | None = None) -> None:
         """Draw the shares of groups, with a mark at the target."""
         from rich.text import Text
 
@@ -130,7 +130,9 @@ def print_problem(printer: DemoPrinter, audit: Audit, *, counts_errors: bool) ->
             "The model was trained without race. Of the people who are not arrested again, it "
             "calls more African-American people “high risk”, as ProPublica found:"
         )
-        printer.bars([Bar(group.name, _false_alarms(group, audit)[0]) for group in audit.groups])
+        printer.bars(
+            [GroupBar(group.name, _false_alarms(group, audit)[0]) for group in audit.groups]
+        )
         return
     printer.text(
         "The model was trained without race. It calls African-American people “low risk” less "
@@ -139,7 +141,7 @@ def print_problem(printer: DemoPrinter, audit: Audit, *, counts_errors: bool) ->
     rates = [group.favorable_before.value or 0.0 for group in audit.groups]
     names = [group.name for group in audit.groups]
     goal = None if fairness.bound is None else fairness.bound * max(rates)
-    printer.bars([Bar(*pair) for pair in zip(names, rates, strict=True)], goal)
+    printer.bars([GroupBar(*pair) for pair in zip(names, rates, strict=True)], goal)
     if goal is not None and fairness.before.value is not None:
         printer.text(
             f"The P-rule is {fairness.before.value:.2f}: the lowest rate divided by the highest. "
@@ -159,7 +161,7 @@ def print_update(printer: DemoPrinter, audit: Audit, *, counts_errors: bool) -> 
             if counts_errors
             else (group.favorable_before.value or 0.0, group.favorable_after.value or 0.0)
         )
-        bars.append(Bar(group.name, *shares))
+        bars.append(GroupBar(group.name, *shares))
     printer.bars(bars)
     if line := asked_expected_measured(audit):
         fairness = audit.fairness[0]
