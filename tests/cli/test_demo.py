@@ -1,16 +1,21 @@
-"""The demo: gains near the threshold, a target for new people, ProPublica's rate beside it."""
+"""The demo: its first sentence, three acts, 80 columns with and without colour, and the page."""
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from functools import partial
 from types import SimpleNamespace
+from urllib.request import urlopen
 
 import pytest
 
 import commod
+from commod import Audit
 from commod.cli import _demo_text
 from commod.cli import demo as command
+from commod.cli._demo_bars import ASCII, NAME_WIDTH, GroupBar, bar_line
 from commod.datasets import load_compas
 
 
@@ -31,53 +36,207 @@ def test_nobody_loses_unless_the_user_allows_it():
     assert parameters(direction="any")["direction"] == "any"
 
 
-@pytest.mark.parametrize(("pos_label", "tpr", "fpr"), [(1, 0.7, 0.2), (0, 0.8, 0.3)])
-def test_the_table_shows_the_same_rates_whichever_label_counts(pos_label, tpr, fpr):
-    rates = {"true_positive": tpr, "false_positive": fpr}
-    group = SimpleNamespace(
-        **{
-            f"{k}_{w}": SimpleNamespace(value=v)
-            for k, v in rates.items()
-            for w in ("before", "after")
-        }
-    )
-    shown = [_demo_text._high_risk(group, label, pos_label)[0] for label in (0, 1)]
-    assert shown == ["20.0%", "70.0%"]
+def estimate(value, low=None, high=None):
+    return SimpleNamespace(value=value, low=low, high=high)
 
 
-def test_the_demo_says_what_was_asked_expected_and_measured_in_one_line(demo):
+def audit_of(after, **more):
+    fairness = {
+        "name": "P-rule of “low risk”",
+        "higher_is_fairer": True,
+        "bound": 0.8,
+        "before": estimate(0.7),
+        "after": after,
+        "is_kept": after.value is not None and after.value >= 0.8,
+    } | more
+    return SimpleNamespace(n=1000, level=0.95, fairness=[SimpleNamespace(**fairness)])
+
+
+@pytest.mark.parametrize(
+    ("audit", "sentence", "reason"),
+    [
+        (audit_of(estimate(0.82, 0.77, 0.87)), "Good news: the target is kept.", "asked was at le"),
+        (audit_of(estimate(0.78, 0.73, 0.83)), "The target is missed:", "chance explains the miss"),
+        (audit_of(estimate(0.7, 0.65, 0.75)), "The target is missed:", "does not contain the targ"),
+        (audit_of(estimate(0.7)), "The target is missed:", "asked was at least 0.8."),
+        (audit_of(estimate(0.75), bound=None), "The P-rule of", "No target was asked for."),
+        (audit_of(estimate(None)), "No news:", "cannot be measured"),
+        (
+            audit_of(estimate(0.05), bound=0.1, higher_is_fairer=False, is_kept=True),
+            "Good news:",
+            "at most 0.1",
+        ),
+    ],
+)
+def test_the_first_sentence_is_good_news_or_says_why_not(audit, sentence, reason):
+    text = _demo_text.headline(audit)
+    assert text.startswith(sentence)
+    assert reason in text
+
+
+@pytest.mark.parametrize(("pos_label", "rate"), [(1, 0.2), (0, 0.8)])
+def test_false_alarms_are_the_same_whichever_label_counts(pos_label, rate):
+    name = "false_positive" if pos_label else "true_positive"
+    group = SimpleNamespace(**{f"{name}_{when}": estimate(rate) for when in ("before", "after")})
+    audit = SimpleNamespace(request=SimpleNamespace(pos_label=pos_label))
+    assert _demo_text._false_alarms(group, audit) == pytest.approx((0.2, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("higher_is_fairer", "bound", "expected", "misses"),
+    [
+        (True, 0.8, 0.7, True),
+        (True, 0.8, 0.8, False),
+        (False, 0.1, 0.2, True),
+        (False, 0.1, 0, False),
+    ],
+)
+def test_an_expectation_may_miss_the_target(higher_is_fairer, bound, expected, misses):
+    audit = audit_of(estimate(0.5), bound=bound, higher_is_fairer=higher_is_fairer)
+    audit.expected = SimpleNamespace(fairness=expected)
+    assert _demo_text._expects_to_miss(audit) == misses
+
+
+def test_no_person_is_in_two_of_the_three_parts():
+    rows = command.split(seed=0)
+    parts = [set(part) for part in (rows.train, rows.fit, rows.test)]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == len(rows.X)
+    assert set(rows.fit_rows["X"].index) == parts[1]
+    assert set(rows.evaluated["X_eval"].index) == parts[2]
+
+
+@pytest.mark.parametrize(
+    ("bar", "cells"),
+    [
+        (GroupBar("a", 0.5), "#" * 20 + " " * 4 + "|" + " " * 15),
+        (GroupBar("a", 0.25, 0.5), "#" * 10 + "+" * 10 + " " * 4 + "|" + " " * 15),
+        (GroupBar("a", 0.5, 0.25), "#" * 10 + "." * 10 + " " * 4 + "|" + " " * 15),
+        (GroupBar("a", 1.0, 1.0), "#" * 40),
+        (GroupBar("a", 0.0, 0.0), " " * 24 + "|" + " " * 15),
+    ],
+)
+def test_bars_are_as_long_as_the_shares(bar, cells):
+    assert bar_line(bar, 0.6, ASCII)[1] == cells
+
+
+def test_long_names_of_groups_keep_the_bars_in_line():
+    name, cells, figures = bar_line(GroupBar("a name that goes on and on", 0.5, 0.25), None, ASCII)
+    assert len(name) == NAME_WIDTH
+    assert len(f"  {name} {cells} {figures}") <= 80
+
+
+def test_the_first_sentence_of_the_demo_is_the_result(demo):
+    out, folder = demo
+    audit = Audit.from_json((folder / "audit.json").read_text())
+    assert " ".join(out.split()).startswith(_demo_text.headline(audit))
+
+
+def test_the_interval_of_the_measured_value_contains_the_target(demo):
+    out, folder = demo
+    after = json.loads((folder / "audit.json").read_text())["fairness"][0]["after"]
+    assert after["low"] <= command.TARGET <= after["high"]
+    stated = f"The 95% interval of the measured value is {after['low']:.2f} to {after['high']:.2f}."
+    assert stated in " ".join(out.split())
+
+
+def test_the_demo_says_what_was_asked_expected_and_measured(demo):
     out, folder = demo
     audit = json.loads((folder / "audit.json").read_text())
     assert audit["request"]["target"] == command.TARGET
     expected, measured = audit["expected"]["fairness"], audit["fairness"][0]["after"]["value"]
-    (line,) = (line for line in out.splitlines() if line.startswith("P-rule of “low risk”: asked"))
-    assert f"asked at least 0.8, expected {expected:.3f} on new people" in line
-    assert f"measured {measured:.3f} on {audit['n']:,} held-out people" in line
+    text = " ".join(out.split())
+    assert f"P-rule of “low risk”: asked at least 0.8, expected {expected:.3f} on new" in text
+    assert f"measured {measured:.3f} on {audit['n']:,} held-out people" in text
     assert expected >= command.TARGET
 
 
-def test_the_demo_gives_low_risk_near_the_threshold(demo):
+def test_the_demo_gives_low_risk_near_the_threshold_and_shows_losses_only_beside_it(demo):
     out, folder = demo
     audit = json.loads((folder / "audit.json").read_text())
     assert audit["changes"]["n_losses"] == 0 < audit["changes"]["n_gains"]
-    assert "called high risk, of those not arrested again" in out
+    assert "gains only (this update)" in out and "losses only" in out
+    (line,) = (line for line in out.splitlines() if "gain, lose “low risk”" in line)
+    gains_only, losses_only = re.findall(r"(\d+), (\d+)", line)
+    assert gains_only == (str(audit["changes"]["n_gains"]), "0")
+    assert losses_only[0] == "0" < losses_only[1]
+    missed = "With losses only, no update was found that is expected to reach the target."
+    assert missed in " ".join(out.split())
     assert (folder / "report.html").exists()
 
 
-@pytest.mark.slow
-def test_the_demo_takes_other_constraints_targets_and_directions(tmp_path, call, monkeypatch):
+def test_the_demo_fits_into_80_columns_and_has_no_colour_in_a_pipe(demo):
+    out, _ = demo
+    assert max(map(len, out.splitlines())) <= 80
+    assert "\x1b" not in out
+    for act in ("1. The problem", "2. The update", "3. Who changes, and what it costs"):
+        assert act in out
+    assert "█" in out and "▒" in out and "┆" in out
+
+
+@pytest.mark.parametrize(("variables", "has_colour"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colour_is_for_terminals_that_want_it(monkeypatch, variables, has_colour):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in {"TERM": "xterm-256color", "FORCE_COLOR": "1", **variables}.items():
+        monkeypatch.setenv(name, value)
+    printer = _demo_text.DemoPrinter()
+    with printer.console.capture() as captured:
+        printer.bars([GroupBar("women", 0.25, 0.5)], target=0.6)
+    assert ("\x1b[36m" in captured.get()) == has_colour
+    assert "▒" in captured.get()
+
+
+def test_a_terminal_without_unicode_gets_ascii(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr("sys.stdout", stream)
+    printer = _demo_text.DemoPrinter()
+    printer.title("1. The problem")
+    printer.text("r = −0.1 ≤ 0.2 → “low risk”, 例")
+    printer.bars([GroupBar("women", 0.25, 0.5)], target=0.6)
+    printer.table(("term", "points"), [("age ≥ 3", "−1")])
+    stream.flush()
+    text = stream.buffer.getvalue().decode("ascii")
+    assert 'r = -0.1 <= 0.2 -> "low risk", ?' in text
+    assert "##########++++++++++" in text and "25.0% -> 50.0%" in text
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """A demo on fewer people, with fewer updates on the frontier."""
     people = load_compas()
     few = people.data.sample(1500, random_state=0).index
     people.update(data=people.data.loc[few], target=people.target[few], race=people.race[few])
     monkeypatch.setattr("commod.datasets.load_compas", lambda: people)
-    quick = partial(commod.frontier, targets=[0.1, 0.2])
-    monkeypatch.setattr("commod.frontier", quick)
-    monkeypatch.setattr(command, "N_REFITS", 2)
+    monkeypatch.setattr("commod.frontier", partial(commod.frontier, targets=[0.1, 0.2]))
+
+
+@pytest.mark.slow
+def test_the_demo_takes_other_constraints_targets_and_directions(tmp_path, call, quick):
     told = ("--constraints", "false_positive_rate_parity", "--direction", "any")
     code, out, err = call("demo", *told, "--output", tmp_path)
     assert code == 0, err
-    assert "“high risk” among those who" in out or "of “high risk”" in out
-    assert "asked at most 0.1, expected " in " ".join(out.split())
+    text = " ".join(out.split())
+    assert "“high risk” among those who" in text or "of “high risk”" in text
+    assert "asked at most 0.1, expected " in text
+    assert "either direction (this update)" in text and "gains only" in text
+    assert "as ProPublica found" in text
+
+
+@pytest.mark.slow
+def test_open_serves_the_page_of_the_update_until_ctrl_c(tmp_path, call, quick, monkeypatch):
+    opened, answers = [], []
+
+    def wait(page):
+        with urlopen(page.url) as response:
+            answers.append(response.read().decode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url))
+    monkeypatch.setattr(commod.Explorer, "wait", wait)
+    code, out, err = call("demo", "--target", "0.75", "--open", "--output", tmp_path)
+    assert code == 0, err
+    assert len(opened) == 1 and opened[0].startswith("file://")
+    assert "<html" in answers[0]
+    assert "Page: http://127.0.0.1:" in out and "Press Ctrl-C to end." in out
 
 
 def test_parameters_of_the_other_method_are_refused(tmp_path, call):

@@ -1,115 +1,274 @@
-"""Print the result of the demo: the answer, the groups, the segments and the scorecard."""
+"""Print the demo: the result in one sentence, then the problem, the update, and what it costs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commod.cli._options import OutputOptions
-from commod.cli._printing import Printer, print_answer
+from commod._text import visible
+from commod.cli._demo_bars import ASCII, GroupBar, Marks, bar_line
+from commod.cli._printing import console
 
 if TYPE_CHECKING:
     from commod import Audit, Explanation
     from commod._record import Group
+    from commod._record.audit import Fairness
 
-N_TERMS = 15  # of the scorecard; the report shows more
+N_TERMS = 5  # of the scorecard; the report shows all
+N_RULES = 1
+ROUNDING = 1e-9  # of an expectation
+MAX_WIDTH = 80  # columns; longer lines are hard to read
+# What terminals without these characters show in their place.
+PLAIN = str.maketrans(
+    {"→": "->", "−": "-", "≥": ">=", "≤": "<=", "“": '"', "”": '"', "…": "...", "·": "."}
+)
+DIRECTIONS = {
+    "any": "either direction",
+    "gains_only": "gains only",
+    "losses_only": "losses only",
+}
 
 
-def print_result(audit: Audit, explanation: Explanation) -> None:
-    """Print who changes and why."""
-    printer = Printer(OutputOptions())
-    printer.sentence()
-    print_answer(printer, audit)
-    _print_groups(audit, printer)
-    _print_segments(audit, printer)
-    _print_scorecard(audit, printer)
+def headline(audit: Audit) -> str:
+    """Return whether the target is kept on the measured rows, in one sentence or two."""
+    fairness = audit.fairness[0]
+    before, after = fairness.before.value, fairness.after.value
+    if before is None or after is None:
+        return f"No news: the {fairness.name} cannot be measured on these {audit.n:,} people."
+    went = f"the {fairness.name} goes from {before:.2f} to {after:.2f} on {audit.n:,} new people"
+    if fairness.bound is None:
+        return f"The {went.removeprefix('the ')}. No target was asked for."
+    asked = f"{'at least' if fairness.higher_is_fairer else 'at most'} {fairness.bound:g}"
+    if fairness.is_kept:
+        return f"Good news: the target is kept. {went[0].upper()}{went[1:]}; asked was {asked}."
+    low, high = fairness.after.low, fairness.after.high
+    missed = f"The target is missed: {went}; asked was {asked}."
+    if low is None or high is None:
+        return missed
+    contains = low <= fairness.bound <= high
+    why = (
+        "It contains the target, so chance explains the miss: about half of all samples miss a "
+        "target that is kept in expectation."
+        if contains
+        else "It does not contain the target: these people differ from the fit rows by more than "
+        "chance explains."
+    )
+    return f"{missed} The {audit.level:.0%} interval is {low:.2f} to {high:.2f}. {why}"
+
+
+class DemoPrinter:
+    """Print the three acts, at most 80 columns wide."""
+
+    def __init__(self) -> None:
+        self.console = console()
+        self.console.width = min(self.console.width, MAX_WIDTH)
+        self.marks = ASCII if self.console.options.ascii_only else Marks()
+
+    def title(self, text: str) -> None:
+        """Print a heading."""
+        self.console.print()
+        self.console.rule(f"[bold]{text}", align="left", characters="-" if self._ascii else "─")
+
+    def text(self, text: str = "", style: str | None = None) -> None:
+        """Print text, wrapped at words."""
+        self.console.print(self._shown(text), style=style, markup=False, highlight=False)
+
+    @property
+    def _ascii(self) -> bool:
+        return self.marks is ASCII
+
+    def _shown(self, text: str) -> str:
+        """Return text that the terminal can show."""
+        shown = visible(text, keep="\n")
+        if self._ascii:
+            shown = shown.translate(PLAIN).encode("ascii", "replace").decode("ascii")
+        return shown
+
+    def bars(self, bars: Sequence[GroupBar], target: float | None = None) -> None:
+        """Draw the shares of groups, with a mark at the target."""
+        from rich.text import Text
+
+        self.console.print()
+        for bar in bars:
+            name, cells, figures = bar_line(bar, target, self.marks)
+            line = Text(f"  {self._shown(name)} ")
+            line.append(cells)
+            line.highlight_regex(_one_of(self.marks.kept), "cyan")
+            line.highlight_regex(_one_of(self.marks.gained), "bold green")
+            line.highlight_regex(_one_of(self.marks.lost), "bold red")
+            line.append(f" {figures}")
+            self.console.print(line, no_wrap=True)
+        self.console.print()
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table without lines between its rows."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
+        for number, heading in enumerate(headings):
+            justify: Any = "right" if number else "left"
+            table.add_column(Text(self._shown(heading)), justify=justify, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(self._shown(cell)) for cell in row))
+        self.console.print(table)
+
+
+def _one_of(mark: str) -> str:
+    import re
+
+    return f"{re.escape(mark)}+"
+
+
+def print_problem(printer: DemoPrinter, audit: Audit, *, counts_errors: bool) -> None:
+    """Print act 1: the rates of the groups before the update, as a picture."""
+    printer.title("1. The problem")
+    fairness = audit.fairness[0]
+    if counts_errors:
+        printer.text(
+            "The model was trained without race. Of the people who are not arrested again, it "
+            "calls more African-American people “high risk”, as ProPublica found:"
+        )
+        printer.bars(
+            [GroupBar(group.name, _false_alarms(group, audit)[0]) for group in audit.groups]
+        )
+        return
+    printer.text(
+        "The model was trained without race. It calls African-American people “low risk” less "
+        "often than others:"
+    )
+    rates = [group.favorable_before.value or 0.0 for group in audit.groups]
+    names = [group.name for group in audit.groups]
+    goal = None if fairness.bound is None else fairness.bound * max(rates)
+    printer.bars([GroupBar(*pair) for pair in zip(names, rates, strict=True)], goal)
+    if goal is not None and fairness.before.value is not None:
+        printer.text(
+            f"The P-rule is {fairness.before.value:.2f}: the lowest rate divided by the highest. "
+            f"The target is {fairness.bound:g}, or {goal:.1%} here ({printer.marks.target})."
+        )
+
+
+def print_update(printer: DemoPrinter, audit: Audit, *, counts_errors: bool) -> None:
+    """Print act 2: the rates after the update, what was asked, and the scorecard."""
+    from commod._reporting.render.texts import asked_expected_measured
+
+    printer.title("2. The update")
+    bars = []
+    for group in audit.groups:
+        shares = (
+            _false_alarms(group, audit)
+            if counts_errors
+            else (group.favorable_before.value or 0.0, group.favorable_after.value or 0.0)
+        )
+        bars.append(GroupBar(group.name, *shares))
+    printer.bars(bars)
+    if line := asked_expected_measured(audit):
+        fairness = audit.fairness[0]
+        low, high = fairness.after.low, fairness.after.high
+        if low is not None and high is not None:
+            line += f" The {audit.level:.0%} interval of the measured value is {low:.2f} to "
+            line += f"{high:.2f}."
+        printer.text(line)
+    card = audit.card
+    assert card is not None
+    printer.text(
+        f"\nThe update is a scorecard of {len(card.lines)} terms. A decision may change where "
+        f"r(x) < 0. r starts at {card.intercept:+.2f}; each term adds its points; a minus pushes "
+        f"towards a change. The {min(N_TERMS, len(card.lines))} strongest terms:"
+    )
+    rows = [(term.term, f"{term.points:+.3f} {term.unit}".rstrip()) for term in card.lines]
+    printer.table(("term", "points in r"), rows[:N_TERMS])
+
+
+def print_costs(
+    printer: DemoPrinter,
+    audits: Sequence[Audit],
+    explanation: Explanation,
+    *,
+    counts_errors: bool,
+) -> None:
+    """Print act 3: who changes and what it costs, and the same for the update beside it."""
+    printer.title("3. Who changes, and what it costs")
+    headings = ["", *(DIRECTIONS[audit.request.direction] for audit in audits)]
+    headings[1] += " (this update)"
+    columns = [_costs(audit) for audit in audits]
+    rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
+    printer.table(headings, rows)
+    printer.text(
+        "False alarms are people who are called “high risk” and are not arrested again. The fewest "
+        "changes possible are those of a method that knows everybody's group, for the same P-rule."
+        if not counts_errors
+        else "False alarms are people who are called “high risk” and are not arrested again."
+    )
+    for other in audits[1:]:
+        if _expects_to_miss(other):
+            printer.text(
+                f"With {DIRECTIONS[other.request.direction]}, no update was found that is expected "
+                "to reach the target."
+            )
+    segments = audits[0].segments
+    for rule in () if segments is None else segments.segments[:N_RULES]:
+        printer.text(
+            f"\nWho changes: {rule.n_changed} of the {rule.size} people with {rule.text}. They are "
+            f"{rule.coverage:.0%} of all changes of this kind ({rule.direction})."
+        )
     changed = explanation.gain | explanation.loss
     if changed.any():
         person = explanation.person(int(changed.argmax()))
-        printer.sentence()
-        printer.sentence(f"One person: {person.sentence}")
+        printer.text(f"\nOne person: {person.sentence}")
 
 
-def _print_groups(audit: Audit, printer: Printer) -> None:
-    rows = [
-        (
-            f"{fairness.name} ({'1' if fairness.higher_is_fairer else '0'} is equal)",
-            *(_number(value.value, ".3f") for value in (fairness.before, fairness.after)),
-        )
-        for fairness in audit.fairness[:2]
-    ]
-    for group in audit.groups:
-        rows.append((f"{group.name}: called low risk", *_shares(group, "favorable")))
-        for heading, true_label in (
-            ("  called high risk, of those not arrested again", 0),
-            ("  called high risk, of those arrested again", 1),
-        ):
-            rows.append((heading, *_high_risk(group, true_label, audit.request.pos_label)))
-        rows.append(("  accuracy", *_shares(group, "accuracy")))
-        rows.append(("  gain, lose", "", f"{group.n_gains}, {group.n_losses} of {group.n:,}"))
-    printer.sentence()
-    printer.table("Before and after", ("", "before", "after"), rows)
+def _costs(audit: Audit) -> dict[str, str]:
+    """Return the figures of one update, by the name of the row of the table."""
+    fairness, changes, quality = audit.fairness[0], audit.changes, audit.quality
+    n_changes = changes.n_gains + changes.n_losses
+    figures = {
+        "people whose decision changes": f"{n_changes} ({n_changes / audit.n:.1%})",
+        "gain, lose “low risk”": f"{changes.n_gains}, {changes.n_losses}",
+    }
+    figures |= {f"  {group.name}": f"{group.n_gains}, {group.n_losses}" for group in audit.groups}
+    figures[fairness.name] = _before_after(fairness, ".2f")
+    if audit.expected is not None:
+        figures["  expected on new people"] = f"{audit.expected.fairness:.2f}"
+    alarms = [_false_alarms(group, audit) for group in audit.groups]
+    gaps = [max(column) - min(column) for column in zip(*alarms, strict=True)]
+    figures["false alarms, gap of groups"] = f"{gaps[0]:.2f} → {gaps[1]:.2f}"
+    if quality is not None:
+        pair = (quality.accuracy_before.value, quality.accuracy_after.value)
+        figures["accuracy"] = " → ".join(_number(value, ".1%") for value in pair)
+    if audit.limit.n_fewest is not None:
+        figures["fewest changes possible"] = str(audit.limit.n_fewest)
+    return figures
 
 
-def _shares(group: Group, rate: str) -> list[str]:
-    """Return a rate of a group before and after the update."""
-    estimates = (getattr(group, f"{rate}_{when}") for when in ("before", "after"))
-    return [_number(estimate and estimate.value, ".1%") for estimate in estimates]
+def _expects_to_miss(audit: Audit) -> bool:
+    """Return whether the target is not expected on new people."""
+    fairness, expected = audit.fairness[0], audit.expected
+    if expected is None or fairness.bound is None:
+        return False
+    distance = expected.fairness - fairness.bound
+    return (distance if fairness.higher_is_fairer else -distance) < -ROUNDING
 
 
-def _high_risk(group: Group, true_label: int, pos_label: Any) -> list[str]:
-    """Return the share called high risk (1) among a true label, before and after the update.
+def _before_after(fairness: Fairness, style: str) -> str:
+    pair = (fairness.before.value, fairness.after.value)
+    return " → ".join(_number(value, style) for value in pair)
 
-    The audit has the rates of `pos_label`; if that is low risk (0), the rest is called high risk.
+
+def _false_alarms(group: Group, audit: Audit) -> tuple[float, float]:
+    """Return the share called high risk (1) of those not arrested again (0), before and after.
+
+    The audit has the rates of `pos_label`; if that is low risk (0), the others are called high
+    risk.
     """
-    rate = "true_positive" if true_label == pos_label else "false_positive"
-    estimates = [getattr(group, f"{rate}_{when}") for when in ("before", "after")]
-    shares = [estimate and estimate.value for estimate in estimates]
-    if pos_label == 0:
-        shares = [None if share is None else 1 - share for share in shares]
-    return [_number(share, ".1%") for share in shares]
-
-
-def _print_segments(audit: Audit, printer: Printer) -> None:
-    if audit.segments is None or not audit.segments.segments:
-        printer.sentence()
-        printer.sentence("Who changes: no short rule of 20 people or more describes them.")
-        return
-    rows = [
-        (s.text, s.direction, f"{s.n_changed} of {s.size}", f"{s.coverage:.0%}")
-        for s in audit.segments.segments
-    ]
-    headings = ("rule", "", "change", "of all such changes")
-    printer.sentence()
-    printer.table("Who changes, in a few rules", headings, rows)
-
-
-def _print_scorecard(audit: Audit, printer: Printer) -> None:
-    card = audit.card
-    assert card is not None
-    condition = "" if audit.request.direction == "any" else " and the direction allows it"
-    printer.sentence()
-    printer.sentence(
-        f"A decision changes where r(x) < 0{condition}. r starts at {card.intercept:+.3f}; each "
-        "term adds its points (a number counts per unit). A minus pushes towards a change."
+    counts_low_risk = audit.request.pos_label == 0
+    rate = "true_positive" if counts_low_risk else "false_positive"
+    before, after = (
+        getattr(getattr(group, f"{rate}_{when}"), "value", None) or 0.0
+        for when in ("before", "after")
     )
-    strongest = f", its {N_TERMS} strongest terms" if len(card.lines) > N_TERMS else ""
-    rows = [
-        (
-            term.term,
-            f"{term.points:+.3f} {term.unit}".rstrip(),
-            "" if term.concept is None else str(term.concept),
-        )
-        for term in card.lines[:N_TERMS]
-    ]
-    title = f"The update as a scorecard{strongest}"
-    printer.table(title, ("term", "points in r", "concept"), rows)
-    for concept in card.concepts:
-        rates = (concept.change_if_active.value, concept.change_if_inactive.value)
-        active, inactive = (_number(rate, ".1%") for rate in rates)
-        printer.sentence(
-            f"Concept {concept.number} ({concept.name}): where it pushes more than usual, {active} "
-            f"change, elsewhere {inactive}."
-        )
+    return (1 - before, 1 - after) if counts_low_risk else (before, after)
 
 
 def _number(value: float | None, style: str) -> str:

@@ -46,7 +46,7 @@ class Printer:
 
     def _print(self, text: str, style: str | None = None) -> None:
         if self.prints_text:
-            _console().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+            console().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """Print a sentence; the JSON object lists it under "notes"."""
@@ -71,7 +71,7 @@ class Printer:
             table.add_column(Text(visible(heading)), justify=justify, overflow="fold")
         for row in rows[:MAX_ROWS]:
             table.add_row(*(Text(visible(cell)) for cell in row))
-        _console().print(table)
+        console().print(table)
         if len(rows) > MAX_ROWS:
             self.sentence(f"and {len(rows) - MAX_ROWS:,} more")
 
@@ -136,7 +136,7 @@ class Printer:
             tell(text)
 
 
-def _console() -> Any:
+def console() -> Any:
     """Return a console that goes on working where its reader stops reading (`| head`)."""
     from rich.console import Console
 
@@ -144,9 +144,9 @@ def _console() -> Any:
         def on_broken_pipe(self) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    console = PatientConsole()
-    console.width = max(console.width, 80)  # narrower tables lose their numbers
-    return console
+    patient = PatientConsole()
+    patient.width = max(patient.width, 80)  # narrower tables lose their numbers
+    return patient
 
 
 def print_answer(printer: Printer, audit: Audit) -> None:

@@ -1,24 +1,23 @@
-"""`commod demo`: make a real model fairer end to end, and print who changes and why."""
+"""`commod demo`: make a real model fairer in three acts, and open the page of the update."""
 
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from commod.cli._options import CONSTRAINT_SETTINGS, OutputOptions, Seed
-from commod.cli._printing import Printer
+from commod.cli._options import CONSTRAINT_SETTINGS, Seed
 from commod.exceptions import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from commod import Audit, Explanation
+    from commod.cli._demo_text import DemoPrinter
 
-    from commod import Audit, Explanation, Frontier
-
-EXAMPLES = ("commod demo", "commod demo --direction any --output my-folder")
+EXAMPLES = ("commod demo --open", "commod demo --direction any --output my-folder")
 
 Method = Literal["ControlledDebiaser", "COMMOD"]
 Direction = Literal["any", "gains_only", "losses_only"]
@@ -27,16 +26,34 @@ LABELS = {0: "low risk", 1: "high risk"}
 TARGET = 0.8  # the P-rule that US guidelines on hiring call the four-fifths rule
 MAX_MARGIN = 0.2  # nobody with a score below 0.3 or above 0.7 changes
 LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)  # the frontier of COMMOD
-N_REFITS = 4  # for stability; more refits would be more exact and take longer
 
 
 @dataclass(frozen=True)
-class DemoResult:
-    """What the demo prints and writes, measured on people who were not used for fitting."""
+class DemoRows:
+    """The people of COMPAS in three parts that share nobody: base model, update, measurement."""
 
-    explanation: Explanation
-    audit: Audit
-    frontier: Frontier
+    X: Any
+    y: Any
+    groups: Any
+    train: Any
+    fit: Any
+    test: Any
+
+    @property
+    def fit_rows(self) -> dict[str, Any]:
+        """Return the rows of the update, as `fit` takes them."""
+        at = self.fit
+        return {"X": self.X.loc[at], "y": self.y[at], "sensitive_features": self.groups[at]}
+
+    @property
+    def evaluated(self) -> dict[str, Any]:
+        """Return the rows of the measurement, as the studies take them."""
+        at = self.test
+        return {
+            "X_eval": self.X.loc[at],
+            "y_eval": self.y[at],
+            "sensitive_features_eval": self.groups[at],
+        }
 
 
 def command(
@@ -64,14 +81,25 @@ def command(
     ] = None,
     seed: Seed = 0,
     output: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("commod-demo"),
+    open_page: Annotated[
+        bool,
+        typer.Option(
+            "--open",
+            help="Open the page of the update in the browser, to change it by hand. With COMMOD: "
+            "open the report.",
+        ),
+    ] = False,
 ) -> None:
-    """Train a classifier on COMPAS, make it fairer, print who changes and why, write a report."""
-    from rich.console import Console
+    """Make a recidivism model fairer: the problem, the update, who changes and what it costs."""
+    from commod.cli._demo_text import (
+        DemoPrinter,
+        headline,
+        print_costs,
+        print_problem,
+        print_update,
+    )
 
-    from commod.cli._demo_text import print_result
-
-    console = Console()
-    console.rule("[bold]commod demo: a recidivism model (COMPAS, bundled)")
+    printer = DemoPrinter()
     output.mkdir(parents=True, exist_ok=True)  # first: a bad folder must fail before the fit
     parameters = _method_parameters(
         method,
@@ -79,16 +107,28 @@ def command(
         {"target": target, "direction": direction},
         {"lambda_fair": lambda_fair, "lambda_ratio": lambda_ratio},
     )
-    result = _run(method, {"constraints": constraints, **parameters}, seed, console)
-    print_result(result.audit, result.explanation)
-    printer = Printer(OutputOptions())
-    _write(result, output, printer)
-    other = "--direction any" if direction is None else "--constraints false_positive_rate_parity"
-    printer.sentence()
-    printer.sentence(
-        f"Next: commod demo {other}; the README shows the same for your own model in ten lines of "
-        "Python."
+    rows = split(seed)
+    counts_errors = _needs_labels(constraints)
+    with warnings.catch_warnings(), printer.console.status("The update is fitted ..."):
+        warnings.simplefilter("ignore")  # the audit reports what the library warns of
+        model = base_model(rows)
+        update = new_update(method, model, constraints, seed, parameters).fit(**rows.fit_rows)
+        audit, explanation = _audited(update, rows)
+        audits = [audit, *_beside(update, rows)]
+    printer.text(headline(audit), "bold")
+    printer.text(
+        f"\nThe model is a logistic regression. From {len(rows.train):,} people of the table "
+        "COMPAS it learned who is arrested again within two years. The update is fitted on "
+        f"{len(rows.fit):,} other people. Everything here is measured on {len(rows.test):,} "
+        "people whom neither has seen."
     )
+    print_problem(printer, audit, counts_errors=counts_errors)
+    print_update(printer, audit, counts_errors=counts_errors)
+    print_costs(printer, audits, explanation, counts_errors=counts_errors)
+    path = _write(update, audit, rows, output, printer)
+    printer.text("\nNext: commod demo --open; the README has ten lines for your own model.")
+    if open_page:
+        _open(update, rows, path, printer)
 
 
 def _method_parameters(
@@ -126,69 +166,41 @@ def _needs_labels(constraints: str) -> bool:
     return get_constraint(constraints).needs_labels
 
 
-def _run(method: str, parameters: dict[str, Any], seed: int, console: Console) -> DemoResult:
+def split(seed: int) -> DemoRows:
+    """Return the people of COMPAS, cut at random into 40 %, 30 % and 30 %."""
     from sklearn.model_selection import train_test_split
 
-    import commod
     from commod.datasets import load_compas
 
     table: Any = load_compas()
-    X, y = table.data, table.target
     race = table.race.where(table.race == "African-American", "others")  # ProPublica's comparison
-    train, others = train_test_split(X.index, test_size=0.6, random_state=seed)
+    train, others = train_test_split(table.data.index, test_size=0.6, random_state=seed)
     fit, test = train_test_split(others, test_size=0.5, random_state=seed)
-    model = _base_model(X.loc[train], y[train])
-    console.print(
-        f"A logistic regression learned from {len(train):,} people whether somebody is arrested "
-        f"again within two years (1, high risk). It reads {X.shape[1]} columns without race. It "
-        "calls African-American people low risk less often than others. Among those who are not "
-        "arrested again, it calls them high risk more often, as ProPublica found. The update is "
-        f"fitted on {len(fit):,} other people. Everything below is measured on {len(test):,} "
-        "people whom neither has seen."
-    )
-    update = getattr(commod, method)(
+    return DemoRows(table.data, table.target, race, train, fit, test)
+
+
+def new_update(
+    method: str, model: Any, constraints: str, seed: int, parameters: dict[str, Any]
+) -> Any:
+    """Return the update of the demo, not fitted."""
+    import commod
+
+    if method == "ControlledDebiaser":
+        # The parts are disjoint, so the library need not judge whether the model saw these rows.
+        parameters = {"fit_rows_are_new": True, **parameters}
+    return getattr(commod, method)(
         model,
-        pos_label=_counted_label(parameters["constraints"]),
+        constraints=constraints,
+        pos_label=_counted_label(constraints),
         favorable_label=0,
         random_state=seed,
         progress=False,
         **parameters,
     )
-    fit_rows = {"X": X.loc[fit], "y": y[fit], "sensitive_features": race[fit]}
-    evaluated = {"X_eval": X.loc[test], "y_eval": y[test], "sensitive_features_eval": race[test]}
-    grid: dict[str, Any] = {"grid": {"lambda_fair": LAMBDAS}} if method == "COMMOD" else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", commod.exceptions.CommodWarning)  # the audit reports it
-        with console.status(f"{method} learns the update ..."):
-            update.fit(**fit_rows)
-        with console.status("The frontier: the same for other targets ..."):
-            frontier = commod.frontier(update, **fit_rows, **grid, **evaluated)
-        with console.status(f"{N_REFITS} refits on halves of the rows ..."):
-            stability = commod.stability(
-                update,
-                **fit_rows,
-                **evaluated,
-                n_refits=N_REFITS,
-                progress=False,
-                random_state=seed,
-            )
-    explanation = commod.explain(update, X.loc[test])
-    audit = commod.audit(
-        model.predict(X.loc[test]),
-        update.predict(X.loc[test]),
-        sensitive_features=race[test],
-        y_true=y[test],
-        X=X.loc[test],
-        explanation=explanation,
-        stability=stability,
-        label_names=LABELS,
-        rows="held-out people",
-        title="Recidivism model (COMPAS): who changes, and why",
-    )
-    return DemoResult(explanation, audit, frontier)
 
 
-def _base_model(X: Any, y: Any) -> Any:
+def base_model(rows: DemoRows) -> Any:
+    """Return a logistic regression that learned from the first part of the people."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -198,27 +210,73 @@ def _base_model(X: Any, y: Any) -> Any:
         (MinMaxScaler(), make_column_selector(dtype_include="number")),
         (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
     )
-    return make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X, y)
+    model = make_pipeline(encode, LogisticRegression(max_iter=1000))
+    return model.fit(rows.X.loc[rows.train], rows.y[rows.train])
 
 
-def _write(result: DemoResult, folder: Path, printer: Printer) -> None:
+def _beside(update: Any, rows: DemoRows) -> list[Audit]:
+    """Return the audit of gains only, or of losses only where the update itself is gains only."""
+    if not hasattr(update, "direction"):  # COMMOD states none
+        return []
+    from sklearn.base import clone
+
+    other = "losses_only" if update.direction == "gains_only" else "gains_only"
+    beside = clone(update).set_params(direction=other).fit(**rows.fit_rows)
+    audit, _ = _audited(beside, rows)
+    return [audit]
+
+
+def _audited(update: Any, rows: DemoRows) -> tuple[Audit, Explanation]:
+    """Return the audit and the explanation of an update on the people whom nobody has seen."""
+    import commod
+
+    X = rows.X.loc[rows.test]
+    explanation = commod.explain(update, X)
+    audit = commod.audit(
+        update.estimator.predict(X),
+        update.predict(X),
+        sensitive_features=rows.groups[rows.test],
+        y_true=rows.y[rows.test],
+        X=X,
+        explanation=explanation,
+        label_names=LABELS,
+        rows="held-out people",
+        title="Recidivism model (COMPAS): who changes, and why",
+    )
+    return audit, explanation
+
+
+def _write(update: Any, audit: Audit, rows: DemoRows, folder: Path, printer: DemoPrinter) -> Path:
+    """Write report, ledger and audit, and print their names; return the path of the report."""
     import commod
     from commod._io.files import write_whole, written_together
-    from commod.cli._demo_pictures import save_pictures
 
-    audit = result.audit
+    is_commod = not hasattr(update, "direction")
+    grid: dict[str, Any] = {"grid": {"lambda_fair": LAMBDAS}} if is_commod else {}
     with warnings.catch_warnings(), written_together():
-        warnings.simplefilter("ignore")  # Matplotlib warns about fonts and backends
-        save_pictures(audit, result.explanation, folder)
+        warnings.simplefilter("ignore")
+        with printer.console.status("The report: the same for other targets ..."):
+            frontier = commod.frontier(update, **rows.fit_rows, **grid, **rows.evaluated)
+            path = commod.report(audit, folder / "report.html", frontier=frontier)
         audit.ledger.to_csv(folder / "ledger.csv")
         write_whole(folder / "audit.json", audit.to_json().encode())
-        path = commod.report(audit, folder / "report.html", frontier=result.frontier)
-    printer.sentence()
-    printer.sentence(f"Written to {folder}/")
-    for name, content in {
-        "ratio.png, changes.png, concepts.png": "pictures",
-        "ledger.csv": f"one line per changed decision, SHA-256 {audit.ledger.digest[:16]}…",
-        "audit.json": "every figure, for programs and for the record",
-    }.items():
-        printer.sentence(f"  {name}: {content}")
-    printer.sentence(f"  The report: {path} (open it in a browser; it needs no network)", bold=True)
+    printer.text(f"\nThe report: {path}", "bold")
+    printer.text("It is one file that needs no network. Beside it: ledger.csv and audit.json.")
+    return path
+
+
+def _open(update: Any, rows: DemoRows, report: Path, printer: DemoPrinter) -> None:
+    """Open the page of the update until Ctrl-C; the report where a method has no page."""
+    import webbrowser
+
+    if not hasattr(update, "direction"):
+        webbrowser.open(report.resolve().as_uri())
+        return
+    import commod
+    from commod.cli.explore import in_browser
+
+    with commod.explore(update, **rows.fit_rows, label_names=LABELS) as page:
+        printer.text(f"Page: {page.url}")
+        printer.text("Do not share the address. Press Ctrl-C to end.")
+        with suppress(KeyboardInterrupt), in_browser(page.url, is_wanted=True):
+            page.wait()

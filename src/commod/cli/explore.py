@@ -77,7 +77,7 @@ def command(
         printer.sentence(f"Page: {page.url}")
         printer.sentence("Do not share the address. Press Ctrl-C to end.")
         printer.json({"url": page.url})
-        with suppress(KeyboardInterrupt), _browser(page.url, is_wanted=not output.no_browser):
+        with suppress(KeyboardInterrupt), in_browser(page.url, is_wanted=not output.no_browser):
             page.wait()
 
 
@@ -99,7 +99,7 @@ def _explored(job: Job, rows: LoadedRows, port: int) -> Iterator[Explorer]:
 
 
 @contextmanager
-def _browser(url: str, *, is_wanted: bool) -> Iterator[None]:
+def in_browser(url: str, *, is_wanted: bool) -> Iterator[None]:
     """Open the page in the browser, by a file that only this user can read.
 
     Other users of the machine see the arguments of programs, and the address has the token.

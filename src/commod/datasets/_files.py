@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -22,11 +23,15 @@ PIP_TIMEOUT_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class TableFile:
-    """One file of a public table: its name in the data home, its digest, and its public address."""
+    """One file of a public table: its name in the data home, its digest, and its public address.
+
+    Where the address is a ZIP archive, `member` is the path of the file inside it.
+    """
 
     name: str
     sha256: str
     url: str
+    member: str | None = None
 
 
 @dataclass(frozen=True)
@@ -158,10 +163,21 @@ def _from_address(file: TableFile, path: Path) -> bytes:
             content: bytes = response.read()
     except (OSError, HTTPException) as error:
         raise _UnavailableError(f"{file.url} cannot be fetched ({error})") from error
+    if file.member is not None:
+        content = _unpacked(content, file.member, file.url)
     check_digest(
         content,
         file.sha256,
-        source=f"The response of {file.url}",
+        source=f"{file.member or 'The response'} of {file.url}",
         way_out=f"Nothing was saved. Get the right file by other means and save it as {path}.",
     )
     return content
+
+
+def _unpacked(archive: bytes, member: str, url: str) -> bytes:
+    """Return one file of a ZIP archive."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            return opened.read(member)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise _UnavailableError(f"{url} is no ZIP archive with {member} ({error})") from error
