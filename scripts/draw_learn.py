@@ -81,7 +81,7 @@ def draw_paper() -> Any:
     left.axvline(0.5, color="black", linewidth=0.6)
     left.set_xlabel("base score f(x)")
     left.set_ylabel("edited score g(x)")
-    left.legend(frameon=False, loc="center right", fontsize=9)
+    left.legend(frameon=False, loc="upper center", fontsize=9)
     clean(left, "r < 0 moves a score to the other side of 0.5")
     _draw_plane(right)
     return figure
@@ -165,7 +165,9 @@ def draw_levelling() -> Any:
             ends[row] += counts
     for place in places:
         gains, losses = int(ends[0, place]), -int(ends[1, place])
-        left.text(ends[0, place] + 8, place, f"{gains} gain, {losses} lose", va="center", fontsize=9)
+        left.text(
+            ends[0, place] + 8, place, f"{gains} gain, {losses} lose", va="center", fontsize=9
+        )
     names = [name.replace(", ", ",\n").replace(" of ", "\nof ") for name in it["updates"]]
     left.set_yticks(places, names)
     left.invert_yaxis()
@@ -181,7 +183,7 @@ def draw_levelling() -> Any:
 def _draw_direction_limits(axis: Any, it: dict[str, Any]) -> None:
     decisions = it["model"].predict(it["X"].loc[it["test"]])
     request = {"sensitive_features": it["race"][it["test"]], "favorable_label": 0, "pos_label": 1}
-    targets = np.linspace(0.6, 1.0, 21)
+    targets = np.linspace(0.6, 0.95, 36)
     lines = {"losses_only": ("losses only", RED), "gains_only": ("gains only", BLUE)}
     for direction, (name, color) in lines.items():
         rates = [
@@ -243,7 +245,7 @@ def draw_limits() -> Any:
     targets = np.linspace(0.5, 0.95, 10)
     for locked, color, name in (
         (["x2"], RED, "updates without column x2, which predicts the group"),
-        (None, BLUE, "updates with all columns"),
+        ([], BLUE, "updates with all columns"),
     ):
         found = []
         for target in targets:
@@ -303,7 +305,152 @@ def draw_record() -> Any:
     return figure
 
 
+# -- start and tutorials ---------------------------------------------------------------------------
+
+
+def draw_start() -> Any:
+    """Draw rates of low risk before and after, and the base scores of those who gain."""
+    it = page("start.md")
+    race, gain = it["race"][it["third"]], it["changes"].gain
+    score = it["model"].predict_proba(it["X"].loc[it["third"]])[:, 1]
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(9.6, 3.6), width_ratios=(2, 3), layout="constrained"
+    )
+    for place, (group, color) in enumerate((("African-American", BLUE), ("others", RED))):
+        inside = (race == group).to_numpy()
+        rates = [float((one[inside] == 0).mean()) for one in (it["before"], it["after"])]
+        left.plot([0, 1], rates, "o-", color=color, linewidth=2.4, label=group)
+        for x, rate in enumerate(rates):
+            shift = -0.035 if place == 0 else 0.02
+            left.text(x, rate + shift, f"{rate:.0%}", ha="center", color=color)
+    left.set_xticks([0, 1], ["before", "after"])
+    left.set(xlim=(-0.4, 1.4), ylim=(0.4, 0.95), ylabel="share with “low risk”")
+    left.legend(frameon=False, loc="upper left")
+    clean(left, f"rates of {len(score):,} new people")
+    right.hist(
+        [score[gain], score[~gain]],
+        bins=np.linspace(0, 1, 41),
+        stacked=True,
+        color=[YELLOW, "#dddddd"],
+        label=["gain “low risk”", "decision stays"],
+    )
+    right.axvline(0.5, color="black", linewidth=1)
+    right.set(xlabel="base score: above 0.5 is “high risk”", ylabel="people")
+    right.legend(frameon=False)
+    clean(right, f"{int(gain.sum())} people change")
+    return figure
+
+
+def draw_recidivism() -> Any:
+    """Draw the records of those who gain under two updates, and error rates before and after."""
+    it = page("tutorials/recidivism.md")
+    X, race = it["X"].loc[it["third"]], it["race"][it["third"]]
+    figure, axes = plt.subplots(1, 3, figsize=(10.4, 3.6), layout="constrained")
+    bins = np.arange(-0.5, 31.5)
+    for axis, name, key in zip(
+        axes[:2], ("first update", "last update"), ("update", "final"), strict=True
+    ):
+        gain = it[key].changes(X).gain
+        stay = (it["before"] == 1) & ~gain
+        priors = X["priors_count"]
+        axis.hist(
+            [priors[gain], priors[stay]],
+            bins=bins,
+            stacked=True,
+            color=[YELLOW, "#dddddd"],
+            label=["gain “low risk”", "stay at high risk"],
+        )
+        axis.set(xlabel="earlier charges", ylabel="people")
+        axis.legend(frameon=False, fontsize=9)
+        clean(axis, f"{name}: {int(gain.sum())} gain")
+    after = it["final"].predict(X)
+    for shift, decisions, alpha in ((-0.2, it["before"], 0.45), (0.2, after, 1.0)):
+        rates = metrics.group_rates(it["y"][it["third"]], decisions, sensitive_features=race)
+        for offset, (group, color) in enumerate((("African-American", BLUE), ("others", RED))):
+            heights = [rates[group]["tpr"], rates[group]["fpr"]]
+            places = np.array([0.0, 2.0]) + shift + 0.85 * offset
+            axes[2].bar(places, heights, 0.36, color=color, alpha=alpha)
+    axes[2].set_xticks([0.42, 2.42], ["of those arrested\nagain", "of those not\narrested again"])
+    axes[2].set_ylabel("called “high risk”")
+    axes[2].bar([0], [0], color=BLUE, label="African-American")
+    axes[2].bar([0], [0], color=RED, label="others")
+    axes[2].legend(frameon=False, fontsize=9)
+    clean(axes[2], "error rates: pale before, full after")
+    return figure
+
+
+def draw_credit() -> Any:
+    """Draw the loans that two updates add, and P-rules with their intervals."""
+    it = page("tutorials/credit.md")
+    amounts = it["new_rows"]["credit_amount"]
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(9.6, 3.4), width_ratios=(3, 2), layout="constrained"
+    )
+    names = {"update": "few changes", "smaller": "small amounts", "tight": "at most 2 %"}
+    for place, key in enumerate(names):
+        gain = it[key].changes(it["new_rows"]).gain
+        ends = 0.0
+        for young, color in ((True, BLUE), (False, "#aaaaaa")):
+            inside = (it["group"][it["new"]] == "25 or younger").to_numpy() == young
+            for amount in sorted(amounts[gain & inside]):
+                left.barh(place, amount, 0.55, left=ends, color=color, edgecolor="white")
+                ends += amount
+        left.text(ends + 400, place, f"{int(gain.sum())} loans, {ends:,.0f} DM", va="center")
+    left.barh([0], [0], color=BLUE, label="25 or younger")
+    left.barh([0], [0], color="#aaaaaa", label="older")
+    left.set_yticks(range(len(names)), list(names.values()))
+    left.invert_yaxis()
+    left.set_xlim(0, 1.45 * left.dataLim.x1)
+    left.set_xlabel("amounts of the loans that an update adds, in DM")
+    left.legend(frameon=False, loc="lower right")
+    clean(left, "one block is one loan")
+    metric = it["result"].fairness[0]
+    for place, value in enumerate((metric.before, metric.after)):
+        right.plot([place, place], [value.low, value.high], color=BLUE, linewidth=3)
+        right.plot(place, value.value, "o", color=BLUE, markersize=9)
+        right.text(place + 0.08, value.value, f"{value.value:.2f}", va="center")
+    right.axhline(0.8, color="black", linewidth=1)
+    right.set_xticks([0, 1], ["before", "few changes"])
+    right.set(xlim=(-0.5, 1.5), ylim=(0, 1.05), ylabel="P-rule, 95% interval")
+    clean(right, "400 new people, 76 of them young")
+    return figure
+
+
+def draw_hiring() -> Any:
+    """Draw invitation rates of four groups in two departments, before and after each update."""
+    it = page("tutorials/hiring.md")
+    X, people = it["X_new"], it["people_new"]
+    decisions = {"before": it["before"]}
+    for name, key in (("by sex", "by_sex"), ("by sex\nand age", "by_both"), ("floor", "at_least")):
+        decisions[name] = it[key].predict(X)
+    figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.8), sharex=True, layout="constrained")
+    styles = {
+        ("men", "under 40"): (RED, "o--"),
+        ("men", "40 or older"): (RED, "s-"),
+        ("women", "under 40"): (BLUE, "o--"),
+        ("women", "40 or older"): (BLUE, "s-"),
+    }
+    for axis, department in zip(axes, ("care", "engineering"), strict=True):
+        for (sex, age), (color, style) in styles.items():
+            inside = (people["sex"] == sex) & (people["age"] == age)
+            inside = (inside & (X["department"] == department)).to_numpy()
+            rates = [float(one[inside].mean()) for one in decisions.values()]
+            axis.plot(rates, style, color=color, label=f"{sex}, {age}", linewidth=1.8)
+        axis.set_xticks(range(len(decisions)), list(decisions))
+        clean(axis, department)
+    axes[0].set_ylabel("share invited")
+    axes[0].axhline(0.2, color=GREY, linewidth=1)
+    axes[0].set_ylim(0, 0.4)
+    axes[1].set_ylim(0.4, 0.9)
+    axes[1].legend(frameon=False, fontsize=9, loc="lower right", ncols=2)
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Any]] = {
+    "start": draw_start,
+    "recidivism": draw_recidivism,
+    "credit": draw_credit,
+    "hiring": draw_hiring,
     "paper": draw_paper,
     "fewest": draw_fewest,
     "levelling": draw_levelling,
