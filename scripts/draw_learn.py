@@ -301,7 +301,8 @@ def draw_record() -> Any:
         clean(axis, f"group {group}")
     axes[0].set_yticks(range(2), list(labels))
     axes[0].invert_yaxis()
-    axes[1].legend(frameon=False, loc="upper right")
+    handles = axes[1].get_legend_handles_labels()
+    figure.legend(*handles, frameon=False, loc="outside upper right", ncols=2)
     return figure
 
 
