@@ -401,7 +401,7 @@ def draw_credit() -> Any:
     left.barh([0], [0], color="#aaaaaa", label="older")
     left.set_yticks(range(len(names)), list(names.values()))
     left.invert_yaxis()
-    left.set_xlim(0, 1.45 * left.dataLim.x1)
+    left.set_xlim(0, 1.8 * left.dataLim.x1)
     left.set_xlabel("amounts of the loans that an update adds, in DM")
     left.legend(frameon=False, loc="lower right")
     clean(left, "one block is one loan")
@@ -409,7 +409,7 @@ def draw_credit() -> Any:
     for place, value in enumerate((metric.before, metric.after)):
         right.plot([place, place], [value.low, value.high], color=BLUE, linewidth=3)
         right.plot(place, value.value, "o", color=BLUE, markersize=9)
-        right.text(place + 0.08, value.value, f"{value.value:.2f}", va="center")
+        right.text(place + 0.08, value.value + 0.02, f"{value.value:.2f}", va="bottom")
     right.axhline(0.8, color="black", linewidth=1)
     right.set_xticks([0, 1], ["before", "few changes"])
     right.set(xlim=(-0.5, 1.5), ylim=(0, 1.05), ylabel="P-rule, 95% interval")
