@@ -1,0 +1,113 @@
+"""Settings of the documentation site: `make docs` builds docs/ into docs/_build/html."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import commod
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+# -- the project ---------------------------------------------------------------------------------
+
+project = "commod"
+author = "The commod developers"
+copyright = f"{author}, BSD-3-Clause"
+version = release = commod.__version__
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "local_math",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "_ext", "_templates"]
+templates_path = ["_templates"]
+smartquotes = False  # code and numbers stay as they are written
+nitpicky = True  # a cross-link that leads nowhere is a warning, and a warning is an error
+
+# -- pages in Markdown ---------------------------------------------------------------------------
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4  # the anchors of the code host: one page, two readers
+html_math_renderer = "mathml"  # no script, no font, no other host
+
+# -- the reference -------------------------------------------------------------------------------
+
+autosummary_generate = True
+autosummary_imported_members = False
+autodoc_typehints = "none"  # the docstrings say types in words
+numpydoc_show_class_members = False  # templates list them
+numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = False
+
+# -- the gallery ---------------------------------------------------------------------------------
+
+if any((ROOT / "examples").glob("plot_*.py")):
+    extensions.append("sphinx_gallery.gen_gallery")
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"plot_\w+\.py$",
+    "image_scrapers": ("matplotlib",),
+    "min_reported_time": 1e9,  # times differ from run to run
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "download_all_examples": True,
+    "remove_config_comments": True,
+    "abort_on_example_error": True,
+    "parallel": int(os.environ.get("COMMOD_DOCS_JOBS", "2")),
+}
+
+# -- the look ------------------------------------------------------------------------------------
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"commod {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "commod"},
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_end": ["version-switcher", "theme-switcher"],
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": True,
+    "switcher": {"json_url": "_static/switcher.json", "version_match": release},
+    "check_switcher": False,  # written by the build itself
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"index": []}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def setup(app):
+    """Write the list of versions, which the version switcher reads, beside the pages."""
+    app.connect("build-finished", write_versions)
+
+
+def write_versions(app, failed):
+    """Write _static/switcher.json: the versions of docs/versions.json below the site's address."""
+    if failed or app.builder.format != "html":
+        return
+    base = os.environ.get("COMMOD_DOCS_BASE", "/")
+    versions = [
+        entry | {"url": f"{base.rstrip('/')}/{entry['folder']}"}
+        for entry in json.loads((HERE / "versions.json").read_text("utf-8"))
+    ]
+    (Path(app.outdir) / "_static" / "switcher.json").write_text(json.dumps(versions), "utf-8")
