@@ -1,5 +1,6 @@
 """Settings of the documentation site: `make docs` builds docs/ into docs/_build/html."""
 
+import inspect
 import json
 import os
 import sys
@@ -32,7 +33,9 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_ext", "_templates"]
 templates_path = ["_templates"]
 smartquotes = False  # code and numbers stay as they are written
+default_role = "py:obj"  # `name` in a docstring is a link where the name is documented
 nitpicky = True  # a cross-link that leads nowhere is a warning, and a warning is an error
+nitpick_ignore_regex = [("py:obj", ".*")]  # `name` may be a parameter, which is no target
 
 # -- pages in Markdown ---------------------------------------------------------------------------
 
@@ -42,8 +45,10 @@ html_math_renderer = "mathml"  # no script, no font, no other host
 
 # -- the reference -------------------------------------------------------------------------------
 
-autosummary_generate = True
-autosummary_imported_members = False
+autosummary_generate = [f"reference/{page.name}" for page in (HERE / "reference").glob("*.md")]
+autosummary_filename_map = {  # some file systems take `audit` and `Audit` for the same name
+    f"commod.{name}": f"commod.{name}-function" for name in ("audit", "frontier", "stability")
+}
 autodoc_typehints = "none"  # the docstrings say types in words
 numpydoc_show_class_members = False  # templates list them
 numpydoc_class_members_toctree = False
@@ -97,8 +102,16 @@ copybutton_prompt_is_regexp = True
 
 
 def setup(app):
-    """Write the list of versions, which the version switcher reads, beside the pages."""
+    """Leave out members of others, and write the list of versions for the version switcher."""
+    app.connect("autodoc-skip-member", skip_members_of_others)
     app.connect("build-finished", write_versions)
+
+
+def skip_members_of_others(app, what, name, member, skip, options):
+    """Leave out what a class inherits from Python or scikit-learn: their pages describe it."""
+    function = getattr(member, "fget", None) or getattr(member, "func", None) or member
+    home = getattr(inspect.unwrap(function), "__module__", None)
+    return True if home is None or home.split(".")[0] != "commod" else None
 
 
 def write_versions(app, failed):

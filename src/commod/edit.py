@@ -63,7 +63,16 @@ Mask = NDArray[np.bool_]
 
 
 class EditedPoints(NamedTuple):
-    """Points (d,) after edits, and two masks (d,): terms that were edited, and locked terms."""
+    """Points (d,) after edits, and two masks (d,): terms that were edited, and locked terms.
+
+    Examples
+    --------
+    >>> from commod._data.encoding import CategoryTerms, Encoding
+    >>> terms = Encoding((CategoryTerms("town", ("Lyon", "Nice")),))
+    >>> edited = apply_edits(terms, np.array([1.0, 2.0]), [Drop("town = Nice")], np.array([3, 4]))
+    >>> edited.points.tolist(), edited.is_edited.tolist(), edited.is_locked.tolist()
+    ([1.0, 0.0], [False, True], [False, False])
+    """
 
     points: Floats
     is_edited: Mask

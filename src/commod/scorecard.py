@@ -1,6 +1,6 @@
 """Define the scorecard, which turns raw columns into the ratio r(x), and the decision rule.
 
-A :class:`Scorecard` is the explanation, the artefact and the definition of an update. It holds no
+A `Scorecard` is the explanation, the artefact and the definition of an update. It holds no
 rows and no sensitive values. Everything here is NumPy.
 """
 
@@ -262,13 +262,20 @@ def _column_terms(data: dict[str, Any]) -> ColumnTerms:
 
 
 def margins(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
-    """Return z = logit(score) − logit(threshold), zero at the decision boundary, shape (n,)."""
+    """Return z = logit(score) − logit(threshold), zero at the decision boundary, shape (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> margins(np.array([0.2, 0.5, 0.8]), 0.5).round(3)
+    array([-1.386,  0.   ,  1.386])
+    """
     clipped = np.clip(scores, SCORE_CLIP, 1 - SCORE_CLIP)
     return np.asarray(logit(clipped) - logit(threshold), dtype=np.float64)
 
 
 def distances(scores: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
-    """Return |score − threshold| of each row, shape (n,), in the unit of the score.
+    """Return the distance of each score from the threshold, shape (n,), in the unit of the score.
 
     Examples
     --------
@@ -364,6 +371,15 @@ class Crossing(NamedTuple):
 
     `just_above` and `just_below` are the numbers next to the threshold. They act only where a
     threshold is so near to 0 or 1 that rounding would put a score onto it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> crossing = crossing_at(0.5)
+    >>> crossing.place(np.array([0.4, 0.6]))  # one is raised, one is lowered
+    array([0.5045, 0.4955])
+    >>> crossing.threshold, round(crossing.up_start, 4)
+    (0.5, 0.5025)
     """
 
     threshold: float

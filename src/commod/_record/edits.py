@@ -133,7 +133,14 @@ class _OneEdit:
 
 @dataclass(frozen=True)
 class EditFigures:
-    """The figures of an update before or after an edit; None for an unknown one."""
+    """The figures of an update before or after an edit; None for an unknown one.
+
+    Examples
+    --------
+    >>> figures = EditFigures(fairness=0.8, change_rate=0.05, n_gains=9, n_losses=1, reached=True)
+    >>> figures.fairness, figures.reached
+    (0.8, True)
+    """
 
     fairness: float | None
     change_rate: float | None
@@ -151,6 +158,16 @@ class EditRecord:
     - `offset`: whether the offset was moved for the "target", or is as it was ("keep").
     - `refit`: whether all other terms were fitted again; `pinned` are the terms that the user
       pinned beside the edited ones.
+
+    Examples
+    --------
+    >>> unknown = EditFigures(None, None, None, None, None)
+    >>> record = EditRecord(
+    ...     when="2026-01-02T03:04:05Z", by="A. Lee", note=None, edits=(Drop("age"),),
+    ...     offset="keep", refit=False, pinned=(), before=unknown, after=unknown,
+    ... )
+    >>> EditRecord.from_dict(record.to_dict()) == record
+    True
     """
 
     when: str

@@ -381,7 +381,14 @@ def value_on_rows(
 
 
 class GroupRates(TypedDict):
-    """The number of rows of one group and its weighted rates; NaN where a rate is undefined."""
+    """The number of rows of one group and its weighted rates; NaN where a rate is undefined.
+
+    Examples
+    --------
+    >>> rates = group_rates([1, 0, 1], [1, 1, 0], sensitive_features=["a", "a", "b"])["a"]
+    >>> rates["n"], rates["selection_rate"], rates["accuracy"]
+    (2, 1.0, 0.5)
+    """
 
     n: int
     selection_rate: float

@@ -32,7 +32,14 @@ ON_REQUEST = (CALIBRATED, RATIO)  # further columns
 
 @dataclass(frozen=True)
 class PatchCounts:
-    """Numbers of rows and changes after a patch; rows without a score have no decision."""
+    """Numbers of rows and changes after a patch; rows without a score have no decision.
+
+    Examples
+    --------
+    >>> counts = PatchCounts(n_rows=100, n_without_score=0, n_changed=5, n_gains=4, n_losses=1)
+    >>> counts.n_changed == counts.n_gains + counts.n_losses
+    True
+    """
 
     n_rows: int
     n_without_score: int

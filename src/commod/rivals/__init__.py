@@ -4,17 +4,17 @@
 method                           what it does                                 at predict  decisions
 ===============================  ===========================================  ==========  ==========
 `AdversarialDebiasing`           trains a new model against an adversary      X           fixed
-`BayesPlugIn`                    Bayes-optimal rule, estimated probabilities  X [2]_      fixed
+`BayesPlugIn`                    Bayes-optimal rule, estimated probabilities  X (2)       fixed
 `CalibratedEqualizedOdds`        withholds scores to equalise one error cost  X, group    randomised
-`CFBC`                           one number makes true positive rates equal   X [2]_      fixed
-`FairProjection`                 nearest scores with equal means, by ratio    X [2]_      fixed
-`FairScoreTransformer`           nearest scores with equal means              X [2]_      fixed
+`CFBC`                           one number makes true positive rates equal   X (2)       fixed
+`FairProjection`                 nearest scores with equal means, by ratio    X (2)       fixed
+`FairScoreTransformer`           nearest scores with equal means              X (2)       fixed
 `FCGP`                           smooths the score over similar people        X           fixed
 `FRAPPE`                         adds a learned term to the base logit        X           fixed
 `IndividualGroupDebiasing`       scores people as in the privileged group     X, group    fixed
 `LeafRelabelling`                inverts leaves of a decision tree            X           fixed
-`LPP`                            linear programme on estimated probabilities  X [2]_      fixed
-`MinimalFlip`                    the fewest changes possible, group by group  X, group    fixed [1]_
+`LPP`                            linear programme on estimated probabilities  X (2)       fixed
+`MinimalFlip`                    the fewest changes possible, group by group  X, group    fixed (1)
 `ModifiedNaiveBayes`             trains naive Bayes, moves its class counts   X, group    fixed
 `MultiaccuracyBoost`             corrects errors that auditors find           X           fixed
 `RejectOption`                   decides rows near the threshold by group     X, group    fixed
@@ -25,8 +25,8 @@ method                           what it does                                 at
 `WassersteinPostProcessing`      gives all groups one distribution of scores  X, group    fixed
 ===============================  ===========================================  ==========  ==========
 
-.. [1] Randomised for ties at a threshold, and for constraints that compare errors.
-.. [2] With `aware=True`: X and the group.
+1. Randomised for ties at a threshold, and for constraints that compare errors.
+2. With ``aware=True``: X and the group.
 
 "at predict" lists the inputs of `predict`; every method sees the groups in `fit`. Every method has
 one parameter `strength`; 0 changes nothing.

@@ -42,6 +42,15 @@ class DecisionRows(ReadRows):
     group : ndarray of shape (n,), or None
         The number of each row's group in the constraint, from 0. It is −1 for a group that is not
         part of the constraint. None for a rival that decides without groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from commod._data.base_model import BaseScores
+    >>> base = BaseScores(np.array([[0.8, 0.2], [0.4, 0.6]]), threshold=0.5)
+    >>> rows = DecisionRows(X=None, columns=[], base=base, group=np.array([0, -1]))
+    >>> rows.keep_unknown(np.array([True, False]))  # the second row keeps its base decision
+    array([ True,  True])
     """
 
     X: Any
@@ -99,6 +108,18 @@ class RivalFitRows(DecisionRows):
         Whether the true label is the positive one; None where `fit` got no y.
     weight : ndarray of shape (n,)
         The sample weights; ones where `fit` got none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from commod._data.base_model import BaseScores
+    >>> base = BaseScores(np.array([[0.8, 0.2], [0.4, 0.6]]), threshold=0.5)
+    >>> rows = RivalFitRows(
+    ...     X=None, columns=[], base=base, group=np.array([0, 1]), group_labels=("a", "b"),
+    ...     label=None, weight=np.ones(2),
+    ... )
+    >>> rows.n_groups, rows.in_constraint.tolist()
+    (2, [True, True])
     """
 
     group: NDArray[np.intp]

@@ -334,7 +334,28 @@ class Rival(BaseUpdate):
 
 
 class AwareRival(Rival):
-    """An update that decides by group: `predict(X, sensitive_features=...)`."""
+    """An update that decides by group: ``predict(X, sensitive_features=...)``.
+
+    Examples
+    --------
+    >>> from commod.datasets import make_biased
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> class Bonus(AwareRival):
+    ...     def __init__(self, estimator, *, strength=1.0, constraints="demographic_parity",
+    ...                  min_group_size=30, threshold=0.5, pos_label=None, favorable_label=None):
+    ...         self.estimator, self.strength, self.constraints = estimator, strength, constraints
+    ...         self.min_group_size, self.threshold = min_group_size, threshold
+    ...         self.pos_label, self.favorable_label = pos_label, favorable_label
+    ...     def _learn(self, rows):
+    ...         self.bonus_ = 0.1 * self.strength
+    ...     def _decide(self, rows):
+    ...         return rows.base.scores + self.bonus_ * rows.group_index > rows.base.threshold
+    >>> data = make_biased(400, random_state=0)
+    >>> model, groups = LogisticRegression().fit(data.data, data.target), data.sensitive_features
+    >>> update = Bonus(model).fit(data.data, data.target, sensitive_features=groups)
+    >>> update.predict(data.data, sensitive_features=groups).shape
+    (400,)
+    """
 
     needs_sensitive_features = True
 

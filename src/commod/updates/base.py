@@ -127,7 +127,15 @@ class ChangedDecisions:
 
 
 class BaseUpdate(SavedWithoutNames, ParamsOfFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`."""
+    """The base class of all updates; a subclass stores parameters, defines `fit` and `predict`.
+
+    Examples
+    --------
+    >>> from commod import ControlledDebiaser
+    >>> from commod.rivals import LPP
+    >>> issubclass(ControlledDebiaser, BaseUpdate), issubclass(LPP, BaseUpdate)
+    (True, True)
+    """
 
     estimator: Any
     constraints: Any

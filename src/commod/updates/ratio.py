@@ -72,6 +72,12 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
     """An update with a ratio r; predicting needs NumPy and the base model only.
 
     r is a scorecard. A subclass may have another `_ratio_function`; `scorecard_` is None then.
+
+    Examples
+    --------
+    >>> from commod import COMMOD, ControlledDebiaser
+    >>> issubclass(COMMOD, RatioUpdate), issubclass(ControlledDebiaser, RatioUpdate)
+    (True, True)
     """
 
     scorecard_: Scorecard | None
