@@ -6,7 +6,7 @@ ifneq ($(wildcard ../shared/data/law_school.csv),)
 export COMMOD_DATA_HOME ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test test-fast test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
+.PHONY: help setup docs docs-archive demo test test-fast test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -21,6 +21,10 @@ $(BIN)/python:
 
 .venv/develop: .venv/runtime
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	@touch $@
+
+.venv/docs: .venv/runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
 setup: .venv/develop ## a virtual environment in .venv with the package, its extras and the tools
@@ -84,7 +88,16 @@ types: .venv/develop ## mypy --strict
 contracts: .venv/develop ## data goes one way through the house
 	$(BIN)/lint-imports
 
-check: lint types contracts test paper-quick bench-quick package test-3.12 test-3.13 ## what CI runs
+# One thread for each process: the gallery runs as many processes as there are cores.
+docs: .venv/docs ## the documentation site in docs/_build/html, its links and pages checked
+	rm -rf docs/_build docs/gallery docs/reference/generated
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -j auto -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python scripts/check_site.py docs/_build/html
+
+docs-archive: docs ## the same as one file for a static host, docs/_build/commod-docs.tar.gz
+	$(BIN)/python scripts/archive_site.py docs/_build/html docs/_build/commod-docs.tar.gz
+
+check: lint types contracts test docs paper-quick bench-quick package test-3.12 test-3.13 ## what CI runs
 	-$(MAKE) test-lowest  # reported, not required, until one whole run has passed
 
 figures: .venv/develop ## measure every promised figure of quality beside its bar (about an hour)
@@ -103,4 +116,4 @@ bench-quick: .venv/develop ## the same, tiny: shows that every benchmark runs (m
 	$(BIN)/python -m benchmarks.bench --quick
 
 clean: ## remove what the targets above made
-	rm -rf .venv .venv-* dist commod-demo benchmarks/results experiments/.cache experiments/results/quick .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* dist commod-demo docs/_build docs/gallery docs/reference/generated benchmarks/results experiments/.cache experiments/results/quick .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -103,8 +104,14 @@ copybutton_prompt_is_regexp = True
 
 def setup(app):
     """Leave out members of others, and write the list of versions for the version switcher."""
+    app.connect("autodoc-process-docstring", escape_underscores, priority=100)
     app.connect("autodoc-skip-member", skip_members_of_others)
     app.connect("build-finished", write_versions)
+
+
+def escape_underscores(app, what, name, member, options, lines):
+    """Keep ``default="commod_"`` from being read as a link; numpydoc comes afterwards."""
+    lines[:] = [re.sub(r'(default="\w+)_"$', r'\1\\_"', line) for line in lines]
 
 
 def skip_members_of_others(app, what, name, member, skip, options):

@@ -74,7 +74,7 @@ class BaseModelError(InputError):
     >>> update = RejectOption(ScoreColumn("x0"))  # its values are not probabilities
     >>> update.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     Traceback (most recent call last):
-    commod.exceptions.BaseModelError: The base model ScoreColumn(column='x0') gave scores outside ...
+    commod.exceptions.BaseModelError: The base model ScoreColumn(column='x0') gave scores ...
     """
 
 
@@ -193,7 +193,8 @@ class TargetWarning(CommodWarning):
     >>> from sklearn.linear_model import LogisticRegression
     >>> data = make_biased(400, random_state=0)
     >>> model = LogisticRegression().fit(data.data, data.target)
-    >>> update = ControlledDebiaser(model, target=0.9, target_on="fit_rows", max_changes=0.01)
+    >>> update = ControlledDebiaser(
+    ...     model, target=0.9, max_changes=0.01, target_on="fit_rows", sparsity=0, borderline=0)
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", TargetWarning)
     ...     update.fit(data.data, data.target, sensitive_features=data.sensitive_features)

@@ -31,7 +31,7 @@ class AdversarialDebiasing(NewModelRival, TrainedRival):
 
     The predictor's weights move along ∇L_P − proj(∇L_P onto ∇L_A) − strength · ∇L_A. L_P is the
     predictor's log loss. L_A is the log loss of the adversary, which predicts the group from
-    t = sigmoid((1 + |c|) logit) with a learned c.
+    ``t = sigmoid((1 + |c|) logit)`` with a learned c.
 
     The base model's scores are not used. So decisions differ from the base model's for two reasons:
     fairness, and a training of its own.

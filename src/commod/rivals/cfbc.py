@@ -79,7 +79,7 @@ class CFBC(PlugInRival):
     `LPP` for more than two groups. A tie keeps its base decision.
 
     The authors compute P_0 with the mean score of group 1, search a grid that leaves out
-    |θ| < 0.01, and their code without the group changes nothing. This class follows the paper.
+    ``|θ| < 0.01``, and their code without the group changes nothing. This class follows the paper.
 
     References
     ----------

@@ -67,7 +67,7 @@ class FRAPPE(TrainedRival):
     n_concepts : int, default=2
         Number of concepts, for "concepts".
     lambda_sparsity : float, default=0.003
-        Weight of the L1 path norm Σ_j |v_j| ‖W_j‖₁, for "concepts".
+        Weight of the L1 path norm ``Σ_j |v_j| ‖W_j‖₁``, for "concepts".
     lambda_diversity : float, default=0.1
         Weight of the mean squared cosine between concepts, for "concepts".
     concepts_by_column : bool, default=True
@@ -303,7 +303,8 @@ class FRAPPE(TrainedRival):
     def concepts(self, X: Any) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
 
-        term(X) = intercept_ + concepts(X) @ concept_contributions_, up to rounding. Not for "mlp".
+        ``term(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding. Not for
+        "mlp".
         """
         rows = self._read_rows(X)
         if self.scorecard_ is None:

@@ -44,9 +44,9 @@ class RNF(NewModelRival, TrainedRival):
 
     The first hidden layer is the encoder: it stays as it is and turns a row into units z. Each row
     meets a partner of its batch who has the same true label and is of another group. The new head c
-    minimises mean (c(z̄) − p̄)² + strength · Σ_λ mean |c(λ z1 + (1 − λ) z2) − c(z̄)|. Here z̄ is the
-    mean of the units z1 and z2 of both rows, p̄ the mean of the old model's probabilities, and λ is
-    0.6, 0.7, 0.8 and 0.9. The head learns to ignore the units in which the groups differ.
+    minimises ``mean (c(z̄) − p̄)² + strength · Σ_λ mean |c(λ z1 + (1 − λ) z2) − c(z̄)|``. Here z̄ is
+    the mean of the units z1 and z2 of both rows, p̄ the mean of the old model's probabilities, and λ
+    is 0.6, 0.7, 0.8 and 0.9. The head learns to ignore the units in which the groups differ.
 
     Encoder and old model depend on the base model:
 

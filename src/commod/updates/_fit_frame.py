@@ -47,7 +47,7 @@ class FitsFrames:
         ----------
         frame : DuckDB relation, polars (lazy) frame, PySpark frame, pyarrow table or dataset, \
 pandas frame, or path of Parquet files
-            One row per person. A path may be a file, a folder or a pattern ("lake/*.parquet").
+            One row per person. A path may be a file, a folder or a pattern (``lake/*.parquet``).
         sensitive_features : str or list of str
             Column with the group of each row. Several columns mean their intersections.
         y_true : str, default=None

@@ -95,8 +95,8 @@ class COMMOD(RatioUpdate):
     lambda_ratio : float, default=0.1
         Weight of mean (r − 1)², an upper bound of the share of changed decisions.
     lambda_sparsity : float, default=0.003
-        Weight of the L1 path norm Σ_j |v_j| ‖W_j‖₁, in standard deviations of the terms. An "mlp"
-        has no concepts and ignores this weight and the next.
+        Weight of the L1 path norm ``Σ_j |v_j| ‖W_j‖₁``, in standard deviations of the terms. An
+        "mlp" has no concepts and ignores this weight and the next.
     lambda_diversity : float, default=0.1
         Weight of the mean squared cosine between concepts.
     epochs : int, default=150
@@ -486,7 +486,7 @@ class COMMOD(RatioUpdate):
     def concepts(self, X: Any) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
 
-        ratio(X) = intercept_ + concepts(X) @ concept_contributions_, up to rounding. An
+        ``ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding. An
         "mlp" has no concepts.
         """
         check_is_fitted(self)

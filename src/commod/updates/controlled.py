@@ -101,10 +101,10 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         people nearer to the threshold. 0: the fewest changes. 1: up to twice as many. Gains only
         is kept where it needs no more than these extra changes.
     max_margin : float, default=None
-        Only borderline decisions may change: r is held at 1 where |score − threshold| is larger,
-        on any row. In the unit of the score. None: no such gate.
+        Only borderline decisions may change: r is held at 1 where ``|score − threshold|`` is
+        larger, on any row. In the unit of the score. None: no such gate.
     reads_score : bool, default=True
-        Let r read the distance |score − threshold| where the request needs it. False: r reads
+        Let r read the distance ``|score − threshold|`` where the request needs it. False: r reads
         columns of X only.
     score_edit : str, default="changed_only"
         "changed_only": the base score stays, bit for bit, wherever the decision stays. A changed

@@ -170,7 +170,7 @@ class RatioUpdate(CalibratedScores, BaseUpdate):
     def concepts(self, X: Any) -> NDArray[np.float64]:
         """Return the value of each concept on each row, shape (n, k), centred on the fit rows.
 
-        ratio(X) = intercept_ + concepts(X) @ concept_contributions_, up to rounding.
+        ``ratio(X) = intercept_ + concepts(X) @ concept_contributions_``, up to rounding.
         """
         check_is_fitted(self)
         assert self.scorecard_ is not None
