@@ -80,10 +80,17 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"commod {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_favicon = "_static/commod.svg"
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's machine is
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "commod"},
+    "logo": {
+        "text": "commod",
+        "image_light": "_static/commod.svg",
+        "image_dark": "_static/commod.svg",
+    },
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navbar_end": ["version-switcher", "theme-switcher"],

@@ -68,7 +68,7 @@ class Page(HTMLParser):
 def read_pages(site: Path) -> dict[str, Page]:
     """Return every page of the site by its path."""
     pages = {}
-    for path in sorted(site.rglob("*.html")):
+    for path in sorted(p for p in site.rglob("*.html") if p.parts[len(site.parts)] != "_static"):
         page = Page()
         page.feed(path.read_text("utf-8"))
         pages[path.relative_to(site).as_posix()] = page
@@ -84,6 +84,9 @@ def broken_links(site: Path, pages: dict[str, Page]) -> Iterator[str]:
         for address in (*page.links, *page.loads):
             parts = urlsplit(address)
             if parts.scheme or parts.netloc:
+                continue
+            if parts.path.startswith("/"):
+                yield f"{name} links to {address}, from the root of the host."
                 continue
             target = urljoin(name, unquote(parts.path)) if parts.path else name
             if target.endswith("/") or target == "":

@@ -1,0 +1,7 @@
+// The theme's buttons that open a part of the side bar have no name for screen readers.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const summary of document.querySelectorAll("nav summary:not([aria-label])")) {
+    const link = summary.closest("li")?.querySelector("a");
+    summary.setAttribute("aria-label", `Pages below ${link ? link.textContent.trim() : "this one"}`);
+  }
+});

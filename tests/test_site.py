@@ -1,0 +1,153 @@
+"""The documentation site: every public name in the reference, and what checks the built pages."""
+
+import importlib
+import inspect
+import io
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+from scripts.archive_site import archive
+from scripts.check_site import broken_links, read_pages, representative
+
+import commod
+
+DOCS = Path(__file__).parents[1] / "docs"
+MODULES = ("commod", *(f"commod.{name}" for name in commod._MODULES), "commod.patch")
+ALSO = {"commod.patch.Patch": "commod.Patch"}  # one page for a name that has two homes
+
+
+def public_names():
+    """Yield the full name of every public name but the modules, whose pages list these names."""
+    for home in MODULES:
+        module = importlib.import_module(home)
+        names = getattr(module, "__all__", None) or [
+            name
+            for name, member in vars(module).items()
+            if getattr(member, "__module__", "") == home
+        ]
+        for name in names:
+            if not inspect.ismodule(getattr(module, name)):
+                yield ALSO.get(f"{home}.{name}", f"{home}.{name}")
+
+
+NAMES = sorted(set(public_names()))
+
+
+def member(name):
+    home, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(home), last)
+
+
+def names_in_the_reference():
+    """Yield the full names that the pages of the reference list."""
+    for page in sorted((DOCS / "reference").glob("*.md")):
+        module, listing = "", False
+        for line in page.read_text("utf-8").splitlines():
+            if found := re.match(r"\.\. (?:currentmodule|automodule|py:module):: (\S+)", line):
+                module = found[1]
+            elif found := re.match(r"\.\. py:data:: (\S+)", line):
+                yield f"{module}.{found[1]}"
+            elif line.startswith(".. autosummary::"):
+                listing = True
+            elif line.startswith("```"):
+                listing = False
+            elif listing and (found := re.fullmatch(r"   (\w+)", line)):
+                yield f"{module}.{found[1]}"
+
+
+def test_the_reference_has_every_public_name_once():
+    listed = list(names_in_the_reference())
+    assert len(listed) == len(set(listed))
+    assert [name for name in NAMES if name not in listed] == [], "add them to docs/reference"
+
+
+def test_the_reference_has_no_other_names():
+    for name in names_in_the_reference():
+        assert member(name) is not None
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if callable(member(name))])
+def test_every_public_name_has_an_examples_section(name):
+    """Pytest runs it: the docstrings of src are tests."""
+    text = inspect.getdoc(member(name))
+    section = re.search(
+        r"^Examples\n-{8}\n(.*?)(?=^\S.*\n-{3,}$|\Z)", text, re.DOTALL | re.MULTILINE
+    )
+    assert section and ">>>" in section[1]
+    assert member(name).__module__.startswith("commod"), "pytest would not collect it"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not callable(member(name))])
+def test_every_constant_is_in_an_example_of_its_page(name):
+    home, _, last = name.rpartition(".")
+    page = DOCS / "reference" / f"{home.rpartition('.')[2]}.md"
+    examples = [line for line in page.read_text("utf-8").splitlines() if line.startswith(">>> ")]
+    assert any(last in line for line in examples)
+
+
+def test_new_pages_are_doctests(pytestconfig):
+    """Only what the build writes is left out, so every page that we write is run."""
+    left_out = [p for p in pytestconfig.getini("norecursedirs") if p.startswith("docs/")]
+    assert left_out == ["docs/_*", "docs/gallery", "docs/reference/generated"]
+    ignored = (DOCS.parent / ".gitignore").read_text("utf-8").split()
+    assert {"docs/_build/", "docs/gallery/", "docs/reference/generated/"} <= set(ignored)
+
+
+# ---------------------------------------------------------------------------------------------
+# What checks the built site
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top">a</h1><a href="b/c.html#here">c</a>', "utf-8"
+    )
+    (tmp_path / "b" / "c.html").write_text(
+        '<p id="here"><a href="../index.html#top">a</a>', "utf-8"
+    )
+    return tmp_path
+
+
+def test_a_site_without_broken_links(site):
+    assert list(broken_links(site, read_pages(site))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('<a href="d.html">', "there is no file b/d.html"),
+        ('<a href="../index.html#none">', "index.html has no such anchor"),
+        ('<a href="#none">', "b/c.html has no such anchor"),
+        ('<img src="none.png">', "there is no file b/none.png"),
+        ('<script src="https://example.org/a.js">', "loads https://example.org/a.js from another"),
+        ('<link rel="stylesheet" href="//example.org/a.css">', "from another host"),
+        ('<a href="/index.html">', "from the root of the host"),
+    ],
+)
+def test_a_broken_link_is_named(site, text, words):
+    (site / "b" / "c.html").write_text(f'<p id="here">{text}', "utf-8")
+    (finding,) = broken_links(site, read_pages(site))
+    assert words in finding
+
+
+def test_links_into_the_web_are_left_alone(site):
+    (site / "b" / "c.html").write_text('<p id="here"><a href="https://example.org/x">', "utf-8")
+    assert list(broken_links(site, read_pages(site))) == []
+
+
+def test_pages_of_each_folder_are_opened(site):
+    for number in range(9):
+        (site / "b" / f"{number}.html").write_text("x" * number, "utf-8")
+    names = list(read_pages(site))
+    assert representative(site, names) == ["index.html", "b/c.html", "b/0.html"]
+
+
+def test_the_archive_of_the_same_pages_has_the_same_bytes(site):
+    first = archive(site)
+    (site / "b" / "c.html").touch()
+    assert archive(site) == first
+    with tarfile.open(fileobj=io.BytesIO(first)) as tar:
+        assert tar.getnames() == ["b/c.html", "index.html"]
