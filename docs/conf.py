@@ -110,10 +110,18 @@ copybutton_prompt_is_regexp = True
 
 
 def setup(app):
-    """Leave out members of others, and write the list of versions for the version switcher."""
+    """Connect the functions below to the steps of the build."""
+    app.connect("source-read", keep_links_inside)
     app.connect("autodoc-process-docstring", escape_underscores, priority=100)
     app.connect("autodoc-skip-member", skip_members_of_others)
     app.connect("build-finished", write_versions)
+
+
+def keep_links_inside(app, page, content):
+    """Lead links to files of the repository's root to their pages of the site."""
+    homes = {"README": "index", "CONTRIBUTING": "contributing", "CHANGELOG": "changelog"}
+    pattern = r"\]\(((?:\.\./)*)\.\./(README|CONTRIBUTING|CHANGELOG)\.md(?:#[\w-]+)?\)"
+    content[0] = re.sub(pattern, lambda found: f"]({found[1]}{homes[found[2]]}.md)", content[0])
 
 
 def escape_underscores(app, what, name, member, options, lines):
