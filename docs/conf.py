@@ -50,6 +50,7 @@ autosummary_generate = [f"reference/{page.name}" for page in (HERE / "reference"
 autosummary_filename_map = {  # some file systems take `audit` and `Audit` for the same name
     f"commod.{name}": f"commod.{name}-function" for name in ("audit", "frontier", "stability")
 }
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the docstrings say types in words
 numpydoc_show_class_members = False  # templates list them
 numpydoc_class_members_toctree = False
@@ -91,7 +92,7 @@ html_theme_options = {
         "image_light": "_static/commod.svg",
         "image_dark": "_static/commod.svg",
     },
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navbar_end": ["version-switcher", "theme-switcher"],
     "navigation_with_keys": False,

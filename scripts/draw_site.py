@@ -1,4 +1,4 @@
-"""Draw the picture of the site's front page: docs/images/site/front.png.
+"""Draw the two pictures of the site's front page: docs/images/site/points.png and rates.png.
 
 Run ``python scripts/draw_site.py``. The update is the one of docs/index.md, and the rates are
 measured on people whom neither the model nor the update saw.
@@ -24,7 +24,7 @@ from commod import ControlledDebiaser
 from commod.datasets import load_compas
 from commod.metrics import group_rates, p_rule
 
-PICTURE = Path(__file__).parents[1] / "docs" / "images" / "site" / "front.png"
+FOLDER = Path(__file__).parents[1] / "docs" / "images" / "site"
 LOSS, GAIN, BEFORE = "#5b6770", "#0072b2", "#b9c2c9"
 
 
@@ -97,20 +97,19 @@ def draw_rates(ax: Any, model: Any, update: Any, X: Any, y: Any, race: Any) -> N
 
 
 def main() -> None:
-    """Fit, draw and write the picture."""
+    """Fit, draw and write the pictures."""
     model, update, X, y, race = fitted()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), width_ratios=(1.1, 1))
-    draw_points(left, update)
-    draw_rates(right, model, update, X, y, race)
-    for ax in (left, right):
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in ("points", "rates"):
+        figure, ax = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
+        if name == "points":
+            draw_points(ax, update)
+        else:
+            draw_rates(ax, model, update, X, y, race)
         ax.spines[:].set_visible(False)
+        ax.spines["bottom"].set_visible(name == "rates")
         ax.tick_params(length=0)
-    right.spines["bottom"].set_visible(True)
-    figure.tight_layout(w_pad=3)
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(PICTURE, dpi=130)
-    print(update.scorecard_)
-    print(update.status_)
+        figure.savefig(FOLDER / f"{name}.png", dpi=150)
 
 
 if __name__ == "__main__":
