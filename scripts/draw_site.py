@@ -73,7 +73,7 @@ def draw_points(ax: Any, update: Any) -> None:
     ax.set_xticks([])
     ax.set_title("The update is a table of points", loc="left", fontsize=12, fontweight="bold")
     start = update.scorecard_.intercept
-    ax.set_xlabel(f"Add them to {start:+g}. Below 0, the decision changes.", loc="left")
+    ax.set_xlabel(f"Start at {start:+g}. Below 0, the decision changes.", loc="right")
 
 
 def draw_rates(ax: Any, model: Any, update: Any, X: Any, y: Any, race: Any) -> None:
@@ -89,7 +89,7 @@ def draw_rates(ax: Any, model: Any, update: Any, X: Any, y: Any, race: Any) -> N
             ax.text(place + 0.4 * shift, rate + 0.012, f"{rate:.0%}", ha="center")
     ax.set_xticks([0.2, 1.2], sorted(rates))
     ax.set_yticks([])
-    ax.set_ylim(0, 0.95)
+    ax.set_ylim(0, 0.85)
     ax.set_title("Called low risk, before and after", loc="left", fontsize=12, fontweight="bold")
     ax.set_xlabel(
         f"P-rule {p_rules[0]:.2f} → {p_rules[1]:.2f} on {len(X):,} held-out people", loc="left"
