@@ -171,11 +171,16 @@ def tab_of(started: Any, address: str, colours: str, findings: list[str]) -> Any
         if not request.url.startswith((address, "data:", "blob:")):
             findings.append(f"{tab.url} requests {request.url}.")
 
+    def note_answer(answer: Any) -> None:
+        if answer.status >= 400:
+            findings.append(f"{tab.url} asks for {answer.url}: status {answer.status}.")
+
     def note_console(message: Any) -> None:
-        if message.type == "error":
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
             findings.append(f"{tab.url} writes an error to the console: {message.text}")
 
     tab.on("request", note_request)
+    tab.on("response", note_answer)
     tab.on("console", note_console)
     tab.on("pageerror", lambda error: findings.append(f"{tab.url} fails: {error}"))
     return tab

@@ -4,4 +4,8 @@ document.addEventListener("DOMContentLoaded", () => {
     const link = summary.closest("li")?.querySelector("a");
     summary.setAttribute("aria-label", `Pages below ${link ? link.textContent.trim() : "this one"}`);
   }
+  // The links of the gallery's thumbnails, too: their words are hidden.
+  for (const link of document.querySelectorAll(".sphx-glr-thumbcontainer a")) {
+    link.setAttribute("aria-label", link.textContent.trim() || "Example");
+  }
 });
