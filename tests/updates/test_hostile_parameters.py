@@ -37,6 +37,9 @@ X = pd.DataFrame({"x": rng.normal(size=N) + (GROUP == "a"), "z": rng.normal(size
 X["score"] = 1 / (1 + np.exp(0.5 - X.x))
 Y = (rng.random(N) < 0.5).astype(int)
 BEFORE = (X.score > 0.5).astype(int).to_numpy()
+WITH_GROUP = X.assign(group=GROUP == "a")
+LINEAR = LogisticRegression().fit(WITH_GROUP, Y)
+TREE = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y)
 
 UNDEFINED = {
     "nan": float("nan"),
@@ -92,10 +95,9 @@ def fitted(update, **parameters):
     kept = {name: value for name, value in defaults.items() if name in own}
     table, base = X, ScoreColumn("score")
     if "group_column" in own:  # the method asks the base model, which reads this column
-        table, kept["group_column"] = X.assign(group=GROUP == "a"), "group"
-        base = LogisticRegression().fit(table, Y)
+        table, base, kept["group_column"] = WITH_GROUP, LINEAR, "group"
     if getattr(update, "needs_tree", False):
-        base = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y)
+        base = TREE
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = update(base, **(kept | parameters))
