@@ -6,5 +6,5 @@ THOROUGH = os.environ.get("COMMOD_THOROUGH") == "1"
 
 
 def often(times, *, otherwise):
-    """Return the number of repetitions: `times` in a thorough run, otherwise the smaller one."""
+    """Return `times` in a thorough run, otherwise the number for every day."""
     return times if THOROUGH else otherwise
