@@ -21,7 +21,7 @@ from thorough import THOROUGH
 # A busy machine may take any time for an example, so no test has a deadline.
 # Properties run in every `make test`, so each has few examples at a time. For many:
 # `COMMOD_THOROUGH=1 make test` or `pytest --hypothesis-profile=thorough`.
-settings.register_profile("commod", deadline=None, max_examples=40)
+settings.register_profile("commod", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("thorough" if THOROUGH else "commod")
 
@@ -228,12 +228,19 @@ def _absent(what, variable):
 # -- the command line ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Return a folder with the tables, which is the working folder too."""
+@pytest.fixture(scope="session")
+def command_folder(tmp_path_factory):
+    """Return a folder with the tables of the command line, which no test changes."""
     from command_tables import write  # beside the tests of the command line
 
-    monkeypatch.chdir(write(tmp_path))
+    return write(tmp_path_factory.mktemp("tables"))
+
+
+@pytest.fixture
+def folder(command_folder, tmp_path, monkeypatch):
+    """Return a folder with copies of the tables, which is the working folder too."""
+    shutil.copytree(command_folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -22,19 +22,13 @@ def longest_first(items):
     """Sort tests in place: files with Spark, pages, then files with many slow tests."""
     slow, tests = Counter(), Counter()
     for item in items:
-        tests[file_of(item.nodeid)] += 1
-        slow[file_of(item.nodeid)] += item.get_closest_marker("slow") is not None
-    with_spark = {file_of(item.nodeid) for item in items if SPARK in fixtures_of(item)}
-
-    def place(item):
-        file = file_of(item.nodeid)
-        return file not in with_spark, not file.endswith(".md"), -slow[file], -tests[file], file
-
-    items.sort(key=place)
-
-
-def fixtures_of(item):
-    return getattr(item, "fixturenames", ())
+        tests[item.path] += 1
+        slow[item.path] += item.get_closest_marker("slow") is not None
+    ranks = {
+        path: (not uses_spark(path), path.suffix != ".md", -slow[path], -tests[path], path)
+        for path in tests
+    }
+    items.sort(key=lambda item: ranks[item.path])
 
 
 class SparkTogether(LoadFileScheduling):
