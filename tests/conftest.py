@@ -1,5 +1,6 @@
 """Fixtures that several test files share, and which tests are slow."""
 
+import gc
 import json
 import os
 import shutil
@@ -15,22 +16,49 @@ import pytest
 from hypothesis import settings
 
 from commod.datasets import fetch_law_school, load_compas
+from thorough import THOROUGH
 
 # A busy machine may take any time for an example, so no test has a deadline.
 # Properties run in every `make test`, so each has few examples at a time. For many:
-# `pytest --hypothesis-profile=thorough`.
-settings.register_profile("commod", deadline=None, max_examples=40)
+# `COMMOD_THOROUGH=1 make test` or `pytest --hypothesis-profile=thorough`.
+settings.register_profile("commod", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
-settings.load_profile("commod")
+settings.load_profile("thorough" if THOROUGH else "commod")
 
 SLOW_FIXTURES = {"spark", "postgres", "browser", "demo"}
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Hide all that collection makes from the garbage collector: it is there until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(config, items):
     """Mark tests as slow that start another program; others are marked where they are written."""
     for item in items:
         if SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+    if hasattr(config, "workerinput"):
+        from file_schedule import longest_first
+
+        longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)  # where pytest-xdist is not installed, nobody calls it
+def pytest_xdist_make_scheduler(config, log):
+    """Return the schedule of `--dist loadfile`; the files are in the order of `longest_first`."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from file_schedule import SparkTogether
+
+    config.option.loadscopereorder = False
+    return SparkTogether(config, log)
 
 
 def folder_of_the_run(tmp_path_factory):
@@ -200,12 +228,19 @@ def _absent(what, variable):
 # -- the command line ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Return a folder with the tables, which is the working folder too."""
+@pytest.fixture(scope="session")
+def command_folder(tmp_path_factory):
+    """Return a folder with the tables of the command line, which no test changes."""
     from command_tables import write  # beside the tests of the command line
 
-    monkeypatch.chdir(write(tmp_path))
+    return write(tmp_path_factory.mktemp("tables"))
+
+
+@pytest.fixture
+def folder(command_folder, tmp_path, monkeypatch):
+    """Return a folder with copies of the tables, which is the working folder too."""
+    shutil.copytree(command_folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -115,7 +115,9 @@ def fewest_by_brute_force(codes, base, group, target, most):
     values = np.array(list(itertools.product(range(-most, most + 1), repeat=3)))
     totals = (values[:, None, :, None] + values[None, :, None, :]).reshape(-1, 9)
     thresholds = range(-2 * most, 2 * most)
-    changed_cells = np.unique(np.concatenate([totals > k for k in thresholds]), axis=0)
+    bits = 2 ** np.arange(9)
+    sets = np.unique(np.concatenate([(totals > k) @ bits for k in thresholds]))
+    changed_cells = (sets[:, None] & bits) > 0
     cell = 3 * codes[:, 0] + codes[:, 1]
     best = np.inf
     for changed, gate in itertools.product(changed_cells[:, cell], (base | True, base, ~base)):
