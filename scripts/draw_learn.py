@@ -81,8 +81,9 @@ def draw_paper() -> Any:
     left.axvline(0.5, color="black", linewidth=0.6)
     left.set_xlabel("base score f(x)")
     left.set_ylabel("edited score g(x)")
-    left.legend(frameon=False, loc="upper center", fontsize=9)
-    clean(left, "r < 0 moves a score to the other side of 0.5")
+    left.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
+    clean(left)
+    left.set_title("r < 0 moves a score to the other side of 0.5", fontsize=10, loc="left", pad=22)
     _draw_plane(right)
     return figure
 
