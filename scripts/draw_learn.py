@@ -297,7 +297,8 @@ def draw_record() -> Any:
             axis.barh(place, parts[0], 0.55, color=BLUE, label=names[0])
             axis.barh(place, parts[1], 0.55, left=parts[0], color="#dddddd", label=names[1])
             text = f"{parts[0] / sum(parts):.0%} are good"
-            axis.text(8, place, text, va="center", color="white")
+            place_of_text = {"transform": axis.get_yaxis_transform(), "va": "center"}
+            axis.text(0.02, place, text, color="white", **place_of_text)
         axis.set_xlabel("people whom the update approves")
         clean(axis, f"group {group}")
     axes[0].set_yticks(range(2), list(labels))
