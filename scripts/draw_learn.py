@@ -81,8 +81,9 @@ def draw_paper() -> Any:
     left.axvline(0.5, color="black", linewidth=0.6)
     left.set_xlabel("base score f(x)")
     left.set_ylabel("edited score g(x)")
-    left.legend(frameon=False, loc="upper center", fontsize=9)
-    clean(left, "r < 0 moves a score to the other side of 0.5")
+    left.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
+    clean(left)
+    left.set_title("r < 0 moves a score to the other side of 0.5", fontsize=10, loc="left", pad=22)
     _draw_plane(right)
     return figure
 
@@ -296,7 +297,8 @@ def draw_record() -> Any:
             axis.barh(place, parts[0], 0.55, color=BLUE, label=names[0])
             axis.barh(place, parts[1], 0.55, left=parts[0], color="#dddddd", label=names[1])
             text = f"{parts[0] / sum(parts):.0%} are good"
-            axis.text(8, place, text, va="center", color="white")
+            place_of_text = {"transform": axis.get_yaxis_transform(), "va": "center"}
+            axis.text(0.02, place, text, color="white", **place_of_text)
         axis.set_xlabel("people whom the update approves")
         clean(axis, f"group {group}")
     axes[0].set_yticks(range(2), list(labels))

@@ -63,7 +63,7 @@ def test_the_description_on_a_package_index_needs_no_other_file():
     assert [link for link in LINK.findall(text) if not link.startswith("https://")] == []
     assert "pip install commod-debiasing" in text and "| State the target |" in text
     assert "<img" not in text and "<a " not in text
-    assert ">>> print(wanted.status_)" in text, "code stays as it is"
+    assert ">>> print(update.status_)" in text, "code stays as it is"
 
 
 def test_code_and_links_into_the_web_stay():
