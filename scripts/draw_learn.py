@@ -378,7 +378,7 @@ def draw_recidivism() -> Any:
     axes[2].bar([0], [0], color=BLUE, label="African-American")
     axes[2].bar([0], [0], color=RED, label="others")
     axes[2].legend(frameon=False, fontsize=9)
-    clean(axes[2], "error rates: pale before, full after")
+    clean(axes[2], "pale: before, full: after")
     return figure
 
 
