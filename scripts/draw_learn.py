@@ -443,6 +443,7 @@ def draw_hiring() -> Any:
         clean(axis, department)
     axes[0].set_ylabel("share invited")
     axes[0].axhline(0.2, color=GREY, linewidth=1)
+    axes[0].text(0, 0.205, "floor", color="#777777", fontsize=9)
     axes[0].set_ylim(0, 0.4)
     axes[1].set_ylim(0.4, 0.9)
     axes[1].legend(frameon=False, fontsize=9, loc="lower right", ncols=2)
