@@ -5,11 +5,15 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from commod import ControlledDebiaser, metrics
-from commod.datasets import make_biased
+from commod.datasets import load_compas, make_biased
 from commod.exceptions import BaseModelWarning, CommodWarning, InputError, TargetWarning
 from commod.metrics._constraint import get_constraint
 from commod.updates import _sample, _search
@@ -375,3 +379,33 @@ def test_a_user_who_knows_is_believed(forest, said, is_named):
 def test_other_values_are_refused(parameters):
     with pytest.raises(InputError, match=next(iter(parameters))):
         fitted(**parameters)
+
+
+def test_an_update_changes_hardly_more_people_than_it_expects_to():
+    # A search for one internal target, then an offset for a stricter one, changed twice as many.
+    people = load_compas()
+    texts, record = (
+        ["sex", "c_charge_degree"],
+        ["priors_count", "juv_misd_count", "juv_other_count"],
+    )
+    X = people.data[["sex", "age", *record, "c_charge_degree"]]
+    model_rows, others = train_test_split(X.index, train_size=0.3, random_state=0)
+    fit_rows, _ = train_test_split(others, test_size=0.5, random_state=0)
+    race = people.race.where(people.race == "African-American", "others")
+    encode = make_column_transformer((OneHotEncoder(), texts), remainder=StandardScaler())
+    model = make_pipeline(encode, LogisticRegression())
+    model.fit(X.loc[model_rows], people.target[model_rows])
+    update = ControlledDebiaser(
+        model,
+        constraints="equalized_odds",
+        target=0.25,
+        pos_label=1,
+        favorable_label=0,
+        direction="gains_only",
+        monotone=dict.fromkeys(record, 1),
+        max_margin=0.3,
+        progress=False,
+        random_state=0,
+    ).fit(X.loc[fit_rows], people.target[fit_rows], sensitive_features=race[fit_rows])
+    assert update.reached_
+    assert update.change_rate_ < 1.4 * update.expected_change_rate_

@@ -3,7 +3,8 @@
 1. Fit updates for the stated target: on soft cells and, for constraints on errors, also on true
    cells and with other terms. Keep the one with the fewest expected changes.
 2. Find its internal target on rows that are new to its direction (`_expectation.py`).
-3. Search again for the internal target, and find the internal target of the new direction.
+3. Search again for the internal target, and find the internal target of the new direction. Only
+   the offset moves there. Where this takes far more changes, search again for that target.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from commod.updates._repeat import refit_target
 from commod.updates._search import changed_rows
 from commod.updates._soft_cells import N_FOLDS, draw_folds
 
+MAX_SEARCHES = 4  # for internal targets, each for that of the direction before
 MIN_CELL_ROWS = 2 * N_FOLDS  # with fewer, folds say nothing about the rate of the cell
 
 
@@ -57,11 +59,33 @@ def fit_new_rows(problems: Sequence[FitProblem], target: float) -> ExpectedUpdat
     expectation = expect_target(folds.directions(target), problem.constraint, target)
     if expectation.internal_target == target:
         return ExpectedUpdate(kept, expectation)
-    stricter = refit_target(kept, expectation.internal_target)
-    directions = folds.directions(expectation.internal_target)
-    return moved_update(
-        stricter, directions, expect_target(directions, problem.constraint, target), target
-    )
+    return searched_update(kept, folds, expectation.internal_target, target)
+
+
+def searched_update(
+    kept: KeptUpdate, folds: Folds, internal: float, target: float
+) -> ExpectedUpdate:
+    """Return the update whose direction is searched for an internal target.
+
+    The new direction has an internal target of its own. If its offset needs more changes for that
+    than `sparsity` and `borderline` allow, the direction is searched for that target instead.
+    """
+    problem = kept.problem
+    most = (1 + problem.sparsity) * (1 + problem.borderline)
+    found: list[ExpectedUpdate] = []
+    for _ in range(MAX_SEARCHES):
+        stricter = refit_target(kept, internal)
+        directions = folds.directions(internal)
+        expectation = expect_target(directions, problem.constraint, target)
+        found.append(moved_update(stricter, directions, expectation, target))
+        if _n_changed(found[-1].kept) <= most * _n_changed(stricter):
+            break
+        internal = expectation.internal_target
+    return min(found, key=lambda one: (not one.expectation.is_reached, _n_changed(one.kept)))
+
+
+def _n_changed(kept: KeptUpdate) -> int:
+    return kept.problem.rows.count(changed_rows(kept.problem, kept.outcome))
 
 
 def moved_update(
