@@ -293,7 +293,45 @@ def test_a_model_that_cannot_be_sent_is_fitted_here():
     with pytest.raises(WorkerFailedError, match="target"):
         worker.run(("fit", ControlledDebiaser(**{**update.get_params(), "target": 7})))
     worker.stop()
-    assert issubclass(WorkerStoppedError, Exception)
+
+
+@pytest.fixture
+def worker():
+    worker = Worker(PeopleOfFit(**PEOPLE), UPDATE.estimator_)
+    yield worker
+    worker.stop()
+
+
+def test_a_task_that_is_stopped_while_its_process_starts_is_not_run_here(worker):
+    answers = []
+
+    def run():
+        try:
+            answers.append(worker.run(("fit", ControlledDebiaser(**UPDATE.get_params()))))
+        except WorkerStoppedError as error:
+            answers.append(type(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while worker._process is None:
+        thread.join(0.001)
+    worker.stop()
+    thread.join(60)
+    assert answers == [WorkerStoppedError]
+
+
+def test_a_task_that_nobody_wants_any_more_does_not_begin(worker):
+    with pytest.raises(WorkerStoppedError):
+        worker.run(("fit", UPDATE), is_wanted=lambda: False)
+
+
+def test_the_end_of_a_stopped_task_leaves_the_next_process_alone(worker):
+    worker.warm_up()
+    stopped = worker._process
+    worker.stop()
+    worker.warm_up()
+    worker._end(stopped)  # as the thread of the stopped task does, perhaps later
+    assert worker._process is not stopped and worker._process.poll() is None
 
 
 # ---------------------------------------------------------------------------------------------

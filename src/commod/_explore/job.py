@@ -63,6 +63,9 @@ class FitJob:
             "error": self._error,
         }
 
+    def _is_wanted(self) -> bool:
+        return not self.is_stopped
+
     def _hear(self, step: str) -> None:
         self._step = step
 
@@ -73,7 +76,7 @@ class FitJob:
                 draft, plan = given
                 given = draft.update, plan
             if not self.is_stopped:
-                update = self._worker.run((kind, given), self._hear)
+                update = self._worker.run((kind, given), self._hear, self._is_wanted)
                 self._step = "counting for the page"
                 self._done(self, update)
         except WorkerStoppedError:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from typing import IO, Any
 
 import pandas as pd
@@ -99,6 +100,11 @@ def ignore_step(step: str) -> None:
     """Hear a step of a fit and do nothing."""
 
 
+def always() -> bool:
+    """Return that a task is wanted."""
+    return True
+
+
 class Worker:
     """A process that has the rows and runs one task at a time.
 
@@ -135,17 +141,19 @@ class Worker:
             self._can_send = False
             process.kill()
 
-    def run(self, task: tuple[str, Any], listener: Listener = ignore_step) -> Any:
+    def run(
+        self,
+        task: tuple[str, Any],
+        listener: Listener = ignore_step,
+        is_wanted: Callable[[], bool] = always,
+    ) -> Any:
         """Return the result of a task; WorkerStoppedError where somebody stops it meanwhile.
 
-        `listener` hears each step of the fit as it begins.
+        `listener` hears each step of the fit as it begins. Whoever stops a task must first let
+        `is_wanted` return False: the task then never begins in another process.
         """
-        self.warm_up()
-        if self._ready is not None:
-            self._ready.join(STARTING)
-        process = self._process
-        if not self._can_send or process is None or process.poll() is not None:
-            self.stop()
+        process = self._ready_process(is_wanted)
+        if process is None:
             return self._run_here(task, listener)
         assert process.stdin is not None and process.stdout is not None
         try:
@@ -154,12 +162,31 @@ class Worker:
             while state == "step":
                 listener(result)
                 state, result = receive(process.stdout)
-        except (EOFError, OSError):
-            self.stop()
+        except (EOFError, OSError, ValueError):  # ValueError: its pipes are closed already
+            self._end(process)
             raise WorkerStoppedError from None
         if state == "failed":
             raise WorkerFailedError(result)
         return with_model(result, self._estimator)
+
+    def _ready_process(self, is_wanted: Callable[[], bool]) -> subprocess.Popen[bytes] | None:
+        """Return the process once it has the rows; None where it cannot have them."""
+        self.warm_up()
+        with self._lock:
+            process, ready = self._process, self._ready
+        if process is not None and ready is not None:
+            ready.join(STARTING)
+        # Checked after the process is known: a later stop ends this very process.
+        is_ended = process is None or self._process is not process
+        if not is_wanted() or (is_ended and self._can_send):
+            raise WorkerStoppedError
+        if process is None or not self._can_send:
+            self.stop()
+            return None
+        if process.poll() is not None or (ready is not None and ready.is_alive()):
+            self._end(process)
+            return None
+        return process
 
     def _run_here(self, task: tuple[str, Any], listener: Listener) -> Any:
         try:
@@ -170,10 +197,15 @@ class Worker:
 
     def stop(self) -> None:
         """End the process at once; the next task starts another one."""
+        process = self._process
+        if process is not None:
+            self._end(process)
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """End one process; another one that was started meanwhile goes on."""
         with self._lock:
-            process, self._process, self._ready = self._process, None, None
-        if process is None:
-            return
+            if self._process is process:
+                self._process = self._ready = None
         process.kill()
         process.wait()
         for stream in (process.stdin, process.stdout):
