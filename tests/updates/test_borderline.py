@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -160,6 +161,32 @@ def test_a_cost_that_cannot_be_used_is_refused(cost, message):
     with pytest.raises(InputError, match=message) as caught:
         fit(table(), cost)
     assert caught.value.parameter == "change_cost"
+
+
+@pytest.mark.parametrize("unused", [{"borderline": 0}, {"points": "integers"}])
+def test_a_cost_that_would_not_be_used_is_refused(unused):
+    X, y, s = table()
+    with pytest.raises(InputError, match="eave change_cost out") as caught:
+        fit((X, y, s), np.ones(len(X)), **unused)
+    assert caught.value.parameter == "change_cost"
+
+
+def test_a_cost_with_borderline_0_is_refused_for_frames():
+    X, y, s = table()
+    frame = pl.from_pandas(X.assign(y=y, group=s, cost=1.0)).lazy()
+    update = ControlledDebiaser(ScoreColumn("score"), borderline=0)
+    with pytest.raises(InputError, match="Raise borderline"):
+        update.fit_frame(frame, y_true="y", sensitive_features="group", change_cost="cost")
+
+
+def test_a_budget_without_a_target_spends_what_parity_leaves_on_cheap_changes():
+    rows = table()
+    cost = np.random.default_rng(0).exponential(1.0, len(rows[0]))
+    budget = {"target": None, "max_changes": 0.3, "borderline": 1}
+    by_distance, by_cost = fit(rows, **budget), fit(rows, cost, **budget)
+    spent = [cost[update.changes(rows[0]).changed].sum() for update in (by_distance, by_cost)]
+    assert spent[1] < spent[0]
+    assert by_cost.change_rate_ <= 0.3
 
 
 def test_a_cost_of_zero_for_everybody_is_the_fewest_changes():

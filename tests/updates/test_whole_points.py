@@ -15,7 +15,7 @@ from commod._data.encoding import BinTerms
 from commod._solvers.search import integers
 from commod.datasets import make_biased
 from commod.edit import Cap
-from commod.exceptions import InputError
+from commod.exceptions import InputError, TargetWarning
 from quick_updates import quick_control
 
 MAX_LINES = 6
@@ -54,6 +54,15 @@ def points_by_hand(card, frame):
             values = frame[column.name].to_numpy()
             total[(values >= low) & (values < high)] += int(own)
     return total
+
+
+@pytest.mark.parametrize("target_on", ["fit_rows", "new_rows"])
+def test_where_nobody_may_change_nobody_does(model, data, target_on):
+    settings = {"target": 0.8, "points": "integers", "max_margin": 0.0, "target_on": target_on}
+    with pytest.warns(TargetWarning):
+        update = fit(ControlledDebiaser(model, **settings), data)
+    assert update.change_rate_ == 0 and not update.reached_
+    assert not update.scorecard_.points.any()
 
 
 # -- the form ----------------------------------------------------------------------------------

@@ -132,6 +132,25 @@ def check_no_weighted_promise(update: Any, sample_weight: Any) -> None:
         )
 
 
+def check_cost_is_used(update: Any, change_cost: Any) -> None:
+    """Raise InputError for costs of changes where no extra changes may be spent on cheaper ones."""
+    if change_cost is None:
+        return
+    if update.points == "integers":
+        raise InputError(
+            "change_cost and points='integers' cannot be used together: whole-number points are "
+            "searched for the fewest changes, whatever these cost. Leave change_cost out, or use "
+            "points='free'.",
+            parameter="change_cost",
+        )
+    if not update.borderline:
+        raise InputError(
+            "change_cost says whom the extra changes of borderline go to, but borderline=0 allows "
+            "no extra changes. Raise borderline, or leave change_cost out.",
+            parameter="change_cost",
+        )
+
+
 def check_labels_given(update: Any, is_given: bool) -> None:
     """Raise InputError where a parameter compares decisions with labels that were not given."""
     uses = {

@@ -131,7 +131,7 @@ def whole_outcome(
     problem = sample.problem
     task = replace(sample.task, inequalities=problem.inequalities(target, sample.task.effects))
     terms = task.design.terms
-    if not len(terms):  # no term has enough evidence for points
+    if not len(terms) or not task.effects.may_change.any():  # no term, or nobody, to find
         return on_all_rows(problem, np.zeros(problem.terms.n_terms), target, len(sample.index))
     form = point_form(problem, task, max_lines)
     form = form if is_pinned is None else form._replace(is_pinned=is_pinned[terms])

@@ -24,6 +24,7 @@ from commod.updates._base_optimism import stated_optimism
 from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
+    check_cost_is_used,
     check_labels_given,
     check_no_weighted_promise,
     controlled_request,
@@ -123,7 +124,9 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         bin.
     points : str, default="free"
         "integers": points are whole numbers from −10 to 10 and numbers are in bins, so that people
-        can add them up. Not with `confidence` or `score_edit="all"`. "free": any numbers.
+        can add them up. They are those of the fewest changes found: `borderline` only chooses
+        the direction. Not with `confidence`, `score_edit="all"` or `change_cost`. "free": any
+        numbers.
     max_lines : int, default=None
         The most lines of the scorecard; bins in a row with equal points are one line. None: 20 with
         "integers", no limit with "free".
@@ -377,7 +380,8 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         change_cost : array-like of shape (n,), default=None
             What it costs to change the decision of each row, such as profit or expected loss;
             finite and non-negative. The extra changes of `borderline` then go to people whose
-            change costs less. None: the distance of the score from the threshold.
+            change costs less. Refused with ``borderline=0`` and with ``points="integers"``, which
+            would not use it. None: the distance of the score from the threshold.
 
         Returns
         -------
@@ -410,6 +414,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         self.direction_ = str(self.direction)
         self.reads_score_ = False
         check_no_weighted_promise(self, sample_weight)
+        check_cost_is_used(self, change_cost)
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         check_labels_given(self, rows.label is not None)
         self._check_locked(rows.columns)

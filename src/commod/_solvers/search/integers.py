@@ -444,7 +444,7 @@ def single_lines(task: IntegerTask, fixed: Ints) -> list[PointCard]:
 def rounded(task: IntegerTask, weights: Floats, scale: float) -> Ints:
     """Return free points (d,) as whole numbers whose totals have about this spread."""
     total = np.zeros(task.steps.shape[1])
-    people = task.steps[-1]
+    people = task.steps[-1] if task.steps[-1].sum() > 0 else None  # changes may cost nothing
     for column in task.columns:
         total += np.append(weights[column.terms], 0.0)[column.codes]
     mean = np.average(total, weights=people)

@@ -22,7 +22,12 @@ from commod._data.codes import plain
 from commod.exceptions import InputError, TargetWarning
 from commod.updates._base_optimism import stated_optimism
 from commod.updates._budget import fit_budget, parity_value
-from commod.updates._controlled_parameters import check_labels_given, refuse_whole_points
+from commod.updates._controlled_parameters import (
+    check_cost_is_used,
+    check_labels_given,
+    check_no_weighted_promise,
+    refuse_whole_points,
+)
 from commod.updates._controlled_problem import fit_problem, problems_for_new_rows
 from commod.updates._expectation import Expectation, is_near_parity
 from commod.updates._fit_rows import check_both_decisions, warn_about_group_columns
@@ -83,7 +88,7 @@ def count_frame(update: Any, frame: Any, named: NamedColumns) -> tuple[CountedPr
     """Return the people of a frame as counts; the parameters are checked and recorded."""
     update._record_params()
     update._check_parameters()
-    refuse_unable(update, has_weights=named.sample_weight is not None)
+    refuse_unable(update, named)
     check_labels_given(update, named.y_true is not None)
     update.direction_, update.reads_score_ = str(update.direction), False
     random_state = check_random_state(0 if update.random_state is None else update.random_state)
@@ -102,19 +107,16 @@ def count_frame(update: Any, frame: Any, named: NamedColumns) -> tuple[CountedPr
     return counted, lines
 
 
-def refuse_unable(update: Any, *, has_weights: bool) -> None:
-    """Refuse parameters that need single rows of the whole table."""
+def refuse_unable(update: Any, named: NamedColumns) -> None:
+    """Refuse parameters that need single rows, or that do not go with a named column."""
     refuse_whole_points(update, "fit_frame")
+    check_no_weighted_promise(update, named.sample_weight)
+    check_cost_is_used(update, named.change_cost)
     if update.unknown_groups != "error":
         raise InputError(
             "fit_frame needs the group of every row, but unknown_groups='ignore'. Give missing "
             "groups a name of their own, drop these rows, or call fit on rows in memory.",
             parameter="unknown_groups",
-        )
-    if update.confidence is not None and has_weights:
-        raise InputError(
-            "confidence and sample_weight cannot be used together: the promise counts "
-            "independent people, and a weighted rate has another error. Leave one out."
         )
 
 

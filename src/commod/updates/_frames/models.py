@@ -38,7 +38,7 @@ def score_column(
         yield frame, named
         return
     update._check_parameters()  # before rows are scored, which may take long
-    refuse_unable(update, has_weights=named.sample_weight is not None)
+    refuse_unable(update, named)
     check_labels_given(update, named.y_true is not None)
     model = update.estimator
     known = frame if isinstance(frame, ScoredFrame) else None
