@@ -88,7 +88,7 @@ types: .venv/develop ## mypy --strict
 contracts: .venv/develop ## data goes one way through the house
 	$(BIN)/lint-imports
 
-# One thread for each process: the gallery runs as many processes as there are cores.
+# One thread for each process: pages and gallery run in several processes (COMMOD_DOCS_JOBS).
 docs: .venv/docs ## the documentation site in docs/_build/html, its links and pages checked
 	rm -rf docs/_build docs/gallery docs/reference/generated
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -j auto -b html -d docs/_build/doctrees docs docs/_build/html

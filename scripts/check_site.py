@@ -26,11 +26,11 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 WIDTHS = (390, 1280)
-FOLDERS_SHOWN = 3  # pages of a folder that are opened: the largest, the first and the last
 NOT_OPENED = {"genindex.html", "py-modindex.html"}  # long lists, made by Sphinx
-FOR_AXE = ("index", "controlled", "glossary", "reference/index", "how-to/index", "gallery/index")
 SEARCHED = "ControlledDebiaser"
 FOUND = "reference/generated/commod.ControlledDebiaser.html"
+KINDS = ("index", "controlled", "glossary", "reference/index", "how-to/index", "gallery/index")
+FOR_AXE = (*(f"{name}.html" for name in KINDS), FOUND)  # one page of each kind: axe takes long
 LOADED = {"script": "src", "img": "src", "source": "src", "iframe": "src", "link": "href"}
 HARMLESS_LINKS = {"canonical", "next", "prev", "search", "index", "alternate"}
 TOO_WIDE = """() => {
@@ -107,21 +107,18 @@ def has_anchor(page: Page | None, anchor: str) -> bool:
 
 
 def representative(site: Path, names: list[str]) -> list[str]:
-    """Return all pages of the first level that we wrote, and some of each folder."""
+    """Return all pages of the first level that we wrote, and three of each folder.
+
+    The three are the largest, the first and the last.
+    """
     folders = defaultdict(list)
     for name in names:
         folders[Path(name).parent.as_posix()].append(name)
     chosen = [name for name in folders.pop(".", []) if name not in NOT_OPENED]
     for inside in folders.values():
         by_size = sorted(inside, key=lambda name: (site / name).stat().st_size)
-        chosen += dict.fromkeys([by_size[-1], inside[0], inside[-1]][:FOLDERS_SHOWN])
+        chosen += dict.fromkeys([by_size[-1], inside[0], inside[-1]])
     return chosen
-
-
-def pages_for_axe(names: list[str]) -> list[str]:
-    """Return the pages that axe reads: one of each kind, because it takes long."""
-    one_of_each = [f"{name}.html" for name in FOR_AXE]
-    return [name for name in (*one_of_each, FOUND) if name in {*names, FOUND}]
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -208,9 +205,12 @@ def too_wide(tab: Any, address: str, names: list[str]) -> Iterator[str]:
                 yield f"{name} is {beyond} pixels too wide at {width} pixels."
 
 
-def hard_to_read(tab: Any, address: str, names: list[str], colours: str) -> Iterator[str]:
-    """Yield the serious findings of axe on pages in light or dark colours."""
-    for name in names:
+def hard_to_read(tab: Any, address: str, colours: str) -> Iterator[str]:
+    """Yield the serious findings of axe on pages in light or dark colours.
+
+    A page that is missing is noted by its tab, as an answer with the status 404.
+    """
+    for name in FOR_AXE:
         tab.goto(address + name, wait_until="load")
         yield from (f"{name} in {colours}: axe finds {text}" for text in serious(tab))
 
@@ -230,7 +230,7 @@ def browser_findings(started: Any, site: Path, names: list[str]) -> list[str]:
     with served(site) as address:
         for colours in ("light", "dark"):
             tab = tab_of(started, address, colours, findings)
-            findings += hard_to_read(tab, address, pages_for_axe(names), colours)
+            findings += hard_to_read(tab, address, colours)
             if colours == "light":
                 findings += search_fails(tab, address)
                 findings += too_wide(tab, address, names)

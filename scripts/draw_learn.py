@@ -31,7 +31,7 @@ from commod.datasets import make_biased
 
 DOCS = Path(__file__).parents[1] / "docs"
 IMAGES = DOCS / "images" / "learn"
-BLUE, RED, GREEN, YELLOW, GREY = "#4477aa", "#cc6677", "#228833", "#ccbb44", "#bbbbbb"
+BLUE, RED, YELLOW, GREY = "#4477aa", "#cc6677", "#ccbb44", "#bbbbbb"
 N_SAMPLES = 20  # of the picture of promises
 
 

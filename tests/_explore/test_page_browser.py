@@ -210,3 +210,12 @@ def test_a_wrong_request_is_said_and_a_fit_can_be_stopped(visit, expect):
     tab.get_by_role("button", name="Stop the search").click()
     expect(tab.locator("#message")).to_contain_text("stopped")
     assert lead(tab) == before
+
+
+def test_an_error_stays_while_slower_parts_follow(visit, expect):
+    tab = visit()
+    tab.locator("#step").fill("-1")
+    with tab.expect_response(re.compile("/segments$")):
+        tab.locator("#round").click()
+    expect(tab.locator("#segments")).to_have_attribute("aria-busy", "false")
+    assert "step" in tab.locator("#error").inner_text()

@@ -14,6 +14,7 @@ import commod
 from commod import ControlledDebiaser, ScoreColumn
 from commod._explore.edits import PeopleOfFit
 from commod._explore.entry import open_session
+from commod._explore.quiet import without_warnings
 from commod._explore.session import VersionConflictError
 from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
 from commod.exceptions import InputError, InputTypeError
@@ -332,6 +333,16 @@ def test_the_end_of_a_stopped_task_leaves_the_next_process_alone(worker):
     worker.warm_up()
     worker._end(stopped)  # as the thread of the stopped task does, perhaps later
     assert worker._process is not stopped and worker._process.poll() is None
+
+
+def test_overlapping_blocks_of_threads_restore_the_filters():
+    before = list(warnings.filters)
+    first, second = without_warnings(), without_warnings()
+    for block in (first, second):
+        block.__enter__()
+    for block in (first, second):  # the one that began first ends first, as threads may
+        block.__exit__(None, None, None)
+    assert warnings.filters == before
 
 
 # ---------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ update.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from commod._data.codes import plain
 from commod._data.encoding import Encoding, TermTable
+from commod._explore.quiet import without_warnings
 from commod._record import ExpectedOnNewPeople
 from commod._record.edits import AnyEdit, edit_words
 from commod._reporting.explain.expected import expected_of
@@ -95,8 +95,7 @@ class FittedRows:
     @cached_property
     def rows(self) -> EditRows:
         """Return the rows as the update reads them."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit has given these warnings
+        with without_warnings():  # the fit has given them
             X, y, groups, cost = self.people
             return self.update.edit_rows(X, y, groups, None, None, cost)
 
@@ -211,6 +210,5 @@ def build(update: Any, fitted: FittedRows, plan: EditPlan) -> Any:
     rows = fitted.rows
     if update.scorecard_.encoding != fitted.encoding:
         rows = FittedRows(update, fitted.people).rows
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the page shows the status
+    with without_warnings():  # the page shows the status
         return edited_update(update, rows, plan)

@@ -38,8 +38,10 @@ def signed(draft: Draft) -> tuple[Patch, Audit]:
     known = vars(draft).get("_signed")
     if known is None:
         audit = audit_of(draft)
-        known = draft.update.to_patch(audit=audit), audit
-        vars(draft)["_signed"] = known  # the report and the patch must state the same digests
+        made = draft.update.to_patch(audit=audit), audit
+        # The report and the patch must state the same digests, also where both are asked for at
+        # once: the first of two threads decides.
+        known = vars(draft).setdefault("_signed", made)
     return known
 
 

@@ -236,9 +236,10 @@ class Session:
 
     def _slower_part(self, view: Callable[[Draft], dict[str, Any]]) -> dict[str, Any]:
         """Return a view of the present draft, or that another draft has taken its place."""
-        version = self._version
+        with self._lock:
+            version, draft = self._version, self.draft
         try:
-            return {"version": version, "outdated": False, **view(self.draft)}
+            return {"version": version, "outdated": False, **view(draft)}
         except OutdatedError:
             return {"version": version, "outdated": True}
 

@@ -14,7 +14,6 @@ import struct
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -22,6 +21,7 @@ import pandas as pd
 
 from commod._data.base_model import ScoreColumn
 from commod._explore.edits import EditPlan, FittedRows, PeopleOfFit, build
+from commod._explore.quiet import without_warnings
 from commod.exceptions import CommodError
 from commod.updates import ControlledDebiaser
 from commod.updates._steps import Listener, listening, tell
@@ -66,8 +66,7 @@ def run_task(task: tuple[str, Any], people: PeopleOfFit) -> Any:
     """Return the update that a task asks for: a fit, or an edit that fits terms again."""
     kind, given = task
     tell("reading the rows")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the page shows the status
+    with without_warnings():  # the page shows the status
         if kind == "fit":
             X, y, groups, cost = people
             return given.fit(X, y, sensitive_features=groups, change_cost=cost)
@@ -259,8 +258,7 @@ def _fit_anything() -> None:
     X = {"score": score, "x": [i % 7 for i in range(len(score))]}
     groups = ["a" if (i % 7) * (i % 40) > 60 else "b" for i in range(len(score))]
     update = ControlledDebiaser(ScoreColumn("score"), min_group_size=5, target_on="fit_rows")
-    with warnings.catch_warnings(), contextlib.suppress(CommodError):
-        warnings.simplefilter("ignore")
+    with without_warnings(), contextlib.suppress(CommodError):
         update.fit(pd.DataFrame(X), sensitive_features=groups)
 
 

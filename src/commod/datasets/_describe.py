@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commod._data.columns import iter_columns
 from commod._data.disclosure import hidden_groups, in_totals
 from commod._data.group_names import group_names_of
-from commod._data.groups import read_groups
+from commod._data.groups import read_groups, sensitive_names
 from commod._data.labels import binary_outcome, check_length, read_labels
 from commod._data.tables import FreeNames, check_same_rows, n_rows_of
 from commod._text import visible
@@ -136,14 +136,9 @@ def _parts(X: Any, y: Any, sensitive_features: Any) -> tuple[Any, Any, Any]:
 
 
 def _names(sensitive_features: Any) -> tuple[str, ...] | None:
-    """Return the names of the sensitive columns; None where they have none."""
-    if isinstance(sensitive_features, Mapping):
-        return tuple(map(str, sensitive_features))
-    columns = getattr(sensitive_features, "columns", None)
-    if columns is not None:
-        return tuple(map(str, columns))
-    name = cast(Hashable, getattr(sensitive_features, "name", None))
-    return None if name is None else (str(name),)
+    """Return the names of the sensitive columns, or of one series; None where they have none."""
+    name = getattr(sensitive_features, "name", None)
+    return sensitive_names(sensitive_features) or (None if name is None else (str(name),))
 
 
 def _has_missing_value(X: Any) -> NDArray[np.bool_]:

@@ -74,6 +74,8 @@
     get("error").textContent = text;
     get("error").hidden = !text;
   };
+  // What the page asks for by itself must not take away the error of what the user did.
+  const UNASKED = ["trade_off", "segments", "terms"];
   const ask = async (action, body = {}) => {
     let answer;
     try {
@@ -87,7 +89,7 @@
     } catch {
       answer = { error: "The server does not answer. Was it stopped? Start it again and reload the page." };
     }
-    complain(answer.error || "");
+    if (answer.error || !UNASKED.includes(action)) complain(answer.error || "");
     return answer.error ? null : answer;
   };
   const signed = (body) => ({ version, by: get("by").value, note: get("note").value, ...body });
@@ -353,8 +355,9 @@
   get("undo").addEventListener("click", move("undo", "Undone."));
   get("redo").addEventListener("click", move("redo", "Done again."));
   get("keep").addEventListener("click", () => inTurn(async () => {
-    show(await ask("keep"));
-    say("Kept. Later updates are shown beside this one.");
+    const state = await ask("keep");
+    show(state);
+    if (state) say("Kept. Later updates are shown beside this one.");
   }));
   const save = (action) => async () => {
     say("Preparing the file: all figures are measured.");
