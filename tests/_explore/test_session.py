@@ -17,6 +17,7 @@ from commod._explore.entry import open_session
 from commod._explore.quiet import without_warnings
 from commod._explore.session import VersionConflictError
 from commod._explore.worker import Worker, WorkerFailedError, WorkerStoppedError
+from commod.constraints import DemographicParity, MinimumRate
 from commod.exceptions import InputError, InputTypeError
 
 RNG = np.random.default_rng(0)
@@ -165,17 +166,34 @@ def test_edits_are_recorded_with_their_author_in_the_saved_patch_and_report(tmp_
     assert "Ada &lt;b&gt;" in report and "Ada <b>" not in report
 
 
-def test_python_repeats_the_exploration():
-    session = session_of()
-    session.edit(1, {"age": 0.02}, by="Ada")
-    session.edit(2, {"town": "lock"})
-    names = {"model": ScoreColumn("score"), "X": X, "y": Y, "groups": GROUPS}
+def run_python(session, **names):
+    """Return the update that the copied Python makes."""
+    names |= {"model": ScoreColumn("score"), "X": X, "y": Y, "groups": GROUPS}
     code = session.python()["text"].replace('update.to_patch().save("patch.json")', "")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(code.replace("print(update.status_)", ""), names)
-    assert names["update"].scorecard_ == session.update.scorecard_
-    assert [record.by for record in names["update"].edits_] == ["Ada", None]
+    return names["update"]
+
+
+def test_python_repeats_a_fit_with_constraints_and_a_generator():
+    asked = DemographicParity(ratio=0.9) & MinimumRate(0.2)
+    random_state = np.random.RandomState(0)
+    update = fitted(
+        target=None, constraints=asked, max_changes=np.float64(0.3), random_state=random_state
+    )
+    repeated = run_python(session_of(update), random_state=random_state)
+    assert repeated.scorecard_ == update.scorecard_
+    assert repeated.values_ == update.values_
+
+
+def test_python_repeats_the_exploration():
+    session = session_of()
+    session.edit(1, {"age": 0.02}, by="Ada")
+    session.edit(2, {"town": "lock"})
+    update = run_python(session)
+    assert update.scorecard_ == session.update.scorecard_
+    assert [record.by for record in update.edits_] == ["Ada", None]
 
 
 @pytest.mark.parametrize(

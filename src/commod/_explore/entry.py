@@ -45,7 +45,7 @@ class Explorer:
     """
 
     def __init__(self, session: Session, server: PageServer) -> None:
-        self._session, self._server = session, server
+        self._session = session
         self.url = server.url
         self._end = weakref.finalize(self, _stop, session, server)
 

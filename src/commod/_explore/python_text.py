@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from commod import constraints
 from commod._explore.draft import Draft
 from commod._explore.edits import EditPlan
 from commod._record import EditRecord
@@ -14,13 +18,15 @@ from commod._record import EditRecord
 def python_text(draft: Draft) -> str:
     """Return code that fits and edits as the page did.
 
-    `model`, `X`, `y` and `groups` are what the user passed.
+    `model`, `X`, `y` and `groups` are what the user passed, and so are `cost` and `random_state`
+    where they occur.
     """
     update = draft.base.update
     cost = "" if draft.base.people.change_cost is None else ", change_cost=cost"
     rows = f"X, y, sensitive_features=groups{cost}"
     lines = [
         "import commod",
+        *_constraint_import(update.fitted_params()["constraints"]),
         "from commod.edit import Cap, Drop, Lock, Merge, Round, SetPoints",
         "",
         *_fit_lines(update, rows),
@@ -33,6 +39,14 @@ def python_text(draft: Draft) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _constraint_import(stated: Any) -> list[str]:
+    """Return the import of the constraints that an object is made of; none for a text."""
+    if isinstance(stated, str):
+        return []
+    names = [name for name in constraints.__all__ if re.search(rf"\b{name}\(", repr(stated))]
+    return [f"from commod.constraints import {', '.join(names)}"]
+
+
 def _fit_lines(update: Any, rows: str) -> list[str]:
     """Return the call of the class with the parameters that differ from their defaults."""
     defaults = inspect.signature(type(update).__init__).parameters
@@ -40,12 +54,19 @@ def _fit_lines(update: Any, rows: str) -> list[str]:
     locked = {edit.name for record in update.edits_ for edit in record.edits if edit.edit == "lock"}
     given["locked_features"] = tuple(n for n in given["locked_features"] if n not in locked)
     changed = [
-        f"    {name}={value!r},"
+        f"    {name}={_value_text(name, value)},"
         for name, value in given.items()
         if name not in ("estimator", "progress") and _differs(value, defaults[name].default)
     ]
     head = ["update = commod.ControlledDebiaser(", "    model,", *changed, ")"]
     return [*head, f"update.fit({rows})"]
+
+
+def _value_text(name: str, value: Any) -> str:
+    """Return a value as Python; a generator of random numbers stands for what the user passed."""
+    if name == "random_state" and not isinstance(value, int | np.integer):
+        return name
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _differs(value: Any, default: Any) -> bool:

@@ -75,8 +75,9 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
     constraints : str or object of commod.constraints, default="demographic_parity"
         "demographic_parity" (P-rule), "equalized_odds" (DM = ΔTPR + ΔFPR),
         "true_positive_rate_parity" or "false_positive_rate_parity" (one gap). An object may state a
-        bound, a condition and several constraints at once, and so may its text:
-        ``DemographicParity(ratio=0.8).within("unit") & MinimumRate(0.3)``. The figures named
+        bound, a condition and several constraints at once:
+        ``DemographicParity(ratio=0.8).within("unit") & MinimumRate(0.3)``. So may a text that
+        `commod.constraints.parse_constraint` reads, such as "P-rule >= 0.8". The figures named
         fairness are those of the first one; see `values_` for the others.
     target : float, default=None
         Floor on the P-rule, or ceiling on the disparity; not beside a bound in `constraints`. None
