@@ -183,10 +183,13 @@ def given_groups(update: Any, X: Any, sensitive_features: Any, sensitive_probabi
     return read_group_probabilities(sensitive_probabilities)
 
 
-def read_change_cost(X: Any, change_cost: Any, n_rows: int) -> NDArray[np.float64] | None:
+def read_change_cost(
+    update: Any, X: Any, change_cost: Any, n_rows: int
+) -> NDArray[np.float64] | None:
     """Return what a change of each row costs, (n,); None where nothing is stated."""
     if change_cost is None:
         return None
+    check_cost_is_used(update, change_cost)
     check_same_rows({"X": X, "change_cost": change_cost})
     return check_costs(change_cost, n_rows)
 

@@ -24,7 +24,6 @@ from commod.updates._base_optimism import stated_optimism
 from commod.updates._compared import all_kept
 from commod.updates._controlled_parameters import (
     check_controlled_parameters,
-    check_cost_is_used,
     check_labels_given,
     check_no_weighted_promise,
     controlled_request,
@@ -76,8 +75,8 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         "demographic_parity" (P-rule), "equalized_odds" (DM = ΔTPR + ΔFPR),
         "true_positive_rate_parity" or "false_positive_rate_parity" (one gap). An object may state a
         bound, a condition and several constraints at once:
-        ``DemographicParity(ratio=0.8).within("unit") & MinimumRate(0.3)``. So may a text that
-        `commod.constraints.parse_constraint` reads, such as "P-rule >= 0.8". The figures named
+        ``DemographicParity(ratio=0.8).within("unit") & MinimumRate(0.3)``, or a text such as
+        "P-rule >= 0.8" (see `commod.constraints.parse_constraint`). The figures named
         fairness are those of the first one; see `values_` for the others.
     target : float, default=None
         Floor on the P-rule, or ceiling on the disparity; not beside a bound in `constraints`. None
@@ -125,9 +124,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         bin.
     points : str, default="free"
         "integers": points are whole numbers from −10 to 10 and numbers are in bins, so that people
-        can add them up. They are those of the fewest changes found: `borderline` only chooses
-        the direction. Not with `confidence`, `score_edit="all"` or `change_cost`. "free": any
-        numbers.
+        can add them up. Not with `confidence`, `score_edit="all"`, `change_cost`. "free": any.
     max_lines : int, default=None
         The most lines of the scorecard; bins in a row with equal points are one line. None: 20 with
         "integers", no limit with "free".
@@ -381,8 +378,7 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         change_cost : array-like of shape (n,), default=None
             What it costs to change the decision of each row, such as profit or expected loss;
             finite and non-negative. The extra changes of `borderline` then go to people whose
-            change costs less. Refused with ``borderline=0`` and with ``points="integers"``, which
-            would not use it. None: the distance of the score from the threshold.
+            change costs less, so `borderline` must not be 0. None: the distance of the score.
 
         Returns
         -------
@@ -415,11 +411,10 @@ class ControlledDebiaser(EditableScorecard, FitsFrames, RatioUpdate):
         self.direction_ = str(self.direction)
         self.reads_score_ = False
         check_no_weighted_promise(self, sample_weight)
-        check_cost_is_used(self, change_cost)
         rows = self._read_fit_rows(X, y, sensitive_features, sample_weight)
         check_labels_given(self, rows.label is not None)
         self._check_locked(rows.columns)
-        rows = replace(rows, change_cost=read_change_cost(X, change_cost, len(rows)))
+        rows = replace(rows, change_cost=read_change_cost(self, X, change_cost, len(rows)))
         warn_about_group_columns(rows, self.locked_features)
         if not rows.weight.all():  # a row without weight counts as absent
             rows = take_fit_rows(rows, np.flatnonzero(rows.weight))
