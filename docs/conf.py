@@ -82,6 +82,7 @@ html_title = f"commod {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+html_search_scorer = str(HERE / "_static" / "search_order.js")  # how-to before decisions
 html_favicon = "_static/commod.svg"
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's machine is
 html_show_sourcelink = False

@@ -137,9 +137,10 @@ def test_missing_groups_are_refused_by_the_number_of_rows(race, count):
     ("race", "words"),
     [
         (None, r"is missing\. Pass the group of each row"),
-        ("race", r"one value per row.*shape \(\)"),
+        ("race", r"'race' is text.*Pass the values of the column, such as data\['race'\]"),
         (np.zeros((3, 1, 1)), r"one value per row.*shape \(3, 1, 1\)"),
         (["w", "b"], "has 2 rows, but 3 were expected"),
+        (["race", "sex"], r"names of columns.*such as data\[\['race', 'sex'\]\]"),
         ({"race": ["w", "b", "w"], "sex": [1, 0]}, "has 2 rows, but 3 were expected"),
         ({"race": "w"}, r"\['race'\] must be one-dimensional"),
         ({}, "has no column"),

@@ -72,6 +72,16 @@ def test_the_extra_changes_stay_within_what_was_stated(borderline, sparsity):
         assert f"The fewest changes found are {update.fewest_change_rate_:.1%}" in update.status_
 
 
+def test_fewer_changes_than_the_limit_are_said_to_bring_less_fairness():
+    X, _, s = rows = table(5, 300)
+    update = fit(rows, borderline=1, sparsity=0.3)
+    n_fewest = round(update.fewest_change_rate_ * len(X))
+    assert n_fewest < update.limit_ * len(X) < update.change_rate_ * len(X)
+    best = bounds.best_fairness(X["score"] > 0.5, sensitive_features=s, max_changes=n_fewest)
+    assert best.fairness < update.fairness_
+    assert "of the decisions, with less fairness on these rows;" in update.status_
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nobody_changes_because_the_score_is_further_away(seed):
     update = fit(table(seed), borderline=1)

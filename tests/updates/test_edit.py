@@ -284,6 +284,7 @@ def test_a_budget_is_kept():
     ("edits", "others", "message"),
     [
         ({"twon = Paris": 1}, {}, "Did you mean 'town = Paris'"),
+        ({"Paris": 1}, {}, "Did you mean 'town = Paris'"),
         ({"town": 1}, {}, "no term of the scorecard but a column"),
         ({"age": "loose"}, {}, "expected a number of points, 'drop', 'lock'"),
         ({"age": float("nan")}, {}, "expected a number between"),

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from commod._data.codes import Coded, check_text, code_array, code_series, joint_codes
 from commod._data.labels import check_length, one_dimensional
 from commod._data.tables import from_native
-from commod._text import n_of
+from commod._text import n_of, shown
 from commod.exceptions import InputError, InputTypeError
 
 CERTAIN = 1 - 1e-9  # a group with this probability is known
 UNKNOWN_GROUPS = ("error", "ignore")  # what to do with a row whose group is missing
+MAX_NAMED_COLUMNS = 5  # a longer list of texts is read as groups of rows
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = 
             "is needed while fitting only.",
             parameter="sensitive_features",
         )
+    _refuse_names(sensitive_features, n_rows)
     columns = _group_columns(sensitive_features)
     if not columns:
         raise InputError(
@@ -127,6 +129,30 @@ def read_groups_or_unknown(sensitive_features: Any, n_rows: int, unknown: str = 
         return _known_groups(columns, is_missing)
     parts = [sorted_groups(coded) for coded in columns]
     return parts[0] if len(parts) == 1 else _intersections(parts)
+
+
+def _refuse_names(sensitive_features: Any, n_rows: int) -> None:
+    """Refuse the name of a column, or a short list of names, where values are expected."""
+    given = sensitive_features
+    if isinstance(given, str):
+        text = f"sensitive_features={shown(given)} is text, not one value per row."
+        values = f"Pass the values of the column, such as data[{shown(given)}]"
+    elif _may_be_names(given) and len(given) != n_rows:
+        names = [str(name) for name in given]
+        text = f"sensitive_features has {len(given)} rows, but {n_rows} were expected."
+        values = f"If {names} are names of columns, pass their values, such as data[{names}]"
+    else:
+        return
+    raise InputError(
+        f"{text} {values}. Only fit_frame and audit_frame take names.",
+        parameter="sensitive_features",
+    )
+
+
+def _may_be_names(given: Any) -> bool:
+    """Return whether `given` is a list of texts that is short enough to name columns."""
+    is_short = isinstance(given, list | tuple) and 0 < len(given) <= MAX_NAMED_COLUMNS
+    return is_short and all(isinstance(name, str) for name in given)
 
 
 def _missing_groups(n_missing: int, n_rows: int) -> InputError:
