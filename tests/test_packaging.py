@@ -23,7 +23,7 @@ def lower_bounds():
         *(r for name in extras if name != "dev" for r in extras[name]),
     ]
     others = [r for r in wanted if not r.startswith(PROJECT["name"])]
-    matches = {r: REQUIREMENT.fullmatch(r) for r in others}
+    matches = {r: REQUIREMENT.fullmatch(r.partition(";")[0]) for r in others}  # but for markers
     assert [r for r, match in matches.items() if match is None] == []
     return {match[1]: match[2] for match in matches.values()}
 
