@@ -9,7 +9,7 @@ endif
 .PHONY: help setup docs docs-archive demo test test-fast test-lowest lint format types contracts package check figures paper paper-quick bench bench-quick clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9.%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("commod needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -51,7 +51,7 @@ test-lowest: .venv-lowest/develop ## the fast tests with the lowest versions tha
 PYENV_VERSIONS := $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions
 find-python = $(firstword $(wildcard $(PYENV_VERSIONS)/3.$(1).*/bin/python) $(shell command -v python3.$(1)))
 
-dist/built: .venv/develop pyproject.toml README.md $(shell find src -type f -not -name '*.pyc')
+dist/built: .venv/develop pyproject.toml README.md LICENSE scripts/package_readme.py $(shell find src -type f -not -name '*.pyc')
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
@@ -62,9 +62,11 @@ package: dist/built ## sdist and wheel, checked; the wheel alone runs the demo i
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd .venv-wheel && bin/python -m pip check && bin/commod demo
 
+# pip keeps an installed wheel of the same version unless it is told to replace it.
 .venv-3.%/develop: dist/built constraints.txt
 	$(call find-python,$*) -m venv .venv-3.$*
 	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[test]"
+	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
 	@touch $@
 
 .PRECIOUS: .venv-3.%/develop
