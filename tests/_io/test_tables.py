@@ -400,6 +400,14 @@ def test_a_folder_stands_for_the_parquet_files_below_it(tmp_path):
     assert frame.to_dict("list") == {"a": [2020, 2021], "year": ["2020", "02021"]}
 
 
+def test_folders_that_name_different_columns_are_refused(tmp_path):
+    for folder in ("month=1", "year=2020"):
+        (tmp_path / folder).mkdir()
+        pd.DataFrame({"a": [1]}).to_parquet(tmp_path / folder / "t.parquet")
+    with pytest.raises(InputError, match="do not name the same columns"):
+        frame_of(str(tmp_path))
+
+
 def test_what_is_no_file_is_refused(tmp_path, put):
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "gone.csv").symlink_to(tmp_path / "nothing")

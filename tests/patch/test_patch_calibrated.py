@@ -7,6 +7,7 @@ score is.
 import json
 import math
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import duckdb
@@ -69,7 +70,7 @@ def sqlite_values(patch, scores):
     tree = sqlglot.parse_one(patch.to_sql("postgres", "people", calibrated=True), read="postgres")
     columns = {e.alias: e.this.sql(dialect="sqlite") for e in tree.expressions if e.alias}
     column = columns["commod_calibrated"].replace(columns["commod_score"], "score")
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE people (score REAL)")
         connection.executemany("INSERT INTO people VALUES (?)", [(s,) for s in scores])
         return [row[0] for row in connection.execute(f"SELECT {column} FROM people")]

@@ -220,6 +220,7 @@ def _merge(bounded: Sequence[Bounded], n_up: IntArray, n_down: IntArray) -> Merg
     used = np.flatnonzero(first)
     columns, number = np.unique((slopes * sign)[:, used] + 0.0, axis=1, return_inverse=True)
     merged = np.full(slopes.shape[1], -1)
+    number = number.ravel()  # NumPy 2.0.0 gives it the shape (1, n)
     merged[used] = number
     n_merged = columns.shape[1]
     up, down = np.where(sign > 0, n_up, n_down), np.where(sign > 0, n_down, n_up)

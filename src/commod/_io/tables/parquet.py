@@ -49,17 +49,18 @@ def _read_files(
     import duckdb
 
     paths = [str(source.path) for source in sources]
-    try:
-        return connection.sql(
-            "SELECT * FROM read_parquet($1, union_by_name = true, hive_partitioning = $2, "
-            "hive_types_autocast = false)",
-            params=[paths, columns_in_folders],
-        )
-    except duckdb.Error as error:
-        raise InputError(
-            f"The folders of {sources[0].name!r} and of {len(sources) - 1} more files do not name "
-            f"the same columns ({error_sentence(error)}). Name the files themselves."
-        ) from error
+    with translated_errors():  # some versions of DuckDB read rows here
+        try:
+            return connection.sql(
+                "SELECT * FROM read_parquet($1, union_by_name = true, hive_partitioning = $2, "
+                "hive_types_autocast = false)",
+                params=[paths, columns_in_folders],
+            )
+        except duckdb.BinderException as error:
+            raise InputError(
+                f"The folders of {sources[0].name!r} and of {len(sources) - 1} more files do not "
+                f"name the same columns ({error_sentence(error)}). Name the files themselves."
+            ) from error
 
 
 def _read_kinds(connection: duckdb.DuckDBPyConnection, source: SourceFile) -> dict[str, str]:

@@ -327,8 +327,16 @@ class ArrowSource:
             read = getattr(native, "to_arrow_reader", None) or native.fetch_record_batch
             yield from read(BATCH_ROWS)
         else:
-            for frame in native.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
+            for frame in _polars_batches(native):
                 yield from frame.to_arrow().to_batches()
+
+
+def _polars_batches(native: Any) -> Iterator[Any]:
+    """Yield all rows of a Polars frame, BATCH_ROWS at a time."""
+    if hasattr(native, "collect_batches"):
+        yield from native.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+    else:  # before Polars 1.34, all rows of the selected columns are in memory at once
+        yield from native.collect().iter_slices(BATCH_ROWS)
 
 
 def _first_rows(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> pa.Table:
