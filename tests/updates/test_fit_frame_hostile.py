@@ -23,11 +23,20 @@ from commod.updates._frames.scored import with_scores
 
 TABLE = people(3000)
 ENGINES = {
-    "duckdb": lambda frame: duckdb.connect().from_arrow(arrow(frame)),
+    "duckdb": lambda frame: open_connection().from_arrow(arrow(frame)),
     "polars": lambda frame: pl.from_pandas(frame).lazy(),
     "pyarrow": lambda frame: arrow(frame),
     "pandas": lambda frame: frame,
 }
+
+
+CONNECTIONS = []
+
+
+def open_connection():
+    """Return a connection that stays open: DuckDB 1.4 closes one that only a relation holds."""
+    CONNECTIONS.append(duckdb.connect())
+    return CONNECTIONS[-1]
 
 
 def arrow(frame):
@@ -53,7 +62,7 @@ def fit(frame, columns=None, **params):
 
 def query(sql):
     """Return a query on the table in a database of its own."""
-    connection = duckdb.connect()
+    connection = open_connection()
     connection.register("people", arrow(TABLE))
     return connection.sql(sql)
 

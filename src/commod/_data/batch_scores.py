@@ -130,6 +130,8 @@ def pandas_rows(table: pa.Table, types: BatchTypes) -> pd.DataFrame:
         if arrow.types.is_decimal(column.type):
             numbers = table.column(position).cast(arrow.float64())
             table = table.set_column(position, column.name, numbers)
+        elif arrow.types.is_dictionary(column.type):
+            table = table.set_column(position, column.name, _signed_codes(table.column(position)))
     rows: pd.DataFrame = table.to_pandas()
     for name in types.incomplete.intersection(rows.columns):
         dtype = rows[name].dtype
@@ -139,6 +141,22 @@ def pandas_rows(table: pa.Table, types: BatchTypes) -> pd.DataFrame:
         if name in types.categories:
             rows[name] = rows[name].cat.set_categories(list(types.categories[name]))
     return rows
+
+
+def _signed_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a dictionary column with signed codes: PyArrow 17 makes pandas of no others."""
+    arrow = import_module("pyarrow")
+    kind = column.type
+    if not arrow.types.is_unsigned_integer(kind.index_type):
+        return column
+    chunks = [
+        arrow.DictionaryArray.from_arrays(
+            chunk.indices.cast(arrow.int64()), chunk.dictionary, ordered=kind.ordered
+        )
+        for chunk in column.chunks
+    ]
+    signed = arrow.dictionary(arrow.int64(), kind.value_type, ordered=kind.ordered)
+    return arrow.chunked_array(chunks, type=signed)
 
 
 def score_rows(model: Any, rows: Any, first: int, place: str = "the frame") -> Floats:
